@@ -1,0 +1,284 @@
+//! The seam between what should be announced and who announces it.
+//!
+//! A backend is handed the whole desired state at once and finds the difference itself, so it can
+//! always recover by being told again and nothing is half-applied. It answers one question,
+//! [`Backend::view`]. It knows no Service, pool or file; the daemon
+//! knows no socket. Native sessions implement it in `io`, FRR in a crate of its own.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::types::{
+    AddressFamily, Asn, Community, FamilySet, LargeCommunity, PeerConfig, PeerKey, Prefix, RouterId,
+};
+use crate::wire::Capability;
+
+/// Everything one node should do in BGP.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Desired {
+    /// Counts up; a backend ignores what is older than what it has.
+    pub generation: u64,
+    /// The neighbours, one for each key.
+    pub peers: Vec<PeerConfig>,
+    /// The routes. Of all routes with the same prefix, at most one names a given peer.
+    pub routes: Vec<DesiredRoute>,
+}
+
+/// One route to originate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DesiredRoute {
+    /// What is announced.
+    pub prefix: Prefix,
+    /// To whom.
+    pub peers: Arc<BTreeSet<PeerKey>>,
+    /// With which attributes.
+    pub attributes: Arc<RouteAttributes>,
+}
+
+/// The attributes that an operator chooses for a route.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct RouteAttributes {
+    /// LOCAL_PREF on iBGP; 100 when unset.
+    pub local_pref: Option<u32>,
+    /// COMMUNITIES, sorted, no duplicates.
+    pub communities: Vec<Community>,
+    /// LARGE_COMMUNITIES, sorted, no duplicates.
+    pub large_communities: Vec<LargeCommunity>,
+}
+
+/// The answer of [`Backend::view`].
+pub type ViewFuture<'a> = Pin<Box<dyn Future<Output = Result<BgpView, BackendError>> + Send + 'a>>;
+
+/// Speaks BGP on behalf of the daemon.
+pub trait Backend: Send + Sync {
+    /// Makes `desired` true. Returns at once; a later call replaces an earlier one that has not
+    /// been acted on yet.
+    fn apply(&self, desired: Desired);
+
+    /// What the backend does and sees right now.
+    fn view(&self) -> ViewFuture<'_>;
+
+    /// Ends all sessions in an orderly way, and waits (a bounded time) until that is done.
+    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// Why a backend could not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BackendError {
+    /// It ended.
+    #[error("the BGP backend has stopped")]
+    Stopped,
+}
+
+/// A snapshot of everything a backend knows, for `show`.
+#[derive(Debug, Clone, Default)]
+pub struct BgpView {
+    /// The generation that is in force.
+    pub generation: u64,
+    /// All neighbours, in the order of their keys.
+    pub peers: Vec<PeerView>,
+    /// All originated routes, in the order of their prefixes.
+    pub routes: Vec<DesiredRoute>,
+}
+
+/// One neighbour's part of a [`BgpView`].
+#[derive(Debug, Clone)]
+pub struct PeerView {
+    /// Its settings.
+    pub config: PeerConfig,
+    /// RFC 4271 §8.2.2.
+    pub state: SessionState,
+    /// What OPEN × OPEN gave, while there is a session.
+    pub session: Option<SessionView>,
+    /// Since when it has been Established, or since when it has been down after that.
+    pub since: Option<Duration>,
+    /// Messages since the daemon began.
+    pub messages: MessageCounters,
+    /// Times it reached Established.
+    pub connections_established: u64,
+    /// Times it left Established.
+    pub connections_dropped: u64,
+    /// Prefixes announced to us and refused, since the session began, for each family.
+    pub prefixes_refused: PerFamily<u64>,
+    /// Malformed UPDATEs by what became of them.
+    pub malformed: MalformedCounters,
+    /// Routes that this peer should have and does not get, with the reason.
+    pub unannounced: Vec<(Prefix, String)>,
+    /// Routes that this peer was told.
+    pub advertised: Vec<AdvertisedRoute>,
+    /// Why the last session or attempt ended.
+    pub last_reset: Option<LastReset>,
+    /// When the next attempt is due, while waiting for one.
+    pub next_connect_in: Option<Duration>,
+    /// Since the last message was read.
+    pub last_read: Option<Duration>,
+    /// Since the last message was written.
+    pub last_write: Option<Duration>,
+}
+
+/// One value for each family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PerFamily<T> {
+    /// For IPv4 unicast.
+    pub ipv4: T,
+    /// For IPv6 unicast.
+    pub ipv6: T,
+}
+
+impl<T> PerFamily<T> {
+    /// The value for `family`.
+    pub fn of(&self, family: AddressFamily) -> &T {
+        match family {
+            AddressFamily::Ipv4Unicast => &self.ipv4,
+            AddressFamily::Ipv6Unicast => &self.ipv6,
+        }
+    }
+
+    /// The value for `family`, to be changed.
+    pub fn of_mut(&mut self, family: AddressFamily) -> &mut T {
+        match family {
+            AddressFamily::Ipv4Unicast => &mut self.ipv4,
+            AddressFamily::Ipv6Unicast => &mut self.ipv6,
+        }
+    }
+}
+
+/// What a session agreed on.
+#[derive(Debug, Clone)]
+pub struct SessionView {
+    /// Our end.
+    pub local: SocketAddr,
+    /// Its end.
+    pub remote: SocketAddr,
+    /// Its BGP identifier.
+    pub remote_router_id: RouterId,
+    /// Its AS, as its OPEN said.
+    pub remote_asn: Asn,
+    /// Seconds, 0 when off.
+    pub hold_time_seconds: u16,
+    /// Time between our keepalives.
+    pub keepalive_interval: Option<Duration>,
+    /// Families that both sides offered.
+    pub families: FamilySet,
+    /// What the neighbour offered, in its order.
+    pub capabilities_received: Vec<Capability>,
+    /// What we offered.
+    pub capabilities_sent: Vec<Capability>,
+    /// End-of-RIB markers sent.
+    pub end_of_rib_sent: PerFamily<bool>,
+    /// End-of-RIB markers received.
+    pub end_of_rib_received: PerFamily<bool>,
+}
+
+/// A route as one neighbour was told it.
+#[derive(Debug, Clone)]
+pub struct AdvertisedRoute {
+    /// The prefix.
+    pub prefix: Prefix,
+    /// The attributes that were sent.
+    pub attributes: Arc<crate::types::PathAttributes>,
+}
+
+/// The states of RFC 4271 §8.2.2, and administrative ones that routers print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SessionState {
+    /// Waiting before the next attempt.
+    Idle,
+    /// Dialling.
+    Connect,
+    /// Waiting to dial again, and listening.
+    Active,
+    /// OPEN sent.
+    OpenSent,
+    /// OPEN received, waiting for the first KEEPALIVE.
+    OpenConfirm,
+    /// Up.
+    Established,
+}
+
+impl SessionState {
+    /// The name that routers print.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "Idle",
+            Self::Connect => "Connect",
+            Self::Active => "Active",
+            Self::OpenSent => "OpenSent",
+            Self::OpenConfirm => "OpenConfirm",
+            Self::Established => "Established",
+        }
+    }
+}
+
+/// Messages of each type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MessageCounters {
+    /// Sent.
+    pub sent: MessageCounts,
+    /// Received.
+    pub received: MessageCounts,
+}
+
+/// One direction of [`MessageCounters`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MessageCounts {
+    /// OPEN.
+    pub opens: u64,
+    /// NOTIFICATION.
+    pub notifications: u64,
+    /// UPDATE.
+    pub updates: u64,
+    /// KEEPALIVE.
+    pub keepalives: u64,
+    /// ROUTE-REFRESH.
+    pub route_refreshes: u64,
+}
+
+impl MessageCounts {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        let Self { opens, notifications, updates, keepalives, route_refreshes } = self;
+        [opens, notifications, updates, keepalives, route_refreshes]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
+/// What became of malformed UPDATEs (RFC 7606 §2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MalformedCounters {
+    /// An attribute was dropped.
+    pub attribute_discards: u64,
+    /// The routes were treated as withdrawn.
+    pub treated_as_withdraw: u64,
+    /// The session was reset.
+    pub resets: u64,
+}
+
+/// Why a session or an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastReset {
+    /// How long ago.
+    pub ago: Duration,
+    /// The cause, in FRR's terms.
+    pub cause: ResetCause,
+    /// Details, as the log says them.
+    pub text: String,
+}
+
+/// The causes that `show` names in FRR's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResetCause {
+    /// We sent a NOTIFICATION: code, subcode.
+    NotificationSent(u8, u8),
+    /// The neighbour sent one: code, subcode, and the text of RFC 9003.
+    NotificationReceived(u8, u8, Option<String>),
+    /// TCP ended without a word.
+    PeerClosed,
+    /// TCP never came up.
+    ConnectFailed,
+}

@@ -1,0 +1,214 @@
+//! One TCP connection to a neighbour, from dialling to Established (RFC 4271 §8).
+//!
+//! Knows no other connection: collisions are [`super::Peer`]'s business.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::negotiate::{Negotiated, negotiate, our_open};
+use crate::backend::SessionState;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::types::{LocalNextHops, PeerConfig};
+use crate::wire::header::{RawMessage, keepalive};
+use crate::wire::{
+    Framing, MessageType, Notification, Open, RouteRefresh, Update, UpdateContext, WireError,
+};
+
+/// How long an OPEN may take to arrive.
+///
+/// `Ours:` RFC 4271 §8.2.2 suggests 4 minutes; a neighbour that is silent after connecting will
+/// not begin to talk later, and holds a slot.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Names a connection of one peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// What a message meant.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Nothing that anybody else needs to know.
+    Nothing,
+    /// The neighbour's OPEN was accepted: the peer must look for a collision.
+    OpenConfirm,
+    /// The session is up.
+    Established,
+    /// Routes came.
+    Update(Update),
+    /// The neighbour wants to hear everything again.
+    Refresh(RouteRefresh),
+    /// The neighbour ends the session.
+    Notification(Notification),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) state: SessionState,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) remote: Option<SocketAddr>,
+    pub(super) next_hops: LocalNextHops,
+    pub(super) negotiated: Option<Negotiated>,
+    pub(super) keepalive_interval: Option<Duration>,
+    framing: Framing,
+    /// Waiting to be written.
+    open: Option<Bytes>,
+    keepalive_due: bool,
+    hold_deadline: Option<Instant>,
+    keepalive_deadline: Option<Instant>,
+}
+
+impl Connection {
+    /// One whose TCP is not up yet.
+    pub(super) fn new(id: ConnectionId) -> Self {
+        Self {
+            id,
+            state: SessionState::Connect,
+            local: None,
+            remote: None,
+            next_hops: LocalNextHops::default(),
+            negotiated: None,
+            keepalive_interval: None,
+            framing: Framing::default(),
+            open: None,
+            keepalive_due: false,
+            hold_deadline: None,
+            keepalive_deadline: None,
+        }
+    }
+
+    /// TCP is up: say OPEN and wait for the neighbour's.
+    pub(super) fn connected(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        next_hops: LocalNextHops,
+        config: &PeerConfig,
+    ) {
+        self.local = Some(local);
+        self.remote = Some(remote);
+        self.next_hops = next_hops;
+        self.state = SessionState::OpenSent;
+        self.open = Some(our_open(config).encode());
+        self.hold_deadline = Some(now + OPEN_TIMEOUT);
+    }
+
+    pub(super) fn receive(&mut self, bytes: &[u8]) {
+        self.framing.push(bytes);
+    }
+
+    pub(super) fn next_message(&mut self) -> Result<Option<RawMessage>, WireError> {
+        self.framing.next_message()
+    }
+
+    /// Acts on one message.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        message: &RawMessage,
+        config: &PeerConfig,
+        rng: &mut Rng,
+    ) -> Result<Step, WireError> {
+        use MessageType as M;
+        use SessionState as S;
+        match (self.state, message.kind) {
+            (_, M::Notification) => Ok(Step::Notification(Notification::parse(&message.body))),
+            (S::OpenSent, M::Open) => {
+                let negotiated = negotiate(config, Open::parse(&message.body)?)?;
+                self.state = S::OpenConfirm;
+                self.keepalive_interval = negotiated.keepalive_interval(config);
+                self.negotiated = Some(negotiated);
+                self.keepalive_due = true;
+                self.restart_hold_timer(now);
+                self.restart_keepalive_timer(now, rng);
+                Ok(Step::OpenConfirm)
+            }
+            (S::OpenConfirm, M::Keepalive) => {
+                self.state = S::Established;
+                self.restart_hold_timer(now);
+                Ok(Step::Established)
+            }
+            (S::Established, M::Keepalive) => {
+                self.restart_hold_timer(now);
+                Ok(Step::Nothing)
+            }
+            (S::Established, M::Update) => {
+                self.restart_hold_timer(now);
+                let four_octet_as = self.negotiated.as_ref().is_some_and(|it| it.four_octet_as);
+                let context = UpdateContext { kind: config.kind(), four_octet_as };
+                Update::parse(&message.body, context).map(Step::Update)
+            }
+            (S::Established, M::RouteRefresh) => {
+                RouteRefresh::parse(&message.body).map(Step::Refresh)
+            }
+            (state, kind) => Err(unexpected(state, kind)),
+        }
+    }
+
+    /// The hold timer runs from the last KEEPALIVE or UPDATE (RFC 4271 §6.5).
+    fn restart_hold_timer(&mut self, now: Instant) {
+        let hold_time = self.negotiated.as_ref().and_then(|it| it.hold_time.duration());
+        self.hold_deadline = hold_time.map(|hold_time| now + hold_time);
+    }
+
+    fn restart_keepalive_timer(&mut self, now: Instant, rng: &mut Rng) {
+        self.keepalive_deadline =
+            self.keepalive_interval.map(|interval| now + rng.jittered(interval));
+    }
+
+    /// The operator chose another keepalive interval.
+    pub(super) fn reconfigure(&mut self, now: Instant, config: &PeerConfig, rng: &mut Rng) {
+        let interval = self.negotiated.as_ref().and_then(|it| it.keepalive_interval(config));
+        if interval != self.keepalive_interval {
+            self.keepalive_interval = interval;
+            self.restart_keepalive_timer(now, rng);
+        }
+    }
+
+    /// What is due at `now`. A fault means that the neighbour was silent for too long.
+    pub(super) fn tick(&mut self, now: Instant, rng: &mut Rng) -> Result<(), WireError> {
+        if self.hold_deadline.is_some_and(|deadline| deadline <= now) {
+            let negotiated = self.negotiated.as_ref().map(|it| it.hold_time.seconds());
+            let seconds = negotiated.unwrap_or(u16::try_from(OPEN_TIMEOUT.as_secs()).unwrap_or(0));
+            return Err(WireError::HoldTimerExpired(seconds));
+        }
+        if self.keepalive_deadline.is_some_and(|deadline| deadline <= now) {
+            self.keepalive_due = true;
+            self.restart_keepalive_timer(now, rng);
+        }
+        Ok(())
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        [self.hold_deadline, self.keepalive_deadline].into_iter().flatten().min()
+    }
+
+    /// The next message that is not an UPDATE, if one waits to be written.
+    pub(super) fn take_control(&mut self) -> Option<(MessageType, Bytes)> {
+        if let Some(open) = self.open.take() {
+            return Some((MessageType::Open, open));
+        }
+        std::mem::take(&mut self.keepalive_due).then(|| (MessageType::Keepalive, keepalive()))
+    }
+
+    /// Whether [`Connection::take_control`] has something.
+    pub(super) fn has_control(&self) -> bool {
+        self.open.is_some() || self.keepalive_due
+    }
+}
+
+/// A message that the state does not allow (RFC 6608).
+fn unexpected(state: SessionState, kind: MessageType) -> WireError {
+    let subcode = match state {
+        SessionState::OpenSent => 1,
+        SessionState::OpenConfirm => 2,
+        SessionState::Established => 3,
+        SessionState::Idle | SessionState::Connect | SessionState::Active => 0,
+    };
+    WireError::UnexpectedMessage { message: kind.name(), state: state.name(), subcode }
+}

@@ -1,0 +1,20 @@
+//! One neighbour: its TCP connections, timers, negotiation, and what to send next.
+//!
+//! [`Peer`] is told what happened ([`Peer::handle`]), says what to do ([`Peer::poll_action`]),
+//! fills a buffer when a socket has room ([`Peer::poll_transmit`]) and names the time it wants to
+//! be woken ([`Peer::next_deadline`]). It owns two slots for connections, since both sides may
+//! dial at once; a [`connection::Connection`] never knows about the other slot.
+//!
+//! Knows no socket, clock or task. Called by the core task of `io`, and by tests.
+
+mod backoff;
+mod connection;
+mod negotiate;
+mod peer;
+mod reason;
+mod view;
+
+pub use connection::ConnectionId;
+pub use negotiate::Negotiated;
+pub use peer::{Action, Connected, Event, Peer};
+pub use reason::DownReason;

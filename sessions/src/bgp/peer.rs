@@ -1,0 +1,504 @@
+//! A neighbour as the operator sees it: dialled and dialling, up or down, and told its routes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+
+use super::backoff::Backoff;
+use super::connection::{Connection, ConnectionId, Step};
+use super::reason::DownReason;
+use crate::backend::{LastReset, MalformedCounters, MessageCounters, PerFamily, SessionState};
+use crate::rib::{AdjRibOut, Exporter, Ineligible, LocRib};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::types::{LocalNextHops, PeerConfig, Prefix};
+use crate::wire::attribute::Disposition;
+use crate::wire::notification::cease;
+use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification, RawMessage, Update};
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// TCP came up, for a dial that [`Action::Connect`] asked for.
+    Connected(ConnectionId, Connected),
+    /// TCP did not come up.
+    ConnectFailed(ConnectionId, String),
+    /// Bytes came.
+    Received(ConnectionId, &'a [u8]),
+    /// TCP ended.
+    Closed(ConnectionId),
+    /// It may be time for something.
+    Tick,
+}
+
+/// The two ends of a connection that came up.
+#[derive(Debug, Clone, Copy)]
+pub struct Connected {
+    /// Our end.
+    pub local: SocketAddr,
+    /// Its end.
+    pub remote: SocketAddr,
+    /// What our end can be reached at.
+    pub next_hops: LocalNextHops,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Dial the neighbour.
+    Connect(ConnectionId),
+    /// End a connection, after what is on its way and these last bytes.
+    Close(ConnectionId, Option<Bytes>),
+    /// The session is up: [`Peer::announce_all`] is due.
+    Established,
+    /// The session is down.
+    Down(DownReason),
+    /// An attempt failed.
+    AttemptFailed(DownReason),
+    /// Routes came, and were counted and refused.
+    Refused(Update),
+}
+
+/// One neighbour.
+#[derive(Debug)]
+pub struct Peer {
+    pub(super) config: PeerConfig,
+    pub(super) outgoing: Option<Connection>,
+    pub(super) incoming: Option<Connection>,
+    pub(super) established: Option<Established>,
+    pub(super) dial_at: Option<Instant>,
+    /// We wait because a session ended, not because TCP failed.
+    pub(super) idle_hold: bool,
+    pub(super) messages: MessageCounters,
+    pub(super) malformed: MalformedCounters,
+    pub(super) connections_established: u64,
+    pub(super) connections_dropped: u64,
+    pub(super) changed_at: Option<Instant>,
+    pub(super) last_reset: Option<(Instant, DownReason)>,
+    pub(super) last_read: Option<Instant>,
+    pub(super) last_write: Option<Instant>,
+    backoff: Backoff,
+    rng: Rng,
+    next_id: u64,
+    actions: VecDeque<Action>,
+}
+
+/// What exists only while the session is up.
+#[derive(Debug)]
+pub(super) struct Established {
+    pub(super) connection: ConnectionId,
+    pub(super) since: Instant,
+    pub(super) adj_rib_out: AdjRibOut,
+    pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
+    pub(super) prefixes_refused: PerFamily<u64>,
+    pub(super) end_of_rib_received: PerFamily<bool>,
+    exporter: Exporter,
+}
+
+impl Peer {
+    /// A neighbour that is dialled at once. `seed` decides the jitter.
+    pub fn new(now: Instant, config: PeerConfig, seed: u64) -> Self {
+        Self {
+            config,
+            outgoing: None,
+            incoming: None,
+            established: None,
+            dial_at: Some(now),
+            idle_hold: false,
+            messages: MessageCounters::default(),
+            malformed: MalformedCounters::default(),
+            connections_established: 0,
+            connections_dropped: 0,
+            changed_at: None,
+            last_reset: None,
+            last_read: None,
+            last_write: None,
+            backoff: Backoff::default(),
+            rng: Rng::seeded(seed),
+            next_id: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> &PeerConfig {
+        &self.config
+    }
+
+    /// Takes note of what happened.
+    pub fn handle(&mut self, now: Instant, event: Event<'_>) {
+        match event {
+            Event::Connected(id, connected) => self.connected(now, id, connected),
+            Event::ConnectFailed(id, why) => {
+                if self.outgoing.as_ref().is_some_and(|it| it.id == id) {
+                    self.outgoing = None;
+                    self.connect_failed(now, DownReason::ConnectFailed(why));
+                }
+            }
+            Event::Received(id, bytes) => self.received(now, id, bytes),
+            Event::Closed(id) => self.end(now, id, DownReason::Closed),
+            Event::Tick => self.tick(now),
+        }
+    }
+
+    /// The neighbour dialled us. While Idle, too.
+    ///
+    /// `Ours:` RFC 4271 §8.2.2 refuses connections in Idle; a neighbour that has just restarted
+    /// would then wait for our own timer for nothing.
+    pub fn accept(&mut self, now: Instant, connected: Connected) -> ConnectionId {
+        let id = self.new_id();
+        if self.established.is_some() {
+            // An Established session wins (RFC 4271 §6.8).
+            let notification = Notification::cease(cease::COLLISION);
+            self.messages.sent.notifications = self.messages.sent.notifications.saturating_add(1);
+            self.actions.push_back(Action::Close(id, Some(notification.encode())));
+            return id;
+        }
+        if let Some(older) = self.incoming.take() {
+            // Who dials a second time has given up the first.
+            self.actions.push_back(Action::Close(older.id, None));
+        }
+        let mut connection = Connection::new(id);
+        let Connected { local, remote, next_hops } = connected;
+        connection.connected(now, local, remote, next_hops, &self.config);
+        self.incoming = Some(connection);
+        id
+    }
+
+    /// Other settings. Resets the session only if it must, and says why.
+    pub fn reconfigure(&mut self, now: Instant, config: PeerConfig) {
+        let reset = self.config.needs_reset(&config);
+        if reset {
+            self.stop(now, cease::CONFIGURATION_CHANGE, "the configuration of the peer changed");
+        }
+        self.config = config;
+        if reset {
+            self.idle_hold = false;
+            self.dial_at = Some(now);
+        } else {
+            for connection in self.outgoing.iter_mut().chain(&mut self.incoming) {
+                connection.reconfigure(now, &self.config, &mut self.rng);
+            }
+        }
+    }
+
+    /// Ends everything with a Cease. The peer dials no more until it is reconfigured.
+    pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
+        for id in self.connection_ids() {
+            let notification = Notification::cease(subcode);
+            self.end(now, id, DownReason::Sent { notification, why: why.to_owned() });
+        }
+        self.dial_at = None;
+    }
+
+    /// What to do next.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to be woken with [`Event::Tick`].
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let connections = self.outgoing.iter().chain(&self.incoming);
+        connections.filter_map(Connection::next_deadline).chain(self.dial_at).min()
+    }
+
+    /// Whether [`Peer::poll_transmit`] has something for this connection.
+    pub fn wants_to_transmit(&self, id: ConnectionId) -> bool {
+        self.connection(id).is_some_and(Connection::has_control)
+            || self
+                .established
+                .as_ref()
+                .is_some_and(|up| up.connection == id && up.adj_rib_out.has_pending())
+    }
+
+    /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
+    /// then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes in all.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        room: usize,
+        buffer: &mut BytesMut,
+    ) {
+        let before = buffer.len();
+        while let Some((kind, bytes)) = self.connection_mut(id).and_then(Connection::take_control) {
+            buffer.extend_from_slice(&bytes);
+            match kind {
+                MessageType::Open => self.messages.sent.opens += 1,
+                _ => self.messages.sent.keepalives += 1,
+            }
+        }
+        if let Some(up) = self.established.as_mut().filter(|up| up.connection == id) {
+            while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room
+                && up.adj_rib_out.next_message(buffer)
+            {
+                self.messages.sent.updates += 1;
+            }
+        }
+        if buffer.len() > before {
+            self.last_write = Some(now);
+        }
+    }
+
+    /// Tells the neighbour everything it should have: what follows [`Action::Established`].
+    pub fn announce_all(&mut self, rib: &LocRib) {
+        let prefixes: BTreeSet<Prefix> = rib.prefixes().collect();
+        self.announce(rib, &prefixes);
+    }
+
+    /// Tells the neighbour what became of `prefixes`.
+    pub fn announce(&mut self, rib: &LocRib, prefixes: &BTreeSet<Prefix>) {
+        let Some(up) = self.established.as_mut() else { return };
+        for prefix in prefixes {
+            up.unannounced.remove(prefix);
+            let Some(route) = rib.route_for(*prefix, self.config.key) else {
+                up.adj_rib_out.remove(*prefix);
+                continue;
+            };
+            let outcome = up.exporter.export(route).and_then(|attributes| {
+                up.adj_rib_out.set(*prefix, attributes).map_err(Ineligible::from)
+            });
+            if let Err(reason) = outcome {
+                up.adj_rib_out.remove(*prefix);
+                up.unannounced.insert(*prefix, reason);
+            }
+        }
+        up.exporter.forget();
+    }
+
+    fn new_id(&mut self) -> ConnectionId {
+        self.next_id = self.next_id.saturating_add(1);
+        ConnectionId(self.next_id)
+    }
+
+    pub(super) fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.outgoing.iter().chain(&self.incoming).find(|it| it.id == id)
+    }
+
+    fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.outgoing.iter_mut().chain(&mut self.incoming).find(|it| it.id == id)
+    }
+
+    fn connection_ids(&self) -> Vec<ConnectionId> {
+        self.outgoing.iter().chain(&self.incoming).map(|it| it.id).collect()
+    }
+
+    fn connected(&mut self, now: Instant, id: ConnectionId, connected: Connected) {
+        let Connected { local, remote, next_hops } = connected;
+        match self.outgoing.as_mut().filter(|it| it.id == id) {
+            Some(connection) => {
+                connection.connected(now, local, remote, next_hops, &self.config);
+                self.backoff.connected();
+            }
+            // It was given up while the dial was on its way.
+            None => self.actions.push_back(Action::Close(id, None)),
+        }
+    }
+
+    fn received(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
+        self.last_read = Some(now);
+        if let Some(connection) = self.connection_mut(id) {
+            connection.receive(bytes);
+        }
+        // A message may end the connection: look it up each time.
+        while let Some(connection) = self.connection_mut(id) {
+            match connection.next_message() {
+                Ok(None) => break,
+                Ok(Some(message)) => self.message(now, id, &message),
+                Err(error) => self.end(now, id, error.into()),
+            }
+        }
+    }
+
+    fn message(&mut self, now: Instant, id: ConnectionId, message: &RawMessage) {
+        let received = &mut self.messages.received;
+        *match message.kind {
+            MessageType::Open => &mut received.opens,
+            MessageType::Update => &mut received.updates,
+            MessageType::Notification => &mut received.notifications,
+            MessageType::Keepalive => &mut received.keepalives,
+            MessageType::RouteRefresh => &mut received.route_refreshes,
+        } += 1;
+        let Self { outgoing, incoming, config, rng, .. } = self;
+        let Some(connection) = outgoing.iter_mut().chain(incoming).find(|it| it.id == id) else {
+            return;
+        };
+        match connection.handle(now, message, config, rng) {
+            Ok(Step::Nothing) => {}
+            Ok(Step::OpenConfirm) => self.resolve_collision(now, id),
+            Ok(Step::Established) => self.session_up(now, id),
+            Ok(Step::Update(update)) => self.update(update),
+            Ok(Step::Refresh(refresh)) => {
+                let family = refresh.family.family().filter(|_| refresh.subtype == 0);
+                if let (Some(family), Some(up)) = (family, &mut self.established) {
+                    up.adj_rib_out.refresh(family);
+                }
+            }
+            Ok(Step::Notification(notification)) => {
+                self.end(now, id, DownReason::Received(notification));
+            }
+            Err(error) => {
+                if message.kind == MessageType::Update {
+                    self.malformed.resets += 1;
+                }
+                self.end(now, id, error.into());
+            }
+        }
+    }
+
+    /// Routes are counted and refused: nothing is accepted that nobody asked for (RFC 8212).
+    fn update(&mut self, update: Update) {
+        let Some(up) = &mut self.established else { return };
+        if let Some(family) = update.end_of_rib {
+            *up.end_of_rib_received.of_mut(family) = true;
+        }
+        for prefix in update.announced.iter().flat_map(|group| &group.prefixes) {
+            *up.prefixes_refused.of_mut(prefix.family()) += 1;
+        }
+        match update.faults.iter().map(|fault| fault.disposition).max() {
+            Some(Disposition::TreatAsWithdraw) => self.malformed.treated_as_withdraw += 1,
+            Some(Disposition::Discard) => self.malformed.attribute_discards += 1,
+            None => {}
+        }
+        self.actions.push_back(Action::Refused(update));
+    }
+
+    /// Both sides dialled: the connection of the speaker with the larger identifier stays, the
+    /// larger AS when they are equal (RFC 4271 §6.8, RFC 6286 §2.3). Called when `id` has just
+    /// reached OpenConfirm.
+    fn resolve_collision(&mut self, now: Instant, id: ConnectionId) {
+        let (Some(outgoing), Some(incoming)) = (&self.outgoing, &self.incoming) else { return };
+        let other = if outgoing.id == id { incoming } else { outgoing };
+        if other.state < SessionState::OpenConfirm {
+            // Its OPEN will bring it here.
+            return;
+        }
+        let Some(negotiated) = &other.negotiated else { return };
+        let ours = (self.config.router_id.get(), self.config.local_asn);
+        let theirs = (negotiated.remote_router_id.get(), negotiated.remote_asn);
+        let loser = match (other.state, ours > theirs) {
+            (SessionState::Established, _) => id,
+            (_, true) => incoming.id,
+            (_, false) => outgoing.id,
+        };
+        self.end(now, loser, collision());
+    }
+
+    fn session_up(&mut self, now: Instant, id: ConnectionId) {
+        let others = self.connection_ids().into_iter().filter(|other| *other != id);
+        for other in others.collect::<Vec<_>>() {
+            self.end(now, other, collision());
+        }
+        let Some(connection) = self.connection(id) else { return };
+        let Some(negotiated) = &connection.negotiated else { return };
+        let families = negotiated.families;
+        self.established = Some(Established {
+            connection: id,
+            since: now,
+            adj_rib_out: AdjRibOut::new(families, negotiated.four_octet_as),
+            unannounced: BTreeMap::new(),
+            prefixes_refused: PerFamily::default(),
+            end_of_rib_received: PerFamily::default(),
+            exporter: Exporter::new(&self.config, families, connection.next_hops),
+        });
+        self.connections_established += 1;
+        self.changed_at = Some(now);
+        self.dial_at = None;
+        self.actions.push_back(Action::Established);
+    }
+
+    /// A connection is over. The last one decides when to dial again.
+    fn end(&mut self, now: Instant, id: ConnectionId, reason: DownReason) {
+        let slot = match (&self.outgoing, &self.incoming) {
+            (Some(connection), _) if connection.id == id => &mut self.outgoing,
+            (_, Some(connection)) if connection.id == id => &mut self.incoming,
+            _ => return,
+        };
+        let Some(connection) = slot.take() else { return };
+        let last_words = match &reason {
+            // Before TCP is up there is nobody to tell.
+            DownReason::Sent { notification, .. } if connection.remote.is_some() => {
+                self.messages.sent.notifications += 1;
+                Some(notification.encode())
+            }
+            _ => None,
+        };
+        self.actions.push_back(Action::Close(id, last_words));
+        let up = self.established.take_if(|up| up.connection == id);
+        if up.is_none() && (self.outgoing.is_some() || self.incoming.is_some()) {
+            // The other connection goes on; this one was only the loser of a collision.
+            return;
+        }
+        let lasted = up.as_ref().map(|up| now.since(up.since));
+        let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
+        self.dial_at = Some(now + wait);
+        self.idle_hold = true;
+        self.last_reset = Some((now, reason.clone()));
+        if up.is_some() {
+            self.connections_dropped += 1;
+            self.changed_at = Some(now);
+            self.actions.push_back(Action::Down(reason));
+        } else {
+            self.actions.push_back(Action::AttemptFailed(reason));
+        }
+    }
+
+    fn connect_failed(&mut self, now: Instant, reason: DownReason) {
+        let limit = self.config.connect_retry_interval;
+        let wait = self.backoff.after_connect_failed(limit, &mut self.rng);
+        self.idle_hold = false;
+        if self.established.is_none() {
+            self.dial_at = Some(now + wait);
+            self.last_reset = Some((now, reason.clone()));
+            self.actions.push_back(Action::AttemptFailed(reason));
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        for id in self.connection_ids() {
+            let Self { outgoing, incoming, rng, .. } = self;
+            let connection = outgoing.iter_mut().chain(incoming).find(|it| it.id == id);
+            if let Some(Err(error)) = connection.map(|it| it.tick(now, rng)) {
+                self.end(now, id, error.into());
+            }
+        }
+        if self.dial_at.is_some_and(|at| at <= now) {
+            self.dial_at = None;
+            if self.outgoing.is_none() && self.established.is_none() {
+                let id = self.new_id();
+                self.idle_hold = false;
+                self.outgoing = Some(Connection::new(id));
+                self.actions.push_back(Action::Connect(id));
+            }
+        }
+    }
+
+    /// The state that `show` prints: that of the connection that has come furthest.
+    pub fn state(&self) -> SessionState {
+        let connections = self.outgoing.iter().chain(&self.incoming);
+        connections.map(|it| it.state).max().unwrap_or(if self.idle_hold {
+            SessionState::Idle
+        } else {
+            SessionState::Active
+        })
+    }
+
+    pub(super) fn last_reset_view(&self, now: Instant) -> Option<LastReset> {
+        self.last_reset.as_ref().map(|(at, reason)| LastReset {
+            ago: now.since(*at),
+            cause: reason.cause(),
+            text: reason.to_string(),
+        })
+    }
+}
+
+fn collision() -> DownReason {
+    DownReason::Sent {
+        notification: Notification::cease(cease::COLLISION),
+        why: "the other connection to the neighbour stays".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

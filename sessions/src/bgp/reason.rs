@@ -1,0 +1,61 @@
+//! Why a session, or an attempt at one, ended: for the log, for `show`, for events.
+
+use std::fmt;
+
+use crate::backend::ResetCause;
+use crate::wire::{Notification, WireError};
+
+/// The end of a session or an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DownReason {
+    /// We sent a NOTIFICATION.
+    Sent {
+        /// What was sent.
+        notification: Notification,
+        /// What led to it.
+        why: String,
+    },
+    /// The neighbour sent one.
+    Received(Notification),
+    /// TCP ended without one.
+    Closed,
+    /// TCP never came up.
+    ConnectFailed(String),
+}
+
+impl DownReason {
+    /// For what `show` prints in FRR's words.
+    pub fn cause(&self) -> ResetCause {
+        match self {
+            Self::Sent { notification, .. } => {
+                ResetCause::NotificationSent(notification.code, notification.subcode)
+            }
+            Self::Received(notification) => ResetCause::NotificationReceived(
+                notification.code,
+                notification.subcode,
+                notification.shutdown_text(),
+            ),
+            Self::Closed => ResetCause::PeerClosed,
+            Self::ConnectFailed(_) => ResetCause::ConnectFailed,
+        }
+    }
+}
+
+impl From<WireError> for DownReason {
+    fn from(error: WireError) -> Self {
+        Self::Sent { notification: error.notification(), why: error.to_string() }
+    }
+}
+
+impl fmt::Display for DownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sent { notification, why } => {
+                write!(f, "notification sent: {notification}: {why}")
+            }
+            Self::Received(notification) => write!(f, "notification received: {notification}"),
+            Self::Closed => f.write_str("the neighbour closed the connection"),
+            Self::ConnectFailed(why) => write!(f, "cannot connect: {why}"),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The two tasks of a connection: one moves bytes in, one moves bytes out.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use super::core_task::NetworkEvent;
+use crate::bgp::ConnectionId;
+use crate::types::PeerKey;
+
+/// Bytes taken from a socket at once: a few full messages. One neighbour cannot hold the core up
+/// for longer than these take to parse.
+const READ_LENGTH_BYTES: usize = 16 * 1024;
+/// Room for a chunk that is being written, and for the last words.
+const CHUNKS_MAX: usize = 2;
+/// How long last words may take to leave, and how long the neighbour may take to close its side
+/// after them. Without the wait the kernel would answer unread bytes with a reset, which can
+/// overtake the NOTIFICATION.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What a writer is given.
+enum Chunk {
+    /// More bytes of the session.
+    Bytes(Bytes),
+    /// The end: these bytes, if any, then close.
+    LastWords(Bytes),
+}
+
+/// The core's handle on a connection that is up. Dropping it without [`Link::finish`] ends the
+/// connection without a word.
+#[derive(Debug)]
+pub(super) struct Link {
+    chunks: mpsc::Sender<Chunk>,
+    /// The writer has bytes that it has not reported as written.
+    pub(super) busy: bool,
+}
+
+impl Link {
+    /// Starts the two tasks; they report to `events` as connection `id` of peer `key`.
+    pub(super) fn start(
+        key: PeerKey,
+        id: ConnectionId,
+        stream: TcpStream,
+        events: &mpsc::Sender<NetworkEvent>,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let (read, write) = stream.into_split();
+        let (chunks, to_write) = mpsc::channel(CHUNKS_MAX);
+        let reader = tasks.spawn(read_all(key, id, read, events.clone()));
+        let events = events.clone();
+        tasks.spawn(async move {
+            write_all(key, id, write, to_write, events).await;
+            let stop = reader.abort_handle();
+            if timeout(GOODBYE_TIMEOUT, reader).await.is_err() {
+                stop.abort();
+            }
+        });
+        Self { chunks, busy: false }
+    }
+
+    /// Gives the writer bytes. Only when it is not [`Link::busy`].
+    pub(super) fn write(&mut self, bytes: Bytes) {
+        // There is room: at most one chunk is under way. A writer that is gone has said so.
+        let _ = self.chunks.try_send(Chunk::Bytes(bytes));
+        self.busy = true;
+    }
+
+    /// Ends the connection after what is being written and `last_words`.
+    pub(super) fn finish(self, last_words: Option<Bytes>) {
+        let _ = self.chunks.try_send(Chunk::LastWords(last_words.unwrap_or_default()));
+    }
+}
+
+/// Reads until the connection ends. Cancel-safe: aborting it loses only bytes of a connection
+/// that is over.
+async fn read_all(
+    key: PeerKey,
+    id: ConnectionId,
+    mut stream: OwnedReadHalf,
+    events: mpsc::Sender<NetworkEvent>,
+) {
+    let mut buffer = vec![0; READ_LENGTH_BYTES];
+    loop {
+        let event = match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => NetworkEvent::Closed { key, id },
+            Ok(count) => {
+                let bytes = Bytes::copy_from_slice(buffer.get(..count).unwrap_or_default());
+                NetworkEvent::Received { key, id, bytes }
+            }
+        };
+        let last = matches!(event, NetworkEvent::Closed { .. });
+        if events.send(event).await.is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Writes chunks until the last words, or until nobody is left to give any.
+async fn write_all(
+    key: PeerKey,
+    id: ConnectionId,
+    mut stream: OwnedWriteHalf,
+    mut chunks: mpsc::Receiver<Chunk>,
+    events: mpsc::Sender<NetworkEvent>,
+) {
+    while let Some(chunk) = chunks.recv().await {
+        match chunk {
+            Chunk::Bytes(bytes) => {
+                let event = match write_unless_over(&mut stream, &bytes, &chunks).await {
+                    Ok(()) => NetworkEvent::Written { key, id },
+                    Err(_) => NetworkEvent::Closed { key, id },
+                };
+                if events.send(event).await.is_err() {
+                    return;
+                }
+            }
+            Chunk::LastWords(bytes) => {
+                // Nobody is told: the session is over whether they arrive or not.
+                let _ = timeout(GOODBYE_TIMEOUT, stream.write_all(&bytes)).await;
+                break;
+            }
+        }
+    }
+    let _ = stream.shutdown().await;
+}
+
+/// Writes, but not for ever once last words are waiting: a neighbour that reads nothing must not
+/// keep a dead session's task alive.
+async fn write_unless_over(
+    stream: &mut OwnedWriteHalf,
+    bytes: &[u8],
+    chunks: &mpsc::Receiver<Chunk>,
+) -> std::io::Result<()> {
+    let over = async {
+        while chunks.is_empty() && !chunks.is_closed() {
+            tokio::time::sleep(GOODBYE_TIMEOUT).await;
+        }
+        tokio::time::sleep(GOODBYE_TIMEOUT).await;
+    };
+    tokio::select! {
+        outcome = stream.write_all(bytes) => outcome,
+        () = over => Err(std::io::ErrorKind::TimedOut.into()),
+    }
+}

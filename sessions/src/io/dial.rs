@@ -1,0 +1,61 @@
+//! Opening a connection to a neighbour.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::sockopt;
+use crate::types::PeerConfig;
+
+/// How long a SYN may stay unanswered: long enough for three of them (at 0, 1 and 3 s).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What keeps a connection from coming up. The text names the step.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DialError {
+    #[error("socket: {0}")]
+    Socket(#[source] io::Error),
+    #[error("TCP-MD5 key: {0}")]
+    Password(#[source] nix::Error),
+    #[error("TTL: {0}")]
+    Ttl(#[source] nix::Error),
+    #[error("source address {0}: {1}")]
+    SourceAddress(IpAddr, #[source] io::Error),
+    #[error("{0}: {1}")]
+    Connect(SocketAddr, #[source] io::Error),
+    #[error("{remote}: no answer within {} s{hint}", CONNECT_TIMEOUT.as_secs())]
+    Timeout { remote: SocketAddr, hint: &'static str },
+}
+
+/// Dials the neighbour of `config`.
+pub(super) async fn dial(config: &PeerConfig) -> Result<TcpStream, DialError> {
+    let peer = config.key.0;
+    let remote = SocketAddr::new(peer, config.port);
+    let socket = match peer {
+        IpAddr::V4(_) => TcpSocket::new_v4(),
+        IpAddr::V6(_) => TcpSocket::new_v6(),
+    }
+    .map_err(DialError::Socket)?;
+    if let Some(password) = &config.password {
+        sockopt::set_md5(&socket, peer, Some(password)).map_err(DialError::Password)?;
+    }
+    sockopt::set_network(&socket, peer, config.ttl()).map_err(DialError::Ttl)?;
+    socket.set_nodelay(true).map_err(DialError::Socket)?;
+    if let Some(source) = config.source_address {
+        let local = SocketAddr::new(source, 0);
+        socket.bind(local).map_err(|error| DialError::SourceAddress(source, error))?;
+    }
+    match tokio::time::timeout(CONNECT_TIMEOUT, socket.connect(remote)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(DialError::Connect(remote, error)),
+        Err(_) => {
+            let hint = match &config.password {
+                Some(_) => " (is the TCP-MD5 password the same on both sides?)",
+                None => "",
+            };
+            Err(DialError::Timeout { remote, hint })
+        }
+    }
+}

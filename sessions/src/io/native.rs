@@ -1,0 +1,107 @@
+//! The native backend: hands the desired state to the core task, and questions with it.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use super::core_task::{Command, CoreTask};
+use super::listen::{accept_all, listen};
+use crate::backend::{Backend, BackendError, BgpView, Desired, ViewFuture};
+
+/// Events that may wait for the core: enough that readers rarely wait for each other, few enough
+/// that a flood fills the sockets and not our memory (each holds at most one read, 16 KiB).
+const EVENTS_MAX: usize = 256;
+/// Questions that may wait: each is one `show`.
+const COMMANDS_MAX: usize = 16;
+/// How long leaving may take.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// An address to accept connections on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListenAddress(pub SocketAddr);
+
+/// BGP sessions of our own.
+#[derive(Debug)]
+pub struct NativeBackend {
+    desired: watch::Sender<Arc<Desired>>,
+    commands: mpsc::Sender<Command>,
+    tasks: TaskTracker,
+    listening: Vec<SocketAddr>,
+}
+
+impl NativeBackend {
+    /// Starts the tasks. An address that cannot be listened on is reported once and left out;
+    /// dialling goes on. `seed` decides the jitter of the timers.
+    ///
+    /// Must be called inside a tokio runtime.
+    pub fn start(addresses: &[ListenAddress], seed: u64) -> Self {
+        let tasks = TaskTracker::new();
+        let (events, network) = mpsc::channel(EVENTS_MAX);
+        let (known, known_peers) = watch::channel(Arc::new(BTreeSet::new()));
+        let mut listeners: Vec<Arc<TcpListener>> = Vec::new();
+        let mut listening = Vec::new();
+        for ListenAddress(address) in addresses {
+            match listen(*address) {
+                Ok(listener) => {
+                    let local = listener.local_addr().unwrap_or(*address);
+                    info!(address = %local, "listening for BGP");
+                    listening.push(local);
+                    let listener = Arc::new(listener);
+                    listeners.push(Arc::clone(&listener));
+                    tokio::spawn(accept_all(listener, known_peers.clone(), events.clone()));
+                }
+                Err(error) => {
+                    warn!(%address, %error, "cannot listen for BGP there; only dialling");
+                }
+            }
+        }
+        let (desired, wanted) = watch::channel(Arc::new(Desired::default()));
+        let (commands, questions) = mpsc::channel(COMMANDS_MAX);
+        let core = CoreTask::new(listeners, known, events, tasks.clone(), seed);
+        tokio::spawn(core.run(wanted, questions, network));
+        Self { desired, commands, tasks, listening }
+    }
+
+    /// The addresses that it accepts connections on.
+    pub fn listening(&self) -> &[SocketAddr] {
+        &self.listening
+    }
+
+    async fn ask(&self) -> Result<BgpView, BackendError> {
+        let (answer, view) = oneshot::channel();
+        let stopped = |_| BackendError::Stopped;
+        self.commands.send(Command::View(answer)).await.map_err(stopped)?;
+        view.await.map_err(|_| BackendError::Stopped)
+    }
+}
+
+impl Backend for NativeBackend {
+    fn apply(&self, desired: Desired) {
+        self.desired.send_replace(Arc::new(desired));
+    }
+
+    fn view(&self) -> ViewFuture<'_> {
+        Box::pin(self.ask())
+    }
+
+    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            let (done, all_told) = oneshot::channel();
+            if self.commands.send(Command::Shutdown(done)).await.is_ok() {
+                let _ = all_told.await;
+            }
+            self.tasks.close();
+            if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await.is_err() {
+                warn!("not every neighbour closed its side in time");
+            }
+        })
+    }
+}

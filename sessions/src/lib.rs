@@ -1,0 +1,28 @@
+//! Native BGP sessions.
+//!
+//! The crate is a set of pure machines and one edge that drives them:
+//!
+//! ```text
+//!  io ──► bgp ──► rib ──► types
+//!          └────► wire ─► types        backend ──► types
+//! ```
+//!
+//! - [`types`]: the vocabulary of the field, as values that cannot be wrong.
+//! - [`wire`]: bytes to values and back; knows no session.
+//! - [`rib`]: which routes exist and what each peer was told.
+//! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
+//! - [`backend`]: the seam the daemon talks through, shared with every other backend.
+//! - `io`: sockets, clocks and tasks; the only module that knows tokio.
+//!
+//! Everything but `io` takes `now` as an argument and returns what should happen, so a test can
+//! run a week of timers in a millisecond. `tests/purity.rs` keeps it that way.
+
+pub mod backend;
+pub mod bgp;
+#[cfg(feature = "io")]
+pub mod io;
+pub mod rib;
+pub mod rng;
+pub mod time;
+pub mod types;
+pub mod wire;

@@ -1,0 +1,163 @@
+//! Autonomous system numbers, AS paths and router identifiers.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use super::ParseError;
+
+/// An autonomous system number, 1 to 4294967295. AS 0 is reserved (RFC 7607).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Asn(NonZeroU32);
+
+impl Asn {
+    /// AS_TRANS, which stands for a number that an old speaker cannot hold (RFC 6793 §9).
+    pub const TRANS: u16 = 23456;
+
+    /// `None` for AS 0.
+    pub fn new(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    /// The number.
+    pub fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The number in two octets, [`Asn::TRANS`] when it does not fit.
+    pub fn as_two_octets(self) -> u16 {
+        u16::try_from(self.get()).unwrap_or(Self::TRANS)
+    }
+}
+
+impl fmt::Display for Asn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+impl FromStr for Asn {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        text.parse().ok().and_then(Self::new).ok_or_else(|| ParseError {
+            text: text.to_owned(),
+            expected: "an AS number from 1 to 4294967295",
+        })
+    }
+}
+
+/// A BGP identifier: four octets, unique in its AS, not zero (RFC 6286 §2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouterId(NonZeroU32);
+
+impl RouterId {
+    /// `None` for zero.
+    pub fn new(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    /// The identifier as an unsigned number, the way collisions compare it (RFC 6286 §2.3).
+    pub fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for RouterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ipv4Addr::from(self.get()).fmt(f)
+    }
+}
+
+impl FromStr for RouterId {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let address = text.parse::<Ipv4Addr>().ok();
+        address.and_then(|address| Self::new(u32::from(address))).ok_or_else(|| ParseError {
+            text: text.to_owned(),
+            expected: "a router ID, four octets as in 192.0.2.1, not 0.0.0.0",
+        })
+    }
+}
+
+/// One segment of an AS path (RFC 4271 §4.3, RFC 5065 §3).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AsPathSegment {
+    /// AS_SET: unordered, counts as one hop.
+    Set(Vec<u32>),
+    /// AS_SEQUENCE: ordered, nearest first.
+    Sequence(Vec<u32>),
+}
+
+/// The systems a route went through, nearest first. AS numbers are kept as sent: a path that
+/// contains AS 0 is a fault of the path (RFC 7607), for the decoder to name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct AsPath(pub Vec<AsPathSegment>);
+
+impl AsPath {
+    /// A path of one sequence; empty when `asns` is.
+    pub fn sequence(asns: Vec<u32>) -> Self {
+        if asns.is_empty() { Self::default() } else { Self(vec![AsPathSegment::Sequence(asns)]) }
+    }
+
+    /// Hops as route selection counts them: a set is one (RFC 4271 §9.1.2.2 a).
+    pub fn length(&self) -> usize {
+        self.0
+            .iter()
+            .map(|segment| match segment {
+                AsPathSegment::Set(_) => 1,
+                AsPathSegment::Sequence(asns) => asns.len(),
+            })
+            .sum()
+    }
+
+    /// Every number in the path, in order.
+    pub fn asns(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().flat_map(|segment| match segment {
+            AsPathSegment::Set(asns) | AsPathSegment::Sequence(asns) => asns.iter().copied(),
+        })
+    }
+}
+
+impl fmt::Display for AsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let join = |asns: &[u32], separator: &str| {
+            asns.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
+        };
+        for (position, segment) in self.0.iter().enumerate() {
+            if position > 0 {
+                f.write_str(" ")?;
+            }
+            match segment {
+                AsPathSegment::Set(asns) => write!(f, "{{{}}}", join(asns, ","))?,
+                AsPathSegment::Sequence(asns) => f.write_str(&join(asns, " "))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_prints_as_routers_print_it() {
+        let path = AsPath(vec![
+            AsPathSegment::Sequence(vec![65001, 65002]),
+            AsPathSegment::Set(vec![1, 2]),
+        ]);
+        assert_eq!(path.to_string(), "65001 65002 {1,2}");
+        assert_eq!(path.length(), 3);
+        assert_eq!(AsPath::default().to_string(), "");
+    }
+
+    #[test]
+    fn reserved_numbers_are_refused() {
+        assert!("0".parse::<Asn>().is_err());
+        assert!("0.0.0.0".parse::<RouterId>().is_err());
+        assert_eq!(Asn::new(4_200_000_000).map(Asn::as_two_octets), Some(Asn::TRANS));
+    }
+}

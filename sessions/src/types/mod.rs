@@ -1,0 +1,33 @@
+//! The vocabulary: values that hold their own rules, so that nobody checks them twice.
+//!
+//! Knows no bytes, no session and no user. Everybody imports it; it imports nothing of ours.
+
+mod asn;
+mod attributes;
+mod community;
+mod family;
+mod next_hop;
+mod password;
+mod peer;
+mod prefix;
+mod timers;
+
+pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
+pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
+pub use community::{Community, LargeCommunity};
+pub use family::{AddressFamily, FamilySet};
+pub use next_hop::{LocalNextHops, NextHop};
+pub use password::{Password, PasswordError};
+pub use peer::{PeerConfig, PeerKey, PeerKind};
+pub use prefix::{Prefix, PrefixError};
+pub use timers::{HoldTime, HoldTimeError};
+
+/// A value that its text does not describe.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {expected}")]
+pub struct ParseError {
+    /// What was given.
+    pub text: String,
+    /// What would have been right, as in "an AS number from 1 to 4294967295".
+    pub expected: &'static str,
+}

@@ -1,0 +1,61 @@
+//! Next hops: what a route carries, and what a session may offer.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::AddressFamily;
+
+/// The next hop of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NextHop {
+    /// NEXT_HOP, or MP_REACH_NLRI with four octets.
+    Ipv4(Ipv4Addr),
+    /// MP_REACH_NLRI with a global address and, on a shared subnet, a link-local one beside it
+    /// (RFC 2545 §3).
+    Ipv6 {
+        /// The global address.
+        global: Ipv6Addr,
+        /// The link-local address.
+        link_local: Option<Ipv6Addr>,
+    },
+}
+
+impl NextHop {
+    /// The address that names it.
+    pub fn address(self) -> IpAddr {
+        match self {
+            Self::Ipv4(address) => IpAddr::V4(address),
+            Self::Ipv6 { global, .. } => IpAddr::V6(global),
+        }
+    }
+}
+
+impl fmt::Display for NextHop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address().fmt(f)
+    }
+}
+
+/// What this end of one connection can be reached at: the edge reads it from the interface that
+/// the connection runs over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LocalNextHops {
+    /// For IPv4 routes.
+    pub ipv4: Option<Ipv4Addr>,
+    /// For IPv6 routes: the global address.
+    pub ipv6: Option<Ipv6Addr>,
+    /// The link-local address that goes with it.
+    pub ipv6_link_local: Option<Ipv6Addr>,
+}
+
+impl LocalNextHops {
+    /// The next hop for routes of `family`, if this end has one.
+    pub fn of(self, family: AddressFamily) -> Option<NextHop> {
+        match family {
+            AddressFamily::Ipv4Unicast => self.ipv4.map(NextHop::Ipv4),
+            AddressFamily::Ipv6Unicast => {
+                self.ipv6.map(|global| NextHop::Ipv6 { global, link_local: self.ipv6_link_local })
+            }
+        }
+    }
+}

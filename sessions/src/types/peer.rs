@@ -1,0 +1,109 @@
+//! What an operator wants of one neighbour.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::{Asn, FamilySet, HoldTime, Password, RouterId};
+
+/// How a neighbour is named: by its address. (Interfaces and VRFs join when those come.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerKey(pub IpAddr);
+
+impl fmt::Display for PeerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Whether the neighbour is in our AS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerKind {
+    /// iBGP.
+    Internal,
+    /// eBGP.
+    External,
+}
+
+/// The desired settings of one neighbour, valid by construction: `resources` checks what users
+/// write before it becomes this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerConfig {
+    /// The neighbour.
+    pub key: PeerKey,
+    /// The operator's name for it; shown, and what advertisements refer to.
+    pub name: String,
+    /// Our AS towards it.
+    pub local_asn: Asn,
+    /// Its AS.
+    pub remote_asn: Asn,
+    /// Our BGP identifier towards it.
+    pub router_id: RouterId,
+    /// The port that is dialled, 1 to 65535.
+    pub port: u16,
+    /// The address that is dialled from; the kernel chooses when `None`.
+    pub source_address: Option<IpAddr>,
+    /// What we offer in OPEN.
+    pub hold_time: HoldTime,
+    /// Our keepalive interval; the smaller of this and a third of the negotiated hold time is
+    /// used (RFC 4271 §4.4). `None` is a third.
+    pub keepalive_interval: Option<Duration>,
+    /// The most time between two attempts to connect.
+    pub connect_retry_interval: Duration,
+    /// The TCP-MD5 key.
+    pub password: Option<Password>,
+    /// Whether the neighbour may be more than one hop away; else external packets leave with a
+    /// TTL of 1.
+    pub multihop: bool,
+    /// The families that we offer.
+    pub families: FamilySet,
+}
+
+impl PeerConfig {
+    /// How long to wait between two attempts to connect at most, when the operator does not say.
+    pub const CONNECT_RETRY_INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
+
+    /// iBGP or eBGP.
+    pub fn kind(&self) -> PeerKind {
+        if self.local_asn == self.remote_asn { PeerKind::Internal } else { PeerKind::External }
+    }
+
+    /// TTL (or hop limit) of our packets: 1 for a neighbour that must be next door.
+    pub fn ttl(&self) -> u8 {
+        match self.kind() {
+            PeerKind::External if !self.multihop => 1,
+            // The kernel's default, said aloud so that a listener's own setting never leaks in.
+            _ => 64,
+        }
+    }
+
+    /// Whether going from `self` to `wanted` needs a new session. Everything that an OPEN or a
+    /// socket fixed does; names and timers that only we use do not.
+    pub fn needs_reset(&self, wanted: &Self) -> bool {
+        let Self {
+            key,
+            name: _,
+            local_asn,
+            remote_asn,
+            router_id,
+            port,
+            source_address,
+            hold_time,
+            keepalive_interval: _,
+            connect_retry_interval: _,
+            password,
+            multihop: _,
+            families,
+        } = self;
+        *key != wanted.key
+            || *local_asn != wanted.local_asn
+            || *remote_asn != wanted.remote_asn
+            || *router_id != wanted.router_id
+            || *port != wanted.port
+            || *source_address != wanted.source_address
+            || *hold_time != wanted.hold_time
+            || *password != wanted.password
+            || self.ttl() != wanted.ttl()
+            || *families != wanted.families
+    }
+}

@@ -1,0 +1,281 @@
+//! UPDATEs for sending: attributes encoded once, then packed with as many prefixes as a message
+//! holds (RFC 4271 §4.3, RFC 4760 §3–4).
+//!
+//! zettabgp encodes the values of attributes. The headers are ours, since it marks our own
+//! communities as Partial and spends an extended length on every path; so is the envelope, since
+//! only here it is known how many prefixes still fit.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use bytes::{BufMut, BytesMut};
+use zettabgp::message::attributes::BgpAttr;
+use zettabgp::message::attributes::aggregatoras::BgpAggregatorAS;
+use zettabgp::message::attributes::community::{
+    BgpCommunity, BgpCommunityList, BgpLargeCommunity, BgpLargeCommunityList,
+};
+use zettabgp::message::attributes::localpref::BgpLocalpref;
+use zettabgp::message::attributes::med::BgpMED;
+use zettabgp::message::attributes::nexthop::BgpNextHop;
+use zettabgp::message::attributes::origin::{BgpAttrOrigin, BgpOrigin};
+
+use super::attribute::{code, flag, put_header, zettabgp_session};
+use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, MessageType, as_path, nlri};
+use crate::types::{AddressFamily, NextHop, Origin, PathAttributes, Prefix};
+
+/// The attributes of a group of routes, as bytes, without prefixes and without MP_REACH_NLRI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeBlock {
+    bytes: Vec<u8>,
+    next_hop: NextHop,
+}
+
+/// The attributes leave no room for a single prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the attributes do not fit a message of {MESSAGE_LENGTH_BYTES_MAX} bytes")]
+pub struct TooLong;
+
+impl AttributeBlock {
+    /// Encodes `attributes` for a peer that sends AS numbers in four octets, or in two. What it
+    /// returns leaves room for one prefix at least.
+    pub fn encode(attributes: &PathAttributes, four_octet_as: bool) -> Result<Self, TooLong> {
+        let mut encoder = Encoder::new(four_octet_as);
+        encoder.put_all(attributes, four_octet_as).ok_or(TooLong)?;
+        let one_route = ENVELOPE_LENGTH_BYTES
+            .saturating_add(ONE_ROUTE_LENGTH_BYTES_MAX)
+            .saturating_add(encoder.bytes.len());
+        if one_route > MESSAGE_LENGTH_BYTES_MAX {
+            return Err(TooLong);
+        }
+        Ok(Self { bytes: encoder.bytes, next_hop: attributes.next_hop })
+    }
+}
+
+/// Writes values through zettabgp into a buffer that is always large enough: it panics on one
+/// that is not.
+struct Encoder {
+    session: zettabgp::BgpSessionParams,
+    bytes: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Encoder {
+    fn new(four_octet_as: bool) -> Self {
+        Self {
+            session: zettabgp_session(four_octet_as),
+            bytes: Vec::with_capacity(64),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Encodes `value`, which takes at most `room` bytes.
+    fn put(&mut self, flags: u8, code: u8, room: usize, value: &impl BgpAttr) -> Option<()> {
+        if room > MESSAGE_LENGTH_BYTES_MAX {
+            return None;
+        }
+        self.scratch.clear();
+        self.scratch.resize(room, 0);
+        let length = value.encode_to(&self.session, &mut self.scratch).ok()?;
+        put_header(&mut self.bytes, flags, code, length);
+        self.bytes.extend_from_slice(self.scratch.get(..length)?);
+        Some(())
+    }
+
+    /// Puts a value that is encoded already.
+    fn put_bytes(&mut self, flags: u8, code: u8, value: &[u8]) -> Option<()> {
+        if value.len() > MESSAGE_LENGTH_BYTES_MAX {
+            return None;
+        }
+        put_header(&mut self.bytes, flags, code, value.len());
+        self.bytes.extend_from_slice(value);
+        Some(())
+    }
+
+    /// Everything in the order of type codes (RFC 4271 §5).
+    fn put_all(&mut self, attributes: &PathAttributes, four_octet_as: bool) -> Option<()> {
+        let PathAttributes {
+            origin,
+            as_path,
+            next_hop,
+            med,
+            local_pref,
+            atomic_aggregate,
+            aggregator,
+            communities,
+            large_communities,
+            unknown: _, // Only routes of our own are sent, and they have none.
+        } = attributes;
+        let optional_transitive = flag::OPTIONAL | flag::TRANSITIVE;
+        self.put(
+            flag::TRANSITIVE,
+            code::ORIGIN,
+            1,
+            &BgpOrigin::new(match origin {
+                Origin::Igp => BgpAttrOrigin::Igp,
+                Origin::Egp => BgpAttrOrigin::Egp,
+                Origin::Incomplete => BgpAttrOrigin::Incomplete,
+            }),
+        )?;
+        self.put_bytes(flag::TRANSITIVE, code::AS_PATH, &as_path::encode(as_path, four_octet_as))?;
+        if let NextHop::Ipv4(address) = next_hop {
+            let value = BgpNextHop::new(IpAddr::V4(*address));
+            self.put(flag::TRANSITIVE, code::NEXT_HOP, 4, &value)?;
+        }
+        if let Some(med) = med {
+            self.put(flag::OPTIONAL, code::MULTI_EXIT_DISC, 4, &BgpMED::new(*med))?;
+        }
+        if let Some(local_pref) = local_pref {
+            self.put(flag::TRANSITIVE, code::LOCAL_PREF, 4, &BgpLocalpref::new(*local_pref))?;
+        }
+        if *atomic_aggregate {
+            self.put_bytes(flag::TRANSITIVE, code::ATOMIC_AGGREGATE, &[])?;
+        }
+        if let Some(aggregator) = aggregator.filter(|it| four_octet_as || it.asn <= 0xFFFF) {
+            let value = BgpAggregatorAS { asn: aggregator.asn, addr: aggregator.router };
+            self.put(optional_transitive, code::AGGREGATOR, 8, &value)?;
+        }
+        if !communities.is_empty() {
+            let room = communities.len().checked_mul(4)?;
+            let value = communities.iter().map(|it| BgpCommunity::new(it.0)).collect();
+            self.put(optional_transitive, code::COMMUNITIES, room, &BgpCommunityList { value })?;
+        }
+        if !four_octet_as && as_path.asns().any(|asn| u16::try_from(asn).is_err()) {
+            // What a path of two octets cannot say (RFC 6793 §4.2.2).
+            let path = as_path::encode(as_path, true);
+            self.put_bytes(optional_transitive, code::AS4_PATH, &path)?;
+        }
+        if !large_communities.is_empty() {
+            let room = large_communities.len().checked_mul(12)?;
+            let large = |it: &crate::types::LargeCommunity| BgpLargeCommunity {
+                ga: it.global,
+                ldp1: it.local1,
+                ldp2: it.local2,
+            };
+            let value = large_communities.iter().map(large).collect();
+            let list = BgpLargeCommunityList { value };
+            self.put(optional_transitive, code::LARGE_COMMUNITIES, room, &list)?;
+        }
+        Some(())
+    }
+}
+
+/// Octets of an UPDATE before anything variable: the header and two lengths.
+const ENVELOPE_LENGTH_BYTES: usize = HEADER_LENGTH_BYTES + 4;
+/// Octets of an attribute header with extended length.
+const ATTRIBUTE_HEADER_LENGTH_BYTES: usize = 4;
+/// The most octets that MP_REACH_NLRI adds to one prefix: headers, two IPv6 next hops, a /128.
+const ONE_ROUTE_LENGTH_BYTES_MAX: usize = ATTRIBUTE_HEADER_LENGTH_BYTES + 3 + 33 + 1 + 17;
+
+/// Moves prefixes from `from` into their wire form as long as they fit into `room` bytes.
+fn take_prefixes(from: &mut BTreeSet<Prefix>, room: usize) -> (Vec<Prefix>, Vec<u8>) {
+    let mut taken = Vec::new();
+    let mut bytes = Vec::new();
+    while let Some(prefix) = from.first().copied() {
+        if bytes.len().saturating_add(nlri::encoded_length(prefix)) > room {
+            break;
+        }
+        nlri::encode(prefix, &mut bytes);
+        from.pop_first();
+        taken.push(prefix);
+    }
+    (taken, bytes)
+}
+
+/// Appends one UPDATE that announces as many of `prefixes` (all of `family`) as fit. They are
+/// taken out of the set and returned; at least one of a set that is not empty.
+pub fn announcement(
+    family: AddressFamily,
+    block: &AttributeBlock,
+    prefixes: &mut BTreeSet<Prefix>,
+    to: &mut BytesMut,
+) -> Vec<Prefix> {
+    let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());
+    let room = MESSAGE_LENGTH_BYTES_MAX.saturating_sub(fixed);
+    if let (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_)) = (family, block.next_hop) {
+        let (taken, prefixes) = take_prefixes(prefixes, room);
+        put_update(to, &[], &[&block.bytes], &prefixes);
+        return taken;
+    }
+    let next_hop = next_hop_octets(block.next_hop);
+    let mut reach = multiprotocol_header(family);
+    reach.put_u8(u8::try_from(next_hop.len()).unwrap_or(0));
+    reach.extend_from_slice(&next_hop);
+    reach.put_u8(0); // reserved (RFC 4760 §3)
+    let overhead = reach.len().saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES);
+    let (taken, prefixes) = take_prefixes(prefixes, room.saturating_sub(overhead));
+    reach.extend_from_slice(&prefixes);
+    let header = extended_header(code::MP_REACH_NLRI, reach.len());
+    // First, so that a receiver that gives up early still has the prefixes (RFC 7606 §5.1).
+    put_update(to, &[], &[&header, &reach, &block.bytes], &[]);
+    taken
+}
+
+/// Appends one UPDATE that withdraws as many of `prefixes` (all of `family`) as fit. They are
+/// taken out of the set and returned.
+pub fn withdrawal(
+    family: AddressFamily,
+    prefixes: &mut BTreeSet<Prefix>,
+    to: &mut BytesMut,
+) -> Vec<Prefix> {
+    let room = MESSAGE_LENGTH_BYTES_MAX.saturating_sub(ENVELOPE_LENGTH_BYTES);
+    if family == AddressFamily::Ipv4Unicast {
+        let (taken, prefixes) = take_prefixes(prefixes, room);
+        put_update(to, &prefixes, &[], &[]);
+        return taken;
+    }
+    let mut unreach = multiprotocol_header(family);
+    let overhead = unreach.len().saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES);
+    let (taken, prefixes) = take_prefixes(prefixes, room.saturating_sub(overhead));
+    unreach.extend_from_slice(&prefixes);
+    let header = extended_header(code::MP_UNREACH_NLRI, unreach.len());
+    put_update(to, &[], &[&header, &unreach], &[]);
+    taken
+}
+
+/// Appends the End-of-RIB marker of `family` (RFC 4724 §2).
+pub fn end_of_rib(family: AddressFamily, to: &mut BytesMut) {
+    withdrawal(family, &mut BTreeSet::new(), to);
+}
+
+fn next_hop_octets(next_hop: NextHop) -> Vec<u8> {
+    match next_hop {
+        NextHop::Ipv4(address) => address.octets().to_vec(),
+        NextHop::Ipv6 { global, link_local: None } => global.octets().to_vec(),
+        NextHop::Ipv6 { global, link_local: Some(link_local) } => {
+            [global.octets(), link_local.octets()].concat()
+        }
+    }
+}
+
+fn multiprotocol_header(family: AddressFamily) -> Vec<u8> {
+    let [high, low] = family.afi().to_be_bytes();
+    vec![high, low, family.safi()]
+}
+
+fn extended_header(code: u8, length: usize) -> [u8; ATTRIBUTE_HEADER_LENGTH_BYTES] {
+    let [high, low] = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
+    [flag::OPTIONAL | flag::EXTENDED_LENGTH, code, high, low]
+}
+
+/// Puts an UPDATE together. Callers have made sure that it fits a message.
+fn put_update(to: &mut BytesMut, withdrawn: &[u8], attributes: &[&[u8]], nlri: &[u8]) {
+    let length16 = |length: usize| u16::try_from(length).unwrap_or(u16::MAX);
+    let attributes_length = attributes.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+    let whole = [withdrawn.len(), attributes_length, nlri.len()]
+        .into_iter()
+        .fold(ENVELOPE_LENGTH_BYTES, usize::saturating_add);
+    to.reserve(whole);
+    to.put_slice(&[0xFF; 16]);
+    to.put_u16(length16(whole));
+    to.put_u8(MessageType::Update.code());
+    to.put_u16(length16(withdrawn.len()));
+    to.put_slice(withdrawn);
+    to.put_u16(length16(attributes_length));
+    for part in attributes {
+        to.put_slice(part);
+    }
+    to.put_slice(nlri);
+}
+
+#[cfg(test)]
+mod tests;

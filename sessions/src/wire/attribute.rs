@@ -1,0 +1,291 @@
+//! Path attributes: which exist, what makes one well-formed, and what RFC 7606 does with one that
+//! is not. The guard in front of zettabgp.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use bytes::BufMut;
+use zettabgp::message::attributes::BgpAttrItem;
+use zettabgp::message::attributes::community::BgpLargeCommunity;
+use zettabgp::message::attributes::origin::BgpAttrOrigin;
+use zettabgp::{BgpSessionParams, BgpTransportMode};
+
+use super::as_path;
+use crate::types::{
+    Aggregator, AsPath, Community, LargeCommunity, Origin, PeerKind, UnknownAttribute,
+};
+
+/// Flag bits (RFC 4271 §4.3).
+pub mod flag {
+    /// May be unknown to a speaker.
+    pub const OPTIONAL: u8 = 0x80;
+    /// Travels on through those who do not know it.
+    pub const TRANSITIVE: u8 = 0x40;
+    /// Somebody on the way did not know it.
+    pub const PARTIAL: u8 = 0x20;
+    /// The length has two octets.
+    pub const EXTENDED_LENGTH: u8 = 0x10;
+}
+
+/// Type codes.
+#[allow(missing_docs)]
+pub mod code {
+    pub const ORIGIN: u8 = 1;
+    pub const AS_PATH: u8 = 2;
+    pub const NEXT_HOP: u8 = 3;
+    pub const MULTI_EXIT_DISC: u8 = 4;
+    pub const LOCAL_PREF: u8 = 5;
+    pub const ATOMIC_AGGREGATE: u8 = 6;
+    pub const AGGREGATOR: u8 = 7;
+    pub const COMMUNITIES: u8 = 8;
+    pub const ORIGINATOR_ID: u8 = 9;
+    pub const CLUSTER_LIST: u8 = 10;
+    pub const MP_REACH_NLRI: u8 = 14;
+    pub const MP_UNREACH_NLRI: u8 = 15;
+    pub const EXTENDED_COMMUNITIES: u8 = 16;
+    pub const AS4_PATH: u8 = 17;
+    pub const AS4_AGGREGATOR: u8 = 18;
+    pub const LARGE_COMMUNITIES: u8 = 32;
+}
+
+/// What becomes of an UPDATE with a malformed attribute (RFC 7606 §2), mildest first. (A session
+/// reset is a [`super::WireError`].)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Disposition {
+    /// The attribute is dropped, the routes stay.
+    Discard,
+    /// The routes count as withdrawn.
+    TreatAsWithdraw,
+}
+
+/// A malformed attribute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeFault {
+    /// Its type code; 0 when the fault is in the list as a whole.
+    pub code: u8,
+    /// What becomes of the UPDATE.
+    pub disposition: Disposition,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+/// One attribute as the walk over the list finds it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawAttribute<'a> {
+    pub(super) flags: u8,
+    pub(super) code: u8,
+    pub(super) value: &'a [u8],
+}
+
+impl RawAttribute<'_> {
+    /// The attribute with its header, for a NOTIFICATION.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_header(&mut bytes, self.flags, self.code, self.value.len());
+        bytes.extend_from_slice(self.value);
+        bytes
+    }
+}
+
+/// What an attribute must look like.
+struct Rule {
+    /// The optional and transitive bits it must have.
+    flags: u8,
+    /// Whether its value can be read.
+    well_formed: fn(&[u8], &Session) -> bool,
+    /// What its fault leads to.
+    disposition: Disposition,
+    /// From external peers it means nothing and is dropped unread (RFC 7606 §7.5, §7.9, §7.10).
+    internal_only: bool,
+}
+
+/// What the session knows that a value cannot say.
+pub(super) struct Session {
+    pub(super) kind: PeerKind,
+    pub(super) four_octet_as: bool,
+}
+
+impl Session {
+    fn asn_octets(&self) -> usize {
+        if self.four_octet_as { 4 } else { 2 }
+    }
+}
+
+/// The table (RFC 7606 §7). Attributes that are not in it are kept as bytes.
+fn rule(code: u8) -> Option<Rule> {
+    use Disposition::{Discard, TreatAsWithdraw};
+    const WELL_KNOWN: u8 = flag::TRANSITIVE;
+    const OPTIONAL: u8 = flag::OPTIONAL;
+    const OPTIONAL_TRANSITIVE: u8 = flag::OPTIONAL | flag::TRANSITIVE;
+    let rule = |flags, disposition, well_formed| Rule {
+        flags,
+        well_formed,
+        disposition,
+        internal_only: false,
+    };
+    let internal = |flags, well_formed| Rule {
+        flags,
+        well_formed,
+        disposition: TreatAsWithdraw,
+        internal_only: true,
+    };
+    Some(match code {
+        code::ORIGIN => rule(WELL_KNOWN, TreatAsWithdraw, |value, _| matches!(value, [0..=2])),
+        code::AS_PATH => rule(WELL_KNOWN, TreatAsWithdraw, |value, session| {
+            as_path::is_well_formed(value, session.asn_octets())
+        }),
+        code::NEXT_HOP => rule(WELL_KNOWN, TreatAsWithdraw, |value, _| value.len() == 4),
+        code::MULTI_EXIT_DISC => rule(OPTIONAL, TreatAsWithdraw, |value, _| value.len() == 4),
+        code::LOCAL_PREF => internal(WELL_KNOWN, |value, _| value.len() == 4),
+        code::ATOMIC_AGGREGATE => rule(WELL_KNOWN, Discard, |value, _| value.is_empty()),
+        code::AGGREGATOR => rule(OPTIONAL_TRANSITIVE, Discard, |value, session| {
+            value.len() == session.asn_octets().saturating_add(4)
+        }),
+        code::COMMUNITIES => rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, whole_groups::<4>),
+        code::ORIGINATOR_ID => internal(OPTIONAL, |value, _| value.len() == 4),
+        code::CLUSTER_LIST => internal(OPTIONAL, whole_groups::<4>),
+        code::EXTENDED_COMMUNITIES => rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, whole_groups::<8>),
+        code::LARGE_COMMUNITIES => rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, whole_groups::<12>),
+        _ => return None,
+    })
+}
+
+/// Whether the type code is one that we know, interpreted or kept as bytes. Every well-known
+/// attribute is among them.
+pub(super) fn is_known(code: u8) -> bool {
+    matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI) || rule(code).is_some()
+}
+
+/// A list of values of `N` octets each, at least one.
+fn whole_groups<const N: usize>(value: &[u8], _session: &Session) -> bool {
+    !value.is_empty() && value.len().is_multiple_of(N)
+}
+
+/// Values read so far. NEXT_HOP of MP_REACH_NLRI is the envelope's business.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    pub(super) origin: Option<Origin>,
+    pub(super) as_path: Option<AsPath>,
+    pub(super) next_hop: Option<Ipv4Addr>,
+    pub(super) med: Option<u32>,
+    pub(super) local_pref: Option<u32>,
+    pub(super) atomic_aggregate: bool,
+    pub(super) aggregator: Option<Aggregator>,
+    pub(super) communities: Vec<Community>,
+    pub(super) large_communities: Vec<LargeCommunity>,
+    pub(super) unknown: Vec<UnknownAttribute>,
+}
+
+/// Checks one attribute and takes its value in. The envelope (14, 15) never comes here.
+pub(super) fn accept(
+    raw: RawAttribute<'_>,
+    session: &Session,
+    values: &mut Values,
+) -> Result<(), AttributeFault> {
+    let fault = |disposition, what| AttributeFault { code: raw.code, disposition, what };
+    let Some(rule) = rule(raw.code) else {
+        return accept_opaque(raw, session, values);
+    };
+    if rule.internal_only && session.kind == PeerKind::External {
+        return Err(fault(Disposition::Discard, "it means nothing from an external peer"));
+    }
+    let flags = raw.flags & (flag::OPTIONAL | flag::TRANSITIVE);
+    if flags != rule.flags {
+        // RFC 7606 §3 (c), but an attribute whose own faults only discard it stays mild.
+        return Err(fault(rule.disposition, "its optional and transitive flags are wrong"));
+    }
+    if !(rule.well_formed)(raw.value, session) {
+        return Err(fault(rule.disposition, "its value is malformed"));
+    }
+    store(raw, session, values).ok_or(fault(rule.disposition, "its value cannot be read"))
+}
+
+/// Attributes that we do not interpret.
+fn accept_opaque(
+    raw: RawAttribute<'_>,
+    session: &Session,
+    values: &mut Values,
+) -> Result<(), AttributeFault> {
+    if matches!(raw.code, code::AS4_PATH | code::AS4_AGGREGATOR) && session.four_octet_as {
+        // RFC 6793 §4.1: between two speakers of four octets they are dropped unread.
+        let what = "a speaker of four-octet AS numbers must not send it";
+        return Err(AttributeFault { code: raw.code, disposition: Disposition::Discard, what });
+    }
+    values.unknown.push(UnknownAttribute {
+        flags: raw.flags,
+        code: raw.code,
+        value: raw.value.to_vec(),
+    });
+    Ok(())
+}
+
+/// zettabgp's view of a session. Only the width of AS numbers matters to the values decoded here;
+/// the rest is set so that none of its guesses are ever made.
+pub(super) fn zettabgp_session(four_octet_as: bool) -> BgpSessionParams {
+    let nowhere = Ipv4Addr::UNSPECIFIED;
+    let mut session = BgpSessionParams::new(0, 0, BgpTransportMode::IPv4, nowhere, Vec::new());
+    session.has_as32bit = four_octet_as;
+    session.fuzzy_pathid = false;
+    session
+}
+
+/// Decodes a value that its rule has proven well-formed. `None` never happens while the guard
+/// holds; it is a fault like any other if it does.
+fn store(raw: RawAttribute<'_>, session: &Session, values: &mut Values) -> Option<()> {
+    let zettabgp_session = zettabgp_session(session.four_octet_as);
+    if raw.code == code::AS_PATH {
+        values.as_path = Some(as_path::decode(&zettabgp_session, raw.value)?);
+        return Some(());
+    }
+    let length = raw.value.len();
+    let item =
+        BgpAttrItem::decode_from(&zettabgp_session, raw.code, raw.flags, length, raw.value).ok()?;
+    match item {
+        BgpAttrItem::Origin(origin) => {
+            values.origin = Some(match origin.value {
+                BgpAttrOrigin::Igp => Origin::Igp,
+                BgpAttrOrigin::Egp => Origin::Egp,
+                BgpAttrOrigin::Incomplete => Origin::Incomplete,
+            });
+        }
+        BgpAttrItem::NextHop(next_hop) => match next_hop.value {
+            IpAddr::V4(address) => values.next_hop = Some(address),
+            IpAddr::V6(_) => return None,
+        },
+        BgpAttrItem::MED(med) => values.med = Some(med.value),
+        BgpAttrItem::LocalPref(local_pref) => values.local_pref = Some(local_pref.value),
+        BgpAttrItem::AtomicAggregate(_) => values.atomic_aggregate = true,
+        BgpAttrItem::AggregatorAS(aggregator) => {
+            values.aggregator = Some(Aggregator { asn: aggregator.asn, router: aggregator.addr });
+        }
+        BgpAttrItem::CommunityList(list) => {
+            values.communities = list.value.iter().map(|it| Community(it.value)).collect();
+        }
+        BgpAttrItem::LargeCommunityList(list) => {
+            let large = |it: &BgpLargeCommunity| LargeCommunity {
+                global: it.ga,
+                local1: it.ldp1,
+                local2: it.ldp2,
+            };
+            values.large_communities = list.value.iter().map(large).collect();
+        }
+        // Checked for form; what they say is of no use before routes are reflected or filtered.
+        _ => values.unknown.push(UnknownAttribute {
+            flags: raw.flags,
+            code: raw.code,
+            value: raw.value.to_vec(),
+        }),
+    }
+    Some(())
+}
+
+/// Flags, type code and length.
+pub(super) fn put_header(to: &mut Vec<u8>, flags: u8, code: u8, length: usize) {
+    match u8::try_from(length) {
+        Ok(length) => to.extend_from_slice(&[flags & !flag::EXTENDED_LENGTH, code, length]),
+        Err(_) => {
+            let length = u16::try_from(length).unwrap_or(u16::MAX);
+            to.extend_from_slice(&[flags | flag::EXTENDED_LENGTH, code]);
+            to.put_u16(length);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Faults that end a session: each knows the NOTIFICATION that answers it.
+//!
+//! Faults of single attributes that RFC 7606 keeps away from the session are in
+//! [`super::attribute`].
+
+use super::Notification;
+
+/// A message that cannot be accepted. The text says what came and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// RFC 4271 §6.1: the marker is not all ones.
+    #[error("message header: the marker is not all ones")]
+    NotSynchronised,
+    /// RFC 4271 §6.1: the length is out of range for the type.
+    #[error("message header: a length of {length} is wrong for {what}")]
+    BadLength {
+        /// As received.
+        length: u16,
+        /// What has that length.
+        what: &'static str,
+    },
+    /// RFC 4271 §6.1: no such type.
+    #[error("message header: type {0} does not exist")]
+    BadType(u8),
+    /// RFC 4271 §6.2: the version.
+    #[error("OPEN: version {0}; expected 4")]
+    Version(u8),
+    /// RFC 4271 §6.2: not the AS that was configured.
+    #[error("OPEN: the neighbour says it is AS {received}; expected AS {expected}")]
+    PeerAs {
+        /// From its OPEN.
+        received: u32,
+        /// Configured.
+        expected: u32,
+    },
+    /// RFC 6286 §2.2: zero, or ours on iBGP.
+    #[error("OPEN: BGP identifier {0} is {1}")]
+    BgpIdentifier(std::net::Ipv4Addr, &'static str),
+    /// RFC 4271 §6.2: an optional parameter other than capabilities.
+    #[error("OPEN: optional parameter {0} is not supported; only 2 (capabilities) is")]
+    OptionalParameter(u8),
+    /// RFC 4271 §6.2: 1 or 2 seconds.
+    #[error("OPEN: a hold time of {0} s; expected 0 or at least 3 s")]
+    HoldTime(u16),
+    /// RFC 5492 §5: no address family in common. The bytes are the capability that we miss.
+    #[error("OPEN: no address family in common")]
+    NoCommonFamily(Vec<u8>),
+    /// RFC 4271 §6.2: lengths that contradict each other.
+    #[error("OPEN: malformed: {0}")]
+    MalformedOpen(&'static str),
+    /// RFC 4271 §6.3 and RFC 7606 §3: lengths of the UPDATE that leave no way to find its routes.
+    #[error("UPDATE: malformed attribute list: {0}")]
+    MalformedAttributeList(&'static str),
+    /// RFC 4271 §6.3: an attribute that must be understood, and is not.
+    #[error("UPDATE: well-known attribute {code} does not exist")]
+    UnknownWellKnown {
+        /// Its type code.
+        code: u8,
+        /// The whole attribute.
+        attribute: Vec<u8>,
+    },
+    /// RFC 7606 §5.3 and §7.11: MP_REACH_NLRI or MP_UNREACH_NLRI that cannot be read.
+    #[error("UPDATE: attribute {code}: {what}")]
+    OptionalAttribute {
+        /// 14 or 15.
+        code: u8,
+        /// What is wrong.
+        what: &'static str,
+        /// The whole attribute.
+        attribute: Vec<u8>,
+    },
+    /// RFC 4271 §6.3: prefixes that cannot be read.
+    #[error("UPDATE: a prefix cannot be read: {0}")]
+    InvalidNetworkField(&'static str),
+    /// RFC 6608: a message that the state does not allow.
+    #[error("{message} is not allowed in {state}")]
+    UnexpectedMessage {
+        /// Its name.
+        message: &'static str,
+        /// The state we are in.
+        state: &'static str,
+        /// RFC 6608 §3: 1 OpenSent, 2 OpenConfirm, 3 Established.
+        subcode: u8,
+    },
+    /// RFC 7313 §5.
+    #[error("ROUTE-REFRESH: a length of {0}; expected 4")]
+    RouteRefreshLength(usize, Vec<u8>),
+    /// RFC 4271 §6.5.
+    #[error("hold timer expired: nothing was heard for {0} s")]
+    HoldTimerExpired(u16),
+}
+
+impl WireError {
+    /// What to answer.
+    pub fn notification(&self) -> Notification {
+        let (code, subcode, data) = match self {
+            Self::NotSynchronised => (1, 1, Vec::new()),
+            Self::BadLength { length, .. } => (1, 2, length.to_be_bytes().to_vec()),
+            Self::BadType(kind) => (1, 3, vec![*kind]),
+            Self::Version(_) => (2, 1, 4_u16.to_be_bytes().to_vec()),
+            Self::PeerAs { .. } => (2, 2, Vec::new()),
+            Self::BgpIdentifier(..) => (2, 3, Vec::new()),
+            Self::OptionalParameter(_) => (2, 4, Vec::new()),
+            Self::HoldTime(_) => (2, 6, Vec::new()),
+            Self::NoCommonFamily(capability) => (2, 7, capability.clone()),
+            Self::MalformedOpen(_) => (2, 0, Vec::new()),
+            Self::MalformedAttributeList(_) => (3, 1, Vec::new()),
+            Self::UnknownWellKnown { attribute, .. } => (3, 2, attribute.clone()),
+            Self::OptionalAttribute { attribute, .. } => (3, 9, attribute.clone()),
+            Self::InvalidNetworkField(_) => (3, 10, Vec::new()),
+            Self::UnexpectedMessage { subcode, .. } => (5, *subcode, Vec::new()),
+            Self::RouteRefreshLength(_, message) => (7, 1, message.clone()),
+            Self::HoldTimerExpired(_) => (4, 0, Vec::new()),
+        };
+        Notification { code, subcode, data }
+    }
+}

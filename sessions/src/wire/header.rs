@@ -1,0 +1,195 @@
+//! From a byte stream to whole messages: the marker, the length, the type (RFC 4271 §4.1).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, Reader, WireError};
+
+/// The types of message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageType {
+    /// 1
+    Open,
+    /// 2
+    Update,
+    /// 3
+    Notification,
+    /// 4
+    Keepalive,
+    /// 5 (RFC 2918)
+    RouteRefresh,
+}
+
+impl MessageType {
+    fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Open),
+            2 => Some(Self::Update),
+            3 => Some(Self::Notification),
+            4 => Some(Self::Keepalive),
+            5 => Some(Self::RouteRefresh),
+            _ => None,
+        }
+    }
+
+    /// The code on the wire.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Open => 1,
+            Self::Update => 2,
+            Self::Notification => 3,
+            Self::Keepalive => 4,
+            Self::RouteRefresh => 5,
+        }
+    }
+
+    /// The name in the RFCs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "OPEN",
+            Self::Update => "UPDATE",
+            Self::Notification => "NOTIFICATION",
+            Self::Keepalive => "KEEPALIVE",
+            Self::RouteRefresh => "ROUTE-REFRESH",
+        }
+    }
+
+    /// The lengths that RFC 4271 §4 allows, header included. ROUTE-REFRESH has a fault code of its
+    /// own for its length (RFC 7313 §5), so only the header is asked of it here.
+    fn allows(self, length: usize) -> bool {
+        match self {
+            Self::Open => length >= 29,
+            Self::Update => length >= 23,
+            Self::Notification => length >= 21,
+            Self::Keepalive => length == HEADER_LENGTH_BYTES,
+            Self::RouteRefresh => true,
+        }
+    }
+}
+
+/// One message, header taken off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawMessage {
+    /// Its type.
+    pub kind: MessageType,
+    /// What follows the header.
+    pub body: Bytes,
+}
+
+/// Collects the bytes of one connection and cuts them into messages. Holds at most what one read
+/// brought plus one incomplete message.
+#[derive(Debug, Default)]
+pub struct Framing {
+    buffer: BytesMut,
+}
+
+impl Framing {
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole message, if there is one. After a fault the stream has no meaning any more.
+    pub fn next_message(&mut self) -> Result<Option<RawMessage>, WireError> {
+        let mut header = Reader::new(&self.buffer);
+        let (Some(marker), Some(length), Some(code)) =
+            (header.array::<16>(), header.u16(), header.u8())
+        else {
+            return Ok(None);
+        };
+        if marker != [0xFF; 16] {
+            return Err(WireError::NotSynchronised);
+        }
+        let whole = usize::from(length);
+        if !(HEADER_LENGTH_BYTES..=MESSAGE_LENGTH_BYTES_MAX).contains(&whole) {
+            return Err(WireError::BadLength { length, what: "a message (19 to 4096)" });
+        }
+        let kind = MessageType::from_code(code).ok_or(WireError::BadType(code))?;
+        if !kind.allows(whole) {
+            return Err(WireError::BadLength { length, what: kind.name() });
+        }
+        if self.buffer.len() < whole {
+            return Ok(None);
+        }
+        let mut message = self.buffer.split_to(whole);
+        message.advance(HEADER_LENGTH_BYTES);
+        Ok(Some(RawMessage { kind, body: message.freeze() }))
+    }
+}
+
+/// Puts a header in front of `body`. `None` when the message would be too long for any peer.
+pub fn framed(kind: MessageType, body: &[u8]) -> Option<Bytes> {
+    let whole = body.len().checked_add(HEADER_LENGTH_BYTES)?;
+    let length = u16::try_from(whole).ok().filter(|_| whole <= MESSAGE_LENGTH_BYTES_MAX)?;
+    let mut message = BytesMut::with_capacity(whole);
+    message.extend_from_slice(&[0xFF; 16]);
+    message.extend_from_slice(&length.to_be_bytes());
+    message.extend_from_slice(&[kind.code()]);
+    message.extend_from_slice(body);
+    Some(message.freeze())
+}
+
+/// A KEEPALIVE: a header and nothing else.
+pub fn keepalive() -> Bytes {
+    Bytes::from_static(&[
+        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+        0xFF, 0, 19, 4,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(length: u16, code: u8) -> Vec<u8> {
+        [&[0xFF_u8; 16][..], &length.to_be_bytes(), &[code]].concat()
+    }
+
+    fn first(bytes: &[u8]) -> Result<Option<RawMessage>, WireError> {
+        let mut framing = Framing::default();
+        framing.push(bytes);
+        framing.next_message()
+    }
+
+    #[test]
+    fn messages_come_out_whole_however_the_stream_is_cut() {
+        let stream = [keepalive(), framed(MessageType::Update, &[0; 4]).unwrap()].concat();
+        for cut in 0..=stream.len() {
+            let mut framing = Framing::default();
+            let mut kinds = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                framing.push(part);
+                while let Some(message) = framing.next_message().unwrap() {
+                    kinds.push(message.kind);
+                }
+            }
+            assert_eq!(kinds, [MessageType::Keepalive, MessageType::Update], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn every_impossible_length_is_answered_with_itself() {
+        for (code, allowed) in [(1, 29..=4096), (2, 23..=4096), (3, 21..=4096), (4, 19..=19)] {
+            for length in 0..=u16::MAX {
+                let outcome = first(&header(length, code));
+                if allowed.contains(&length) {
+                    assert!(outcome.is_ok(), "type {code} length {length}");
+                } else {
+                    let notification = outcome.unwrap_err().notification();
+                    assert_eq!((notification.code, notification.subcode), (1, 2));
+                    assert_eq!(notification.data, length.to_be_bytes());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_broken_marker_and_an_unknown_type_have_their_own_answers() {
+        let mut bytes = header(19, 4);
+        bytes[3] = 0;
+        assert_eq!(first(&bytes), Err(WireError::NotSynchronised));
+        let notification = first(&header(19, 77)).unwrap_err().notification();
+        assert_eq!(notification, Notification { code: 1, subcode: 3, data: vec![77] });
+    }
+
+    use super::super::Notification;
+}

@@ -1,0 +1,192 @@
+//! NOTIFICATION: why a session ends (RFC 4271 §4.5), its names, and the text of RFC 9003.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::header::{MessageType, framed};
+use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, Reader};
+
+/// Cease subcodes (RFC 4486 §3, RFC 8538, RFC 9384).
+pub mod cease {
+    /// Administrative Shutdown.
+    pub const ADMINISTRATIVE_SHUTDOWN: u8 = 2;
+    /// Peer De-configured.
+    pub const PEER_DECONFIGURED: u8 = 3;
+    /// Administrative Reset.
+    pub const ADMINISTRATIVE_RESET: u8 = 4;
+    /// Connection Rejected.
+    pub const CONNECTION_REJECTED: u8 = 5;
+    /// Other Configuration Change.
+    pub const CONFIGURATION_CHANGE: u8 = 6;
+    /// Connection Collision Resolution.
+    pub const COLLISION: u8 = 7;
+    /// Out of Resources.
+    pub const OUT_OF_RESOURCES: u8 = 8;
+}
+
+/// A NOTIFICATION.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// What kind of error.
+    pub code: u8,
+    /// Which one.
+    pub subcode: u8,
+    /// Details; what they are depends on the codes.
+    pub data: Vec<u8>,
+}
+
+impl Notification {
+    /// A Cease without data.
+    pub fn cease(subcode: u8) -> Self {
+        Self { code: 6, subcode, data: Vec::new() }
+    }
+
+    /// Reads a body. The framing has made sure that the two codes are there; a shorter body gives
+    /// code 0, since a NOTIFICATION is never answered, however broken.
+    pub fn parse(body: &[u8]) -> Self {
+        let mut reader = Reader::new(body);
+        let code = reader.u8().unwrap_or(0);
+        let subcode = reader.u8().unwrap_or(0);
+        Self { code, subcode, data: reader.rest().to_vec() }
+    }
+
+    /// The message. Data that does not fit is cut: it only explains.
+    pub fn encode(&self) -> Bytes {
+        let room = MESSAGE_LENGTH_BYTES_MAX.saturating_sub(HEADER_LENGTH_BYTES.saturating_add(2));
+        let data = self.data.get(..room).unwrap_or(&self.data);
+        let body = [&[self.code, self.subcode], data].concat();
+        framed(MessageType::Notification, &body).unwrap_or_default()
+    }
+
+    /// The operator's text in a shutdown or reset (RFC 9003 §2). Text that is not UTF-8, or whose
+    /// length contradicts the data, is shown as far as it can be; control characters are escaped.
+    pub fn shutdown_text(&self) -> Option<String> {
+        if self.code != 6 || !matches!(self.subcode, 2 | 4) {
+            return None;
+        }
+        let mut reader = Reader::new(&self.data);
+        let length = usize::from(reader.u8()?);
+        let text = reader.rest();
+        let text = String::from_utf8_lossy(text.get(..length).unwrap_or(text));
+        (!text.is_empty()).then(|| text.escape_debug().to_string())
+    }
+
+    /// The name of the code, and of the subcode if it has one, in FRR's words.
+    pub fn reason(&self) -> String {
+        let (code, subcodes): (&str, &[&str]) = match self.code {
+            1 => (
+                "Message Header Error",
+                &["Connection Not Synchronized", "Bad Message Length", "Bad Message Type"],
+            ),
+            2 => (
+                "OPEN Message Error",
+                &[
+                    "Unsupported Version Number",
+                    "Bad Peer AS",
+                    "Bad BGP Identifier",
+                    "Unsupported Optional Parameter",
+                    "Authentication Failure",
+                    "Unacceptable Hold Time",
+                    "Unsupported Capability",
+                    "",
+                    "",
+                    "",
+                    "Role Mismatch",
+                ],
+            ),
+            3 => (
+                "UPDATE Message Error",
+                &[
+                    "Malformed Attribute List",
+                    "Unrecognized Well-known Attribute",
+                    "Missing Well-known Attribute",
+                    "Attribute Flags Error",
+                    "Attribute Length Error",
+                    "Invalid ORIGIN Attribute",
+                    "AS Routing Loop",
+                    "Invalid NEXT_HOP Attribute",
+                    "Optional Attribute Error",
+                    "Invalid Network Field",
+                    "Malformed AS_PATH",
+                ],
+            ),
+            4 => ("Hold Timer Expired", &[]),
+            5 => (
+                "Neighbor Events Error",
+                &[
+                    "Receive Unexpected Message in OpenSent State",
+                    "Receive Unexpected Message in OpenConfirm State",
+                    "Receive Unexpected Message in Established State",
+                ],
+            ),
+            6 => (
+                "Cease",
+                &[
+                    "Maximum Number of Prefixes Reached",
+                    "Administrative Shutdown",
+                    "Peer Unconfigured",
+                    "Administrative Reset",
+                    "Connection Rejected",
+                    "Other Configuration Change",
+                    "Connection Collision Resolution",
+                    "Out of Resources",
+                    "Hard Reset",
+                    "BFD Down",
+                ],
+            ),
+            7 => ("ROUTE-REFRESH Message Error", &["Invalid Message Length"]),
+            8 => ("Send Hold Timer Expired", &[]),
+            _ => ("Unknown Error", &[]),
+        };
+        let position = usize::from(self.subcode).checked_sub(1);
+        match position.and_then(|position| subcodes.get(position)) {
+            Some(subcode) if !subcode.is_empty() => format!("{code}/{subcode}"),
+            _ => code.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Notification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}/{})", self.reason(), self.code, self.subcode)?;
+        match self.shutdown_text() {
+            Some(text) => write!(f, ": \"{text}\""),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shutdown_text_is_shown_and_a_lying_length_survived() {
+        let say =
+            |data: &[u8]| Notification { code: 6, subcode: 2, data: data.to_vec() }.shutdown_text();
+        assert_eq!(say(b"\x05racks"), Some("racks".to_owned()));
+        assert_eq!(say(b"\xFFracks"), Some("racks".to_owned()));
+        assert_eq!(say(b"\x02\x1b["), Some("\\u{1b}[".to_owned()));
+        assert_eq!(say(b""), None);
+        assert_eq!(say(b"\x00"), None);
+    }
+
+    #[test]
+    fn names_are_those_of_the_routers() {
+        assert_eq!(
+            Notification::cease(cease::PEER_DECONFIGURED).reason(),
+            "Cease/Peer Unconfigured"
+        );
+        let notification = Notification { code: 4, subcode: 0, data: Vec::new() };
+        assert_eq!(notification.to_string(), "Hold Timer Expired (4/0)");
+        assert_eq!(Notification { code: 99, subcode: 9, data: vec![] }.reason(), "Unknown Error");
+    }
+
+    #[test]
+    fn data_that_does_not_fit_is_cut() {
+        let notification = Notification { code: 3, subcode: 9, data: vec![0; 9000] };
+        assert_eq!(notification.encode().len(), MESSAGE_LENGTH_BYTES_MAX);
+        assert_eq!(Notification::parse(&[]).code, 0);
+    }
+}

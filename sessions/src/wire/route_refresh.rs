@@ -1,0 +1,47 @@
+//! ROUTE-REFRESH: a request to hear everything again (RFC 2918).
+
+use super::{AddressFamilyPair, HEADER_LENGTH_BYTES, Reader, WireError};
+
+/// A ROUTE-REFRESH message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteRefresh {
+    /// Of what.
+    pub family: AddressFamilyPair,
+    /// 0 for a request; 1 and 2 mark begin and end (RFC 7313 §3.2).
+    pub subtype: u8,
+}
+
+impl RouteRefresh {
+    /// Reads a body. Bytes after the first four are an ORF (RFC 5291), which we never offer, so
+    /// they are a wrong length (RFC 7313 §5).
+    pub fn parse(body: &[u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::new(body);
+        match (reader.u16(), reader.u8(), reader.u8(), reader.is_empty()) {
+            (Some(afi), Some(subtype), Some(safi), true) => {
+                Ok(Self { family: AddressFamilyPair { afi, safi }, subtype })
+            }
+            _ => {
+                let length = body.len().saturating_add(HEADER_LENGTH_BYTES);
+                let length = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
+                let message = [&[0xFF; 16][..], &length, &[5], body].concat();
+                Err(WireError::RouteRefreshLength(body.len(), message))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_four_bytes_and_nothing_else() {
+        let refresh = RouteRefresh::parse(&[0, 1, 0, 1]).unwrap();
+        assert_eq!(refresh.family, AddressFamilyPair { afi: 1, safi: 1 });
+        for body in [&[][..], &[0, 1, 0], &[0, 1, 0, 1, 1]] {
+            let notification = RouteRefresh::parse(body).unwrap_err().notification();
+            assert_eq!((notification.code, notification.subcode), (7, 1));
+            assert!(notification.data.ends_with(body));
+        }
+    }
+}

@@ -1,0 +1,270 @@
+use super::*;
+use crate::types::{AsPath, Origin};
+use crate::wire::header::{MessageType, framed};
+
+const EXTERNAL: UpdateContext = UpdateContext { kind: PeerKind::External, four_octet_as: true };
+const INTERNAL: UpdateContext = UpdateContext { kind: PeerKind::Internal, four_octet_as: true };
+const OLD: UpdateContext = UpdateContext { kind: PeerKind::External, four_octet_as: false };
+
+const ORIGIN: &[u8] = &[0x40, 1, 1, 0];
+const PATH: &[u8] = &[0x40, 2, 6, 2, 1, 0, 0, 0xFD, 0xE9];
+const OLD_PATH: &[u8] = &[0x40, 2, 4, 2, 1, 0xFD, 0xE9];
+const NEXT_HOP: &[u8] = &[0x40, 3, 4, 192, 0, 2, 1];
+const PREFIX: &[u8] = &[24, 10, 1, 1];
+
+fn body(attributes: &[&[u8]], nlri: &[u8]) -> Vec<u8> {
+    let attributes = attributes.concat();
+    let length = u16::try_from(attributes.len()).unwrap().to_be_bytes();
+    [&[0, 0], &length[..], &attributes, nlri].concat()
+}
+
+fn parse(attributes: &[&[u8]], context: UpdateContext) -> Result<Update, WireError> {
+    Update::parse(&body(attributes, PREFIX), context)
+}
+
+fn code_of(outcome: Result<Update, WireError>) -> (u8, u8) {
+    let notification = outcome.unwrap_err().notification();
+    (notification.code, notification.subcode)
+}
+
+/// The prefix is withdrawn, and the fault blames `code`.
+fn assert_withdrawn(outcome: Result<Update, WireError>, code: u8) {
+    let update = outcome.unwrap();
+    assert_eq!(update.announced, [], "code {code}");
+    assert_eq!(update.withdrawn, ["10.1.1.0/24".parse().unwrap()], "code {code}");
+    assert!(
+        update
+            .faults
+            .iter()
+            .any(|fault| fault.code == code && fault.disposition == Disposition::TreatAsWithdraw)
+    );
+}
+
+#[test]
+fn a_good_update_is_read_whole() {
+    let update = parse(&[ORIGIN, PATH, NEXT_HOP], EXTERNAL).unwrap();
+    assert_eq!(update.faults, []);
+    let announced = &update.announced[0];
+    assert_eq!(announced.prefixes, ["10.1.1.0/24".parse().unwrap()]);
+    assert_eq!(announced.attributes.origin, Origin::Igp);
+    assert_eq!(announced.attributes.as_path, AsPath::sequence(vec![65001]));
+}
+
+#[test]
+fn bytes_that_hang_or_crash_zettabgp_only_cost_their_routes() {
+    // RFC 4271 attributes, each a reproducer against zettabgp 0.6.0.
+    let stray_byte: &[u8] = &[0x40, 2, 7, 2, 1, 0, 0, 0xFD, 0xE9, 0];
+    assert_withdrawn(parse(&[ORIGIN, stray_byte, NEXT_HOP], EXTERNAL), code::AS_PATH);
+    for value in [&[2, 2, 0][..], &[2, 2]] {
+        let length = u8::try_from(value.len()).unwrap();
+        let path = [&[0x40, 2, length], value].concat();
+        assert_withdrawn(parse(&[ORIGIN, &path, NEXT_HOP], EXTERNAL), code::AS_PATH);
+        assert_withdrawn(parse(&[ORIGIN, &path, NEXT_HOP], OLD), code::AS_PATH);
+    }
+    let communities: &[u8] = &[0xC0, 8, 5, 1, 2, 3, 4, 5];
+    assert_withdrawn(parse(&[ORIGIN, PATH, NEXT_HOP, communities], EXTERNAL), code::COMMUNITIES);
+    let large: &[u8] = &[0xC0, 32, 13, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
+    assert_withdrawn(parse(&[ORIGIN, PATH, NEXT_HOP, large], EXTERNAL), code::LARGE_COMMUNITIES);
+    let originator: &[u8] = &[0x80, 9, 2, 1, 1];
+    assert_withdrawn(parse(&[ORIGIN, PATH, NEXT_HOP, originator], INTERNAL), code::ORIGINATOR_ID);
+}
+
+#[test]
+fn the_endless_loop_of_zettabgp_as_a_whole_body() {
+    let body = [0, 0, 0, 10, 0x40, 2, 7, 2, 1, 0, 0, 0xFD, 0xE9, 0];
+    let update = Update::parse(&body, EXTERNAL).unwrap();
+    assert_eq!(update.faults[0].code, code::AS_PATH);
+}
+
+#[test]
+fn attributes_that_crash_zettabgp_are_kept_as_bytes() {
+    for (code, value) in [
+        (35_u8, &[1_u8, 2][..]),       // OTC, cut short
+        (22, &[0, 1, 0, 4, 1]),        // PMSI tunnel
+        (128, &[0, 0, 0, 1, 2, 2, 0]), // ATTR_SET around a bad path
+        (40, &[0; 8]),                 // Prefix-SID, all zero
+    ] {
+        let length = u8::try_from(value.len()).unwrap();
+        let attribute = [&[0xC0, code, length], value].concat();
+        let update = parse(&[ORIGIN, PATH, NEXT_HOP, &attribute], EXTERNAL).unwrap();
+        assert_eq!(update.announced[0].attributes.unknown[0].value, value);
+    }
+}
+
+#[test]
+fn an_ipv6_next_hop_is_never_mistaken_for_an_ipv4_one() {
+    // MP_REACH_NLRI for IPv4 with a next hop of 16 bytes, which we did not offer (RFC 8950).
+    let reach = [
+        &[0x80, 14, 25, 0, 1, 1, 16][..],
+        &[0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        &[0, 24, 10, 1, 1],
+    ]
+    .concat();
+    assert_eq!(code_of(parse(&[&reach, ORIGIN, PATH], EXTERNAL)), (3, 9));
+}
+
+#[test]
+fn body_prefixes_are_ipv4_on_every_transport() {
+    let update = parse(&[ORIGIN, PATH, NEXT_HOP], INTERNAL).unwrap();
+    assert_eq!(update.announced[0].prefixes[0].to_string(), "10.1.1.0/24");
+    let withdrawn = [0, 6, 0, 0, 24, 10, 1, 1, 0, 0];
+    let update = Update::parse(&withdrawn, INTERNAL).unwrap();
+    let withdrawn: Vec<_> = update.withdrawn.iter().map(ToString::to_string).collect();
+    assert_eq!(withdrawn, ["0.0.0.0/0", "0.0.0.0/0", "10.1.1.0/24"]);
+}
+
+#[test]
+fn a_count_larger_than_the_path_withdraws() {
+    let path: &[u8] = &[0x40, 2, 6, 2, 9, 0, 0, 0xFD, 0xE9];
+    assert_withdrawn(parse(&[ORIGIN, path, NEXT_HOP], EXTERNAL), code::AS_PATH);
+}
+
+#[test]
+fn the_first_of_two_origins_counts_and_wrong_flags_withdraw() {
+    let second: &[u8] = &[0x40, 1, 1, 2];
+    let update = parse(&[ORIGIN, second, PATH, NEXT_HOP], EXTERNAL).unwrap();
+    assert_eq!(update.announced[0].attributes.origin, Origin::Igp);
+    assert_eq!(update.faults[0].disposition, Disposition::Discard);
+    let optional: &[u8] = &[0xC0, 1, 1, 0];
+    assert_withdrawn(parse(&[optional, PATH, NEXT_HOP], EXTERNAL), code::ORIGIN);
+}
+
+#[test]
+fn missing_mandatory_attributes_withdraw() {
+    assert_withdrawn(parse(&[PATH, NEXT_HOP], EXTERNAL), code::ORIGIN);
+    assert_withdrawn(parse(&[ORIGIN, NEXT_HOP], EXTERNAL), code::AS_PATH);
+    assert_withdrawn(parse(&[ORIGIN, PATH], EXTERNAL), code::NEXT_HOP);
+    assert_withdrawn(parse(&[], EXTERNAL), code::ORIGIN);
+}
+
+#[test]
+fn lengths_that_hide_the_prefixes_reset_and_others_withdraw() {
+    assert_eq!(code_of(Update::parse(&[0, 9, 0, 0], EXTERNAL)), (3, 1));
+    assert_eq!(code_of(Update::parse(&[0, 0, 0, 9, 0x40], EXTERNAL)), (3, 1));
+    assert_eq!(code_of(Update::parse(&[0xFF, 0xF1, 0x44, 1], EXTERNAL)), (3, 1));
+    // The list's own length holds; an attribute inside overruns it.
+    let overrun: &[u8] = &[0x40, 5, 200, 1];
+    assert_withdrawn(parse(&[ORIGIN, PATH, NEXT_HOP, overrun], EXTERNAL), 0);
+    assert_withdrawn(parse(&[ORIGIN, PATH, NEXT_HOP, &[0x40, 5]], EXTERNAL), 0);
+}
+
+#[test]
+fn prefixes_that_cannot_be_read_reset() {
+    for nlri in [&[33, 1, 1, 1, 1, 1][..], &[24, 10]] {
+        let outcome = Update::parse(&body(&[ORIGIN, PATH, NEXT_HOP], nlri), EXTERNAL);
+        assert_eq!(code_of(outcome), (3, 10));
+    }
+}
+
+#[test]
+fn multiprotocol_faults_reset() {
+    let cut: &[u8] = &[0x80, 14, 6, 0, 2, 1, 32, 1, 2];
+    assert_eq!(code_of(parse(&[cut], EXTERNAL)), (3, 9));
+    let unreach: &[u8] = &[0x80, 15, 2, 0, 2];
+    assert_eq!(code_of(parse(&[unreach], EXTERNAL)), (3, 9));
+    let empty: &[u8] = &[0x80, 15, 3, 0, 2, 1];
+    assert_eq!(code_of(parse(&[empty, empty], EXTERNAL)), (3, 1));
+}
+
+#[test]
+fn both_lengths_of_an_ipv6_next_hop_are_read() {
+    let global = [0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let local = [0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    for (next_hop, has_link_local) in [(global.to_vec(), false), ([global, local].concat(), true)] {
+        let length = u8::try_from(next_hop.len()).unwrap();
+        let prefix = [32, 0x20, 1, 0x0D, 0xB8];
+        let value = [&[0, 2, 1, length][..], &next_hop, &[0], &prefix].concat();
+        let reach = [&[0x80, 14, u8::try_from(value.len()).unwrap()], value.as_slice()].concat();
+        let update = Update::parse(&body(&[&reach, ORIGIN, PATH], &[]), EXTERNAL).unwrap();
+        let NextHop::Ipv6 { link_local, .. } = update.announced[0].attributes.next_hop else {
+            panic!("an IPv6 next hop");
+        };
+        assert_eq!(link_local.is_some(), has_link_local);
+    }
+}
+
+#[test]
+fn attributes_of_internal_peers_are_dropped_from_external_ones() {
+    let local_pref: &[u8] = &[0x40, 5, 4, 0, 0, 0, 200];
+    let update = parse(&[ORIGIN, PATH, NEXT_HOP, local_pref], EXTERNAL).unwrap();
+    assert_eq!(update.announced[0].attributes.local_pref, None);
+    let update = parse(&[ORIGIN, PATH, NEXT_HOP, local_pref], INTERNAL).unwrap();
+    assert_eq!(update.announced[0].attributes.local_pref, Some(200));
+}
+
+#[test]
+fn an_as4_path_in_any_place_is_harmless() {
+    let malformed: &[u8] = &[0x40, 17, 1, 0];
+    assert_eq!(code_of(parse(&[malformed, ORIGIN, PATH, NEXT_HOP], EXTERNAL)), (3, 2));
+    let optional: &[u8] = &[0xC0, 17, 1, 0];
+    let update = parse(&[optional, ORIGIN, PATH, NEXT_HOP], EXTERNAL).unwrap();
+    assert_eq!(update.faults[0].disposition, Disposition::Discard);
+    assert_eq!(update.announced.len(), 1);
+    let update = parse(&[optional, ORIGIN, OLD_PATH, NEXT_HOP], OLD).unwrap();
+    assert_eq!(update.announced.len(), 1);
+}
+
+#[test]
+fn an_unknown_well_known_attribute_resets_with_its_bytes() {
+    let unknown: &[u8] = &[0x40, 99, 1, 7];
+    let notification = parse(&[ORIGIN, unknown], EXTERNAL).unwrap_err().notification();
+    assert_eq!((notification.code, notification.subcode), (3, 2));
+    assert_eq!(notification.data, unknown);
+}
+
+#[test]
+fn no_prefix_of_a_good_message_panics() {
+    let body = body(&[ORIGIN, PATH, NEXT_HOP, &[0xC0, 8, 4, 1, 2, 3, 4]], PREFIX);
+    for end in 0..body.len() {
+        let _ = Update::parse(&body[..end], EXTERNAL);
+    }
+}
+
+/// Mutants of good messages through framing and parsing: nothing may panic or hang, and what is
+/// announced must survive being sent on. A short run of what the fuzz targets do for hours.
+#[test]
+fn a_hundred_thousand_mutants_neither_panic_nor_hang() {
+    let good = body(
+        &[
+            &[
+                0x80, 14, 23, 0, 2, 1, 16, 0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+                0, 8, 0x20,
+            ],
+            ORIGIN,
+            PATH,
+            NEXT_HOP,
+            &[0x80, 4, 4, 0, 0, 0, 1],
+            &[0x40, 5, 4, 0, 0, 0, 100],
+            &[0xC0, 7, 8, 0, 0, 0xFD, 0xE9, 1, 1, 1, 1],
+            &[0xC0, 8, 8, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[0xC0, 16, 8, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[0xC0, 32, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+        ],
+        PREFIX,
+    );
+    assert!(Update::parse(&good, INTERNAL).unwrap().faults.is_empty());
+    let mut rng = crate::rng::Rng::seeded(4271);
+    let mut announced = 0_u32;
+    for _ in 0..100_000 {
+        let mut mutant = good.clone();
+        for _ in 0..=rng.next_u64() % 4 {
+            let at = usize::try_from(rng.next_u64()).unwrap() % mutant.len();
+            match rng.next_u64() % 3 {
+                0 => mutant[at] = rng.next_u64().to_be_bytes()[0],
+                1 => drop(mutant.remove(at)),
+                _ => mutant.insert(at, rng.next_u64().to_be_bytes()[0]),
+            }
+        }
+        let whole = framed(MessageType::Update, &mutant).unwrap();
+        let context = [EXTERNAL, INTERNAL, OLD][usize::try_from(rng.next_u64() % 3).unwrap()];
+        let Ok(update) = Update::parse(&whole[19..], context) else {
+            continue;
+        };
+        for group in &update.announced {
+            announced += 1;
+            let block = crate::wire::announce::AttributeBlock::encode(&group.attributes, true);
+            assert!(block.is_ok());
+        }
+    }
+    assert!(announced > 1_000, "mutants that still announce: {announced}");
+}

@@ -1,0 +1,31 @@
+//! Fairway: a BGP-first routing daemon and load balancer.
+//!
+//! ```text
+//!  source (files) ─► resources (parse) ─► model (index)
+//!                                            │
+//!                      ┌─────────────────────┴───────┐
+//!                 allocator ─► assignments ─► plan ─► Backend (native sessions)
+//! ```
+//!
+//! - [`resources`]: what users may write, and its parsing into values that cannot be wrong.
+//! - [`source`]: where resources come from; nothing else knows.
+//! - [`model`]: facts about the cluster, and the index that holds them.
+//! - [`allocator`]: which Service has which address.
+//! - [`plan`]: what this node should do about it.
+//! - [`controller`], [`speaker`]: the two loops.
+//! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
+//! - [`cli`]: the command line.
+//!
+//! `model`, `allocator`, `plan` and `resources` are pure: no clock, socket, file, environment or
+//! runtime. `tests/purity.rs` keeps them so.
+
+pub mod admin;
+pub mod allocator;
+pub mod cli;
+pub mod controller;
+pub mod model;
+pub mod plan;
+pub mod resources;
+pub mod source;
+pub mod speaker;
+pub mod telemetry;

@@ -1,0 +1,25 @@
+//! Facts about the cluster, and the index that holds them.
+//!
+//! Every type here holds just the parts of a resource that a decision depends on, so "did it
+//! change?" is `==`. Knows no file and no API server; `resources` makes these values, `allocator`
+//! and `plan` read them.
+
+mod endpoints;
+mod index;
+mod name;
+mod node;
+mod peer;
+mod policy;
+mod pool;
+mod selector;
+mod service;
+
+pub use endpoints::{Endpoint, EndpointSlice};
+pub use index::{ClusterIndex, Object};
+pub use name::{Kind, ObjectKey, ObjectName};
+pub use node::{Node, NodeName};
+pub use peer::{Peer, PeerPassword};
+pub use policy::{BgpAdvertisement, CommunityAliases, CommunityReference, CommunityValue};
+pub use pool::{AddressRange, AddressRangeError, Pool};
+pub use selector::{LabelSelector, Labels, Operator, Requirement, any_matches};
+pub use service::{FamilyPolicy, Service, ServicePort, TrafficPolicy};

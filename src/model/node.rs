@@ -1,0 +1,39 @@
+//! Nodes, as far as announcing depends on them.
+
+use std::net::IpAddr;
+
+use super::Labels;
+
+/// The name of a node.
+pub type NodeName = String;
+
+/// A machine that may announce.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: NodeName,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its internal addresses, in the order given; the first IPv4 one is the default router ID.
+    pub addresses: Vec<IpAddr>,
+    /// Condition NetworkUnavailable is True: it announces nothing.
+    pub network_unavailable: bool,
+}
+
+impl Node {
+    /// The label that keeps a node from announcing.
+    pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+    /// The label every node has.
+    pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+
+    /// The node that exists although no Node object describes it: it has only its host name.
+    pub fn assumed(name: &str, addresses: Vec<IpAddr>) -> Self {
+        let labels = Labels::from([(Self::HOSTNAME_LABEL.to_owned(), name.to_owned())]);
+        Self { name: name.to_owned(), labels, addresses, network_unavailable: false }
+    }
+
+    /// Whether [`Node::EXCLUDE_LABEL`] is set.
+    pub fn is_excluded(&self) -> bool {
+        self.labels.contains_key(Self::EXCLUDE_LABEL)
+    }
+}
