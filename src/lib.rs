@@ -19,13 +19,7 @@
 //! `model`, `allocator`, `plan` and `resources` are pure: no clock, socket, file, environment or
 //! runtime. `tests/purity.rs` keeps them so.
 
-pub mod admin;
 pub mod allocator;
-pub mod cli;
 pub mod controller;
 pub mod model;
 pub mod plan;
-pub mod resources;
-pub mod source;
-pub mod speaker;
-pub mod telemetry;

@@ -1,0 +1,113 @@
+//! Which advertisements are in force on a node, and what they say once every name in them is
+//! resolved.
+//!
+//! Knows no address. Called by `for_node`; `routes` refers to an advertisement by its place in
+//! the list made here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use fairway_sessions::backend::RouteAttributes;
+use fairway_sessions::types::{Community, LargeCommunity, PeerConfig, PeerKey, Prefix};
+
+use crate::model::{
+    BgpAdvertisement, ClusterIndex, CommunityReference, CommunityValue, Node, Pool, Service,
+    any_matches,
+};
+
+use super::Fault;
+
+/// The place of an advertisement in the list of those in force.
+pub(super) type Place = usize;
+
+/// An advertisement that selects the node.
+pub(super) struct InForce<'a> {
+    pub(super) source: &'a BgpAdvertisement,
+    pub(super) attributes: RouteAttributes,
+    pub(super) peers: BTreeSet<PeerKey>,
+}
+
+/// The advertisements that select `node`, in name order, and those that had to be left out.
+pub(super) fn on_node<'a>(
+    index: &'a ClusterIndex,
+    node: &Node,
+    peers: &[PeerConfig],
+) -> (Vec<InForce<'a>>, Vec<Fault>) {
+    let aliases: BTreeMap<&str, CommunityValue> = index
+        .communities
+        .values()
+        .flat_map(|community| &community.aliases)
+        .map(|(alias, value)| (alias.as_str(), *value))
+        .collect();
+    let (mut in_force, mut faults) = (Vec::new(), Vec::new());
+    let selected = |it: &&BgpAdvertisement| any_matches(&it.node_selectors, &node.labels);
+    for source in index.bgp_advertisements.values().filter(selected) {
+        match attributes(source, &aliases) {
+            Ok(attributes) => {
+                let told = |peer: &&PeerConfig| {
+                    source.peers.is_empty() || source.peers.contains(&peer.name)
+                };
+                let peers = peers.iter().filter(told).map(|peer| peer.key).collect();
+                in_force.push(InForce { source, attributes, peers });
+            }
+            Err(alias) => {
+                let advertisement = source.name.clone();
+                faults.push(Fault::UnknownCommunity { advertisement, alias });
+            }
+        }
+    }
+    (in_force, faults)
+}
+
+/// What the advertisement attaches, or the alias that nobody defines.
+fn attributes(
+    source: &BgpAdvertisement,
+    aliases: &BTreeMap<&str, CommunityValue>,
+) -> Result<RouteAttributes, String> {
+    let mut communities: BTreeSet<Community> = BTreeSet::new();
+    let mut large_communities: BTreeSet<LargeCommunity> = BTreeSet::new();
+    for reference in &source.communities {
+        let value = match reference {
+            CommunityReference::Value(value) => *value,
+            CommunityReference::Alias(alias) => {
+                *aliases.get(alias.as_str()).ok_or_else(|| alias.clone())?
+            }
+        };
+        match value {
+            CommunityValue::Standard(community) => communities.insert(community),
+            CommunityValue::Large(community) => large_communities.insert(community),
+        };
+    }
+    Ok(RouteAttributes {
+        local_pref: source.local_pref,
+        communities: communities.into_iter().collect(),
+        large_communities: large_communities.into_iter().collect(),
+    })
+}
+
+impl InForce<'_> {
+    /// Whether it speaks for `pool`. Names and selectors add up; without either, every pool.
+    pub(super) fn selects_pool(&self, pool: &Pool) -> bool {
+        let Self { source, .. } = self;
+        let unrestricted = source.pools.is_empty() && source.pool_selectors.is_empty();
+        unrestricted
+            || source.pools.contains(&pool.name.name)
+            || source.pool_selectors.iter().any(|selector| selector.matches(&pool.labels))
+    }
+
+    /// Whether it speaks for `service`.
+    pub(super) fn selects_service(&self, service: &Service) -> bool {
+        any_matches(&self.source.service_selectors, &service.labels)
+    }
+
+    /// What it makes of an address: the prefix of its aggregation length.
+    pub(super) fn prefix_of(&self, address: IpAddr) -> Prefix {
+        let length = match address {
+            IpAddr::V4(_) => self.source.aggregation_length_ipv4,
+            IpAddr::V6(_) => self.source.aggregation_length_ipv6,
+        };
+        // A length that no address has is refused when the advertisement is read; were one to get
+        // here, the address alone is the prefix that harms nobody.
+        Prefix::new(address, length).unwrap_or_else(|_| Prefix::host(address))
+    }
+}

@@ -1,0 +1,74 @@
+//! What a plan says about one Service: `show services` prints it.
+//!
+//! Holds answers and finds none; made by `for_node`.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use fairway_sessions::types::{PeerKey, Prefix};
+
+use crate::model::ObjectName;
+
+use super::Reason;
+
+/// How one Service is announced from one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// Why nothing of it is announced, when that has nothing to do with a single address.
+    pub reason: Option<Reason>,
+    /// Its addresses, the preferred family first.
+    pub addresses: Vec<AddressAnnouncement>,
+}
+
+/// How one address of a Service is announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressAnnouncement {
+    /// The address.
+    pub address: IpAddr,
+    /// Why no prefix is announced for it, when that has nothing to do with a single prefix.
+    pub reason: Option<Reason>,
+    /// The prefixes that its advertisements make of it, sorted.
+    pub prefixes: Vec<PrefixAnnouncement>,
+}
+
+/// How one prefix is announced on behalf of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrefixAnnouncement {
+    /// The prefix.
+    pub prefix: Prefix,
+    /// The advertisements that ask for it, sorted.
+    pub advertisements: Vec<ObjectName>,
+    /// Who is told; empty with a reason.
+    pub peers: Arc<BTreeSet<PeerKey>>,
+    /// Why nobody is told.
+    pub reason: Option<Reason>,
+}
+
+impl Announcement {
+    /// A Service of which nothing is announced.
+    pub(super) fn none(reason: Reason) -> Self {
+        Self { reason: Some(reason), addresses: Vec::new() }
+    }
+
+    /// Whether some peer is told of some address.
+    pub fn is_announced(&self) -> bool {
+        self.told().next().is_some()
+    }
+
+    /// Every prefix that is announced for it, with the peers that are told.
+    pub fn told(&self) -> impl Iterator<Item = (Prefix, &BTreeSet<PeerKey>)> {
+        let prefixes = self.addresses.iter().flat_map(|address| &address.prefixes);
+        let told = prefixes.filter(|it| it.reason.is_none() && !it.peers.is_empty());
+        told.map(|it| (it.prefix, it.peers.as_ref()))
+    }
+
+    /// Every reason in it, from the whole to the parts.
+    pub fn reasons(&self) -> impl Iterator<Item = &Reason> {
+        let addresses = self.addresses.iter();
+        self.reason.iter().chain(addresses.flat_map(|address| {
+            let prefixes = address.prefixes.iter().filter_map(|prefix| prefix.reason.as_ref());
+            address.reason.iter().chain(prefixes)
+        }))
+    }
+}

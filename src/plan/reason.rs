@@ -1,0 +1,121 @@
+//! Why something is not announced, and what in the facts stands in the way.
+//!
+//! Knows no rule; the other parts of the plan decide, `show services` and the log print.
+
+use std::net::IpAddr;
+
+use fairway_sessions::types::{PeerKey, Prefix};
+
+use crate::model::ObjectName;
+
+/// Why a Service, one of its addresses or one of its prefixes is not announced from a node. The
+/// text begins with the word that MetalLB uses, where it has one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// It has no address; the text says why.
+    #[error("notAllocated: {0}")]
+    NotAllocated(String),
+    /// Its address is in no pool.
+    #[error("ipNotAllowed: {0} is in no IPAddressPool")]
+    AddressInNoPool(IpAddr),
+    /// The network of the node does not work.
+    #[error("nodeNetworkUnavailable: condition NetworkUnavailable of node {0} is True")]
+    NodeNetworkUnavailable(String),
+    /// The node is to be left out.
+    #[error(
+        "nodeLabeledExcludeBalancers: node {0} has the label \
+         node.kubernetes.io/exclude-from-external-load-balancers"
+    )]
+    NodeExcluded(String),
+    /// Traffic policy Local, and this node has nothing to serve with.
+    #[error("noLocalEndpoints: externalTrafficPolicy is Local and no ready endpoint is on {0}")]
+    NoLocalEndpoints(String),
+    /// Nobody has anything to serve with.
+    #[error("noEndpoints: no endpoint is ready")]
+    NoEndpoints,
+    /// No advertisement speaks for it here.
+    #[error(
+        "noMatchingAdvertisement: no BGPAdvertisement selects pool {pool}, node {node} and the \
+         labels of the Service at once"
+    )]
+    NoMatchingAdvertisement {
+        /// The pool of the address.
+        pool: String,
+        /// The node.
+        node: String,
+    },
+    /// Two advertisements say different things about one prefix to one peer.
+    #[error(
+        "conflictingAdvertisements: {first} and {second} give peer {peer} the same prefix with \
+         different localPref"
+    )]
+    ConflictingAdvertisements {
+        /// One advertisement.
+        first: ObjectName,
+        /// The other.
+        second: ObjectName,
+        /// A peer that both tell.
+        peer: PeerKey,
+    },
+    /// Advertisements there are, but none names a peer of this node.
+    #[error("noPeers: no peer of node {0} is named by the BGPAdvertisements that match")]
+    NoPeers(String),
+}
+
+impl Reason {
+    /// The word alone, as MetalLB's logs have it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotAllocated(_) => "notAllocated",
+            Self::AddressInNoPool(_) => "ipNotAllowed",
+            Self::NodeNetworkUnavailable(_) => "nodeNetworkUnavailable",
+            Self::NodeExcluded(_) => "nodeLabeledExcludeBalancers",
+            Self::NoLocalEndpoints(_) => "noLocalEndpoints",
+            Self::NoEndpoints => "noEndpoints",
+            Self::NoMatchingAdvertisement { .. } => "noMatchingAdvertisement",
+            Self::ConflictingAdvertisements { .. } => "conflictingAdvertisements",
+            Self::NoPeers(_) => "noPeers",
+        }
+    }
+}
+
+/// An object that is left out of a plan. The rest of the plan stands.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A peer whose key is not there.
+    #[error("BGPPeer {peer} is left out: its Secret {secret} is missing or has no password")]
+    MissingSecret {
+        /// The peer.
+        peer: ObjectName,
+        /// The Secret it names.
+        secret: ObjectName,
+    },
+    /// A peer at the address of another.
+    #[error("BGPPeer {peer} is left out: {address} is already the address of BGPPeer {other}")]
+    SameAddress {
+        /// The peer that is left out.
+        peer: ObjectName,
+        /// The peer that is used.
+        other: ObjectName,
+        /// The address of both.
+        address: IpAddr,
+    },
+    /// An advertisement that names a community nobody defines.
+    #[error("BGPAdvertisement {advertisement} is left out: no Community defines {alias:?}")]
+    UnknownCommunity {
+        /// The advertisement.
+        advertisement: ObjectName,
+        /// The alias.
+        alias: String,
+    },
+    /// Prefixes that an advertisement originates itself.
+    #[error("BGPAdvertisement {advertisement} cannot originate {prefix}: {reason}")]
+    PrefixNotOriginated {
+        /// The advertisement.
+        advertisement: ObjectName,
+        /// The prefix.
+        prefix: Prefix,
+        /// What stands in the way.
+        reason: Reason,
+    },
+}

@@ -1,0 +1,189 @@
+//! What is announced, and what is not and why.
+
+use super::*;
+
+#[test]
+fn a_service_is_announced_as_a_host_route_to_every_peer() {
+    let mut cluster = Cluster::small();
+    cluster.peer(peer("second", "192.0.2.2")).service(service("web"));
+    let plan = cluster.plan();
+    assert_eq!(routes(&plan), ["198.51.100.0/32 > 192.0.2.1 192.0.2.2"]);
+    let announcement = &plan.services[&name("web")];
+    assert!(announcement.is_announced());
+    let told = &announcement.addresses[0].prefixes[0];
+    assert_eq!(told.advertisements, [name("all")]);
+    assert_eq!(*told.peers, BTreeSet::from([key("192.0.2.1"), key("192.0.2.2")]));
+}
+
+#[test]
+fn endpoints_and_traffic_policy_decide_which_nodes_announce() {
+    // Endpoints, what a node n1 does with policy Cluster, and with policy Local.
+    let matrix: [(Option<&str>, &[&str], &[&str]); 7] = [
+        (None, &[], &[]),
+        (Some(""), &["noEndpoints"], &["noLocalEndpoints"]),
+        (Some("!n1 !n2"), &["noEndpoints"], &["noLocalEndpoints"]),
+        (Some("n2"), &[], &["noLocalEndpoints"]),
+        (Some("n2 !n1"), &[], &["noLocalEndpoints"]),
+        (Some("!n2 n1"), &[], &[]),
+        (Some("-"), &[], &["noLocalEndpoints"]),
+    ];
+    for (endpoints, cluster_policy, local_policy) in matrix {
+        for (traffic_policy, expected) in
+            [(TrafficPolicy::Cluster, cluster_policy), (TrafficPolicy::Local, local_policy)]
+        {
+            let mut cluster = Cluster::small();
+            cluster.service(Service { traffic_policy, ..service("web") });
+            if let Some(endpoints) = endpoints {
+                cluster.slice(slice("web-1", "web", endpoints));
+            }
+            let plan = cluster.plan();
+            assert_eq!(why(&plan, "web"), expected, "{endpoints:?} {traffic_policy:?}");
+            assert_eq!(plan.routes.is_empty(), !expected.is_empty());
+        }
+    }
+}
+
+#[test]
+fn the_slices_of_a_service_add_up() {
+    let mut cluster = Cluster::small();
+    cluster.service(Service { traffic_policy: TrafficPolicy::Local, ..service("web") });
+    cluster.slice(slice("web-1", "web", "!n1 n2")).slice(slice("web-2", "web", "n1"));
+    cluster.slice(slice("db-1", "db", ""));
+    assert_eq!(why(&cluster.plan(), "web"), [""; 0]);
+}
+
+#[test]
+fn a_node_without_network_or_with_the_exclude_label_announces_nothing_but_keeps_its_peers() {
+    let mut cluster = Cluster::small();
+    let prefixes = vec![prefix("203.0.113.0/24")];
+    cluster.service(service("web"));
+    cluster.advertisement(BgpAdvertisement { prefixes, ..advertisement("own") });
+    let mut dark = node("n1");
+    dark.network_unavailable = true;
+    let mut excluded = node("n1");
+    excluded.labels.insert(Node::EXCLUDE_LABEL.to_owned(), String::new());
+    for (node, word) in
+        [(dark, "nodeNetworkUnavailable"), (excluded, "nodeLabeledExcludeBalancers")]
+    {
+        let plan = cluster.plan_for(&node);
+        assert_eq!(why(&plan, "web"), [word]);
+        assert!(plan.routes.is_empty());
+        assert_eq!(plan.peers.len(), 1);
+    }
+}
+
+#[test]
+fn an_advertisement_must_select_pool_node_and_service() {
+    let cases = [
+        BgpAdvertisement { pools: names(&["b"]), ..advertisement("all") },
+        BgpAdvertisement { pool_selectors: selecting("pool=b"), ..advertisement("all") },
+        BgpAdvertisement { node_selectors: selecting("rack=1"), ..advertisement("all") },
+        BgpAdvertisement { service_selectors: selecting("app=db"), ..advertisement("all") },
+    ];
+    for case in cases {
+        let mut cluster = Cluster::small();
+        cluster.service(service("web")).advertisement(case);
+        assert_eq!(why(&cluster.plan(), "web"), ["noMatchingAdvertisement"]);
+    }
+}
+
+#[test]
+fn names_and_labels_of_pools_add_up() {
+    let mut cluster = Cluster::small();
+    cluster.pool(pool("b", &["203.0.113.0/24"])).service(service("web"));
+    cluster.service(Service { requested_pool: Some("b".to_owned()), ..service("x") });
+    let (pools, pool_selectors) = (names(&["a"]), selecting("pool=b"));
+    cluster.advertisement(BgpAdvertisement { pools, pool_selectors, ..advertisement("all") });
+    assert_eq!(cluster.plan().routes.len(), 2);
+}
+
+#[test]
+fn an_advertisement_that_names_no_peer_of_this_node_tells_nobody() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    cluster.advertisement(BgpAdvertisement { peers: names(&["gone"]), ..advertisement("all") });
+    let plan = cluster.plan();
+    assert_eq!(why(&plan, "web"), ["noPeers"]);
+    assert!(plan.routes.is_empty());
+    assert!(!plan.services[&name("web")].is_announced());
+}
+
+#[test]
+fn a_service_that_waits_for_an_address_says_what_for() {
+    let mut cluster = Cluster::small();
+    cluster.service(Service { requested_pool: Some("none".to_owned()), ..service("web") });
+    let plan = cluster.plan();
+    let reason = plan.services[&name("web")].reason.as_ref().unwrap();
+    assert_eq!(reason.to_string(), "notAllocated: pool none does not exist");
+}
+
+#[test]
+fn addresses_that_outlive_all_pools_are_not_announced() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    let mut allocator = Allocator::default();
+    allocator.converge(&cluster.index, None);
+    cluster.index.pools.clear();
+    let outcomes = allocator.converge(&cluster.index, None);
+    let plan = for_node(&cluster.index, &outcomes, &node("n1"));
+    assert!(plan.routes.is_empty());
+    assert_eq!(why(&plan, "web"), ["ipNotAllowed"]);
+}
+
+#[test]
+fn a_dual_stack_service_is_announced_in_both_families_by_their_lengths() {
+    let mut cluster = Cluster::small();
+    cluster.pool(pool("a", &["198.51.100.0/24", "2001:db8::/64"]));
+    cluster.service(Service { families: FamilyPolicy::RequireDual(V4), ..service("web") });
+    cluster.advertisement(BgpAdvertisement {
+        aggregation_length_ipv4: 24,
+        aggregation_length_ipv6: 64,
+        ..advertisement("all")
+    });
+    let expected = ["198.51.100.0/24 > 192.0.2.1", "2001:db8::/64 > 192.0.2.1"];
+    assert_eq!(routes(&cluster.plan()), expected);
+}
+
+#[test]
+fn two_services_in_one_prefix_are_one_route_until_the_last_is_gone() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("a")).service(service("b"));
+    let aggregated = BgpAdvertisement { aggregation_length_ipv4: 24, ..advertisement("all") };
+    cluster.advertisement(aggregated);
+    let plan = cluster.plan();
+    assert_eq!(routes(&plan), ["198.51.100.0/24 > 192.0.2.1"]);
+    let by_route = plan.services_by_route();
+    let services = &by_route[&(prefix("198.51.100.0/24"), key("192.0.2.1"))];
+    assert_eq!(services.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    cluster.slice(slice("a-1", "a", ""));
+    assert_eq!(cluster.plan().routes.len(), 1);
+    cluster.slice(slice("b-1", "b", ""));
+    assert!(cluster.plan().routes.is_empty());
+}
+
+#[test]
+fn prefixes_of_an_advertisement_need_no_service_and_no_pool() {
+    let mut cluster = Cluster::empty();
+    cluster.peer(peer("tor", "192.0.2.1"));
+    cluster.advertisement(BgpAdvertisement {
+        prefixes: vec![prefix("203.0.113.0/24"), prefix("2001:db8::/48")],
+        local_pref: Some(200),
+        ..advertisement("own")
+    });
+    let expected = ["203.0.113.0/24 > 192.0.2.1: 200", "2001:db8::/48 > 192.0.2.1: 200"];
+    assert_eq!(routes(&cluster.plan()), expected);
+}
+
+#[test]
+fn routes_of_many_services_share_their_peers_and_attributes() {
+    let mut cluster = Cluster::small();
+    for number in 0..50 {
+        cluster.service(service(&format!("s{number:02}")));
+    }
+    let plan = cluster.plan();
+    let first = &plan.routes[0];
+    assert!(plan.routes.iter().all(|route| {
+        Arc::ptr_eq(&route.peers, &first.peers) && Arc::ptr_eq(&route.attributes, &first.attributes)
+    }));
+    assert!(plan.routes.is_sorted_by_key(|route| route.prefix));
+}
