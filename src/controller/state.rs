@@ -45,6 +45,9 @@ pub enum FormatError {
         /// What is understood here.
         supported: u64,
     },
+    /// Whoever it belongs to cannot use it.
+    #[error("{0}")]
+    Content(String),
     /// A Service is in it more than once.
     #[error("damaged: it lists Service {0} twice")]
     Duplicate(ObjectName),

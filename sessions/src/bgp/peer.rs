@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
 use super::reason::DownReason;
-use crate::backend::{LastReset, MalformedCounters, MessageCounters, PerFamily, SessionState};
+use crate::backend::{MalformedCounters, MessageCounters, PerFamily, SessionState};
 use crate::rib::{AdjRibOut, Exporter, Ineligible, LocRib};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -472,24 +472,6 @@ impl Peer {
                 self.actions.push_back(Action::Connect(id));
             }
         }
-    }
-
-    /// The state that `show` prints: that of the connection that has come furthest.
-    pub fn state(&self) -> SessionState {
-        let connections = self.outgoing.iter().chain(&self.incoming);
-        connections.map(|it| it.state).max().unwrap_or(if self.idle_hold {
-            SessionState::Idle
-        } else {
-            SessionState::Active
-        })
-    }
-
-    pub(super) fn last_reset_view(&self, now: Instant) -> Option<LastReset> {
-        self.last_reset.as_ref().map(|(at, reason)| LastReset {
-            ago: now.since(*at),
-            cause: reason.cause(),
-            text: reason.to_string(),
-        })
     }
 }
 

@@ -2,10 +2,17 @@
 
 use super::connection::Connection;
 use super::peer::{Established, Peer};
-use crate::backend::{AdvertisedRoute, PeerView, PerFamily, SessionState, SessionView};
+use crate::backend::{AdvertisedRoute, LastReset, PeerView, PerFamily, SessionState, SessionView};
 use crate::time::Instant;
 
 impl Peer {
+    /// The state that `show` prints: that of the connection that has come furthest.
+    pub fn state(&self) -> SessionState {
+        let connections = self.outgoing.iter().chain(&self.incoming);
+        let waiting = if self.idle_hold { SessionState::Idle } else { SessionState::Active };
+        connections.map(|it| it.state).max().unwrap_or(waiting)
+    }
+
     /// Everything about this neighbour at `now`.
     pub fn view(&self, now: Instant) -> PeerView {
         let up = self.established.as_ref();
@@ -25,7 +32,11 @@ impl Peer {
                 .map(|(prefix, reason)| (*prefix, reason.to_string()))
                 .collect(),
             advertised,
-            last_reset: self.last_reset_view(now),
+            last_reset: self.last_reset.as_ref().map(|(at, reason)| LastReset {
+                ago: now.since(*at),
+                cause: reason.cause(),
+                text: reason.to_string(),
+            }),
             next_connect_in: self
                 .dial_at
                 .filter(|_| self.state() < SessionState::OpenSent)

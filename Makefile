@@ -1,0 +1,68 @@
+# Everything a user or a developer does with Fairway. `make help` lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+# Statically linked, so that it runs on any Linux and in an empty container.
+BINARY := target/$(HOST)/release/fairway
+# Root is needed to make network namespaces and to talk to a container engine.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E)
+RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
+CONFIG ?=
+
+.PHONY: help run build static test test-unit test-demo test-interop test-compose interop compose \
+	bench lint setup install clean
+
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+run: build ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
+	$(BINARY) $(if $(CONFIG),run --config $(CONFIG),demo)
+
+build: ## The release binary, statically linked
+	@scripts/setup.sh rust
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --release --bin fairway --target $(HOST)
+
+static: build ## The same, where the container build looks for it
+	install -D -m 0755 $(BINARY) docker/bin/fairway
+
+test: setup lint test-unit test-demo test-interop test-compose ## What CI runs (root or sudo)
+
+test-unit: ## Tests that need no root
+	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input
+
+test-demo: build ## The demo, to its end
+	timeout 60 $(BINARY) demo --once
+
+test-interop: build ## Real routers in network namespaces (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
+
+test-compose: static ## The compose lab, for real (root or sudo)
+	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test compose
+
+interop: build ## The whole matrix; writes the table of docs/interop.md and README.md
+	@scripts/setup.sh routers network
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/docs/interop.md
+	scripts/table.sh docs/interop.md README.md
+
+compose: ## Bring the compose lab up and leave it running
+	scripts/compose.sh up
+
+bench: build ## Latency from a file's rename to the router; size and memory (root or sudo)
+	@scripts/setup.sh routers network
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
+
+lint: ## Format and clippy, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) check --locked -p fairway-sessions --no-default-features
+
+setup: ## Install what the tests need (root or sudo)
+	scripts/setup.sh rust routers network docker
+
+clean: ## Remove what was built
+	$(CARGO) clean
+	rm -rf docker/bin

@@ -1,0 +1,84 @@
+//! Who announces: one address at a time, changed by renaming a file into place.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::bird::{self, Bird};
+use crate::lab::fairway::Fairway;
+use crate::lab::resources::{self, Advertisement};
+use crate::lab::{Family, Lab, Wiring};
+
+/// The prefix that is announced after change `number`; neighbours in the sequence differ.
+pub(crate) fn prefix(number: usize) -> String {
+    format!("203.0.113.{}", number % 250 + 1)
+}
+
+/// A daemon that announces.
+pub(crate) trait Announcer {
+    /// Announces only [`prefix`]`(number)`; says when the file was renamed.
+    fn announce(&mut self, number: usize) -> Result<Instant>;
+}
+
+/// Fairway, with a Service whose requested address changes.
+pub(crate) struct FairwayAnnouncer {
+    fairway: Fairway,
+}
+
+impl FairwayAnnouncer {
+    pub(crate) fn start(lab: &Lab) -> Result<Self> {
+        let mut fairway = Fairway::prepare(lab)?;
+        fairway.log_level = "info";
+        let router = Wiring::Direct.router_address(Family::Ipv4)?;
+        fairway.apply("peer", &peer("router", &router.to_string()))?;
+        fairway.apply("pool", &resources::pool("pool", &["203.0.113.0/24"]))?;
+        let advertisement = Advertisement { name: "all", ..Advertisement::default() };
+        fairway.apply("advertisement", &advertisement.yaml())?;
+        fairway.start(&lab.node)?;
+        Ok(Self { fairway })
+    }
+}
+
+/// A BGPPeer of this lab.
+pub(crate) fn peer(name: &str, address: &str) -> String {
+    format!(
+        "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: {name}}}\n\
+         spec: {{myASN: 65001, peerASN: 65002, peerAddress: \"{address}\"}}\n"
+    )
+}
+
+impl Announcer for FairwayAnnouncer {
+    fn announce(&mut self, number: usize) -> Result<Instant> {
+        let text = resources::service("web", Some(&prefix(number)));
+        self.fairway.apply_timed("web", &text)
+    }
+}
+
+/// BIRD, with a static route in an included file, told to `configure` over its open socket.
+pub(crate) struct BirdAnnouncer {
+    bird: Bird,
+    routes: PathBuf,
+}
+
+impl BirdAnnouncer {
+    pub(crate) fn start(lab: &Lab) -> Result<Self> {
+        let routes = lab.directory.join("routes.conf");
+        fs::write(&routes, "").context("writing the first routes")?;
+        let configuration = bird::announcing(&routes);
+        let bird = Bird::start(&lab.node, &lab.directory, "announcer", &configuration)?;
+        Ok(Self { bird, routes })
+    }
+}
+
+impl Announcer for BirdAnnouncer {
+    fn announce(&mut self, number: usize) -> Result<Instant> {
+        let staged = self.routes.with_extension("new");
+        fs::write(&staged, format!("route {}/32 blackhole;\n", prefix(number)))?;
+        let now = Instant::now();
+        fs::rename(&staged, &self.routes)?;
+        self.bird.configure()?;
+        Ok(now)
+    }
+}

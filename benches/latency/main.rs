@@ -1,0 +1,136 @@
+//! How long does a change take to reach a router's kernel, and what does the daemon weigh?
+//!
+//! A Service's address changes in its file; the clock runs from the `rename()` of that file to the
+//! moment the router's kernel has the new route, as one open `ip monitor route` sees it. BIRD as
+//! the announcer is measured the same way in the same run (its file renamed, then `configure` on
+//! an open control connection), so that the figure is a ratio and not a property of the machine.
+//!
+//! `cargo bench --bench latency -- [--changes N]`, as root.
+
+#![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
+#![allow(dead_code)] // Only a part of the lab and the routers is used here.
+
+mod announcer;
+mod bird;
+mod monitor;
+mod report;
+mod weight;
+
+#[path = "../../tests/interop/lab/mod.rs"]
+mod lab;
+#[path = "../../tests/interop/routers/mod.rs"]
+mod routers;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use announcer::{Announcer, BirdAnnouncer, FairwayAnnouncer};
+use lab::wait::{PATIENCE, wait_until};
+use lab::{Family, Lab, NODE_IPV4, Wiring};
+use monitor::Monitor;
+use report::{Latencies, Row};
+use routers::{Dialling, RouterKind, RouterSpec};
+
+/// Changes measured for each pair.
+const CHANGES: usize = 200;
+/// Changes before the clock counts: caches, lazy page faults.
+const WARM_UP: usize = 5;
+
+fn main() -> Result<()> {
+    ensure!(nix::unistd::Uid::effective().is_root(), "this needs root: network namespaces");
+    lab::check_tools()?;
+    let changes = changes_from_arguments()?;
+    let folder = std::env::temp_dir().join(format!("fairway-bench-{}", std::process::id()));
+    lab::make_directory(&folder)?;
+    let mut rows = Vec::new();
+    for (number, (announcer, router)) in
+        [("fairway", "BIRD"), ("BIRD", "BIRD"), ("fairway", "FRR"), ("BIRD", "FRR")]
+            .into_iter()
+            .enumerate()
+    {
+        eprintln!("{announcer} -> {router}: {changes} changes");
+        let place = folder.join(format!("{announcer}-{router}"));
+        lab::make_directory(&place)?;
+        let latencies = measure(number, &place, announcer, router, changes)
+            .with_context(|| format!("{announcer} -> {router}; see {}", place.display()))?;
+        rows.push(Row { announcer, router, latencies });
+    }
+    report::print_latencies(&rows);
+    let place = folder.join("weight");
+    lab::make_directory(&place)?;
+    weight::print(90, &place)?;
+    std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark")
+}
+
+fn changes_from_arguments() -> Result<usize> {
+    let mut arguments = std::env::args();
+    match arguments.find(|argument| argument == "--changes") {
+        None => Ok(CHANGES),
+        Some(_) => arguments
+            .next()
+            .and_then(|value| value.parse().ok())
+            .context("--changes needs a number"),
+    }
+}
+
+/// One announcer beside one router: change, wait, write down.
+fn measure(
+    cell: usize,
+    place: &Path,
+    announcer: &str,
+    router: &str,
+    changes: usize,
+) -> Result<Latencies> {
+    let lab = Lab::build(cell, place, Wiring::Direct)?;
+    let _router = start_router(&lab, router)?;
+    let mut announcer: Box<dyn Announcer> = match announcer {
+        "fairway" => Box::new(FairwayAnnouncer::start(&lab)?),
+        _ => Box::new(BirdAnnouncer::start(&lab)?),
+    };
+    let mut monitor = Monitor::start(&lab.router)?;
+    // The first change also waits for the session.
+    announcer.announce(0)?;
+    monitor.wait_for(&announcer::prefix(0))?;
+    let mut latencies = Latencies::default();
+    for change in 1..=WARM_UP + changes {
+        let renamed = announcer.announce(change)?;
+        let seen = monitor.wait_for(&announcer::prefix(change))?;
+        if change > WARM_UP {
+            latencies.push(seen.duration_since(renamed));
+        }
+    }
+    Ok(latencies)
+}
+
+/// Anything that must stay alive.
+trait Running {}
+impl<T> Running for T {}
+
+fn start_router(lab: &Lab, name: &str) -> Result<Box<dyn Running>> {
+    if name == "BIRD" {
+        let bird = bird::Bird::start(&lab.router, &lab.directory, "router", &bird::receiving())?;
+        return Ok(Box::new(bird));
+    }
+    let spec = RouterSpec {
+        local_as: 65002,
+        peer_as: 65001,
+        local_address: Wiring::Direct.router_address(Family::Ipv4)?,
+        peer_address: NODE_IPV4.parse()?,
+        families: vec![Family::Ipv4],
+        password: None,
+        port: 179,
+        hold_time: 90,
+        multihop: false,
+        dialling: Dialling::Waits,
+    };
+    let mut frr = RouterKind::Frr.prepare(lab, &spec)?;
+    frr.start(lab)?;
+    wait_until("FRR answers", PATIENCE, || frr.session().map(drop))?;
+    Ok(Box::new(frr))
+}
+
+/// The binary that is measured.
+fn binary() -> PathBuf {
+    lab::fairway::program()
+}

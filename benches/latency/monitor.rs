@@ -1,0 +1,64 @@
+//! The witness: one open netlink monitor in the router's namespace.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::lab::namespace::Namespace;
+
+/// How long one change may take before it counts as lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Route changes of a namespace, each with the time it was read.
+pub(crate) struct Monitor {
+    child: Child,
+    lines: Receiver<(Instant, String)>,
+}
+
+impl Monitor {
+    pub(crate) fn start(namespace: &Namespace) -> Result<Self> {
+        let mut child = namespace
+            .command("ip")
+            .args(["-o", "monitor", "route"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting ip monitor")?;
+        let stdout = child.stdout.take().context("ip monitor has no output")?;
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send((Instant::now(), line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { child, lines })
+    }
+
+    /// Waits until a route to the host `address` is installed; says when.
+    pub(crate) fn wait_for(&mut self, address: &str) -> Result<Instant> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let (when, line) = self
+                .lines
+                .recv_timeout(left)
+                .with_context(|| format!("no route to {address} came to the router's kernel"))?;
+            if line.split_whitespace().next() == Some(address) {
+                return Ok(when);
+            }
+        }
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        // It may have ended with its namespace.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

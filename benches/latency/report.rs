@@ -1,0 +1,52 @@
+//! Percentiles, as a table that can be pasted into a page.
+
+use std::time::Duration;
+
+/// What was measured for one pair.
+#[derive(Default)]
+pub(crate) struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    pub(crate) fn push(&mut self, latency: Duration) {
+        self.0.push(latency);
+    }
+
+    /// The smallest value that `percent` of all do not exceed, in milliseconds.
+    fn percentile(&self, percent: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort();
+        let rank = (sorted.len() * percent).div_ceil(100).max(1);
+        sorted.get(rank - 1).map_or(f64::NAN, |latency| latency.as_secs_f64() * 1000.0)
+    }
+}
+
+/// One line of the table.
+pub(crate) struct Row {
+    pub(crate) announcer: &'static str,
+    pub(crate) router: &'static str,
+    pub(crate) latencies: Latencies,
+}
+
+/// Prints all rows, each beside BIRD in front of the same router.
+pub(crate) fn print_latencies(rows: &[Row]) {
+    println!(
+        "From rename() of the changed file to the route in the router's kernel, milliseconds:\n"
+    );
+    println!("| announcer | router | changes | p50 | p99 | max | p50 beside BIRD |");
+    println!("|---|---|---|---|---|---|---|");
+    for row in rows {
+        let rival = rows.iter().find(|it| it.router == row.router && it.announcer == "BIRD");
+        let ratio = rival.map_or(f64::NAN, |rival| {
+            row.latencies.percentile(50) / rival.latencies.percentile(50)
+        });
+        println!(
+            "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {ratio:.2} |",
+            row.announcer,
+            row.router,
+            row.latencies.0.len(),
+            row.latencies.percentile(50),
+            row.latencies.percentile(99),
+            row.latencies.percentile(100),
+        );
+    }
+}

@@ -1,0 +1,11 @@
+# Fairway, compiled inside the build.
+FROM rust:1-bookworm AS builder
+WORKDIR /src
+COPY . .
+# The caches make a second build compile only what changed.
+RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
+    cargo build --release --locked --bin fairway && cp target/release/fairway /usr/local/bin/
+
+FROM debian:bookworm-slim
+COPY --from=builder /usr/local/bin/fairway /usr/local/bin/fairway
+ENTRYPOINT ["fairway"]

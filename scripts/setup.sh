@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Installs what `make test` needs beside a Rust toolchain. Run again, it finds nothing to do.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+    cat <<'EOT'
+Usage: scripts/setup.sh [GROUP...]      default: rust routers network docker
+
+  rust      a C linker and make; checks that cargo is there and new enough
+  routers   FRR, BIRD, GoBGP, OpenBGPD: the peers of the interoperability tests
+  network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
+  docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
+  lint      shellcheck, for `make lint`
+
+Installs only Debian packages that are missing, as root or through sudo, removes none and starts nothing.
+`make run` needs none of them.
+EOT
+}
+
+say() { echo "setup.sh: $*" >&2; }
+die() {
+    say "$@"
+    exit 1
+}
+
+routers=(frr frr-pythontools bird2 gobgpd openbgpd)
+
+packages_of() {
+    case $1 in
+    rust) echo gcc libc6-dev make ;;
+    routers) echo "${routers[@]}" ;;
+    network) echo iproute2 nftables tcpdump iputils-arping ndisc6 ;;
+    docker)
+        echo debootstrap ca-certificates
+        # Docker's own packages conflict with Debian's; any engine will do.
+        command -v dockerd >/dev/null || timeout 10 docker info >/dev/null 2>&1 || echo docker.io
+        ;;
+    lint) echo shellcheck ;;
+    *) return 1 ;;
+    esac
+}
+
+installed() { [[ $(dpkg-query -W -f "\${db:Status-Status}" "$1" 2>/dev/null) == installed ]]; }
+
+check_rust() {
+    local need have
+    need=$(sed -n 's/^rust-version *= *"\([0-9.]*\)"/\1/p' Cargo.toml | head -n 1)
+    need=${need:-1.89}
+    if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
+        die "no cargo here; install Rust $need or newer with rustup: https://rustup.rs"
+    fi
+    have=$(rustc --version | cut -d' ' -f2)
+    [[ $(printf '%s\n' "$need" "$have" | sort -V | head -n 1) == "$need" ]] ||
+        die "rustc $have is too old, $need or newer is needed; run: rustup update stable"
+    say "rustc $have"
+}
+
+as_root=()
+install_packages() {
+    if [[ $(id -u) != 0 ]]; then
+        command -v sudo >/dev/null ||
+            die "this needs root, and there is no sudo; as root run: apt-get install -y $*"
+        as_root=(sudo)
+    fi
+    # One at a time: two would take each other's policy file for the machine's own.
+    exec 9>"${TMPDIR:-/tmp}/fairway-setup-$(id -u).lock"
+    flock 9
+
+    # Debian starts a service as soon as its package is unpacked, unless this file says no.
+    policy=/usr/sbin/policy-rc.d
+    saved=$policy.before-fairway
+    [[ ! -e $policy || -e $saved ]] || "${as_root[@]}" mv "$policy" "$saved"
+    trap restore_policy EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+    "${as_root[@]}" chmod 755 "$policy"
+
+    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
+    say "apt-get update"
+    "${apt[@]}" update >&2
+    say "installing: $*"
+    "${apt[@]}" install -y --no-install-recommends --no-remove "$@" >&2
+
+    # Nor should routers that are here for tests come up with the next boot.
+    local package unit
+    if [[ -d /run/systemd/system ]]; then
+        for package in "$@"; do
+            [[ " ${routers[*]} " == *" $package "* ]] || continue
+            while read -r unit; do
+                if "${as_root[@]}" systemctl disable --quiet "${unit##*/}"; then
+                    say "${unit##*/} is installed, but disabled"
+                else
+                    say "${unit##*/} could not be disabled: it starts with the next boot"
+                fi
+            done < <(dpkg -L "$package" | grep '/systemd/system/[^@]*\.service$' || true)
+        done
+    fi
+}
+
+restore_policy() {
+    if [[ -e $saved ]]; then
+        "${as_root[@]}" mv "$saved" "$policy"
+    else
+        "${as_root[@]}" rm -f "$policy"
+    fi
+}
+
+groups=()
+for argument in "$@"; do
+    case $argument in
+    -h | --help)
+        usage
+        exit
+        ;;
+    *)
+        packages_of "$argument" >/dev/null || {
+            usage >&2
+            exit 2
+        }
+        groups+=("$argument")
+        ;;
+    esac
+done
+((${#groups[@]})) || groups=(rust routers network docker)
+
+wanted=()
+for group in "${groups[@]}"; do
+    for package in $(packages_of "$group"); do wanted+=("$package"); done
+done
+
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    missing=()
+    for package in "${wanted[@]}"; do installed "$package" || missing+=("$package"); done
+    if ((${#missing[@]})); then
+        install_packages "${missing[@]}"
+    fi
+    say "all packages are here: ${wanted[*]}"
+else
+    say "this is not Debian; install these yourself, under the names they have here: ${wanted[*]}"
+fi
+
+[[ " ${groups[*]} " != *" rust "* ]] || check_rust

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Copies a generated table into a page, between its two marks.
+set -euo pipefail
+
+usage() {
+    cat <<'EOT'
+Usage: scripts/table.sh TABLE PAGE
+
+Replaces what stands between <!-- interop:begin --> and <!-- interop:end --> in PAGE by the lines of
+TABLE that begin with |.
+Example: scripts/table.sh docs/interop.md README.md
+EOT
+}
+
+if [[ ${1:-} == --help || $# -ne 2 ]]; then
+    usage
+    [[ ${1:-} == --help ]] && exit 0
+    exit 2
+fi
+table=$1 page=$2
+grep -q '^<!-- interop:begin -->$' "$page" && grep -q '^<!-- interop:end -->$' "$page" || {
+    echo "table.sh: $page has no marks for the table" >&2
+    exit 1
+}
+new=$(mktemp)
+trap 'rm -f "$new"' EXIT
+awk -v table="$table" '
+    /^<!-- interop:end -->$/ { inside = 0 }
+    !inside { print }
+    /^<!-- interop:begin -->$/ {
+        inside = 1
+        while ((getline line < table) > 0) if (line ~ /^\|/) print line
+    }
+' "$page" >"$new"
+cat "$new" >"$page"

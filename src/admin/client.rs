@@ -1,0 +1,64 @@
+//! Asks the daemon on this machine.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Answer, Request};
+
+/// How long an answer may take: a snapshot is made in milliseconds, a full table in a second.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error(
+        "no daemon answers at {}: {cause}; start `fairway run`, or name its socket with --socket \
+         or FAIRWAY_SOCKET", path.display()
+    )]
+    Connect {
+        /// The socket.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// The daemon went away, or took too long.
+    #[error("the daemon at {} did not answer: {cause}", path.display())]
+    Exchange {
+        /// The socket.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// It does not speak our language.
+    #[error("the daemon at {} answered something else: {cause}; is it another version?", path.display())]
+    Answer {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong with the answer.
+        cause: serde_json::Error,
+    },
+    /// The daemon says no.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Sends `request` to the daemon at `path` and returns what it wants printed.
+pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
+    let exchange = |cause| ClientError::Exchange { path: path.to_owned(), cause };
+    let answer = |cause| ClientError::Answer { path: path.to_owned(), cause };
+    let stream = UnixStream::connect(path)
+        .map_err(|cause| ClientError::Connect { path: path.to_owned(), cause })?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(exchange)?;
+    let mut line = serde_json::to_string(request).map_err(answer)?;
+    line.push('\n');
+    (&stream).write_all(line.as_bytes()).map_err(exchange)?;
+    let mut reply = String::new();
+    BufReader::new(&stream).read_line(&mut reply).map_err(exchange)?;
+    match serde_json::from_str(&reply).map_err(answer)? {
+        Answer::Output(output) => Ok(output),
+        Answer::Error(why) => Err(ClientError::Refused(why)),
+    }
+}

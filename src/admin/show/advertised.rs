@@ -1,0 +1,109 @@
+//! `show bgp neighbors PEER advertised-routes`: what one neighbour has been told.
+//!
+//! FRR shows the routes as they were before the last changes: next hop 0.0.0.0, an empty path.
+//! Here they are as they were sent: our next hop, our AS in the path, and MED and LOCAL_PREF only
+//! if they were in the UPDATE. Both families of the session are in one table. Ours in JSON:
+//! `nextHopLinkLocal`, `community`, `largeCommunity`.
+
+use std::fmt::Write;
+
+use fairway_sessions::backend::{AdvertisedRoute, PeerView};
+use fairway_sessions::types::{Asn, NextHop};
+
+use super::instance::{Instance, LOCAL_PREF_DEFAULT};
+use super::object::Object;
+use super::route::{Row, WEIGHT, communities, large_communities};
+use super::{ShowError, Snapshot, neighbor};
+
+/// The instance as `peer` sees it.
+fn instance(snapshot: &Snapshot<'_>, peer: &PeerView) -> Instance {
+    Instance {
+        asn: Some(peer.config.local_asn),
+        router_id: peer.config.router_id,
+        ..Instance::of(snapshot, None)
+    }
+}
+
+/// The routes in FRR's columns; nothing at all when there are none, as in FRR.
+pub(super) fn text(snapshot: &Snapshot<'_>, wanted: &str) -> Result<String, ShowError> {
+    let peers = neighbor::find(snapshot, Some(wanted));
+    let peer = peers.first().ok_or(ShowError::NoSuchNeighbor)?;
+    if peer.advertised.is_empty() {
+        return Ok(String::new());
+    }
+    let mut text = instance(snapshot, peer).table_head();
+    for AdvertisedRoute { prefix, attributes } in &peer.advertised {
+        let row = Row {
+            status: "*>",
+            network: prefix.to_string(),
+            next_hop: attributes.next_hop.address(),
+            metric: attributes.med,
+            local_pref: attributes.local_pref,
+            path: attributes.as_path.to_string(),
+            origin_code: attributes.origin.code(),
+        };
+        text.push_str(&row.line());
+    }
+    let _ = writeln!(text, "\nTotal number of prefixes {}", peer.advertised.len());
+    Ok(text)
+}
+
+/// The routes by prefix. Without any, the head is absent, as in FRR 8.4.
+pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Object {
+    let peers = neighbor::find(snapshot, Some(wanted));
+    let Some(peer) = peers.first() else {
+        return Object::new().field("warning", "No such neighbor in this view/vrf");
+    };
+    let head =
+        if peer.advertised.is_empty() { Object::new() } else { head(&instance(snapshot, peer)) };
+    let routes: Object =
+        peer.advertised.iter().map(|it| (it.prefix.to_string(), route(it).into())).collect();
+    head.field("advertisedRoutes", routes)
+        .field("totalPrefixCounter", peer.advertised.len())
+        .field("filteredPrefixCounter", 0)
+}
+
+fn head(instance: &Instance) -> Object {
+    let status_codes = Object::new()
+        .field("suppressed", "s")
+        .field("damped", "d")
+        .field("history", "h")
+        .field("valid", "*")
+        .field("best", ">")
+        .field("multipath", "=")
+        .field("internal", "i")
+        .field("ribFailure", "r")
+        .field("stale", "S")
+        .field("removed", "R");
+    let origin_codes = Object::new().field("igp", "i").field("egp", "e").field("incomplete", "?");
+    Object::new()
+        .field("bgpTableVersion", instance.table_version)
+        .field("bgpLocalRouterId", instance.router_id.to_string())
+        .field("defaultLocPrf", LOCAL_PREF_DEFAULT)
+        .optional("localAS", instance.asn.map(Asn::get))
+        .field("bgpStatusCodes", status_codes)
+        .field("bgpOriginCodes", origin_codes)
+}
+
+fn route(route: &AdvertisedRoute) -> Object {
+    let AdvertisedRoute { prefix, attributes } = route;
+    let object = Object::new()
+        .field("addrPrefix", prefix.address().to_string())
+        .field("prefixLen", prefix.length())
+        .field("network", prefix.to_string());
+    let object = match attributes.next_hop {
+        NextHop::Ipv4(address) => object.field("nextHop", address.to_string()),
+        NextHop::Ipv6 { global, link_local } => object
+            .field("nextHopGlobal", global.to_string())
+            .optional("nextHopLinkLocal", link_local.map(|address| address.to_string())),
+    };
+    object
+        .optional("metric", attributes.med)
+        .optional("locPrf", attributes.local_pref)
+        .field("weight", WEIGHT)
+        .field("path", attributes.as_path.to_string())
+        .field("bgpOriginCode", attributes.origin.code().to_string())
+        .field("appliedStatusSymbols", Object::new().field("*", true).field(">", true))
+        .optional("community", communities(&attributes.communities))
+        .optional("largeCommunity", large_communities(&attributes.large_communities))
+}

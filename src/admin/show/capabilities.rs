@@ -1,0 +1,186 @@
+//! Which side of a session offered what, in FRR's words.
+//!
+//! Left out: `addPath` and the restart timers, whose values are not interpreted yet. What has no
+//! name here is printed with its bytes.
+
+use std::fmt::Write;
+
+use fairway_sessions::backend::SessionView;
+use fairway_sessions::types::AddressFamily;
+use fairway_sessions::wire::Capability;
+use serde_json::Value;
+
+use super::neighbor::family_key;
+use super::object::Object;
+
+const FOUR_OCTET_AS: u8 = 65;
+const ROUTE_REFRESH: u8 = 2;
+/// The number that Cisco used for ROUTE-REFRESH before there was one.
+const ROUTE_REFRESH_OLD: u8 = 128;
+const HOSTNAME: u8 = 73;
+
+/// Capabilities of which only the presence is shown, above and below route refresh in FRR's
+/// order: code, key, text.
+const BEFORE_REFRESH: [(u8, &str, &str); 2] = [
+    (6, "extendedMessage", "Extended Message"),
+    (71, "longLivedGracefulRestart", "Long-lived Graceful Restart"),
+];
+const ENHANCED_REFRESH: (u8, &str, &str) = (70, "enhancedRouteRefresh", "Enhanced Route Refresh");
+const GRACEFUL_RESTART: (u8, &str, &str) = (64, "gracefulRestart", "Graceful Restart Capability");
+
+/// Who offered something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Offer {
+    ours: bool,
+    theirs: bool,
+}
+
+impl Offer {
+    fn of(session: &SessionView, is_it: impl Fn(&Capability) -> bool) -> Self {
+        Self {
+            ours: session.capabilities_sent.iter().any(&is_it),
+            theirs: session.capabilities_received.iter().any(&is_it),
+        }
+    }
+
+    fn with_code(session: &SessionView, code: u8) -> Self {
+        Self::of(session, |capability| capability.code() == code)
+    }
+
+    fn of_family(session: &SessionView, family: AddressFamily) -> Self {
+        let wanted = Capability::Multiprotocol(family.into());
+        Self::of(session, |capability| *capability == wanted)
+    }
+
+    fn key(self) -> Option<&'static str> {
+        match (self.ours, self.theirs) {
+            (true, true) => Some("advertisedAndReceived"),
+            (true, false) => Some("advertised"),
+            (false, true) => Some("received"),
+            (false, false) => None,
+        }
+    }
+
+    fn text(self) -> Option<&'static str> {
+        match (self.ours, self.theirs) {
+            (true, true) => Some("advertised and received"),
+            (true, false) => Some("advertised"),
+            (false, true) => Some("received"),
+            (false, false) => None,
+        }
+    }
+}
+
+/// What the neighbour calls itself (draft-walton-bgp-hostname-capability), fit for a terminal.
+pub(super) fn hostname(session: &SessionView) -> Option<String> {
+    session.capabilities_received.iter().find_map(hostname_of)
+}
+
+fn hostname_of(capability: &Capability) -> Option<String> {
+    let Capability::Other { code: HOSTNAME, value } = capability else { return None };
+    let (length, rest) = value.split_first()?;
+    let name = rest.get(..usize::from(*length))?;
+    let name = String::from_utf8_lossy(name).escape_debug().to_string();
+    (!name.is_empty()).then_some(name)
+}
+
+/// The two kinds of route refresh that the neighbour may have offered, in FRR's suffixes.
+fn refresh_kinds(session: &SessionView) -> Option<(&'static str, &'static str)> {
+    let theirs = |code| Offer::with_code(session, code).theirs;
+    let ours = Offer::with_code(session, ROUTE_REFRESH).ours;
+    match (ours, theirs(ROUTE_REFRESH_OLD), theirs(ROUTE_REFRESH)) {
+        (true, true, true) => Some(("OldNew", "(old & new)")),
+        (true, true, false) => Some(("Old", "(old)")),
+        (true, false, true) => Some(("New", "(new)")),
+        _ => None,
+    }
+}
+
+fn refresh_offer(session: &SessionView) -> Offer {
+    Offer::of(session, |it| matches!(it.code(), ROUTE_REFRESH | ROUTE_REFRESH_OLD))
+}
+
+/// Whether a capability is shown by name.
+fn is_named(capability: &Capability) -> bool {
+    let known = BEFORE_REFRESH.iter().chain([&ENHANCED_REFRESH, &GRACEFUL_RESTART]);
+    match capability {
+        Capability::Multiprotocol(pair) => pair.family().is_some(),
+        Capability::RouteRefresh | Capability::FourOctetAs(_) => true,
+        Capability::Other { code: HOSTNAME, .. } => hostname_of(capability).is_some(),
+        Capability::Other { code, .. } => {
+            *code == ROUTE_REFRESH_OLD || known.into_iter().any(|(it, ..)| it == code)
+        }
+    }
+}
+
+/// Code and value of what the neighbour offered and nothing here has a name for.
+fn unnamed(session: &SessionView) -> impl Iterator<Item = (u8, String)> + '_ {
+    session.capabilities_received.iter().filter(|it| !is_named(it)).map(|capability| {
+        let encoded = capability.encode();
+        // Code and length come first.
+        let hex = encoded.iter().skip(2).fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        });
+        (capability.code(), hex)
+    })
+}
+
+/// `neighborCapabilities`; `unknownCapabilities` in it is ours.
+pub(super) fn json(session: &SessionView) -> Object {
+    let by_code = |object: Object, (code, key, _): (u8, &str, &str)| {
+        object.optional(key, Offer::with_code(session, code).key())
+    };
+    let mut object =
+        Object::new().optional("4byteAs", Offer::with_code(session, FOUR_OCTET_AS).key());
+    object = BEFORE_REFRESH.into_iter().fold(object, by_code);
+    let refresh = refresh_offer(session).key().map(|key| match refresh_kinds(session) {
+        Some((suffix, _)) => format!("{key}{suffix}"),
+        None => key.to_owned(),
+    });
+    object = by_code(object.optional("routeRefresh", refresh), ENHANCED_REFRESH);
+    let families: Object = AddressFamily::ALL
+        .into_iter()
+        .filter_map(|family| {
+            let key = Offer::of_family(session, family).key()?;
+            let value = Object::new().field(key, true);
+            Some((family_key(family).to_owned(), value.into()))
+        })
+        .collect();
+    let families = (!families.is_empty()).then_some(families);
+    object = object.optional("multiprotocolExtensions", families);
+    let name = hostname(session).map(|name| Object::new().field("rcvHostName", name));
+    object = by_code(object.optional("hostName", name), GRACEFUL_RESTART);
+    let unknown: Vec<Value> = unnamed(session)
+        .map(|(code, hex)| Object::new().field("code", code).field("valueHex", hex).into())
+        .collect();
+    object.optional("unknownCapabilities", (!unknown.is_empty()).then_some(unknown))
+}
+
+/// The lines under `Neighbor capabilities:`.
+pub(super) fn text(session: &SessionView) -> String {
+    let mut lines = Vec::new();
+    let mut line = |title: &str, value: Option<String>| {
+        lines.extend(value.map(|value| format!("    {title}: {value}\n")));
+    };
+    let by_code = |code| Offer::with_code(session, code).text().map(str::to_owned);
+    line("4 Byte AS", by_code(FOUR_OCTET_AS));
+    for (code, _, title) in BEFORE_REFRESH {
+        line(title, by_code(code));
+    }
+    let kind = refresh_kinds(session).map_or("", |(_, text)| text);
+    line("Route refresh", refresh_offer(session).text().map(|text| format!("{text}{kind}")));
+    line(ENHANCED_REFRESH.2, by_code(ENHANCED_REFRESH.0));
+    for family in AddressFamily::ALL {
+        let offer = Offer::of_family(session, family).text().map(str::to_owned);
+        line(&format!("Address Family {family}"), offer);
+    }
+    let name = hostname(session)
+        .map(|name| format!("not advertised received (name: {name},domain name: n/a)"));
+    line("Hostname Capability", name);
+    line(GRACEFUL_RESTART.2, by_code(GRACEFUL_RESTART.0));
+    for (code, hex) in unnamed(session) {
+        line(&format!("Unknown capability {code}"), Some(format!("received ({hex})")));
+    }
+    lines.concat()
+}

@@ -1,0 +1,97 @@
+//! `show config`: what was read, what is in force, and what is wrong with the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::model::{ClusterIndex, Kind, ObjectKey, ObjectName};
+use crate::resources::StaleObject;
+
+use super::Snapshot;
+use super::columns::aligned;
+use super::object::Object;
+
+/// The keys of everything in force, by kind and name. Of a Secret only the name is known here.
+fn keys(index: &ClusterIndex) -> Vec<ObjectKey> {
+    fn of<'a>(kind: Kind, names: impl Iterator<Item = &'a ObjectName>) -> Vec<ObjectKey> {
+        names.map(|name| ObjectKey { kind, name: name.clone() }).collect()
+    }
+    let nodes: Vec<_> = index.nodes.keys().map(|name| ObjectName::new("", name)).collect();
+    [
+        of(Kind::BgpPeer, index.peers.keys()),
+        of(Kind::IpAddressPool, index.pools.keys()),
+        of(Kind::BgpAdvertisement, index.bgp_advertisements.keys()),
+        of(Kind::Community, index.communities.keys()),
+        of(Kind::Service, index.services.keys()),
+        of(Kind::EndpointSlice, index.endpoint_slices.keys()),
+        of(Kind::Node, nodes.iter()),
+        of(Kind::Secret, index.secrets.keys()),
+    ]
+    .concat()
+}
+
+/// `lines` under a title, or the title and `none`.
+fn section(title: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return format!("{title}: none\n");
+    }
+    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    format!("{title}:\n{lines}")
+}
+
+fn stale_line(stale: &StaleObject) -> String {
+    format!("{}:{}: {}: an earlier version is in force", stale.file, stale.line, stale.key)
+}
+
+/// Sources, counts, and whatever needs attention.
+pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
+    let stale: BTreeSet<&ObjectKey> = snapshot.stale.iter().map(|it| &it.key).collect();
+    let mut counts: BTreeMap<Kind, (usize, usize)> = BTreeMap::new();
+    for key in keys(snapshot.index) {
+        let (active, outdated) = counts.entry(key.kind).or_default();
+        let counter = if stale.contains(&key) { outdated } else { active };
+        *counter = counter.saturating_add(1);
+    }
+    let mut rows = vec![["KIND", "ACTIVE", "STALE"].map(str::to_owned)];
+    rows.extend(counts.into_iter().map(|(kind, (active, outdated))| {
+        [kind.to_string(), active.to_string(), outdated.to_string()]
+    }));
+    let findings: Vec<_> = snapshot.findings.iter().map(ToString::to_string).collect();
+    let stale: Vec<_> = snapshot.stale.iter().map(stale_line).collect();
+    let left_out: Vec<_> = snapshot.plan.faults.iter().map(ToString::to_string).collect();
+    [
+        section("Sources", snapshot.sources),
+        format!("\n{}\n", aligned(&rows)),
+        section("Findings", &findings),
+        section("Stale", &stale),
+        section("Left out on this node", &left_out),
+    ]
+    .concat()
+}
+
+/// Everything in force, with `file` and `line` of what makes an object stale; and beside it the
+/// sources, the findings, and what this node had to leave out.
+pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
+    let stale: BTreeMap<&ObjectKey, &StaleObject> =
+        snapshot.stale.iter().map(|it| (&it.key, it)).collect();
+    let item = |key: &ObjectKey| {
+        let stale = stale.get(key);
+        Object::new()
+            .field("kind", key.kind.to_string())
+            .field("namespace", key.name.namespace.as_str())
+            .field("name", key.name.name.as_str())
+            .field("state", if stale.is_some() { "stale" } else { "active" })
+            .optional("file", stale.map(|it| it.file.as_str()))
+            .optional("line", stale.map(|it| it.line))
+            .into()
+    };
+    let items: Vec<Value> = keys(snapshot.index).iter().map(item).collect();
+    let findings: Vec<Value> =
+        snapshot.findings.iter().filter_map(|it| serde_json::to_value(it).ok()).collect();
+    let left_out: Vec<_> = snapshot.plan.faults.iter().map(ToString::to_string).collect();
+    Object::new()
+        .field("items", items)
+        .field("sources", snapshot.sources.to_vec())
+        .field("findings", findings)
+        .field("leftOut", left_out)
+}

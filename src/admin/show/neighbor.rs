@@ -1,0 +1,71 @@
+//! Facts about one neighbour that several outputs need.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use fairway_sessions::backend::{PeerView, SessionState};
+use fairway_sessions::types::AddressFamily;
+
+use super::Snapshot;
+
+/// What FRR calls the family of an address in `idType` and `afi`.
+pub(super) fn family_word(family: AddressFamily) -> &'static str {
+    match family {
+        AddressFamily::Ipv4Unicast => "ipv4",
+        AddressFamily::Ipv6Unicast => "ipv6",
+    }
+}
+
+/// The key of a family in FRR's JSON.
+pub(super) fn family_key(family: AddressFamily) -> &'static str {
+    match family {
+        AddressFamily::Ipv4Unicast => "ipv4Unicast",
+        AddressFamily::Ipv6Unicast => "ipv6Unicast",
+    }
+}
+
+/// The neighbours called `wanted`: the one with this address, else all with this name (peers of
+/// several namespaces may share one). Everybody when nobody is asked for.
+pub(super) fn find<'a>(snapshot: &Snapshot<'a>, wanted: Option<&str>) -> Vec<&'a PeerView> {
+    let peers = snapshot.bgp.peers.iter();
+    match wanted {
+        None => peers.collect(),
+        Some(text) => match text.parse::<IpAddr>() {
+            Ok(address) => peers.filter(|peer| peer.config.key.0 == address).collect(),
+            Err(_) => peers.filter(|peer| peer.config.name == text).collect(),
+        },
+    }
+}
+
+/// Whether the session is up.
+pub(super) fn is_established(peer: &PeerView) -> bool {
+    peer.state == SessionState::Established
+}
+
+/// Whether the session is up and carries `family`.
+pub(super) fn carries(peer: &PeerView, family: AddressFamily) -> bool {
+    let session = peer.session.as_ref().filter(|_| is_established(peer));
+    session.is_some_and(|session| session.families.contains(family))
+}
+
+/// How many routes of `family` it was told.
+pub(super) fn sent(peer: &PeerView, family: AddressFamily) -> usize {
+    peer.advertised.iter().filter(|route| route.prefix.family() == family).count()
+}
+
+/// The keepalive interval that is offered: what the operator wants, else a third of the hold time.
+pub(super) fn keepalive_configured(peer: &PeerView) -> Duration {
+    let hold_time = peer.config.hold_time.duration().unwrap_or_default();
+    peer.config.keepalive_interval.unwrap_or(hold_time / 3)
+}
+
+/// Hold time and keepalive interval in use; what would be offered while there is no session.
+pub(super) fn timers_in_use(peer: &PeerView) -> (Duration, Duration) {
+    match &peer.session {
+        Some(session) => (
+            Duration::from_secs(u64::from(session.hold_time_seconds)),
+            session.keepalive_interval.unwrap_or_default(),
+        ),
+        None => (peer.config.hold_time.duration().unwrap_or_default(), keepalive_configured(peer)),
+    }
+}

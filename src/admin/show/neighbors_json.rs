@@ -1,0 +1,166 @@
+//! One neighbour as an object, with FRR's keys in FRR's order.
+//!
+//! FRR's keys that are left out. Not known from a snapshot: `bgpInUpdateElapsedTimeMsecs`,
+//! `estimatedRttInMsecs`, `nexthop`, `nexthopGlobal`, `nexthopLocal`, `bgpConnection`. About
+//! things that do not exist here: `gracefulRestartInfo`, `peerGroup`, `adminShutDown`,
+//! `peerBfdInfo`, `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
+//! `readThread`, `writeThread`, `bgpTimerConfiguredConditionalAdvertisementsSec`,
+//! `extendedOptionalParametersLength`.
+//!
+//! Ours: `lastNotification`, `lastErrorText`, `nextConnectInMsec`, `malformedUpdates`,
+//! `unannounced`, and `prefixesRefused` in each family.
+
+use fairway_sessions::backend::{PeerView, SessionState};
+use fairway_sessions::types::PeerKind;
+use serde_json::Value;
+
+use super::neighbor::{
+    carries, family_key, is_established, keepalive_configured, sent, timers_in_use,
+};
+use super::object::Object;
+use super::time::{clock, milliseconds};
+use super::{capabilities, reset};
+
+/// Everything about `peer`.
+pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
+    let capabilities = peer.session.as_ref().map(capabilities::json);
+    identity(peer)
+        .extend(timers(peer, now_epoch_seconds))
+        .optional("neighborCapabilities", capabilities)
+        .field("messageStats", message_statistics(peer))
+        .field("minBtwnAdvertisementRunsTimerMsecs", 0)
+        .field("addressFamilyInfo", families(peer))
+        .field("connectionsEstablished", peer.connections_established)
+        .field("connectionsDropped", peer.connections_dropped)
+        .extend(reset::json(peer))
+        .extend(connection(peer))
+        .extend(refusals(peer))
+}
+
+fn identity(peer: &PeerView) -> Object {
+    let config = &peer.config;
+    let link = match config.kind() {
+        PeerKind::External => "nbrExternalLink",
+        PeerKind::Internal => "nbrInternalLink",
+    };
+    let session = peer.session.as_ref();
+    let remote_router_id = session.map(|session| session.remote_router_id.to_string());
+    Object::new()
+        .field("remoteAs", config.remote_asn.get())
+        .field("localAs", config.local_asn.get())
+        .field(link, true)
+        .field("localRole", "undefined")
+        .field("remoteRole", "undefined")
+        .optional("nbrDesc", (!config.name.is_empty()).then_some(config.name.as_str()))
+        .optional("hostname", session.and_then(capabilities::hostname))
+        .field("bgpVersion", 4)
+        .field("remoteRouterId", remote_router_id.unwrap_or_else(|| "0.0.0.0".to_owned()))
+        .field("localRouterId", config.router_id.to_string())
+        .field("bgpState", peer.state.name())
+}
+
+fn timers(peer: &PeerView, now_epoch_seconds: u64) -> Object {
+    let mut object = Object::new();
+    if let Some(up) = peer.since.filter(|_| is_established(peer)) {
+        object = object
+            .field("bgpTimerUpMsec", milliseconds(up))
+            .field("bgpTimerUpString", clock(up))
+            .field("bgpTimerUpEstablishedEpoch", now_epoch_seconds.saturating_sub(up.as_secs()));
+    }
+    let (hold_time, keepalive) = timers_in_use(peer);
+    let configured = u64::from(peer.config.hold_time.seconds()).saturating_mul(1_000);
+    object
+        .optional("bgpTimerLastRead", peer.last_read.map(milliseconds))
+        .optional("bgpTimerLastWrite", peer.last_write.map(milliseconds))
+        .field("bgpTimerConfiguredHoldTimeMsecs", configured)
+        .field("bgpTimerConfiguredKeepAliveIntervalMsecs", milliseconds(keepalive_configured(peer)))
+        .field("bgpTimerHoldTimeMsecs", milliseconds(hold_time))
+        .field("bgpTimerKeepAliveIntervalMsecs", milliseconds(keepalive))
+}
+
+/// FRR's sixteen. There are no queues and no CAPABILITY messages here, so those are 0.
+fn message_statistics(peer: &PeerView) -> Object {
+    let (sent, received) = (peer.messages.sent, peer.messages.received);
+    Object::new()
+        .field("depthInq", 0)
+        .field("depthOutq", 0)
+        .field("opensSent", sent.opens)
+        .field("opensRecv", received.opens)
+        .field("notificationsSent", sent.notifications)
+        .field("notificationsRecv", received.notifications)
+        .field("updatesSent", sent.updates)
+        .field("updatesRecv", received.updates)
+        .field("keepalivesSent", sent.keepalives)
+        .field("keepalivesRecv", received.keepalives)
+        .field("routeRefreshSent", sent.route_refreshes)
+        .field("routeRefreshRecv", received.route_refreshes)
+        .field("capabilitySent", 0)
+        .field("capabilityRecv", 0)
+        .field("totalSent", sent.total())
+        .field("totalRecv", received.total())
+}
+
+/// Both policies exist without being written: nothing comes in, and only what advertisements say
+/// goes out. `sentPrefixCounter` is absent, not 0, without a session that carries the family.
+fn families(peer: &PeerView) -> Object {
+    let families = peer.config.families.iter();
+    families
+        .map(|family| {
+            let sent = carries(peer, family).then(|| sent(peer, family));
+            let fields = Object::new()
+                .field("commAttriSentToNbr", "extendedAndStandard")
+                .field("inboundPathPolicyConfig", true)
+                .field("outboundPathPolicyConfig", true)
+                .field("acceptedPrefixCounter", 0)
+                .optional("sentPrefixCounter", sent)
+                .field("prefixesRefused", *peer.prefixes_refused.of(family));
+            (family_key(family).to_owned(), fields.into())
+        })
+        .collect()
+}
+
+fn connection(peer: &PeerView) -> Object {
+    let hops = match peer.config.kind() {
+        PeerKind::External => "externalBgpNbrMaxHopsAway",
+        PeerKind::Internal => "internalBgpNbrMaxHopsAway",
+    };
+    let object = Object::new().field(hops, peer.config.ttl());
+    let object = match &peer.session {
+        Some(session) => object
+            .field("hostLocal", session.local.ip().to_string())
+            .field("portLocal", session.local.port())
+            .field("hostForeign", session.remote.ip().to_string())
+            .field("portForeign", session.remote.port()),
+        None => object
+            .field("hostLocal", "Unknown")
+            .field("portLocal", -1)
+            .field("hostForeign", "Unknown")
+            .field("portForeign", -1),
+    };
+    let due = peer.next_connect_in.map(milliseconds);
+    let is_idle = peer.state == SessionState::Idle;
+    let is_dialling = matches!(peer.state, SessionState::Connect | SessionState::Active);
+    object
+        .field("connectRetryTimer", peer.config.connect_retry_interval.as_secs())
+        .optional("nextStartTimerDueInMsecs", due.filter(|_| is_idle))
+        .optional("nextConnectTimerDueInMsecs", due.filter(|_| is_dialling))
+        .optional("nextConnectInMsec", due)
+        .optional("authenticationEnabled", peer.config.password.as_ref().map(|_| 1))
+}
+
+/// What was not taken from it, and what it does not get.
+fn refusals(peer: &PeerView) -> Object {
+    let malformed = Object::new()
+        .field("attributeDiscard", peer.malformed.attribute_discards)
+        .field("treatAsWithdraw", peer.malformed.treated_as_withdraw)
+        .field("reset", peer.malformed.resets);
+    let unannounced: Vec<Value> = peer
+        .unannounced
+        .iter()
+        .map(|(prefix, reason)| {
+            let object = Object::new().field("prefix", prefix.to_string());
+            object.field("reason", reason.as_str()).into()
+        })
+        .collect();
+    Object::new().field("malformedUpdates", malformed).field("unannounced", unannounced)
+}

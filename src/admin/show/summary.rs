@@ -1,0 +1,232 @@
+//! `show bgp summary`: a line for each neighbour of each family.
+//!
+//! `ribMemory` and `peerMemory` are computed as FRR does it, entries times the size of one, so
+//! they are lower bounds. `tableVersion` of a peer is 0, as in FRR 8.4. Left out:
+//! `peerGroupCount`, `peerGroupMemory` (there are no peer groups), `softwareVersion`. Ours:
+//! `pfxRefused`. `bestPath` is empty: nothing is learned, so there is nothing to choose.
+
+use std::fmt::Write;
+
+use fairway_sessions::backend::{DesiredRoute, PeerView};
+use fairway_sessions::types::{AddressFamily, Asn};
+
+use super::instance::Instance;
+use super::neighbor::{carries, family_key, family_word, is_established, sent};
+use super::object::Object;
+use super::time::{clock_or_never, milliseconds};
+use super::{Snapshot, capabilities};
+
+/// The width of the first column, unless a name needs more.
+const NEIGHBOR_WIDTH_MIN: usize = 16;
+/// The most characters of a description.
+const DESCRIPTION_LENGTH_MAX: usize = 20;
+
+/// One family that some peer is configured for.
+struct Family<'a> {
+    family: AddressFamily,
+    instance: Instance,
+    peers: Vec<&'a PeerView>,
+    entries: usize,
+    now_epoch_seconds: u64,
+}
+
+impl Family<'_> {
+    fn rib_memory_bytes(&self) -> usize {
+        self.entries.saturating_mul(size_of::<DesiredRoute>())
+    }
+
+    fn peer_memory_bytes(&self) -> usize {
+        self.peers.len().saturating_mul(size_of::<PeerView>())
+    }
+}
+
+/// The families that have peers, IPv4 first.
+fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
+    let of = |family| {
+        let peers = snapshot.bgp.peers.iter().filter(|it| it.config.families.contains(family));
+        let routes = snapshot.bgp.routes.iter().filter(|it| it.prefix.family() == family);
+        let mut prefixes: Vec<_> = routes.map(|route| route.prefix).collect();
+        prefixes.dedup();
+        Family {
+            family,
+            instance: Instance::of(snapshot, Some(family)),
+            peers: peers.collect(),
+            entries: prefixes.len(),
+            now_epoch_seconds: snapshot.now_epoch_seconds,
+        }
+    };
+    let families = AddressFamily::ALL.into_iter().map(of);
+    families.filter(|family| !family.peers.is_empty()).collect()
+}
+
+/// One block for each family.
+pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
+    let families = families(snapshot);
+    if families.is_empty() {
+        return "% No BGP neighbors found in VRF default\n".to_owned();
+    }
+    families.iter().map(block).collect()
+}
+
+fn block(family: &Family<'_>) -> String {
+    let mut text = format!(
+        "\n{} Summary (VRF default):\n{}RIB entries {}, using {} of memory\n\
+         Peers {}, using {} of memory\n\n",
+        family.family,
+        family.instance.summary_head(),
+        family.entries,
+        memory(family.rib_memory_bytes()),
+        family.peers.len(),
+        memory(family.peer_memory_bytes())
+    );
+    let longest = family.peers.iter().map(|peer| peer.config.key.to_string().len()).max();
+    let width = longest.unwrap_or(0).saturating_add(1).max(NEIGHBOR_WIDTH_MIN);
+    let _ = writeln!(
+        text,
+        "{:width$}V         AS   MsgRcvd   MsgSent   TblVer  InQ OutQ  Up/Down State/PfxRcd   \
+         PfxSnt Desc",
+        "Neighbor"
+    );
+    for peer in &family.peers {
+        text.push_str(&row(peer, family.family, width));
+    }
+    let _ = writeln!(text, "\nTotal number of neighbors {}", family.peers.len());
+    text
+}
+
+fn row(peer: &PeerView, family: AddressFamily, width: usize) -> String {
+    let (state, sent) = if carries(peer, family) {
+        ("0".to_owned(), sent(peer, family).to_string())
+    } else if is_established(peer) {
+        // FRR's word for a session without this family.
+        ("NoNeg".to_owned(), "NoNeg".to_owned())
+    } else {
+        (peer.state.name().to_owned(), "0".to_owned())
+    };
+    format!(
+        "{:width$}4 {:>10} {:>9} {:>9} {:>8} {:>4} {:>4} {:>8} {state:>12} {sent:>8} {}\n",
+        peer.config.key.to_string(),
+        peer.config.remote_asn.get(),
+        peer.messages.received.total(),
+        peer.messages.sent.total(),
+        0,
+        0,
+        0,
+        clock_or_never(peer.since),
+        description(&peer.config.name)
+    )
+}
+
+/// What fits: cut at the last blank, as FRR does it. (It prints nothing when there is none; the
+/// beginning says more.)
+fn description(name: &str) -> String {
+    if name.is_empty() {
+        return "N/A".to_owned();
+    }
+    if name.chars().count() < DESCRIPTION_LENGTH_MAX {
+        return name.to_owned();
+    }
+    let cut: String = name.chars().take(DESCRIPTION_LENGTH_MAX).collect();
+    match cut.rsplit_once(' ') {
+        Some((words, _)) if !words.is_empty() => words.to_owned(),
+        _ => cut,
+    }
+}
+
+/// A size in the unit that FRR would choose, rounded to the nearest.
+fn memory(bytes: usize) -> String {
+    let rounded = |unit: usize| bytes.saturating_add(unit / 2) / unit;
+    const KIBIBYTE: usize = 1 << 10;
+    const MEBIBYTE: usize = 1 << 20;
+    if bytes >= 11 * MEBIBYTE {
+        format!("{} MiB", rounded(MEBIBYTE))
+    } else if bytes >= 11 * KIBIBYTE {
+        format!("{} KiB", rounded(KIBIBYTE))
+    } else {
+        format!("{bytes} bytes")
+    }
+}
+
+/// An object by family.
+pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
+    let families = families(snapshot);
+    families.iter().map(|it| (family_key(it.family).to_owned(), object(it).into())).collect()
+}
+
+fn object(family: &Family<'_>) -> Object {
+    let count = family.peers.len();
+    let failed = family.peers.iter().filter(|peer| !is_established(peer)).count();
+    let peers: Object = family
+        .peers
+        .iter()
+        .map(|it| (it.config.key.to_string(), peer_object(it, family).into()))
+        .collect();
+    Object::new()
+        .field("routerId", family.instance.router_id.to_string())
+        .optional("as", family.instance.asn.map(Asn::get))
+        .field("vrfId", 0)
+        .field("vrfName", "default")
+        .field("tableVersion", family.instance.table_version)
+        .field("ribCount", family.entries)
+        .field("ribMemory", family.rib_memory_bytes())
+        .field("peerCount", count)
+        .field("peerMemory", family.peer_memory_bytes())
+        .field("peers", peers)
+        .field("failedPeers", failed)
+        .field("displayedPeers", count)
+        .field("totalPeers", count)
+        .field("dynamicPeers", 0)
+        .field("bestPath", Object::new())
+}
+
+fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
+    let config = &peer.config;
+    let established_epoch =
+        peer.since.map(|since| family.now_epoch_seconds.saturating_sub(since.as_secs()));
+    let hostname = peer.session.as_ref().and_then(capabilities::hostname);
+    Object::new()
+        .optional("hostname", hostname)
+        .field("remoteAs", config.remote_asn.get())
+        .field("localAs", config.local_asn.get())
+        .field("version", 4)
+        .field("msgRcvd", peer.messages.received.total())
+        .field("msgSent", peer.messages.sent.total())
+        .field("tableVersion", 0)
+        .field("outq", 0)
+        .field("inq", 0)
+        .field("peerUptime", clock_or_never(peer.since))
+        .field("peerUptimeMsec", peer.since.map_or(0, milliseconds))
+        .optional("peerUptimeEstablishedEpoch", established_epoch)
+        .field("pfxRcd", 0)
+        .field("pfxSnt", sent(peer, family.family))
+        .field("pfxRefused", *peer.prefixes_refused.of(family.family))
+        .field("state", peer.state.name())
+        .field("peerState", "OK")
+        .field("connectionsEstablished", peer.connections_established)
+        .field("connectionsDropped", peer.connections_dropped)
+        .optional("desc", (!config.name.is_empty()).then_some(config.name.as_str()))
+        .field("idType", family_word(AddressFamily::of(config.key.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_is_cut_at_its_last_blank() {
+        assert_eq!(description("router one over IPv4"), "router one over");
+        assert_eq!(description("nobody answers here"), "nobody answers here");
+        assert_eq!(description("nobody answers here either"), "nobody answers here");
+        assert_eq!(description("no route to this one"), "no route to this");
+        assert_eq!(description("top-of-rack-17-in-row-4"), "top-of-rack-17-in-ro");
+        assert_eq!(description(""), "N/A");
+    }
+
+    #[test]
+    fn sizes_have_the_unit_that_frr_gives_them() {
+        assert_eq!(memory(3_072), "3072 bytes");
+        assert_eq!(memory(4_448_784), "4345 KiB");
+        assert_eq!(memory(741_464), "724 KiB");
+        assert_eq!(memory(64 << 20), "64 MiB");
+    }
+}

@@ -1,0 +1,76 @@
+//! `fairway demo`: two daemons on loopback, no root, nothing to install.
+//!
+//! Both are real: this binary's own `run`, with files in a folder that is gone afterwards. One
+//! announces, the other is its router and logs what it hears; what is printed here is what that
+//! log says, and the times are from the file's rename to that line.
+
+mod router;
+mod stage;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use stage::Stage;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway demo              runs until Ctrl-C
+  fairway demo --once       ends by itself, for tests")]
+pub(super) struct DemoArguments {
+    /// End when everything has been shown
+    #[arg(long)]
+    once: bool,
+}
+
+pub(super) fn run(arguments: &DemoArguments) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = show(arguments.once) => outcome,
+            _ = tokio::signal::ctrl_c() => {
+                println!("\nLeaving.");
+                Ok(())
+            }
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(once: bool) -> Result<()> {
+    let mut stage = Stage::set()?;
+    println!(
+        "Two daemons on loopback: `announcer` (AS 65001) and `router` (AS 65002).\n\
+         Files of the announcer: {}\n",
+        stage.announcer_files().display()
+    );
+    let took = stage.session_up().await?;
+    println!("session up                                   {}", milliseconds(took));
+    for service in ["web", "dns"] {
+        let (prefix, took) = stage.add_service(service).await?;
+        println!("{service}.yaml written: {prefix:<18} announced {}", milliseconds(took));
+    }
+    let (prefix, took) = stage.remove_service("dns").await?;
+    println!("dns.yaml removed: {prefix:<18} withdrawn {}", milliseconds(took));
+    if once {
+        return Ok(());
+    }
+    println!(
+        "\nStill running. Edit or add files, or ask (Ctrl-C ends it):\n  \
+         fairway show bgp summary --socket {socket}\n  \
+         fairway show services --socket {socket}\n",
+        socket = stage.announcer_socket().display()
+    );
+    loop {
+        println!("{}", stage.next_event().await?);
+    }
+}
+
+fn milliseconds(duration: Duration) -> String {
+    format!("after {:.1} ms", duration.as_secs_f64() * 1000.0)
+}

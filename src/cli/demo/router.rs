@@ -1,0 +1,64 @@
+//! What a daemon's log says about routes and sessions.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::ChildStderr;
+
+/// Something worth showing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// The session is up.
+    SessionUp,
+    /// The session is down.
+    SessionDown(String),
+    /// A route came.
+    Announced(String),
+    /// A route went.
+    Withdrawn(String),
+}
+
+/// Reads the JSON log of a daemon.
+pub(super) struct Log {
+    lines: Lines<BufReader<ChildStderr>>,
+    /// The last lines, for when it dies.
+    tail: Vec<String>,
+}
+
+/// Lines that are kept to explain a death.
+const TAIL_LINES: usize = 10;
+
+impl Log {
+    pub(super) fn of(stderr: ChildStderr) -> Self {
+        Self { lines: BufReader::new(stderr).lines(), tail: Vec::new() }
+    }
+
+    /// The next thing that was heard. Cancel-safe, as reading lines is.
+    pub(super) async fn next(&mut self) -> Result<Heard> {
+        loop {
+            let line = self.lines.next_line().await?;
+            let line =
+                line.with_context(|| format!("a daemon ended:\n{}", self.tail.join("\n")))?;
+            let heard = heard(&line);
+            if self.tail.len() >= TAIL_LINES {
+                self.tail.remove(0);
+            }
+            self.tail.push(line);
+            if let Some(heard) = heard {
+                return Ok(heard);
+            }
+        }
+    }
+}
+
+fn heard(line: &str) -> Option<Heard> {
+    let event: Value = serde_json::from_str(line).ok()?;
+    let text = |field: &str| event.get(field).and_then(Value::as_str).map(str::to_owned);
+    match text("message")?.as_str() {
+        "session up" => Some(Heard::SessionUp),
+        "session down" => Some(Heard::SessionDown(text("reason")?)),
+        "route refused" => Some(Heard::Announced(text("prefix")?)),
+        "route withdrawn by the neighbour" => Some(Heard::Withdrawn(text("prefix")?)),
+        _ => None,
+    }
+}

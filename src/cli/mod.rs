@@ -1,0 +1,70 @@
+//! The command line: words in, exit code out.
+//!
+//! Exit codes: 0 done; 1 it could not (the reason on stderr); 2 wrong usage.
+
+mod check;
+mod demo;
+mod paths;
+mod run;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::telemetry::{self, LogFormat, LogLevel};
+
+/// Version and commit, as `--version` prints them.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FAIRWAY_COMMIT"), ")");
+
+/// A BGP-first routing daemon and load balancer.
+#[derive(Debug, Parser)]
+#[command(name = "fairway", version = VERSION, propagate_version = true)]
+#[command(after_help = "Examples:
+  fairway demo                               see it work, no root needed
+  fairway run --config /etc/fairway          announce what the files there say
+  fairway show bgp summary                   ask the running daemon
+  fairway check /etc/fairway                 find faults before they are applied")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// How much is logged, on stderr
+    #[arg(long, value_enum, default_value = "info", global = true, env = "FAIRWAY_LOG_LEVEL")]
+    log_level: LogLevel,
+
+    /// How it is written
+    #[arg(long, value_enum, default_value = "text", global = true, env = "FAIRWAY_LOG_FORMAT")]
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Announce what resources in files say, and follow them as they change
+    Run(run::RunArguments),
+    /// Ask the daemon on this machine
+    Show(show::ShowArguments),
+    /// Find faults in resource files, without a daemon
+    Check(check::CheckArguments),
+    /// Two daemons on loopback: sessions come up, services arrive and leave
+    Demo(demo::DemoArguments),
+}
+
+/// Runs the command of this process.
+pub fn main() -> ExitCode {
+    let Cli { command, log_level, log_format } = Cli::parse();
+    telemetry::start(log_level, log_format);
+    let outcome = match command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("fairway: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `fairway show`: words to a question, the answer to stdout.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use fairway_sessions::types::AddressFamily;
+
+use super::paths;
+use crate::admin::show::{Format, ShowCommand};
+use crate::admin::{Request, client};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway show bgp summary
+  fairway show bgp neighbors 192.0.2.1 advertised-routes --json
+  fairway show bgp ipv4 unicast 198.51.100.10/32
+  fairway show services")]
+pub(super) struct ShowArguments {
+    #[command(subcommand)]
+    what: What,
+
+    /// JSON for programs, in FRR's shape where FRR has the command
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// The daemon's socket [default: as for `fairway run`]
+    #[arg(long, value_name = "PATH", global = true, env = "FAIRWAY_SOCKET")]
+    socket: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum What {
+    /// Sessions and routes
+    Bgp {
+        #[command(subcommand)]
+        what: Bgp,
+    },
+    /// Services: their addresses, and what is announced for them
+    Services,
+    /// Pools and how full they are
+    Pools,
+    /// What was read, and what is wrong with it
+    Config,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Bgp {
+    /// A line for each neighbor
+    Summary,
+    /// Everything about each neighbor, or about one
+    Neighbors {
+        /// Its address, or the name of its BGPPeer
+        peer: Option<String>,
+        /// Only its routes
+        #[command(subcommand)]
+        routes: Option<NeighborRoutes>,
+    },
+    /// IPv4 routes
+    Ipv4 {
+        #[command(subcommand)]
+        safi: Safi,
+    },
+    /// IPv6 routes
+    Ipv6 {
+        #[command(subcommand)]
+        safi: Safi,
+    },
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum NeighborRoutes {
+    /// What it was told
+    AdvertisedRoutes,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Safi {
+    /// The table, or one prefix with all its attributes
+    Unicast {
+        /// A prefix, or an address inside one
+        prefix: Option<String>,
+    },
+}
+
+impl What {
+    fn command(&self) -> Option<ShowCommand> {
+        Some(match self.clone() {
+            Self::Bgp { what: Bgp::Summary } => ShowCommand::BgpSummary,
+            Self::Bgp { what: Bgp::Neighbors { peer, routes: None } } => {
+                ShowCommand::BgpNeighbors { peer }
+            }
+            Self::Bgp {
+                what: Bgp::Neighbors { peer, routes: Some(NeighborRoutes::AdvertisedRoutes) },
+            } => ShowCommand::BgpAdvertisedRoutes { peer: peer? },
+            Self::Bgp { what: Bgp::Ipv4 { safi: Safi::Unicast { prefix } } } => {
+                ShowCommand::BgpUnicast { family: AddressFamily::Ipv4Unicast, prefix }
+            }
+            Self::Bgp { what: Bgp::Ipv6 { safi: Safi::Unicast { prefix } } } => {
+                ShowCommand::BgpUnicast { family: AddressFamily::Ipv6Unicast, prefix }
+            }
+            Self::Services => ShowCommand::Services,
+            Self::Pools => ShowCommand::Pools,
+            Self::Config => ShowCommand::Config,
+        })
+    }
+}
+
+pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
+    let Some(show) = arguments.what.command() else {
+        eprintln!("fairway: advertised-routes needs a neighbor: its address or its name");
+        return Ok(ExitCode::from(2));
+    };
+    let format = if arguments.json { Format::Json } else { Format::Text };
+    let socket = arguments.socket.clone().unwrap_or_else(paths::default_socket);
+    let output = client::ask(&socket, &Request { show, format })?;
+    let mut stdout = std::io::stdout().lock();
+    // A reader that has seen enough (`| head`) is no failure.
+    let _ = stdout.write_all(output.as_bytes());
+    if !output.ends_with('\n') {
+        let _ = stdout.write_all(b"\n");
+    }
+    Ok(ExitCode::SUCCESS)
+}

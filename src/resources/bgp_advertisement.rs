@@ -1,0 +1,141 @@
+//! BGPAdvertisement (metallb.io/v1beta1): what is announced, how, to whom and from where.
+//!
+//! Answers which attributes routes get and which pools, peers, nodes and services are meant. Knows
+//! no other object; whether what it names exists is for the catalog.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use fairway_sessions::types::Prefix;
+use serde::Deserialize;
+
+use super::community::CommunityText;
+use super::field_path::FieldPath;
+use super::fields::{LengthIpv4, LengthIpv6, LocalPreference, Text, Unsupported};
+use super::label_selector::{self, RawLabelSelector};
+use super::metadata::Metadata;
+use super::report::{List, Report, elements};
+use crate::model::{BgpAdvertisement, CommunityReference, Object};
+
+const LENGTH_IPV4_DEFAULT: u8 = 32;
+const LENGTH_IPV6_DEFAULT: u8 = 128;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "fields of later versions are read only to be refused")]
+struct RawSpec {
+    aggregation_length: Option<LengthIpv4>,
+    aggregation_length_v6: Option<LengthIpv6>,
+    local_pref: Option<LocalPreference>,
+    communities: Option<List<Text<ReferenceText>>>,
+    #[serde(rename = "ipAddressPools")]
+    pools: Option<List<String>>,
+    #[serde(rename = "ipAddressPoolSelectors")]
+    pool_selectors: Option<List<RawLabelSelector>>,
+    node_selectors: Option<List<RawLabelSelector>>,
+    peers: Option<List<String>>,
+    service_selectors: Option<List<RawLabelSelector>>,
+    prefixes: Option<List<Text<Prefix>>>,
+
+    as_path_prepend: Option<Unsupported>,
+    med: Option<Unsupported>,
+    link_bandwidth: Option<Unsupported>,
+}
+
+/// A community, or the alias of one.
+#[derive(Debug)]
+struct ReferenceText(CommunityReference);
+
+#[derive(Debug, thiserror::Error)]
+enum ReferenceError {
+    #[error("is empty; expected a community as in 65001:100, or the name of one")]
+    Empty,
+    #[error(transparent)]
+    Value(#[from] fairway_sessions::types::ParseError),
+}
+
+impl FromStr for ReferenceText {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        if text.is_empty() {
+            return Err(ReferenceError::Empty);
+        }
+        match text.parse::<CommunityText>() {
+            Ok(CommunityText(value)) => Ok(Self(CommunityReference::Value(value))),
+            // Without a colon it can only be meant as a name.
+            Err(_) if !text.contains(':') => Ok(Self(CommunityReference::Alias(text.to_owned()))),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Reads the object; `None` when a fault of it was noted.
+pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let spec = FieldPath::of("spec");
+    // Without a spec it announces every pool to everybody, as in MetalLB.
+    let raw: Option<RawSpec> = report.read(&spec);
+    let Some(raw) = raw else {
+        return (!report.has_faults()).then(|| Object::BgpAdvertisement(everything(metadata)));
+    };
+    let length_ipv4 = raw.aggregation_length.map_or(LENGTH_IPV4_DEFAULT, |it| it.0);
+    let length_ipv6 = raw.aggregation_length_v6.map_or(LENGTH_IPV6_DEFAULT, |it| it.0);
+    let selectors = |raw, field: &str, report: &mut Report<'_>| {
+        label_selector::parse_list(raw, &FieldPath::of("spec").key(field), report)
+    };
+    let has_service_selectors = raw.service_selectors.as_ref().is_some_and(|list| !list.is_empty());
+    let is_aggregated = length_ipv4 != LENGTH_IPV4_DEFAULT || length_ipv6 != LENGTH_IPV6_DEFAULT;
+    if has_service_selectors && is_aggregated {
+        report.fault(
+            &spec.key("serviceSelectors"),
+            "is allowed only with aggregationLength 32 and aggregationLengthV6 128: a shorter \
+             prefix would hold other services too",
+        );
+    }
+    let communities = raw.communities.map(|list| {
+        list.into_iter().map(|text| text.map(|Text(ReferenceText(value))| value)).collect()
+    });
+    let prefixes = raw
+        .prefixes
+        .map(|list| list.into_iter().map(|prefix| prefix.map(|Text(prefix)| prefix)).collect());
+    Some(Object::BgpAdvertisement(BgpAdvertisement {
+        name: metadata.name,
+        aggregation_length_ipv4: length_ipv4,
+        aggregation_length_ipv6: length_ipv6,
+        local_pref: raw.local_pref.map(|it| it.0).filter(|value| *value != 0),
+        communities: unique(communities, &spec.key("communities"), report),
+        pools: unique(raw.pools, &spec.key("ipAddressPools"), report),
+        pool_selectors: selectors(raw.pool_selectors, "ipAddressPoolSelectors", report),
+        node_selectors: selectors(raw.node_selectors, "nodeSelectors", report),
+        service_selectors: selectors(raw.service_selectors, "serviceSelectors", report),
+        peers: unique(raw.peers, &spec.key("peers"), report),
+        prefixes: unique(prefixes, &spec.key("prefixes"), report).into_iter().collect(),
+    }))
+}
+
+fn everything(metadata: Metadata) -> BgpAdvertisement {
+    BgpAdvertisement {
+        name: metadata.name,
+        aggregation_length_ipv4: LENGTH_IPV4_DEFAULT,
+        aggregation_length_ipv6: LENGTH_IPV6_DEFAULT,
+        local_pref: None,
+        communities: BTreeSet::new(),
+        pools: BTreeSet::new(),
+        pool_selectors: Vec::new(),
+        node_selectors: Vec::new(),
+        service_selectors: Vec::new(),
+        peers: BTreeSet::new(),
+        prefixes: Vec::new(),
+    }
+}
+
+/// The values of a list that may hold each only once.
+fn unique<T: Ord>(list: Option<List<T>>, path: &FieldPath, report: &mut Report<'_>) -> BTreeSet<T> {
+    let mut values = BTreeSet::new();
+    for (position, value) in elements(list) {
+        if !values.insert(value) {
+            report.fault(&path.index(position), "is given twice; remove one");
+        }
+    }
+    values
+}

@@ -1,0 +1,99 @@
+//! One file, parsed: its objects and what is wrong with each on its own.
+//!
+//! Knows no other file and no rule between objects.
+
+use std::sync::Arc;
+
+use super::Version;
+use crate::model::{Kind, ObjectKey};
+use crate::resources::finding::Finding;
+use crate::resources::object::{self, Outcome, Reading};
+use crate::resources::yaml::node::Node;
+use crate::resources::yaml::{self, write};
+
+/// The annotation in which kubectl repeats the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub(super) struct FileState {
+    /// Its objects, in the order written.
+    pub(super) entries: Vec<Entry>,
+    /// Faults and warnings that need no other object.
+    pub(super) findings: Vec<Finding>,
+    /// Documents of kinds that are none of our business.
+    pub(super) skipped: usize,
+    /// The kinds of documents that are broken beyond their names; `None` when not even the kind
+    /// could be read. Any object of such a kind may be among them.
+    nameless: Vec<Option<Kind>>,
+}
+
+/// One object of a file.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: ObjectKey,
+    /// The first line of its document.
+    pub(super) line: usize,
+    /// `None` when it is at fault.
+    pub(super) version: Option<Arc<Version>>,
+}
+
+impl FileState {
+    /// Parses `text`, the content of `file`.
+    pub(super) fn parse(file: &Arc<str>, text: &str) -> Self {
+        let mut state = Self::default();
+        for document in yaml::documents(text) {
+            object::read(&document, &mut |root, reading| state.add(file, root, reading));
+        }
+        state
+    }
+
+    /// Whether an object of `kind` that is not in the file any more may be one of its broken
+    /// documents.
+    pub(super) fn may_hide(&self, kind: Kind) -> bool {
+        self.nameless.iter().any(|nameless| nameless.is_none_or(|nameless| nameless == kind))
+    }
+
+    fn add(&mut self, file: &Arc<str>, root: Option<&Node>, reading: Reading) {
+        let Reading { line, object, remarks, outcome } = reading;
+        self.findings.extend(remarks.into_iter().map(|remark| Finding {
+            severity: remark.severity,
+            file: file.to_string(),
+            line: Some(remark.line),
+            object: object.clone(),
+            field: (!remark.path.is_empty()).then(|| remark.path.to_string()),
+            message: remark.message,
+        }));
+        match outcome {
+            Outcome::Nothing => {}
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Broken { key: None, kind } => self.nameless.push(kind),
+            Outcome::Broken { key: Some(key), .. } => {
+                self.entries.push(Entry { key, line, version: None });
+            }
+            Outcome::Object(object, lines) => {
+                let key = object.key();
+                let source = root.map(|root| source(root, key.kind)).unwrap_or_default();
+                let version = Version {
+                    key: key.clone(),
+                    object: *object,
+                    file: Arc::clone(file),
+                    line,
+                    lines,
+                    source: source.into(),
+                };
+                self.entries.push(Entry { key, line, version: Some(Arc::new(version)) });
+            }
+        }
+    }
+}
+
+/// The document on one line, without what only the API server cares for.
+fn source(root: &Node, kind: Kind) -> String {
+    write::flow(root, &|depth, key| match depth {
+        0 => key == "status" && kind != Kind::Node,
+        1 => key == "managedFields",
+        2 => key == LAST_APPLIED,
+        _ => false,
+    })
+}

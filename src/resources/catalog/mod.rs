@@ -1,0 +1,107 @@
+//! All files together: which objects are in force, and what is wrong with the others.
+//!
+//! Holds one rule above all: nothing that was right before is lost because something is wrong now.
+//! An object that breaks keeps its last good version until it is fixed, or until its document is
+//! really gone. Pure: `source` says what the files hold, the daemon and `fairway check` read the
+//! [`Resolution`].
+
+mod file;
+mod last_good;
+mod policies;
+mod resolve;
+mod topology;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use self::last_good::RestoreError;
+pub use self::resolve::{Resolution, StaleObject};
+
+use self::file::FileState;
+use super::field_lines::FieldLines;
+use crate::model::{Object, ObjectKey};
+
+/// One version of an object, and where it was read.
+#[derive(Debug)]
+struct Version {
+    key: ObjectKey,
+    object: Object,
+    file: Arc<str>,
+    /// The first line of its document.
+    line: usize,
+    lines: FieldLines,
+    /// Its document on one line, for [`Catalog::last_good`].
+    source: Box<str>,
+}
+
+/// The version of an object that was in force last.
+#[derive(Debug)]
+struct Held {
+    version: Arc<Version>,
+    /// It comes from disk and its file has not been seen since.
+    is_restored: bool,
+}
+
+/// The content of all files, and the last good version of every object in them.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    files: BTreeMap<Arc<str>, FileState>,
+    /// Files and folders that could not be read, with the reason.
+    unreadable: BTreeMap<String, String>,
+    held: BTreeMap<ObjectKey, Held>,
+}
+
+impl Catalog {
+    /// No files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The file `path` holds `text` now. Parses this file and no other.
+    pub fn file_read(&mut self, path: &str, text: &str) {
+        let path: Arc<str> = path.into();
+        self.unreadable.remove(&*path);
+        let state = FileState::parse(&path, text);
+        self.files.insert(path, state);
+    }
+
+    /// The file `path` was seen to be gone: its objects go, unless another file has them.
+    pub fn file_gone(&mut self, path: &str) {
+        self.unreadable.remove(path);
+        self.files.remove(path);
+        for held in self.held.values_mut().filter(|held| *held.version.file == *path) {
+            held.is_restored = false;
+        }
+    }
+
+    /// The file or folder `path` is there but cannot be read, or is not text. Everything it held
+    /// stays in force; the only change is a finding.
+    pub fn file_unreadable(&mut self, path: &str, why: &str) {
+        self.unreadable.insert(path.to_owned(), why.to_owned());
+    }
+
+    /// The folder `path` can be read again. (For files, reading says so.)
+    pub fn folder_readable(&mut self, path: &str) {
+        self.unreadable.remove(path);
+    }
+
+    /// All files have been read once: what was restored from files that are not among them will
+    /// not be needed. (What an unreadable folder held stays.)
+    pub fn forget_unread(&mut self) {
+        let (files, unreadable) = (&self.files, &self.unreadable);
+        self.held.retain(|_, held| {
+            !held.is_restored
+                || files.contains_key(&held.version.file)
+                || is_unreadable(unreadable, &held.version.file)
+        });
+    }
+}
+
+/// Whether the file, or the folder it is in, could not be read.
+fn is_unreadable(unreadable: &BTreeMap<String, String>, file: &str) -> bool {
+    let folder = file.rsplit_once('/').map_or(".", |(folder, _)| folder);
+    !unreadable.is_empty()
+        && (unreadable.contains_key(file)
+            || unreadable.contains_key(folder)
+            || unreadable.contains_key(&format!("{folder}/")))
+}

@@ -1,0 +1,97 @@
+//! Where in an object something is: `spec.communities[2]`.
+//!
+//! Answers how a field is named towards users and whether one field lies inside another. Knows no
+//! tree; the parsers of the kinds build paths, `report` turns them into lines.
+
+use std::fmt;
+
+/// One step from a value to a value inside it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Segment {
+    /// Into a mapping.
+    Key(String),
+    /// Into a list, counted from 0.
+    Index(usize),
+}
+
+/// The way from an object's root to one of its fields; empty for the object itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct FieldPath(Vec<Segment>);
+
+impl FieldPath {
+    /// A path of plain keys, as in `spec.peerPort`. Keys that contain dots need [`Self::key`].
+    pub(crate) fn of(dotted: &str) -> Self {
+        Self(dotted.split('.').map(|key| Segment::Key(key.to_owned())).collect())
+    }
+
+    /// A path from its steps.
+    pub(crate) fn from_segments(segments: Vec<Segment>) -> Self {
+        Self(segments)
+    }
+
+    /// The field `key` of the mapping at this path.
+    pub(crate) fn key(&self, key: &str) -> Self {
+        self.then(Segment::Key(key.to_owned()))
+    }
+
+    /// The element at `position` of the list at this path.
+    pub(crate) fn index(&self, position: usize) -> Self {
+        self.then(Segment::Index(position))
+    }
+
+    fn then(&self, segment: Segment) -> Self {
+        let mut segments = self.0.clone();
+        segments.push(segment);
+        Self(segments)
+    }
+
+    /// `inner`, which is relative to this path, from the root.
+    pub(crate) fn join(&self, inner: &Self) -> Self {
+        Self(self.0.iter().chain(&inner.0).cloned().collect())
+    }
+
+    /// The steps, outermost first.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.0
+    }
+
+    /// Whether it names the object itself.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this field is `outer` or lies inside it.
+    pub(crate) fn is_inside(&self, outer: &Self) -> bool {
+        self.0.starts_with(&outer.0)
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Index(index) => write!(f, "[{index}]")?,
+                // As kubectl writes keys that would read as several fields.
+                Segment::Key(key) if key.contains(['.', '/']) => write!(f, "[{key}]")?,
+                Segment::Key(key) if position == 0 => f.write_str(key)?,
+                Segment::Key(key) => write!(f, ".{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_read_as_kubectl_writes_them() {
+        let path = FieldPath::of("spec.communities").index(2).key("name");
+        assert_eq!(path.to_string(), "spec.communities[2].name");
+        let path = FieldPath::of("metadata.annotations").key("metallb.io/address-pool");
+        assert_eq!(path.to_string(), "metadata.annotations[metallb.io/address-pool]");
+        assert!(path.is_inside(&FieldPath::of("metadata")));
+        assert!(!FieldPath::of("metadata").is_inside(&path));
+    }
+}

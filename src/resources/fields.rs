@@ -1,0 +1,378 @@
+//! The types of single fields: text that reads as a value, bounded numbers, durations.
+//!
+//! Each says in its fault what it would have taken. Knows no kinds; the raw types of the kinds are
+//! made of these.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use fairway_sessions::types::{Password, PasswordError};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+/// Text that reads as a `T`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text<T>(pub(crate) T);
+
+impl<'de, T> Deserialize<'de> for Text<T>
+where
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// An IP address that hosts can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostAddress(pub(crate) IpAddr);
+
+/// Why a text is no [`HostAddress`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HostAddressError {
+    #[error("{0:?} is not an IP address; expected one as in 192.0.2.1 or 2001:db8::1")]
+    Syntax(String),
+    #[error("{0} cannot be the address of a host; expected a unicast address")]
+    NotUnicast(IpAddr),
+    #[error("{0} is an IPv4 address in IPv6 form; write it as {1}")]
+    Mapped(IpAddr, IpAddr),
+}
+
+impl FromStr for HostAddress {
+    type Err = HostAddressError;
+
+    fn from_str(text: &str) -> Result<Self, HostAddressError> {
+        let syntax = || HostAddressError::Syntax(text.to_owned());
+        let address: IpAddr = text.trim().parse().map_err(|_| syntax())?;
+        if address.to_canonical() != address {
+            return Err(HostAddressError::Mapped(address, address.to_canonical()));
+        }
+        let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+        if address.is_unspecified() || address.is_multicast() || is_broadcast {
+            return Err(HostAddressError::NotUnicast(address));
+        }
+        Ok(Self(address))
+    }
+}
+
+/// Reads a whole number from `minimum` to `maximum`; `noun` is what the field holds, as in "a port".
+pub(crate) fn bounded<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    minimum: i64,
+    maximum: i64,
+    noun: &'static str,
+) -> Result<i64, D::Error> {
+    struct Bounded(i64, i64, &'static str);
+
+    impl Visitor<'_> for Bounded {
+        type Value = i64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{} from {} to {}", self.2, self.0, self.1)
+        }
+
+        fn visit_i64<E: Error>(self, value: i64) -> Result<i64, E> {
+            if (self.0..=self.1).contains(&value) {
+                return Ok(value);
+            }
+            Err(E::custom(format_args!("{value} is not allowed; expected {}", Shown(&self))))
+        }
+
+        fn visit_i128<E: Error>(self, value: i128) -> Result<i64, E> {
+            Err(E::custom(format_args!("{value} is not allowed; expected {}", Shown(&self))))
+        }
+
+        fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
+            Err(E::custom(format_args!("{value} is not allowed; expected {}", Shown(&self))))
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
+            let quotes = if text.parse::<i64>().is_ok() { ", without quotes" } else { "" };
+            Err(E::custom(format_args!("{text:?} is text; expected {}{quotes}", Shown(&self))))
+        }
+    }
+
+    struct Shown<'a>(&'a Bounded);
+
+    impl fmt::Display for Shown<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            Visitor::expecting(self.0, f)
+        }
+    }
+
+    // `any`, so that the value arrives as what it is and the fault can say so.
+    deserializer.deserialize_any(Bounded(minimum, maximum, noun))
+}
+
+/// Defines a whole number with its bounds and its noun.
+macro_rules! bounded_number {
+    ($(#[$doc:meta])* $name:ident($type:ty), $minimum:literal, $maximum:expr, $noun:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct $name(pub(crate) $type);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let value = bounded(deserializer, $minimum, $maximum, $noun)?;
+                <$type>::try_from(value).map(Self).map_err(D::Error::custom)
+            }
+        }
+    };
+}
+
+bounded_number!(
+    /// A port that a BGPPeer may name; MetalLB's bound.
+    PeerPort(u16), 1, 16_384, "a port"
+);
+bounded_number!(
+    /// A port of a Service.
+    ServicePortNumber(u16), 1, 65_535, "a port"
+);
+bounded_number!(
+    /// An AS number.
+    AsNumber(u32), 1, 4_294_967_295, "an AS number"
+);
+bounded_number!(
+    /// A length of IPv4 prefixes.
+    LengthIpv4(u8), 1, 32, "a prefix length"
+);
+bounded_number!(
+    /// A length of IPv6 prefixes.
+    LengthIpv6(u8), 1, 128, "a prefix length"
+);
+bounded_number!(
+    /// A LOCAL_PREF.
+    LocalPreference(u32), 0, 4_294_967_295, "a number"
+);
+
+/// A duration as Go writes it: `90s`, `1m30s`, `500ms`, `1.5h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GoDuration(pub(crate) Duration);
+
+/// Why a text is no [`GoDuration`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a duration; expected one such as 90s, 1m30s or 500ms")]
+pub(crate) struct GoDurationError(String);
+
+impl FromStr for GoDuration {
+    type Err = GoDurationError;
+
+    fn from_str(text: &str) -> Result<Self, GoDurationError> {
+        let error = || GoDurationError(text.to_owned());
+        let mut rest = text.strip_prefix('+').unwrap_or(text);
+        if rest == "0" {
+            return Ok(Self(Duration::ZERO));
+        }
+        if rest.is_empty() {
+            return Err(error());
+        }
+        let mut nanoseconds: u128 = 0;
+        while !rest.is_empty() {
+            let (part, behind) = duration_part(rest).ok_or_else(error)?;
+            nanoseconds = nanoseconds.checked_add(part).ok_or_else(error)?;
+            rest = behind;
+        }
+        // What Go can hold: about 292 years.
+        let nanoseconds = i64::try_from(nanoseconds).map_err(|_| error())?;
+        Ok(Self(Duration::from_nanos(nanoseconds.unsigned_abs())))
+    }
+}
+
+/// One number with its unit, in nanoseconds, and what follows it.
+fn duration_part(text: &str) -> Option<(u128, &str)> {
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, rest) = text.split_at_checked(number_end)?;
+    let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at_checked(unit_end)?;
+    let scale: u128 = match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let digits = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse().ok() };
+    let whole: u128 = digits(whole)?;
+    // Finer than a nanosecond counts for nothing, and would overflow.
+    let fraction = fraction.get(..fraction.len().min(15))?;
+    let divisor = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let fraction: u128 = digits(fraction)?;
+    let value = whole.checked_mul(scale)?.checked_add(fraction.checked_mul(scale)? / divisor)?;
+    Some((value, rest))
+}
+
+impl<'de> Deserialize<'de> for GoDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DurationText;
+
+        impl Visitor<'_> for DurationText {
+            type Value = GoDuration;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration such as 90s or 1m30s")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<GoDuration, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(DurationText)
+    }
+}
+
+/// A TCP-MD5 key. Its faults never repeat what was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyText(pub(crate) Password);
+
+impl<'de> Deserialize<'de> for KeyText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = HiddenText::deserialize(deserializer)?;
+        let key = Password::new(text.0).map_err(|error: PasswordError| D::Error::custom(error))?;
+        Ok(Self(key))
+    }
+}
+
+/// Text that no fault repeats.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct HiddenText(pub(crate) String);
+
+impl<'de> Deserialize<'de> for HiddenText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Hidden;
+
+        impl Visitor<'_> for Hidden {
+            type Value = HiddenText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<HiddenText, E> {
+                Ok(HiddenText(text.to_owned()))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<HiddenText, E> {
+                Ok(HiddenText(String::new()))
+            }
+
+            fn visit_i64<E: Error>(self, _: i64) -> Result<HiddenText, E> {
+                Err(E::custom("reads as a number; expected text: put it in quotes"))
+            }
+
+            fn visit_i128<E: Error>(self, _: i128) -> Result<HiddenText, E> {
+                self.visit_i64(0)
+            }
+
+            fn visit_f64<E: Error>(self, _: f64) -> Result<HiddenText, E> {
+                self.visit_i64(0)
+            }
+
+            fn visit_bool<E: Error>(self, _: bool) -> Result<HiddenText, E> {
+                Err(E::custom("reads as a boolean; expected text: put it in quotes"))
+            }
+        }
+
+        deserializer.deserialize_any(Hidden)
+    }
+}
+
+/// A field that this version cannot act on: only what means "not set" is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unsupported;
+
+impl<'de> Deserialize<'de> for Unsupported {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NotSet;
+
+        impl<'de> Visitor<'de> for NotSet {
+            type Value = Unsupported;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("nothing")
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Unsupported, E> {
+                if value { Err(unsupported()) } else { Ok(Unsupported) }
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Unsupported, E> {
+                if text.is_empty() { Ok(Unsupported) } else { Err(unsupported()) }
+            }
+
+            fn visit_i64<E: Error>(self, _: i64) -> Result<Unsupported, E> {
+                Err(unsupported())
+            }
+
+            fn visit_i128<E: Error>(self, _: i128) -> Result<Unsupported, E> {
+                Err(unsupported())
+            }
+
+            fn visit_f64<E: Error>(self, _: f64) -> Result<Unsupported, E> {
+                Err(unsupported())
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(
+                self,
+                _: A,
+            ) -> Result<Unsupported, A::Error> {
+                Err(unsupported())
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                _: A,
+            ) -> Result<Unsupported, A::Error> {
+                Err(unsupported())
+            }
+        }
+
+        deserializer.deserialize_any(NotSet)
+    }
+}
+
+fn unsupported<E: Error>() -> E {
+    E::custom("is not supported by this version yet")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_go_reads_them() {
+        let read = |text: &str| text.parse::<GoDuration>().map(|it| it.0).ok();
+        assert_eq!(read("90s"), Some(Duration::from_secs(90)));
+        assert_eq!(read("1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!(read("1.5h"), Some(Duration::from_secs(5400)));
+        assert_eq!(read("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!(read("1µs"), Some(Duration::from_micros(1)));
+        assert_eq!(read("0"), Some(Duration::ZERO));
+        for text in ["", "90", "s", "1 m", "-5s", "1d", ".s", "1..5s", "99999999999h", "1m30"] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+        assert_eq!(
+            read(&format!("0.{}s", "3".repeat(500))),
+            Some(Duration::from_nanos(333_333_333))
+        );
+    }
+
+    #[test]
+    fn only_unicast_addresses_are_hosts() {
+        for text in ["0.0.0.0", "::", "224.0.0.5", "ff02::1", "255.255.255.255", "::ffff:192.0.2.1"]
+        {
+            assert!(text.parse::<HostAddress>().is_err(), "{text}");
+        }
+        assert!("127.0.0.1".parse::<HostAddress>().is_ok());
+        assert!("fe80::1%eth0".parse::<HostAddress>().is_err());
+    }
+}

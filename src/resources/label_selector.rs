@@ -1,0 +1,134 @@
+//! LabelSelector, as MetalLB's kinds write it.
+//!
+//! Answers what a selector means and refuses the ones that can only be mistakes: repeated
+//! selectors, conditions or values. Knows no kinds; those with selectors read them with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::Text;
+use super::report::{List, Report, elements};
+use crate::model::{LabelSelector, Operator, Requirement};
+
+/// A selector as written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RawLabelSelector {
+    #[serde(default)]
+    match_labels: BTreeMap<String, String>,
+    match_expressions: Option<List<RawRequirement>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawRequirement {
+    key: Option<String>,
+    operator: Option<Text<OperatorName>>,
+    values: Option<List<String>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OperatorName(Operator);
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not an operator; expected In, NotIn, Exists or DoesNotExist")]
+struct OperatorError(String);
+
+impl FromStr for OperatorName {
+    type Err = OperatorError;
+
+    fn from_str(text: &str) -> Result<Self, OperatorError> {
+        match text {
+            "In" => Ok(Self(Operator::In)),
+            "NotIn" => Ok(Self(Operator::NotIn)),
+            "Exists" => Ok(Self(Operator::Exists)),
+            "DoesNotExist" => Ok(Self(Operator::DoesNotExist)),
+            _ => Err(OperatorError(text.to_owned())),
+        }
+    }
+}
+
+/// The selectors of the list at `path`, in the order written.
+pub(crate) fn parse_list(
+    raw: Option<List<RawLabelSelector>>,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) -> Vec<LabelSelector> {
+    let mut seen: BTreeMap<LabelSelector, usize> = BTreeMap::new();
+    let mut selectors = Vec::new();
+    for (position, raw) in elements(raw) {
+        let path = path.index(position);
+        let selector = parse(raw, &path, report);
+        if report.is_faulty(&path) {
+            continue;
+        }
+        match seen.get(&selector) {
+            Some(first) => {
+                report
+                    .fault(&path, format_args!("selects the same as entry [{first}]; remove one"));
+            }
+            None => {
+                seen.insert(selector.clone(), position);
+                selectors.push(selector);
+            }
+        }
+    }
+    selectors
+}
+
+fn parse(raw: RawLabelSelector, path: &FieldPath, report: &mut Report<'_>) -> LabelSelector {
+    let mut requirements: BTreeSet<Requirement> = raw
+        .match_labels
+        .into_iter()
+        .map(|(key, value)| Requirement {
+            key,
+            operator: Operator::In,
+            values: BTreeSet::from([value]),
+        })
+        .collect();
+    let path = path.key("matchExpressions");
+    let mut expressions = BTreeSet::new();
+    for (position, raw) in elements(raw.match_expressions) {
+        let path = path.index(position);
+        let Some(requirement) = parse_requirement(raw, &path, report) else { continue };
+        if !expressions.insert(requirement.clone()) {
+            report.fault(&path, "is given twice in this selector; remove one");
+        }
+        requirements.insert(requirement);
+    }
+    LabelSelector { requirements }
+}
+
+fn parse_requirement(
+    raw: RawRequirement,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) -> Option<Requirement> {
+    let key = raw.key.filter(|key| !key.is_empty());
+    let key = report.required(key, &path.key("key"), "the name of a label");
+    let operator =
+        report.required(raw.operator, &path.key("operator"), "In, NotIn, Exists or DoesNotExist");
+    let (key, Text(OperatorName(operator))) = (key?, operator?);
+    let values_path = path.key("values");
+    let mut values = BTreeSet::new();
+    for (position, value) in elements(raw.values) {
+        if values.contains(&value) {
+            report.fault(
+                &values_path.index(position),
+                format_args!("{value:?} is given twice; remove one"),
+            );
+        }
+        values.insert(value);
+    }
+    let wants_values = matches!(operator, Operator::In | Operator::NotIn);
+    if wants_values && values.is_empty() {
+        report.missing(&values_path, "one value or more for the operators In and NotIn");
+    }
+    if !wants_values && !values.is_empty() {
+        report.fault(&values_path, "must be left out with the operators Exists and DoesNotExist");
+    }
+    Some(Requirement { key, operator, values })
+}

@@ -1,0 +1,34 @@
+//! What users may write, and its parsing into values that cannot be wrong.
+//!
+//! ```text
+//!  text ─► yaml (documents) ─► object (kind) ─► one parser per kind ─► model
+//!                                                        │
+//!                                     catalog (all files, cross-object rules, last good)
+//! ```
+//!
+//! [`Catalog`] is the only entrance. Pure: no clock, socket, file or runtime; `source` brings the
+//! text, the daemon and `fairway check` use what comes out.
+
+mod bgp_advertisement;
+mod bgp_peer;
+mod catalog;
+mod community;
+mod endpoint_slice;
+mod field_lines;
+mod field_path;
+mod fields;
+mod finding;
+mod ip_address_pool;
+mod label_selector;
+mod metadata;
+mod node;
+mod object;
+mod report;
+mod secret;
+mod service;
+mod suggest;
+mod yaml;
+
+pub use catalog::{Catalog, Resolution, RestoreError, StaleObject};
+pub use finding::{Finding, FindingObject, Severity};
+pub use yaml::FILE_BYTES_MAX;

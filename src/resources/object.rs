@@ -1,0 +1,306 @@
+//! One document into one object: which kind it is, and what came of it.
+//!
+//! Answers which documents are ours, which are left alone and which belong to nobody. Knows no
+//! other document; the catalog calls it for each.
+
+use super::field_lines::FieldLines;
+use super::field_path::{FieldPath, Segment};
+use super::finding::FindingObject;
+use super::metadata::{self, Metadata};
+use super::report::{Remark, Report};
+use super::yaml::node::{Node, Value};
+use super::yaml::{Document, YamlFault};
+use super::{
+    bgp_advertisement, bgp_peer, community, endpoint_slice, ip_address_pool, node, secret, service,
+    suggest,
+};
+use crate::model::{Kind, Object, ObjectKey, ObjectName};
+
+const GROUP: &str = "metallb.io";
+
+/// The kinds that are read, and how `apiVersion` names them.
+const KINDS: [(&str, Kind, &str); 8] = [
+    ("BGPPeer", Kind::BgpPeer, "metallb.io/v1beta2"),
+    ("IPAddressPool", Kind::IpAddressPool, "metallb.io/v1beta1"),
+    ("BGPAdvertisement", Kind::BgpAdvertisement, "metallb.io/v1beta1"),
+    ("Community", Kind::Community, "metallb.io/v1beta1"),
+    ("Service", Kind::Service, "v1"),
+    ("EndpointSlice", Kind::EndpointSlice, "discovery.k8s.io/v1"),
+    ("Node", Kind::Node, "v1"),
+    ("Secret", Kind::Secret, "v1"),
+];
+
+/// MetalLB's kinds that this version does nothing about.
+const INERT_KINDS: [&str; 5] =
+    ["BFDProfile", "L2Advertisement", "ServiceL2Status", "ServiceBGPStatus", "ConfigurationState"];
+
+/// The fields of our kinds beside their content.
+const TOP_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// What came of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Outcome {
+    /// A valid object, with the lines of the fields that other objects may put at fault.
+    Object(Box<Object>, FieldLines),
+    /// Valid, and nothing to act on.
+    Nothing,
+    /// Of a kind that is none of our business.
+    Skipped,
+    /// At fault.
+    Broken {
+        /// Which object it is, if that can be read.
+        key: Option<ObjectKey>,
+        /// Its kind, if that can be read.
+        kind: Option<Kind>,
+    },
+}
+
+/// A document as read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reading {
+    /// Its first line.
+    pub(crate) line: usize,
+    /// What findings call it.
+    pub(crate) object: Option<FindingObject>,
+    pub(crate) remarks: Vec<Remark>,
+    pub(crate) outcome: Outcome,
+}
+
+/// Reads a document. One of kind `List` is read as its items. `visit` gets each object's tree and
+/// what came of it.
+pub(crate) fn read(document: &Document, visit: &mut dyn FnMut(Option<&Node>, Reading)) {
+    let Some(root) = &document.root else {
+        if let Some(fault) = document.faults.first() {
+            visit(
+                None,
+                Reading {
+                    line: fault.line,
+                    object: None,
+                    remarks: document.faults.iter().map(|fault| remark(fault, 0)).collect(),
+                    outcome: Outcome::Broken { key: None, kind: None },
+                },
+            );
+        }
+        return;
+    };
+    let faults: Vec<_> = document.faults.iter().collect();
+    if document.is_complete {
+        read_tree(root, &faults, 0, visit);
+    } else {
+        visit(Some(root), read_incomplete(root, &faults));
+    }
+}
+
+/// Reads a complete tree. `faults` are those inside it; their paths begin `depth` steps further
+/// out.
+fn read_tree(
+    root: &Node,
+    faults: &[&YamlFault],
+    depth: usize,
+    visit: &mut dyn FnMut(Option<&Node>, Reading),
+) {
+    let is_list = root.get("kind").and_then(Node::text) == Some("List");
+    let items = root.get("items").filter(|_| is_list);
+    let Some(items) = items else {
+        if !root.is_null() || !faults.is_empty() {
+            visit(Some(root), read_object(root, faults, depth));
+        }
+        return;
+    };
+    for (position, item) in items.elements().iter().enumerate() {
+        let inside = |fault: &&&YamlFault| {
+            let steps = fault.path.segments().get(depth..).unwrap_or_default();
+            matches!(steps, [Segment::Key(key), Segment::Index(index), ..]
+                if key == "items" && *index == position)
+        };
+        let faults: Vec<_> = faults.iter().filter(inside).copied().collect();
+        read_tree(item, &faults, depth + 2, visit);
+    }
+}
+
+fn remark(fault: &YamlFault, depth: usize) -> Remark {
+    let steps = fault.path.segments().get(depth..).unwrap_or_default();
+    Remark {
+        severity: super::Severity::Fault,
+        path: FieldPath::from_segments(steps.to_vec()),
+        line: fault.line,
+        message: fault.message.clone(),
+    }
+}
+
+/// A document that broke off: only what it is called is of use.
+fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
+    let is_list = root.get("kind").and_then(Node::text) == Some("List");
+    let outcome = match class(root) {
+        Ok(Class::Ours(kind)) => {
+            let key = metadata::identify(root).map(|name| key(kind, name));
+            Outcome::Broken { key, kind: Some(kind) }
+        }
+        Ok(Class::Inert | Class::Other) if !is_list => Outcome::Nothing,
+        _ => Outcome::Broken { key: None, kind: None },
+    };
+    Reading {
+        line: root.line,
+        object: if is_list { None } else { finding_object(root) },
+        remarks: faults.iter().map(|fault| remark(fault, 0)).collect(),
+        outcome,
+    }
+}
+
+fn read_object(root: &Node, faults: &[&YamlFault], depth: usize) -> Reading {
+    let mut reading = Reading {
+        line: root.line,
+        object: finding_object(root),
+        remarks: Vec::new(),
+        outcome: Outcome::Skipped,
+    };
+    let mut report = Report::new(root);
+    let class = class(root);
+    if matches!(class, Ok(Class::Other)) {
+        return reading;
+    }
+    for fault in faults {
+        let Remark { path, line, message, .. } = remark(fault, depth);
+        report.fault_at(path, line, message);
+    }
+    let (kind, object) = match class {
+        Ok(Class::Ours(kind)) => (Some(kind), parse(kind, &mut report)),
+        Ok(Class::Inert) => {
+            report.warning(&FieldPath::of("kind"), "is read, but this version does not act on it");
+            (None, None)
+        }
+        Ok(Class::Other) => (None, None),
+        Err(problem) => {
+            report.fault(&problem.path, problem.message);
+            (problem.kind, None)
+        }
+    };
+    reading.outcome = if report.has_faults() {
+        let key = kind.zip(metadata::identify(root)).map(|(kind, name)| key(kind, name));
+        Outcome::Broken { key, kind }
+    } else {
+        match object {
+            Some(object) => Outcome::Object(Box::new(object), field_lines(root, kind)),
+            None => Outcome::Nothing,
+        }
+    };
+    reading.remarks = report.into_remarks();
+    reading
+}
+
+/// Core kinds never depend on others, so nobody asks for their lines later.
+fn field_lines(root: &Node, kind: Option<Kind>) -> FieldLines {
+    match kind {
+        Some(Kind::BgpPeer | Kind::IpAddressPool | Kind::BgpAdvertisement | Kind::Community) => {
+            FieldLines::below(root, &FieldPath::of("spec"))
+        }
+        _ => FieldLines::default(),
+    }
+}
+
+fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
+    let is_ours = !matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Node | Kind::Secret);
+    if is_ours {
+        let root = report.root();
+        for entry in root.entries().iter().filter(|entry| !TOP_FIELDS.contains(&&*entry.key)) {
+            report.unknown_field(&FieldPath::default().key(&entry.key), &entry.key, &TOP_FIELDS);
+        }
+    }
+    let metadata: Metadata = metadata::read(report, is_ours).or_else(|| nameless(report))?;
+    match kind {
+        Kind::BgpPeer => bgp_peer::parse(metadata, report),
+        Kind::IpAddressPool => ip_address_pool::parse(metadata, report),
+        Kind::BgpAdvertisement => bgp_advertisement::parse(metadata, report),
+        Kind::Community => community::parse(metadata, report),
+        Kind::Service => service::parse(metadata, report),
+        Kind::EndpointSlice => endpoint_slice::parse(metadata, report),
+        Kind::Node => node::parse(metadata, report),
+        Kind::Secret => secret::parse(metadata, report),
+    }
+}
+
+/// Stands in for metadata at fault, so that the faults of the rest are found too.
+fn nameless(report: &Report<'_>) -> Option<Metadata> {
+    report.has_faults().then(|| Metadata {
+        name: ObjectName::new("", ""),
+        labels: Default::default(),
+        annotations: Default::default(),
+    })
+}
+
+fn key(kind: Kind, mut name: ObjectName) -> ObjectKey {
+    if kind == Kind::Node {
+        name.namespace.clear();
+    }
+    ObjectKey { kind, name }
+}
+
+fn finding_object(root: &Node) -> Option<FindingObject> {
+    let kind = root.get("kind")?.text()?.to_owned();
+    let name = root.get("metadata").and_then(|metadata| metadata.get("name"));
+    Some(FindingObject { kind, name: name.and_then(Node::text).unwrap_or_default().to_owned() })
+}
+
+enum Class {
+    Ours(Kind),
+    Inert,
+    Other,
+}
+
+/// Why a document has no class.
+struct ClassProblem {
+    path: FieldPath,
+    message: String,
+    /// The kind that was probably meant.
+    kind: Option<Kind>,
+}
+
+fn class(root: &Node) -> Result<Class, ClassProblem> {
+    let problem = |path: &str, message: String, kind| {
+        let path = if path.is_empty() { FieldPath::default() } else { FieldPath::of(path) };
+        Err(ClassProblem { path, message, kind })
+    };
+    if !matches!(root.value, Value::Mapping(_)) {
+        let message = "is no resource; expected apiVersion, kind, metadata and spec";
+        return problem("", message.to_owned(), None);
+    }
+    let field = |name: &str| root.get(name).and_then(Node::text).filter(|text| !text.is_empty());
+    let named = |kind: &str| KINDS.iter().find(|(name, _, _)| *name == kind);
+    match (field("apiVersion"), field("kind")) {
+        (None, None) => {
+            problem("", "is no resource: apiVersion and kind are missing".to_owned(), None)
+        }
+        (Some(_), None) => {
+            problem("kind", "is missing; expected one such as BGPPeer".to_owned(), None)
+        }
+        (None, Some(kind)) => {
+            let (expected, kind) =
+                named(kind).map_or(("one such as v1", None), |(_, kind, it)| (*it, Some(*kind)));
+            problem("apiVersion", format!("is missing; expected {expected}"), kind)
+        }
+        (Some(version), Some(kind)) => match named(kind) {
+            Some((_, kind, expected)) if *expected == version => Ok(Class::Ours(*kind)),
+            Some((name, kind, expected)) if group(expected) == group(version) => problem(
+                "apiVersion",
+                format!("{version} is not supported for {name}; use {expected}"),
+                Some(*kind),
+            ),
+            _ if group(version) != GROUP => Ok(Class::Other),
+            _ if INERT_KINDS.contains(&kind) => Ok(Class::Inert),
+            _ => problem("kind", unknown_kind(kind), None),
+        },
+    }
+}
+
+fn unknown_kind(kind: &str) -> String {
+    let known = KINDS.iter().filter(|(_, _, version)| group(version) == GROUP);
+    let names: Vec<_> = known.map(|(name, _, _)| *name).chain(INERT_KINDS).collect();
+    match suggest::nearest(kind, names.iter().copied()) {
+        Some(meant) => format!("{kind} is not a kind of {GROUP}; did you mean {meant}?"),
+        None => format!("{kind} is not a kind of {GROUP}; expected one of {}", names.join(", ")),
+    }
+}
+
+fn group(version: &str) -> &str {
+    version.split_once('/').map_or("", |(group, _)| group)
+}

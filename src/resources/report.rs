@@ -1,0 +1,184 @@
+//! Reading one object: every fault of it at once, each with its field and line.
+//!
+//! serde stops at the first fault it meets. So a faulty value is noted, taken out of a copy of the
+//! tree, and the rest is read again, until it reads. Knows no kinds; their parsers use it.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::field_path::{FieldPath, Segment};
+use super::finding::Severity;
+use super::suggest;
+use super::yaml::deserialize::ReadError;
+use super::yaml::node::Node;
+
+/// A list as read: an element that was faulty is `None`.
+pub(crate) type List<T> = Vec<Option<T>>;
+
+/// The most faults that one object shows, and the most times it is read.
+const FAULTS_MAX: usize = 100;
+
+/// A finding that does not know its file and object yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remark {
+    pub(crate) severity: Severity,
+    pub(crate) path: FieldPath,
+    /// Counted from 1.
+    pub(crate) line: usize,
+    pub(crate) message: String,
+}
+
+/// What was found in one object so far.
+#[derive(Debug)]
+pub(crate) struct Report<'a> {
+    root: &'a Node,
+    remarks: Vec<Remark>,
+}
+
+impl<'a> Report<'a> {
+    /// Nothing found yet in the object at `root`.
+    pub(crate) fn new(root: &'a Node) -> Self {
+        Self { root, remarks: Vec::new() }
+    }
+
+    /// The object.
+    pub(crate) fn root(&self) -> &'a Node {
+        self.root
+    }
+
+    /// Notes a fault of the field at `path`.
+    pub(crate) fn fault(&mut self, path: &FieldPath, message: impl fmt::Display) {
+        self.push(Severity::Fault, path, message);
+    }
+
+    /// Notes a fault whose line is known.
+    pub(crate) fn fault_at(&mut self, path: FieldPath, line: usize, message: String) {
+        self.remarks.push(Remark { severity: Severity::Fault, path, line, message });
+    }
+
+    /// Notes something odd about the field at `path`.
+    pub(crate) fn warning(&mut self, path: &FieldPath, message: impl fmt::Display) {
+        self.push(Severity::Warning, path, message);
+    }
+
+    /// Notes that a required field is absent, unless its absence is only that of a faulty value.
+    pub(crate) fn missing(&mut self, path: &FieldPath, expected: &str) {
+        if !self.is_faulty(path) {
+            self.fault(path, format_args!("is missing; expected {expected}"));
+        }
+    }
+
+    /// Whether the field at `path`, or one that holds it, has a fault.
+    pub(crate) fn is_faulty(&self, path: &FieldPath) -> bool {
+        self.remarks
+            .iter()
+            .any(|remark| remark.severity == Severity::Fault && path.is_inside(&remark.path))
+    }
+
+    /// Whether anything at all is at fault.
+    pub(crate) fn has_faults(&self) -> bool {
+        self.remarks.iter().any(|remark| remark.severity == Severity::Fault)
+    }
+
+    /// Everything found, in the order of lines.
+    pub(crate) fn into_remarks(mut self) -> Vec<Remark> {
+        self.remarks.sort_by_key(|remark| remark.line);
+        self.remarks
+    }
+
+    /// The required field at `path` with its position, if it is there.
+    pub(crate) fn required<T>(
+        &mut self,
+        value: Option<T>,
+        path: &FieldPath,
+        expected: &str,
+    ) -> Option<T> {
+        if value.is_none() {
+            self.missing(path, expected);
+        }
+        value
+    }
+
+    /// Reads the value at `path` and notes all that is wrong with it. `None` when it is absent, or
+    /// when nothing of it could be read.
+    pub(crate) fn read<T>(&mut self, path: &FieldPath) -> Option<T>
+    where
+        T: for<'de> Deserialize<'de>,
+    {
+        let node = self.root.at(path).filter(|node| !node.is_null())?;
+        // Most objects are right, and tracking paths costs time.
+        if let Ok(value) = T::deserialize(node) {
+            return Some(value);
+        }
+        let mut rest = node.clone();
+        for _ in 0..FAULTS_MAX {
+            let error = match serde_path_to_error::deserialize::<_, T>(&rest) {
+                Ok(value) => return Some(value),
+                Err(error) => error,
+            };
+            let inner = relative_path(error.path());
+            self.read_fault(&path.join(&inner), error.into_inner());
+            if !rest.remove(&inner) {
+                return None;
+            }
+        }
+        self.fault(path, format_args!("has more than {FAULTS_MAX} faults; the rest is not shown"));
+        None
+    }
+
+    fn read_fault(&mut self, path: &FieldPath, error: ReadError) {
+        match error {
+            ReadError::Value(message) => self.fault(path, message),
+            ReadError::UnknownField { name, known } => self.unknown_field(path, &name, known),
+        }
+    }
+
+    /// Notes a field that its kind does not have.
+    pub(crate) fn unknown_field(&mut self, path: &FieldPath, name: &str, known: &[&str]) {
+        let line = self.key_line(path);
+        let message = match suggest::nearest(name, known.iter().copied()) {
+            Some(meant) => format!("is not a known field; did you mean {meant}?"),
+            None if known.is_empty() => "is not a known field; remove it".to_owned(),
+            None => format!("is not a known field; expected one of {}", known.join(", ")),
+        };
+        self.fault_at(path.clone(), line, message);
+    }
+
+    /// The line of the key itself, for a field whose value does not matter.
+    fn key_line(&self, path: &FieldPath) -> usize {
+        let Some((Segment::Key(key), parents)) = path.segments().split_last() else {
+            return self.root.line_of(path);
+        };
+        let parent = self.root.at(&FieldPath::from_segments(parents.to_vec()));
+        parent
+            .and_then(|node| node.entries().iter().find(|entry| *entry.key == **key))
+            .map_or_else(|| self.root.line_of(path), |entry| entry.line)
+    }
+
+    fn push(&mut self, severity: Severity, path: &FieldPath, message: impl fmt::Display) {
+        self.remarks.push(Remark {
+            severity,
+            path: path.clone(),
+            line: self.root.line_of(path),
+            message: message.to_string(),
+        });
+    }
+}
+
+/// The present elements of a list with their positions.
+pub(crate) fn elements<T>(list: Option<List<T>>) -> impl Iterator<Item = (usize, T)> {
+    list.into_iter()
+        .flatten()
+        .enumerate()
+        .filter_map(|(position, element)| element.map(|element| (position, element)))
+}
+
+fn relative_path(path: &serde_path_to_error::Path) -> FieldPath {
+    let step = |segment: &serde_path_to_error::Segment| match segment {
+        serde_path_to_error::Segment::Seq { index } => Some(Segment::Index(*index)),
+        serde_path_to_error::Segment::Map { key } => Some(Segment::Key(key.clone())),
+        _ => None,
+    };
+    FieldPath::from_segments(path.iter().map_while(step).collect())
+}

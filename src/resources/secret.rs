@@ -1,0 +1,134 @@
+//! Secret (v1) of type `kubernetes.io/basic-auth`: the TCP-MD5 key of a peer.
+//!
+//! Answers which key a Secret holds; Secrets of other types are valid and make no object. No fault
+//! repeats what a Secret contains. Knows no peer.
+
+use std::collections::BTreeMap;
+
+use fairway_sessions::types::Password;
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::HiddenText;
+use super::metadata::Metadata;
+use super::report::Report;
+use crate::model::Object;
+
+const TYPE: &str = "kubernetes.io/basic-auth";
+const KEY: &str = "password";
+
+#[derive(Deserialize)]
+struct RawType {
+    #[serde(rename = "type")]
+    secret_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawSecret {
+    #[serde(default)]
+    data: Option<BTreeMap<String, HiddenText>>,
+    #[serde(default)]
+    string_data: Option<BTreeMap<String, HiddenText>>,
+}
+
+/// Reads the object; `None` when a fault of it was noted, and for Secrets of other types.
+pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let kind: Option<RawType> = report.read(&FieldPath::default());
+    if kind.and_then(|raw| raw.secret_type).as_deref() != Some(TYPE) {
+        return None;
+    }
+    let raw: RawSecret = report.read(&FieldPath::default())?;
+    let take = |map: Option<BTreeMap<String, HiddenText>>| map.and_then(|mut map| map.remove(KEY));
+    let (path, bytes) = match (take(raw.string_data), take(raw.data)) {
+        // The API server writes stringData over data.
+        (Some(HiddenText(text)), _) => (FieldPath::of("stringData").key(KEY), text.into_bytes()),
+        (None, Some(HiddenText(text))) => {
+            let path = FieldPath::of("data").key(KEY);
+            match decode_base64(&text) {
+                Some(bytes) => (path, bytes),
+                None => {
+                    report.fault(
+                        &path,
+                        "is not base64; expected base64, or plain text in stringData",
+                    );
+                    return None;
+                }
+            }
+        }
+        (None, None) => {
+            if !report.is_faulty(&FieldPath::of("stringData").key(KEY)) {
+                report.missing(&FieldPath::of("data").key(KEY), "the password, 1 to 80 bytes");
+            }
+            return None;
+        }
+    };
+    if bytes.ends_with(b"\n") {
+        report.warning(&path, "ends with a line break, which is part of the password");
+    }
+    match Password::new(bytes) {
+        Ok(password) => Some(Object::Secret(metadata.name, password)),
+        Err(error) => {
+            report.fault(&path, error);
+            None
+        }
+    }
+}
+
+/// Standard base64 (RFC 4648 §4); line breaks are skipped, padding is required as in Kubernetes.
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
+    let (groups, rest) = symbols.as_chunks::<4>();
+    if !rest.is_empty() {
+        return None;
+    }
+    for (position, group) in groups.iter().enumerate() {
+        let padding = group.iter().rev().take_while(|symbol| **symbol == b'=').count();
+        if padding > 2 || (padding > 0 && position + 1 < groups.len()) {
+            return None;
+        }
+        let mut bits: u32 = 0;
+        for (place, symbol) in group.iter().enumerate() {
+            let value = if place + padding >= 4 { 0 } else { symbol_value(*symbol)? };
+            bits = bits << 6 | u32::from(value);
+        }
+        let [_, decoded @ ..] = bits.to_be_bytes();
+        bytes.extend(decoded.iter().take(3 - padding));
+    }
+    Some(bytes)
+}
+
+fn symbol_value(symbol: u8) -> Option<u8> {
+    match symbol {
+        b'A'..=b'Z' => Some(symbol - b'A'),
+        b'a'..=b'z' => Some(symbol - b'a' + 26),
+        b'0'..=b'9' => Some(symbol - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_decodes_as_the_rfc_says() {
+        for (text, bytes) in [
+            ("", ""),
+            ("Zg==", "f"),
+            ("Zm8=", "fo"),
+            ("Zm9v", "foo"),
+            ("Zm9vYg==", "foob"),
+            ("Zm9v\nYmE=\n", "fooba"),
+            ("Zm9vYmFy", "foobar"),
+        ] {
+            assert_eq!(decode_base64(text).as_deref(), Some(bytes.as_bytes()), "{text}");
+        }
+        for text in ["Zg", "Zg=", "Z===", "====", "Zg==Zg==", "Zm9v!", "Zm9-", "Z=g="] {
+            assert_eq!(decode_base64(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Files and folders as a stream of changes.
+//!
+//! The kernel says what happened (inotify); its thread reads the file at once and sends the change
+//! itself, so nothing waits for a timer. A second thread, the keeper, does what that one cannot:
+//! watch folders anew, and read everything again on request. Knows no kinds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use super::FileChange;
+use super::disk::{self, FileSourceError, Target};
+use super::tracker::{Occurrence, Tracker};
+
+/// Batches under way to the consumer. A consumer that is behind stops the reading; the kernel then
+/// keeps the events, and when its queue overflows everything is read again, so nothing is lost.
+const BATCHES_MAX: usize = 64;
+
+/// How soon a lost folder is looked for, at first and at most.
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// How often the keeper checks that every path still means the folder that is watched: replacing a
+/// symbolic link, or a folder further up, is no event of the folder itself.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long a file must be missing to count as gone. git and editors remove a file and write it
+/// anew; between the two they may lose the processor for a while. Only withdrawals of whole files
+/// wait for it, content never does.
+const ABSENCE: Duration = Duration::from_millis(50);
+
+/// Work for the keeper.
+enum Request {
+    /// A folder was lost, or a file vanished.
+    Missing,
+    /// Read everything again.
+    Reread,
+    /// The source is gone.
+    Stop,
+}
+
+/// Watches files and folders for as long as it lives.
+#[derive(Debug)]
+pub struct FileSource {
+    requests: std_mpsc::Sender<Request>,
+}
+
+/// What both threads work on. Changes are sent under its lock, so their order is that of reading.
+struct Shared {
+    tracker: Tracker,
+    batches: mpsc::Sender<Vec<FileChange>>,
+    /// Before everything has been read once, events mean nothing: the reading comes after them.
+    is_started: bool,
+}
+
+impl FileSource {
+    /// Reads all of `paths` and watches them from then on. The first batch is everything there is;
+    /// later ones hold what one event changed. A path that does not exist is an error.
+    pub fn start(
+        paths: &[PathBuf],
+    ) -> Result<(Self, mpsc::Receiver<Vec<FileChange>>), FileSourceError> {
+        let targets: Vec<_> =
+            paths.iter().map(|path| Target::new(path)).collect::<Result<_, _>>()?;
+        let (batches, receiver) = mpsc::channel(BATCHES_MAX);
+        let (requests, inbox) = std_mpsc::channel();
+        let tracker = Tracker::new(targets);
+        let folders = tracker.folders();
+        let shared = Arc::new(Mutex::new(Shared { tracker, batches, is_started: false }));
+
+        let (for_events, to_keeper) = (Arc::clone(&shared), requests.clone());
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            on_event(&for_events, &to_keeper, event);
+        })?;
+        let mut keeper = Keeper { watcher, shared, folders, watched: BTreeMap::new(), failures: 0 };
+        // Watching first: what changes while the files are read is then reported.
+        keeper.watch_missing();
+        keeper.first_read();
+        thread::Builder::new()
+            .name("file-keeper".to_owned())
+            .spawn(move || keeper.run(&inbox))
+            .map_err(FileSourceError::Thread)?;
+        Ok((Self { requests }, receiver))
+    }
+
+    /// Reads everything again, as on SIGHUP. What is new arrives as a batch.
+    pub fn reread(&self) {
+        // Without a keeper the process is ending.
+        let _ = self.requests.send(Request::Reread);
+    }
+}
+
+impl Drop for FileSource {
+    fn drop(&mut self) {
+        let _ = self.requests.send(Request::Stop);
+    }
+}
+
+/// Reads all of `paths` once, for offline commands.
+pub fn read_all(paths: &[PathBuf]) -> Result<Vec<FileChange>, FileSourceError> {
+    let targets = paths.iter().map(|path| Target::new(path)).collect::<Result<_, _>>()?;
+    Ok(Tracker::new(targets).rescan_all())
+}
+
+/// A thread that panicked left the tracker whole: it changes one entry at a time.
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Hands changes over, waiting for room. Says whether anybody listens.
+    fn send(&self, changes: Vec<FileChange>) -> bool {
+        changes.is_empty() || self.batches.blocking_send(changes).is_ok()
+    }
+}
+
+/// On the kernel's thread.
+fn on_event(
+    shared: &Mutex<Shared>,
+    keeper: &std_mpsc::Sender<Request>,
+    event: notify::Result<Event>,
+) {
+    let event = match event {
+        Ok(event) if event.need_rescan() => {
+            warn!("more files changed than the kernel could report; reading all of them again");
+            let _ = keeper.send(Request::Reread);
+            return;
+        }
+        Ok(event) => event,
+        Err(error) => {
+            warn!(%error, "watching files failed; reading all of them again");
+            let _ = keeper.send(Request::Reread);
+            return;
+        }
+    };
+    let Some(occurrence) = occurrence(event.kind) else { return };
+    let mut shared = lock(shared);
+    if !shared.is_started {
+        return;
+    }
+    let missing_before = missing(&shared.tracker);
+    let changes: Vec<_> =
+        event.paths.iter().flat_map(|path| shared.tracker.occurred(path, occurrence)).collect();
+    shared.send(changes);
+    if missing(&shared.tracker) > missing_before {
+        let _ = keeper.send(Request::Missing);
+    }
+}
+
+fn missing(tracker: &Tracker) -> usize {
+    tracker.lost().len() + tracker.doubtful().len()
+}
+
+/// What an event says about a name. A move inside a folder comes as both its ends; the third event
+/// that names the two together says nothing new.
+fn occurrence(kind: EventKind) -> Option<Occurrence> {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Occurrence::Content),
+        EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) => {
+            Some(Occurrence::Vanished)
+        }
+        EventKind::Create(_) => Some(Occurrence::Created),
+        EventKind::Modify(ModifyKind::Metadata(_)) => Some(Occurrence::Rights),
+        _ => None,
+    }
+}
+
+/// Keeps the watches. Never calls the watcher with the lock held: the watcher answers on the
+/// thread that may be waiting for it.
+struct Keeper {
+    watcher: RecommendedWatcher,
+    shared: Arc<Mutex<Shared>>,
+    folders: BTreeSet<PathBuf>,
+    /// What each watched folder is to the kernel.
+    watched: BTreeMap<PathBuf, (u64, u64)>,
+    /// Attempts in a row after which a folder was still missing.
+    failures: u32,
+}
+
+impl Keeper {
+    /// Runs before there is anybody to wait for: the channel is empty, so there is room.
+    fn first_read(&mut self) {
+        let mut shared = lock(&self.shared);
+        shared.is_started = true;
+        let changes = shared.tracker.rescan_all();
+        let _ = shared.batches.try_send(changes);
+    }
+
+    fn run(mut self, inbox: &std_mpsc::Receiver<Request>) {
+        loop {
+            let request = inbox.recv_timeout(self.pause());
+            let is_wanted = match request {
+                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Request::Reread) => {
+                    self.tend();
+                    self.rescan_all()
+                }
+                Ok(Request::Missing) => self.settle() && self.tend(),
+                Err(RecvTimeoutError::Timeout) => self.tend(),
+            };
+            if !is_wanted {
+                return;
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        match self.failures {
+            0 => CHECK_INTERVAL,
+            failures => RETRY_FIRST.saturating_mul(1 << failures.min(10)).min(RETRY_MAX),
+        }
+    }
+
+    /// Gives the files that vanished time to come back, and reports those that do not. Says whether
+    /// anybody listens.
+    fn settle(&self) -> bool {
+        let doubtful = lock(&self.shared).tracker.doubtful().clone();
+        if doubtful.is_empty() {
+            return true;
+        }
+        // Waking early, which the standard library allows, only shortens the time.
+        thread::park_timeout(ABSENCE);
+        let mut shared = lock(&self.shared);
+        let changes = shared.tracker.settle(&doubtful);
+        shared.send(changes)
+    }
+
+    /// Watches what is not watched, or is not what it was, and reads it. Says whether anybody
+    /// listens.
+    fn tend(&mut self) -> bool {
+        let lost = lock(&self.shared).tracker.lost().clone();
+        let is_stale = |folder: &PathBuf, identity: &(u64, u64)| {
+            lost.contains(folder) || disk::identity(folder) != Some(*identity)
+        };
+        let stale: Vec<PathBuf> = self
+            .watched
+            .iter()
+            .filter(|(folder, identity)| is_stale(folder, identity))
+            .map(|(folder, _)| folder.clone())
+            .collect();
+        for folder in &stale {
+            self.watched.remove(folder);
+            // It follows a folder that moved away; for one that was removed it is gone already.
+            let _ = self.watcher.unwatch(folder);
+        }
+        let fresh = self.watch_missing();
+        let missing: Vec<_> =
+            self.folders.iter().filter(|folder| !self.watched.contains_key(*folder)).collect();
+        let mut shared = lock(&self.shared);
+        let mut changes: Vec<FileChange> = Vec::new();
+        // A folder that cannot be watched is at least looked at.
+        for folder in fresh.iter().chain(missing.iter().copied()) {
+            changes.extend(shared.tracker.rescan(folder));
+        }
+        let is_whole = missing.is_empty() && shared.tracker.lost().is_empty();
+        self.failures = if is_whole { 0 } else { self.failures.saturating_add(1) };
+        for folder in fresh.iter().filter(|_| is_whole) {
+            info!(folder = %folder.display(), "watching the folder again");
+        }
+        shared.send(changes) && !shared.batches.is_closed()
+    }
+
+    /// Watches the folders that are not watched. Returns those that are now.
+    fn watch_missing(&mut self) -> Vec<PathBuf> {
+        let mut fresh = Vec::new();
+        for folder in &self.folders {
+            if self.watched.contains_key(folder) {
+                continue;
+            }
+            // Read before watching: if the folder is replaced in between, the next check sees it.
+            let Some(identity) = disk::identity(folder) else { continue };
+            match self.watcher.watch(folder, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    self.watched.insert(folder.clone(), identity);
+                    fresh.push(folder.clone());
+                }
+                Err(error) if self.failures == 0 => {
+                    warn!(folder = %folder.display(), %error, "cannot watch; trying again");
+                }
+                Err(_) => {}
+            }
+        }
+        fresh
+    }
+
+    fn rescan_all(&self) -> bool {
+        let mut shared = lock(&self.shared);
+        let changes = shared.tracker.rescan_all();
+        shared.send(changes)
+    }
+}

@@ -1,0 +1,56 @@
+//! Where resources come from.
+//!
+//! An edge: knows files, threads and the kernel's notifications, and nothing of what the text
+//! means. The daemon and the offline commands feed `resources` with what it brings.
+
+mod disk;
+mod files;
+#[cfg(test)]
+mod tests;
+mod tracker;
+
+pub use disk::FileSourceError;
+pub use files::{FileSource, read_all};
+
+use crate::resources::Catalog;
+
+/// What is new about one file or folder. Paths are as the user wrote them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileChange {
+    /// The file has this content now.
+    Read {
+        /// The file.
+        path: String,
+        /// All of it.
+        text: String,
+    },
+    /// The file was seen to be gone: its folder was listed, and it was not in it.
+    Gone {
+        /// The file.
+        path: String,
+    },
+    /// The file or folder cannot be read, or the file is not text. What it held still counts.
+    Unreadable {
+        /// The file or folder.
+        path: String,
+        /// Why, for people.
+        why: String,
+    },
+    /// The folder, unreadable before, can be read again. (For files, `Read` says so.)
+    Readable {
+        /// The folder.
+        path: String,
+    },
+}
+
+impl FileChange {
+    /// Tells the catalog.
+    pub fn apply_to(&self, catalog: &mut Catalog) {
+        match self {
+            Self::Read { path, text } => catalog.file_read(path, text),
+            Self::Gone { path } => catalog.file_gone(path),
+            Self::Unreadable { path, why } => catalog.file_unreadable(path, why),
+            Self::Readable { path } => catalog.folder_readable(path),
+        }
+    }
+}

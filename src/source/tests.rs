@@ -1,0 +1,271 @@
+//! The file source with real files and the real kernel, as people and Kubernetes change files.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+
+use super::disk::Target;
+use super::tracker::{Occurrence, Tracker};
+use super::{FileChange, FileSource, read_all};
+
+/// Far more than anything here takes.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+struct Bench {
+    folder: TempDir,
+    source: FileSource,
+    batches: Receiver<Vec<FileChange>>,
+}
+
+impl Bench {
+    /// Watches a folder that holds these files.
+    async fn new(files: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("watched")).unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join("watched").join(name), text).unwrap();
+        }
+        let watched = folder.path().join("watched");
+        let (source, mut batches) = FileSource::start(&[watched]).unwrap();
+        let first = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+        assert_eq!(first.len(), files.len());
+        Self { folder, source, batches }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("watched").join(name)
+    }
+
+    /// The next batch, its paths cut down to file names.
+    async fn next(&mut self) -> Vec<FileChange> {
+        let batch = timeout(DEADLINE, self.batches.recv()).await.expect("no batch").unwrap();
+        batch.into_iter().map(by_name).collect()
+    }
+
+    /// Expects that nothing comes before what `mark` brings about.
+    async fn expect_nothing_but(&mut self, mark: &str) {
+        fs::write(self.path("mark.tmp"), mark).unwrap();
+        fs::rename(self.path("mark.tmp"), self.path("mark.yaml")).unwrap();
+        assert_eq!(self.next().await, [read("mark.yaml", mark)]);
+    }
+}
+
+fn name(path: &str) -> String {
+    Path::new(path).file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn by_name(change: FileChange) -> FileChange {
+    match change {
+        FileChange::Read { path, text } => FileChange::Read { path: name(&path), text },
+        FileChange::Gone { path } => FileChange::Gone { path: name(&path) },
+        FileChange::Unreadable { path, why } => FileChange::Unreadable { path: name(&path), why },
+        FileChange::Readable { path } => FileChange::Readable { path: name(&path) },
+    }
+}
+
+fn read(path: &str, text: &str) -> FileChange {
+    FileChange::Read { path: path.to_owned(), text: text.to_owned() }
+}
+
+fn gone(path: &str) -> FileChange {
+    FileChange::Gone { path: path.to_owned() }
+}
+
+#[tokio::test]
+async fn the_first_batch_is_all_there_is() {
+    let folder = TempDir::new().unwrap();
+    for file in ["b.yaml", "a.yml", "c.json", ".hidden.yaml", "d.txt", "e.yaml~"] {
+        fs::write(folder.path().join(file), file).unwrap();
+    }
+    fs::create_dir(folder.path().join("below")).unwrap();
+    fs::write(folder.path().join("below/f.yaml"), "f").unwrap();
+    let paths = [folder.path().to_owned()];
+    let (_source, mut batches) = FileSource::start(&paths).unwrap();
+    let first = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    assert_eq!(first, read_all(&paths).unwrap());
+    let names: Vec<_> = first.into_iter().map(by_name).collect();
+    let expected = ["a.yml", "b.yaml", "c.json"].map(|name| read(name, name));
+    assert_eq!(names, expected);
+}
+
+#[tokio::test]
+async fn a_path_that_does_not_exist_is_named() {
+    let paths = [PathBuf::from("/nowhere/at/all.yaml")];
+    for error in [FileSource::start(&paths).map(|_| ()), read_all(&paths).map(|_| ())] {
+        assert!(error.unwrap_err().to_string().starts_with("/nowhere/at/all.yaml: "));
+    }
+}
+
+#[tokio::test]
+async fn writing_and_moving_over_are_one_read_each() {
+    let mut bench = Bench::new(&[("a.yaml", "1")]).await;
+    fs::write(bench.path("a.yaml"), "2").unwrap();
+    assert_eq!(bench.next().await, [read("a.yaml", "2")]);
+    fs::write(bench.path("a.tmp"), "3").unwrap();
+    fs::rename(bench.path("a.tmp"), bench.path("a.yaml")).unwrap();
+    assert_eq!(bench.next().await, [read("a.yaml", "3")]);
+    // The same content again is no news.
+    fs::write(bench.path("a.yaml"), "3").unwrap();
+    bench.expect_nothing_but("x").await;
+}
+
+#[tokio::test]
+async fn removing_and_moving_away_withdraw() {
+    let mut bench = Bench::new(&[("a.yaml", "1"), ("b.yaml", "1")]).await;
+    fs::remove_file(bench.path("a.yaml")).unwrap();
+    assert_eq!(bench.next().await, [gone("a.yaml")]);
+    fs::rename(bench.path("b.yaml"), bench.path("b.off")).unwrap();
+    assert_eq!(bench.next().await, [gone("b.yaml")]);
+}
+
+#[test]
+fn a_file_that_is_removed_and_written_anew_is_never_gone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.yaml");
+    fs::write(&path, "1").unwrap();
+    let mut tracker = Tracker::new(vec![Target::new(folder.path()).unwrap()]);
+    assert_eq!(tracker.rescan_all().len(), 1);
+    // As git does, and as editors do that keep a backup.
+    fs::rename(&path, folder.path().join("a.yaml~")).unwrap();
+    assert_eq!(tracker.occurred(&path, Occurrence::Vanished), []);
+    let doubtful = tracker.doubtful().clone();
+    fs::write(&path, "2").unwrap();
+    assert_eq!(tracker.occurred(&path, Occurrence::Created), []);
+    assert_eq!(tracker.settle(&doubtful), []);
+    let changes = tracker.occurred(&path, Occurrence::Content);
+    assert_eq!(changes.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+    // The same, but it stays away.
+    fs::remove_file(&path).unwrap();
+    tracker.occurred(&path, Occurrence::Vanished);
+    let doubtful = tracker.doubtful().clone();
+    let changes = tracker.settle(&doubtful);
+    assert_eq!(changes.into_iter().map(by_name).collect::<Vec<_>>(), [gone("a.yaml")]);
+    assert!(tracker.doubtful().is_empty());
+}
+
+#[tokio::test]
+async fn links_count_when_they_appear() {
+    let mut bench = Bench::new(&[("a.yaml", "1")]).await;
+    symlink("a.yaml", bench.path("b.yaml")).unwrap();
+    assert_eq!(bench.next().await, [read("b.yaml", "1")]);
+    fs::hard_link(bench.path("a.yaml"), bench.path("c.yaml")).unwrap();
+    assert_eq!(bench.next().await, [read("c.yaml", "1")]);
+}
+
+#[tokio::test]
+async fn a_config_map_update_is_one_batch() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let version = |version: &str, files: &[&str]| {
+        fs::create_dir(at(version)).unwrap();
+        for file in files {
+            fs::write(at(version).join(file), format!("{version} {file}")).unwrap();
+        }
+        symlink(version, at("..data_tmp")).unwrap();
+        fs::rename(at("..data_tmp"), at("..data")).unwrap();
+    };
+    version("..1", &["a.yaml", "b.yaml"]);
+    for file in ["a.yaml", "b.yaml"] {
+        symlink(format!("..data/{file}"), at(file)).unwrap();
+    }
+    let (_source, mut batches) = FileSource::start(&[folder.path().to_owned()]).unwrap();
+    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    version("..2", &["a.yaml", "b.yaml"]);
+    fs::remove_dir_all(at("..1")).unwrap();
+    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    let batch: Vec<_> = batch.into_iter().map(by_name).collect();
+    assert_eq!(batch, [read("a.yaml", "..2 a.yaml"), read("b.yaml", "..2 b.yaml")]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_text_changes_nothing_but_is_told() {
+    let mut bench = Bench::new(&[("a.yaml", "1")]).await;
+    fs::write(bench.path("a.yaml"), b"ok\n\xff").unwrap();
+    let batch = bench.next().await;
+    let [FileChange::Unreadable { path, why }] = batch.as_slice() else { panic!("{batch:?}") };
+    assert_eq!(path, "a.yaml");
+    assert!(why.contains("line 2 is not UTF-8"), "{why}");
+    // The content from before is news now.
+    fs::write(bench.path("a.yaml"), "1").unwrap();
+    assert_eq!(bench.next().await, [read("a.yaml", "1")]);
+}
+
+#[tokio::test]
+async fn a_folder_that_moves_away_withdraws_nothing_and_is_found_again() {
+    let mut bench = Bench::new(&[("a.yaml", "1"), ("b.yaml", "1")]).await;
+    let (watched, aside) = (bench.path(""), bench.folder.path().join("aside"));
+    fs::rename(&watched, &aside).unwrap();
+    let batch = bench.next().await;
+    assert!(matches!(batch.as_slice(), [FileChange::Unreadable { .. }]), "{batch:?}");
+    // What happens to the folder elsewhere is none of our business.
+    fs::remove_file(aside.join("a.yaml")).unwrap();
+    let fresh = bench.folder.path().join("fresh");
+    fs::create_dir(&fresh).unwrap();
+    fs::write(fresh.join("b.yaml"), "2").unwrap();
+    fs::rename(&fresh, &watched).unwrap();
+    let batch = bench.next().await;
+    let expected =
+        [FileChange::Readable { path: "watched".to_owned() }, read("b.yaml", "2"), gone("a.yaml")];
+    assert_eq!(batch, expected);
+    bench.expect_nothing_but("watched again").await;
+}
+
+#[tokio::test]
+async fn a_link_that_is_pointed_at_another_folder_is_noticed() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for version in ["1", "2"] {
+        fs::create_dir(at(version)).unwrap();
+        fs::write(at(version).join("a.yaml"), version).unwrap();
+    }
+    symlink("1", at("current")).unwrap();
+    let (_source, mut batches) = FileSource::start(&[at("current")]).unwrap();
+    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    symlink("2", at("next")).unwrap();
+    fs::rename(at("next"), at("current")).unwrap();
+    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+}
+
+#[tokio::test]
+async fn a_single_file_is_watched_through_its_folder() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("fairway.conf");
+    fs::write(&path, "1").unwrap();
+    let (_source, mut batches) = FileSource::start(std::slice::from_ref(&path)).unwrap();
+    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    fs::write(folder.path().join("other.yaml"), "x").unwrap();
+    fs::write(folder.path().join("tmp"), "2").unwrap();
+    fs::rename(folder.path().join("tmp"), &path).unwrap();
+    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    assert_eq!(batch, [read(path.to_str().unwrap(), "2")]);
+    fs::remove_file(&path).unwrap();
+    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    assert_eq!(batch, [gone(path.to_str().unwrap())]);
+}
+
+#[tokio::test]
+async fn rereading_finds_what_no_event_told() {
+    let folder = TempDir::new().unwrap();
+    let elsewhere = TempDir::new().unwrap();
+    fs::write(elsewhere.path().join("a"), "1").unwrap();
+    symlink(elsewhere.path().join("a"), folder.path().join("a.yaml")).unwrap();
+    let (source, mut batches) = FileSource::start(&[folder.path().to_owned()]).unwrap();
+    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    fs::write(elsewhere.path().join("a"), "2").unwrap();
+    source.reread();
+    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+}
+
+#[tokio::test]
+async fn the_stream_ends_with_its_source() {
+    let mut bench = Bench::new(&[]).await;
+    drop(bench.source);
+    assert_eq!(timeout(DEADLINE, bench.batches.recv()).await.unwrap(), None);
+}

@@ -1,0 +1,235 @@
+//! What is known of the files, and what an event changes about it.
+//!
+//! Turns "something happened to this name" into changes that are certain: a file is gone only when
+//! its folder was listed without it, content counts only when it differs. Knows no threads and no
+//! notification library; `files` calls it under one lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use super::FileChange;
+use super::disk::{self, ReadFailure, Target};
+
+/// The link that Kubernetes swaps when it updates a mounted ConfigMap.
+const SWAPPED_LINK: &str = "..data";
+
+/// What was reported last about a file.
+#[derive(Debug, PartialEq, Eq)]
+enum Known {
+    /// The hash of its text.
+    Text(u64),
+    Unreadable(String),
+}
+
+/// A file by its absolute path, and its name for the user.
+#[derive(Debug)]
+struct TrackedFile {
+    shown: String,
+    known: Known,
+}
+
+/// What happened to a name in a watched folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occurrence {
+    /// Written and closed, or moved here.
+    Content,
+    /// A new name, perhaps with nothing behind it yet.
+    Created,
+    /// Moved away or removed.
+    Vanished,
+    /// Rights or owner may differ.
+    Rights,
+}
+
+/// All files of all targets.
+#[derive(Debug)]
+pub(super) struct Tracker {
+    targets: Vec<Target>,
+    files: BTreeMap<PathBuf, TrackedFile>,
+    /// Folders that could not be listed, or were seen to go.
+    lost: BTreeSet<PathBuf>,
+    /// Files that vanished a moment ago. git and most editors remove a file and write it anew, and
+    /// that must not withdraw what it holds.
+    doubtful: BTreeSet<PathBuf>,
+}
+
+impl Tracker {
+    pub(super) fn new(targets: Vec<Target>) -> Self {
+        Self { targets, files: BTreeMap::new(), lost: BTreeSet::new(), doubtful: BTreeSet::new() }
+    }
+
+    /// The folders to watch.
+    pub(super) fn folders(&self) -> BTreeSet<PathBuf> {
+        self.targets.iter().map(|target| target.folder().to_owned()).collect()
+    }
+
+    /// The folders that need to be watched anew.
+    pub(super) fn lost(&self) -> &BTreeSet<PathBuf> {
+        &self.lost
+    }
+
+    /// The files that vanished a moment ago.
+    pub(super) fn doubtful(&self) -> &BTreeSet<PathBuf> {
+        &self.doubtful
+    }
+
+    /// Decides about files that were doubtful: those that their folder still lacks are gone. For
+    /// the others, their new content is reported when it is complete.
+    pub(super) fn settle(&mut self, doubtful: &BTreeSet<PathBuf>) -> Vec<FileChange> {
+        let mut changes = Vec::new();
+        let folders: BTreeSet<&Path> = doubtful.iter().filter_map(|path| path.parent()).collect();
+        for folder in folders {
+            if self.lost.contains(folder) {
+                continue;
+            }
+            let names = match disk::list(folder) {
+                Ok(names) => names,
+                Err(error) => {
+                    changes.extend(self.lose(folder, &error.to_string()));
+                    continue;
+                }
+            };
+            let absent = doubtful.iter().filter(|path| {
+                path.parent() == Some(folder)
+                    && path.file_name().is_some_and(|name| !names.contains(name))
+            });
+            changes.extend(absent.filter_map(|path| self.forget(path)));
+        }
+        self.doubtful.retain(|path| !doubtful.contains(path));
+        changes
+    }
+
+    /// Reads everything.
+    pub(super) fn rescan_all(&mut self) -> Vec<FileChange> {
+        self.folders().iter().flat_map(|folder| self.rescan(folder)).collect()
+    }
+
+    /// Something happened to `path`.
+    pub(super) fn occurred(&mut self, path: &Path, occurrence: Occurrence) -> Vec<FileChange> {
+        let folders = self.folders();
+        if folders.contains(path) && occurrence == Occurrence::Vanished {
+            return self.lose(path, "it was moved or removed");
+        }
+        if path.file_name().is_some_and(|name| name == SWAPPED_LINK)
+            && let Some(folder) = path.parent().filter(|folder| folders.contains(*folder))
+        {
+            return self.rescan(folder);
+        }
+        // A folder that moved away still reports under its old name, until it is watched anew and
+        // read as a whole.
+        if path.parent().is_some_and(|folder| self.lost.contains(folder)) {
+            return Vec::new();
+        }
+        let Some(shown) = self.shown(path) else { return Vec::new() };
+        let is_unreadable =
+            self.files.get(path).is_some_and(|file| matches!(file.known, Known::Unreadable(_)));
+        match occurrence {
+            Occurrence::Content => self.look_at(path, shown).into_iter().collect(),
+            Occurrence::Created if disk::is_link(path) => {
+                self.look_at(path, shown).into_iter().collect()
+            }
+            Occurrence::Rights if is_unreadable => self.look_at(path, shown).into_iter().collect(),
+            Occurrence::Vanished => {
+                if self.files.contains_key(path) {
+                    self.doubtful.insert(path.to_owned());
+                }
+                Vec::new()
+            }
+            Occurrence::Created | Occurrence::Rights => Vec::new(),
+        }
+    }
+
+    /// Lists a folder and reads all its files.
+    pub(super) fn rescan(&mut self, folder: &Path) -> Vec<FileChange> {
+        let names = match disk::list(folder) {
+            Ok(names) => names,
+            Err(error) => return self.lose(folder, &error.to_string()),
+        };
+        let mut changes = Vec::new();
+        if self.lost.remove(folder) {
+            changes.push(FileChange::Readable { path: self.shown_folder(folder) });
+        }
+        let present: BTreeSet<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        for path in &present {
+            if let Some(shown) = self.shown(path) {
+                changes.extend(self.look_at(path, shown));
+            }
+        }
+        let gone: Vec<PathBuf> = self
+            .files
+            .keys()
+            .filter(|path| path.parent() == Some(folder) && !present.contains(*path))
+            .cloned()
+            .collect();
+        changes.extend(gone.iter().filter_map(|path| self.forget(path)));
+        changes
+    }
+
+    /// The folder cannot be relied on any more. What it held stays.
+    fn lose(&mut self, folder: &Path, why: &str) -> Vec<FileChange> {
+        if !self.lost.insert(folder.to_owned()) {
+            return Vec::new();
+        }
+        let why = format!("the folder cannot be read, so what it held stays in force: {why}");
+        vec![FileChange::Unreadable { path: self.shown_folder(folder), why }]
+    }
+
+    /// Reads a file of which something is new.
+    fn look_at(&mut self, path: &Path, shown: String) -> Option<FileChange> {
+        match disk::read(path) {
+            Ok(text) => self.text(path, shown, text),
+            Err(ReadFailure::Unreadable(why)) => self.unreadable(path, shown, why),
+            Err(ReadFailure::NotFound) if disk::is_link(path) => {
+                self.unreadable(path, shown, "is a symbolic link to nothing".to_owned())
+            }
+            // It vanished since; the event that says so is on its way.
+            Err(ReadFailure::NotFound) => None,
+        }
+    }
+
+    fn text(&mut self, path: &Path, shown: String, text: String) -> Option<FileChange> {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let is_new = self.note(path, &shown, Known::Text(hasher.finish()));
+        is_new.then_some(FileChange::Read { path: shown, text })
+    }
+
+    fn unreadable(&mut self, path: &Path, shown: String, why: String) -> Option<FileChange> {
+        let is_new = self.note(path, &shown, Known::Unreadable(why.clone()));
+        is_new.then_some(FileChange::Unreadable { path: shown, why })
+    }
+
+    /// Says whether this is news.
+    fn note(&mut self, path: &Path, shown: &str, known: Known) -> bool {
+        if self.files.get(path).is_some_and(|file| file.known == known) {
+            return false;
+        }
+        let file = TrackedFile { shown: shown.to_owned(), known };
+        self.files.insert(path.to_owned(), file);
+        true
+    }
+
+    fn forget(&mut self, path: &Path) -> Option<FileChange> {
+        self.files.remove(path).map(|file| FileChange::Gone { path: file.shown })
+    }
+
+    /// How the user would write the file; `None` when it is none of theirs.
+    fn shown(&self, path: &Path) -> Option<String> {
+        self.targets.iter().find(|target| target.holds(path)).map(|target| target.show(path))
+    }
+
+    fn shown_folder(&self, folder: &Path) -> String {
+        let target = self.targets.iter().find(|target| target.folder() == folder);
+        let shown = match target {
+            Some(target) if target.is_folder => target.shown.as_path(),
+            Some(target) => match target.shown.parent() {
+                Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+                Some(parent) => parent,
+                None => folder,
+            },
+            None => folder,
+        };
+        shown.to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,87 @@
+//! Announces what the plan says, through whatever backend there is, and says when that changes.
+//!
+//! Knows no file and no allocator. The standalone loop calls it after every change of the index
+//! or of the assignments.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fairway_sessions::backend::{Backend, Desired};
+use tracing::{debug, error, info, warn};
+
+use crate::allocator::Outcomes;
+use crate::model::{ClusterIndex, Node, ObjectName};
+use crate::plan::{self, NodePlan};
+
+/// What this node announces.
+pub struct Speaker {
+    backend: Arc<dyn Backend>,
+    plan: Arc<NodePlan>,
+    generation: u64,
+}
+
+impl Speaker {
+    /// Announces through `backend`, nothing yet.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, plan: Arc::default(), generation: 0 }
+    }
+
+    /// Makes a new plan for `node` and hands it to the backend if it is another one.
+    pub fn update(&mut self, index: &ClusterIndex, outcomes: &Outcomes, node: &Node) {
+        let plan = plan::for_node(index, outcomes, node);
+        if plan == *self.plan {
+            return;
+        }
+        self.generation = self.generation.saturating_add(1);
+        if plan.peers != self.plan.peers || plan.routes != self.plan.routes {
+            // First the wire, then the log: nobody waits for a line of text.
+            self.backend.apply(Desired {
+                generation: self.generation,
+                peers: plan.peers.clone(),
+                routes: plan.routes.clone(),
+            });
+        }
+        log(&self.plan, &plan);
+        self.plan = Arc::new(plan);
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> Arc<NodePlan> {
+        Arc::clone(&self.plan)
+    }
+
+    /// The backend it announces through.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+}
+
+/// One line for each Service that begins or ceases to be announced, and for each fault.
+fn log(before: &NodePlan, now: &NodePlan) {
+    let announced = |plan: &NodePlan| -> BTreeSet<ObjectName> {
+        let services = plan.services.iter().filter(|(_, it)| it.is_announced());
+        services.map(|(name, _)| name.clone()).collect()
+    };
+    let (was, is) = (announced(before), announced(now));
+    for service in is.difference(&was) {
+        info!(%service, "service announced");
+    }
+    for service in was.difference(&is) {
+        let reasons = now.services.get(service).map(|it| {
+            let reasons: Vec<String> = it.reasons().map(ToString::to_string).collect();
+            reasons.join("; ")
+        });
+        let reason = reasons.unwrap_or_else(|| "it is gone".to_owned());
+        warn!(%service, reason, "service withdrawn");
+    }
+    for fault in now.faults.iter().filter(|fault| !before.faults.contains(fault)) {
+        error!(%fault, "left out");
+    }
+    let diff = plan::diff(before, now);
+    for route in &diff.routes.announced {
+        debug!(prefix = %route.prefix, peer = %route.peer, "route to announce");
+    }
+    for route in &diff.routes.withdrawn {
+        debug!(prefix = %route.prefix, peer = %route.peer, "route to withdraw");
+    }
+}

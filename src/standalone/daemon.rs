@@ -1,0 +1,126 @@
+//! What the loop of `fairway run` owns, from changed files to changed routes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fairway_sessions::backend::Backend;
+use tracing::{error, info, warn};
+
+use super::machine;
+use super::options::Options;
+use super::published::Published;
+use super::saver::{self, Saver};
+use crate::allocator::Allocator;
+use crate::controller::{Controller, state};
+use crate::model::{ClusterIndex, Node};
+use crate::plan;
+use crate::resources::{Catalog, Finding, StaleObject};
+use crate::source::FileChange;
+use crate::speaker::Speaker;
+
+/// The state of the daemon.
+pub(super) struct Daemon {
+    catalog: Catalog,
+    index: Arc<ClusterIndex>,
+    controller: Controller,
+    speaker: Speaker,
+    /// This node as a Node object describes it, else `assumed_node`.
+    node: Node,
+    assumed_node: Node,
+    findings: Vec<Finding>,
+    stale: Vec<StaleObject>,
+    sources: Vec<String>,
+    saver: Saver,
+}
+
+impl Daemon {
+    /// Goes on from the state directory; what cannot be read there is said and done without.
+    pub(super) fn new(options: &Options, backend: Arc<dyn Backend>) -> Self {
+        let assumed_node = Node::assumed(&options.node, machine::addresses());
+        Self {
+            catalog: restored_catalog(&options.state_dir),
+            index: Arc::default(),
+            controller: Controller::new(
+                restored_allocator(&options.state_dir),
+                options.load_balancer_class.clone(),
+            ),
+            speaker: Speaker::new(backend),
+            node: assumed_node.clone(),
+            assumed_node,
+            findings: Vec::new(),
+            stale: Vec::new(),
+            sources: options.config.iter().map(|path| path.display().to_string()).collect(),
+            saver: Saver::start(options.state_dir.clone()),
+        }
+    }
+
+    /// Makes what the files say true.
+    pub(super) fn files_changed(&mut self, batch: &[FileChange]) {
+        for change in batch {
+            change.apply_to(&mut self.catalog);
+        }
+        // The first batch is everything there is: only files in it still need what was restored.
+        self.catalog.forget_unread();
+        let resolution = self.catalog.resolve();
+        let mut index = ClusterIndex::default();
+        index.reset(resolution.objects);
+        self.index = Arc::new(index);
+        let described = self.index.nodes.get(&self.assumed_node.name);
+        self.node = described.unwrap_or(&self.assumed_node).clone();
+        let outcomes = self.controller.converge(&self.index);
+        self.speaker.update(&self.index, outcomes, &self.node);
+        log_findings(&self.findings, &resolution.findings);
+        self.findings = resolution.findings;
+        self.stale = resolution.stale;
+    }
+
+    /// What `show` may see.
+    pub(super) fn published(&self) -> Published {
+        Published {
+            node: self.node.clone(),
+            router_id: plan::router_id(&self.node),
+            index: Arc::clone(&self.index),
+            outcomes: self.controller.outcomes().clone(),
+            plan: self.speaker.plan(),
+            findings: self.findings.clone(),
+            stale: self.stale.clone(),
+            sources: self.sources.clone(),
+        }
+    }
+
+    /// Puts on disk what changed. Returns at once.
+    pub(super) fn save(&self) {
+        self.saver.save(self.controller.allocator().assignments(), self.catalog.last_good());
+    }
+
+    /// Waits until everything is on disk.
+    pub(super) async fn finish(self) {
+        self.saver.finish().await;
+    }
+}
+
+fn restored_allocator(directory: &Path) -> Allocator {
+    let assignments = state::load(directory).unwrap_or_else(|error| {
+        error!("{error}; addresses are given out anew");
+        Vec::new()
+    });
+    Allocator::restore(assignments)
+}
+
+fn restored_catalog(directory: &Path) -> Catalog {
+    let mut catalog = Catalog::default();
+    if let Err(error) = saver::restore(directory, &mut catalog) {
+        error!("{error}; earlier versions of broken objects are not known");
+    }
+    catalog
+}
+
+/// A finding is said once when it comes, and a fault once more when it is gone.
+fn log_findings(before: &[Finding], now: &[Finding]) {
+    for finding in now.iter().filter(|finding| !before.contains(finding)) {
+        if finding.is_fault() { error!("{finding}") } else { warn!("{finding}") }
+    }
+    for finding in before.iter().filter(|it| it.is_fault() && !now.contains(it)) {
+        info!("no longer so: {finding}");
+    }
+}

@@ -1,0 +1,90 @@
+//! `fairway run`: all roles in one process, resources from files.
+//!
+//! One loop owns the catalog, the index, the allocator and the plan. It is woken by file changes
+//! and signals, acts at once, and publishes what it decided for the admin socket to show. The
+//! wire comes first, then the disk: a route does not wait for a flush.
+
+mod daemon;
+mod machine;
+mod options;
+mod published;
+mod saver;
+
+use std::sync::Arc;
+
+use fairway_sessions::backend::Backend;
+use fairway_sessions::io::NativeBackend;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::{error, info};
+
+use crate::admin;
+use crate::source::{FileSource, FileSourceError};
+
+use daemon::Daemon;
+
+pub(crate) use machine::host_name;
+pub use options::{ListenOption, Options};
+pub use published::Published;
+
+/// What keeps the daemon from starting.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A path that cannot be read or watched.
+    #[error(transparent)]
+    Source(#[from] FileSourceError),
+    /// The admin socket.
+    #[error(transparent)]
+    Admin(#[from] admin::SocketError),
+    /// Signals.
+    #[error("cannot handle signals: {0}")]
+    Signals(#[from] std::io::Error),
+}
+
+/// Runs until a signal ends it.
+pub async fn run(options: Options) -> Result<(), StartError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    // First, so that a second daemon ends before it takes a port or touches a file.
+    let socket = admin::listen(&options.socket)?;
+    let (source, mut changes) = FileSource::start(&options.config)?;
+    let backend: Arc<dyn Backend> =
+        Arc::new(NativeBackend::start(&options.listen_addresses(), machine::seed()));
+    let mut daemon = Daemon::new(&options, Arc::clone(&backend));
+    let (publish, published) = watch::channel(Arc::new(daemon.published()));
+    let admin = tokio::spawn(admin::serve(socket, published, Arc::clone(&backend)));
+    info!(
+        node = options.node,
+        version = env!("CARGO_PKG_VERSION"),
+        commit = env!("FAIRWAY_COMMIT"),
+        socket = %options.socket.display(),
+        "fairway is running"
+    );
+    loop {
+        // Cancel-safe: a batch of changes is received whole or not at all.
+        tokio::select! {
+            batch = changes.recv() => {
+                let Some(batch) = batch else {
+                    error!("the file watcher ended");
+                    break;
+                };
+                daemon.files_changed(&batch);
+                publish.send_replace(Arc::new(daemon.published()));
+                daemon.save();
+            }
+            _ = hangup.recv() => {
+                info!("reading all files again");
+                source.reread();
+            }
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    info!("leaving");
+    admin.abort();
+    backend.shutdown().await;
+    daemon.finish().await;
+    admin::remove(&options.socket);
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! How `fairway run` was asked to run, with the defaults of the machine filled in.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use fairway_sessions::io::ListenAddress;
+
+/// The port that BGP has (RFC 4271 §8.2.1).
+const BGP_PORT: u16 = 179;
+
+/// Everything that `fairway run` needs to know.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Files and folders with resources.
+    pub config: Vec<PathBuf>,
+    /// The name of this node.
+    pub node: String,
+    /// Where to accept BGP connections; empty means the default.
+    pub bgp_listen: Vec<ListenOption>,
+    /// The admin socket.
+    pub socket: PathBuf,
+    /// Where addresses are kept.
+    pub state_dir: PathBuf,
+    /// Services of which class are ours; `None`: those without one.
+    pub load_balancer_class: Option<String>,
+}
+
+impl Options {
+    /// The addresses to listen on: port 179 of both families unless said otherwise.
+    pub(super) fn listen_addresses(&self) -> Vec<ListenAddress> {
+        if self.bgp_listen.is_empty() {
+            let ipv4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, BGP_PORT));
+            let ipv6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, BGP_PORT));
+            return vec![ListenAddress(ipv4), ListenAddress(ipv6)];
+        }
+        let addresses = self.bgp_listen.iter().filter_map(|option| match option {
+            ListenOption::None => None,
+            ListenOption::Address(address) => Some(ListenAddress(*address)),
+        });
+        addresses.collect()
+    }
+}
+
+/// A value of `--bgp-listen`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenOption {
+    /// `none`: only dial.
+    None,
+    /// An address and a port.
+    Address(SocketAddr),
+}
+
+/// A value of `--bgp-listen` that is neither.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected ADDRESS:PORT, as in 192.0.2.1:179 or [::]:179, or none")]
+pub struct ListenOptionError;
+
+impl FromStr for ListenOption {
+    type Err = ListenOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ListenOptionError> {
+        match text {
+            "none" => Ok(Self::None),
+            _ => text.parse().map(Self::Address).map_err(|_| ListenOptionError),
+        }
+    }
+}

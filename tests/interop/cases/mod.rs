@@ -1,0 +1,63 @@
+//! Which cases are there? The list that the matrix runs, each named by its function's sentence.
+//! A case is written once, for every router.
+
+mod changes;
+mod failures;
+mod passwords;
+mod routes;
+pub(crate) mod scene;
+mod sessions;
+
+use anyhow::Result;
+
+use crate::routers::RouterKind;
+use scene::Cell;
+
+/// A row of the matrix.
+pub(crate) struct Case {
+    /// The name of the function, with underscores.
+    name: &'static str,
+    pub(crate) run: fn(&Cell) -> Result<()>,
+}
+
+impl Case {
+    pub(crate) fn sentence(&self) -> String {
+        self.name.replace('_', " ")
+    }
+
+    /// Why a router cannot take part, said in its cell instead of a result. All four can do
+    /// everything that is asked of them so far.
+    pub(crate) fn not_applicable(&self, _router: RouterKind) -> Option<&'static str> {
+        None
+    }
+}
+
+macro_rules! cases {
+    ($($module:ident :: $name:ident,)*) => {
+        &[$(Case { name: stringify!($name), run: $module::$name }),*]
+    };
+}
+
+pub(crate) const CASES: &[Case] = cases![
+    sessions::an_ipv4_session_carries_an_ipv4_route,
+    sessions::an_ipv6_session_carries_an_ipv6_route,
+    sessions::one_ipv4_session_carries_both_families,
+    sessions::both_sides_dial_and_one_session_remains,
+    sessions::only_the_router_dials,
+    sessions::another_port_and_another_source_address,
+    sessions::an_external_session_crosses_a_middle_hop,
+    routes::communities_arrive_as_numbers_well_known_large_and_alias,
+    routes::an_internal_session_carries_the_local_preference,
+    routes::two_thousand_prefixes_arrive_and_leave,
+    passwords::the_same_password_over_ipv4,
+    passwords::the_same_password_from_a_secret_over_ipv6,
+    passwords::a_wrong_password_never_establishes,
+    passwords::a_missing_password_is_added_live,
+    changes::a_removed_service_is_withdrawn,
+    changes::a_changed_address_moves_without_a_reset,
+    changes::a_removed_peer_is_told_so,
+    failures::a_silent_router_runs_into_the_hold_timer,
+    failures::a_restarted_router_gets_its_routes_again,
+    failures::a_restarted_fairway_keeps_its_addresses,
+    failures::a_killed_fairway_keeps_its_addresses,
+];

@@ -1,0 +1,238 @@
+//! What do all cases do alike? Set up a lab with a router and fairway, apply resources, and wait for
+//! sessions and routes as both sides report them. Used by every case.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::lab::fairway::Fairway;
+use crate::lab::resources::{Advertisement, Peer, pool, service};
+use crate::lab::wait::{PATIENCE, holds_for, wait_until};
+use crate::lab::{Family, Lab, NODE_IPV4, NODE_IPV6, Wiring};
+use crate::routers::{Dialling, Router, RouterKind, RouterRoute, RouterSpec};
+
+pub(crate) const NODE_AS: u32 = 65001;
+pub(crate) const ROUTER_AS: u32 = 65002;
+
+/// The pools that `Scene::announce` uses.
+pub(crate) const POOL_IPV4: &str = "203.0.113.0/24";
+pub(crate) const POOL_IPV6: &str = "2001:db8:77::/120";
+
+/// How long the suite watches that a session which must not come up does not.
+const DISTRUST: Duration = Duration::from_secs(3);
+
+/// One square of the matrix: what a case is told when it runs.
+pub(crate) struct Cell {
+    pub(crate) number: usize,
+    pub(crate) router: RouterKind,
+    pub(crate) directory: PathBuf,
+}
+
+/// A lab with fairway in `node` and a router in `router`. Parts are dropped in this order: the
+/// daemons before the namespaces that they live in.
+pub(crate) struct Scene {
+    pub(crate) fairway: Fairway,
+    pub(crate) router: Box<dyn Router>,
+    kind: RouterKind,
+    pub(crate) spec: RouterSpec,
+    pub(crate) lab: Lab,
+}
+
+impl Scene {
+    /// Builds the lab; nothing runs yet. `family` is that of the session, `adjust` may change what
+    /// the router is told. Without it: eBGP, one family, no password, the router waits.
+    pub(crate) fn open(
+        cell: &Cell,
+        wiring: Wiring,
+        family: Family,
+        adjust: impl FnOnce(&mut RouterSpec) -> Result<()>,
+    ) -> Result<Self> {
+        let node_address = match family {
+            Family::Ipv4 => NODE_IPV4,
+            Family::Ipv6 => NODE_IPV6,
+        };
+        let mut spec = RouterSpec {
+            local_as: ROUTER_AS,
+            peer_as: NODE_AS,
+            local_address: wiring.router_address(family)?,
+            peer_address: node_address.parse().context("the node's address")?,
+            families: vec![family],
+            password: None,
+            port: 179,
+            hold_time: 90,
+            multihop: wiring == Wiring::MiddleHop,
+            dialling: Dialling::Waits,
+        };
+        adjust(&mut spec)?;
+        let lab = Lab::build(cell.number, &cell.directory, wiring)?;
+        let router = cell.router.prepare(&lab, &spec)?;
+        let fairway = Fairway::prepare(&lab)?;
+        Ok(Self { fairway, router, kind: cell.router, spec, lab })
+    }
+
+    /// A direct eBGP session of one family, the plainest scene.
+    pub(crate) fn plain(cell: &Cell, family: Family) -> Result<Self> {
+        Self::open(cell, Wiring::Direct, family, |_| Ok(()))
+    }
+
+    /// A direct eBGP IPv4 session for which both sides dial, as in most data centres.
+    pub(crate) fn both_dial(cell: &Cell) -> Result<Self> {
+        Self::open(cell, Wiring::Direct, Family::Ipv4, |router| {
+            router.dialling = Dialling::Dials;
+            Ok(())
+        })
+    }
+
+    /// The BGPPeer that fits the router.
+    pub(crate) fn peer(&self) -> Peer {
+        Peer::towards(&self.spec)
+    }
+
+    pub(crate) fn apply_peer(&self, peer: &Peer) -> Result<()> {
+        self.fairway.apply("peer", &peer.yaml())
+    }
+
+    /// A pool of both families, advertised without attributes.
+    pub(crate) fn apply_pool(&self) -> Result<()> {
+        self.apply_pool_only()?;
+        let advertisement = Advertisement { name: "plain", pools: &["main"], ..<_>::default() };
+        self.fairway.apply("advertisement", &advertisement.yaml())
+    }
+
+    pub(crate) fn apply_pool_only(&self) -> Result<()> {
+        self.fairway.apply("pool", &pool("main", &[POOL_IPV4, POOL_IPV6]))
+    }
+
+    /// Pool, advertisement and the service `web` with these addresses.
+    pub(crate) fn announce(&self, addresses: &str) -> Result<()> {
+        self.apply_pool()?;
+        self.fairway.apply("web", &service("web", Some(addresses)))
+    }
+
+    /// Starts the router, then fairway.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        self.start_router()?;
+        self.start_fairway()
+    }
+
+    pub(crate) fn start_router(&mut self) -> Result<()> {
+        self.router.start(&self.lab)
+    }
+
+    pub(crate) fn start_fairway(&mut self) -> Result<()> {
+        self.fairway.start(&self.lab.node)
+    }
+
+    /// Waits for the session on both sides; the router's mark of this incarnation of it.
+    pub(crate) fn established(&mut self) -> Result<String> {
+        let router = self.spec.local_address.to_string();
+        let limit = self.kind.patience();
+        self.wait("the session is established on both sides", limit, |scene| {
+            let session = scene.router.session()?;
+            ensure!(session.established, "the router says {}", session.state);
+            let neighbour = scene.fairway.neighbour(&router)?;
+            ensure!(neighbour.is_established(), "fairway says {}", neighbour.state);
+            Ok(session.incarnation)
+        })
+    }
+
+    /// The session is up and is still the one that `established` has seen.
+    pub(crate) fn expect_same_session(&self, incarnation: &str) -> Result<()> {
+        let session = self.router.session()?;
+        ensure!(session.established, "expected the session to stay up, it is {}", session.state);
+        expect_equal("the router's session", &session.incarnation, &incarnation.to_owned())?;
+        let neighbour = self.fairway.neighbour(&self.spec.local_address.to_string())?;
+        ensure!(neighbour.is_established(), "fairway says {}", neighbour.state);
+        expect_equal("fairway's connectionsEstablished", &neighbour.connections_established, &1)
+    }
+
+    /// Watches for some seconds that neither side thinks the session is up.
+    pub(crate) fn expect_no_session(&mut self) -> Result<()> {
+        let router = self.spec.local_address.to_string();
+        holds_for("no session on either side", DISTRUST, || {
+            self.check_running()?;
+            let session = self.router.session()?;
+            ensure!(!session.established, "the router says {}", session.state);
+            let neighbour = self.fairway.neighbour(&router)?;
+            ensure!(!neighbour.is_established(), "fairway says {}", neighbour.state);
+            Ok(())
+        })
+    }
+
+    /// Waits for a route, and for the router to trust its next hop.
+    pub(crate) fn route_arrives(&mut self, prefix: &str) -> Result<RouterRoute> {
+        self.wait(&format!("the router has a usable route to {prefix}"), PATIENCE, |scene| {
+            let route = scene.router.route(prefix)?.context("it has none")?;
+            ensure!(route.usable, "it does not use {route:?}");
+            Ok(route)
+        })
+    }
+
+    pub(crate) fn route_leaves(&mut self, prefix: &str) -> Result<()> {
+        self.wait(&format!("the router has no route to {prefix}"), PATIENCE, |scene| {
+            match scene.router.route(prefix)? {
+                None => Ok(()),
+                Some(route) => bail!("it has {route:?}"),
+            }
+        })
+    }
+
+    /// Waits until the neighbour's routes of `family` are exactly these.
+    pub(crate) fn prefixes_become(
+        &mut self,
+        family: Family,
+        expected: &BTreeSet<String>,
+    ) -> Result<()> {
+        let count = expected.len();
+        self.wait(&format!("the router has these {count} prefixes"), 2 * PATIENCE, |scene| {
+            let found = scene.router.prefixes(family)?;
+            let missing = expected.difference(&found).next();
+            let surplus = found.difference(expected).next();
+            ensure!(
+                missing.is_none() && surplus.is_none(),
+                "it has {} ({missing:?} is missing, {surplus:?} is too much)",
+                found.len()
+            );
+            Ok(())
+        })
+    }
+
+    /// Looks again and again, but gives up at once when a daemon has ended.
+    pub(crate) fn wait<T>(
+        &mut self,
+        expected: &str,
+        limit: Duration,
+        mut look: impl FnMut(&Self) -> Result<T>,
+    ) -> Result<T> {
+        wait_until(expected, limit, || {
+            self.check_running()?;
+            look(self)
+        })
+    }
+
+    pub(crate) fn check_running(&mut self) -> Result<()> {
+        self.router.check_running()?;
+        self.fairway.check_running()
+    }
+}
+
+/// An error that shows both when they differ.
+pub(crate) fn expect_equal<T: PartialEq + Debug>(
+    what: &str,
+    found: &T,
+    expected: &T,
+) -> Result<()> {
+    ensure!(found == expected, "{what}: expected {expected:?}, got {found:?}");
+    Ok(())
+}
+
+pub(crate) fn expect_next_hop(route: &RouterRoute, expected: &str) -> Result<()> {
+    let address = expected.parse().context("the expected next hop")?;
+    // A link-local address may come beside the global one.
+    let global = route.next_hops.iter().find(|hop| !hop.to_string().starts_with("fe80:"));
+    ensure!(global == Some(&address), "next hop: expected {expected}, got {:?}", route.next_hops);
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! How does a test drive fairway? As an operator does: resource files that come, change and go
+//! (each by one rename), signals, and `fairway show`. Used by every case.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::namespace::Namespace;
+use super::process::{Process, bounded, output_of};
+use super::wait::{PATIENCE, now, wait_until};
+use super::{Lab, make_directory};
+
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// The daemon under test, with its directory of resources.
+pub(crate) struct Fairway {
+    process: Option<Process>,
+    program: PathBuf,
+    directory: PathBuf,
+    /// How much it logs.
+    pub(crate) log_level: &'static str,
+    /// Extra words for `fairway run`, such as `--bgp-listen`.
+    pub(crate) extra_arguments: Vec<String>,
+}
+
+/// What `show bgp summary` says about one neighbour.
+#[derive(Debug)]
+pub(crate) struct Neighbour {
+    pub(crate) state: String,
+    pub(crate) connections_established: u64,
+}
+
+impl Neighbour {
+    pub(crate) fn is_established(&self) -> bool {
+        self.state == "Established"
+    }
+}
+
+/// The binary under test: `FAIRWAY_BIN`, else the one that cargo has built.
+pub(crate) fn program() -> PathBuf {
+    std::env::var_os("FAIRWAY_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from)
+}
+
+impl Fairway {
+    /// Prepares the directories; nothing runs yet.
+    pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
+        let fairway = Self {
+            process: None,
+            program: program(),
+            directory: lab.directory.clone(),
+            log_level: "debug",
+            extra_arguments: Vec::new(),
+        };
+        for folder in ["config", "staging", "state"] {
+            make_directory(&fairway.directory.join(folder))?;
+        }
+        Ok(fairway)
+    }
+
+    /// Starts `fairway run` and waits until it answers on its socket.
+    pub(crate) fn start(&mut self, node: &Namespace) -> Result<()> {
+        let mut arguments: Vec<String> = Vec::new();
+        for (option, value) in [
+            ("--config", self.path("config")),
+            ("--node", "node-a".to_owned()),
+            ("--socket", self.path("fairway.sock")),
+            ("--state-dir", self.path("state")),
+            ("--log-level", self.log_level.to_owned()),
+        ] {
+            arguments.extend([option.to_owned(), value]);
+        }
+        arguments.insert(0, "run".to_owned());
+        arguments.extend(self.extra_arguments.iter().cloned());
+        let process = Process::spawn(node, &self.program, &arguments, &log_in(&self.directory))?;
+        self.process = Some(process);
+        wait_until("fairway answers on its socket", PATIENCE, || {
+            self.check_running()?;
+            self.show(&["bgp", "summary"])
+        })
+        .map(drop)
+    }
+
+    /// SIGTERM; an exit code other than 0 is a fault.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        let mut process = self.process.take().context("fairway was not started")?;
+        let status = process.stop(STOP_LIMIT)?;
+        ensure!(
+            status.success(),
+            "expected exit code 0 after SIGTERM, fairway ended with {status}"
+        );
+        Ok(())
+    }
+
+    /// SIGKILL: fairway gets no chance to say good-bye.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.process.take().context("fairway was not started")?.kill();
+        Ok(())
+    }
+
+    pub(crate) fn check_running(&mut self) -> Result<()> {
+        self.process.as_mut().map_or(Ok(()), Process::check_running)
+    }
+
+    /// The process id of the daemon.
+    #[allow(dead_code, reason = "asked by the benchmark, which shares this lab")]
+    pub(crate) fn process_id(&self) -> Result<u32> {
+        Ok(self.process.as_ref().context("fairway was not started")?.id())
+    }
+
+    /// Writes or replaces the resource file `name`; readers see the old text or the new one.
+    pub(crate) fn apply(&self, name: &str, text: &str) -> Result<()> {
+        self.apply_timed(name, text).map(drop)
+    }
+
+    /// The same; says when the file took its place.
+    pub(crate) fn apply_timed(&self, name: &str, text: &str) -> Result<Instant> {
+        let staged = self.directory.join("staging").join(name);
+        fs::write(&staged, text).with_context(|| format!("writing {}", staged.display()))?;
+        let moment = now();
+        fs::rename(&staged, self.resource(name))
+            .with_context(|| format!("moving {name} in place"))?;
+        Ok(moment)
+    }
+
+    /// Removes the resource file `name`.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        fs::remove_file(self.resource(name)).with_context(|| format!("removing {name}"))
+    }
+
+    /// Runs `fairway show WORDS --json`.
+    pub(crate) fn show(&self, words: &[&str]) -> Result<Value> {
+        let mut command = bounded(&self.program);
+        command.arg("show").args(words).args(["--json", "--socket"]).arg(self.path("fairway.sock"));
+        let text = output_of(&mut command)?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("expected JSON from show {}: {text}", words.join(" ")))
+    }
+
+    /// The neighbour as the summary of either family shows it.
+    pub(crate) fn neighbour(&self, address: &str) -> Result<Neighbour> {
+        let summary = self.show(&["bgp", "summary"])?;
+        let peer = ["ipv4Unicast", "ipv6Unicast"]
+            .into_iter()
+            .find_map(|family| summary.get(family)?.get("peers")?.get(address))
+            .with_context(|| format!("expected {address} in fairway's summary: {summary}"))?;
+        let text = |key| peer.get(key).and_then(Value::as_str).map(str::to_owned);
+        let number = |key| peer.get(key).and_then(Value::as_u64);
+        Ok(Neighbour {
+            state: text("state").with_context(|| format!("no state of {address}: {peer}"))?,
+            connections_established: number("connectionsEstablished")
+                .with_context(|| format!("no connectionsEstablished of {address}: {peer}"))?,
+        })
+    }
+
+    fn resource(&self, name: &str) -> PathBuf {
+        self.directory.join("config").join(format!("{name}.yaml"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.join(name).to_string_lossy().into_owned()
+    }
+}
+
+/// Where fairway's log of the cell in `directory` is.
+pub(crate) fn log_in(directory: &Path) -> PathBuf {
+    directory.join("fairway.log")
+}

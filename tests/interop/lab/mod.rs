@@ -1,0 +1,147 @@
+//! What does a cell run on? A directory and two namespaces, `node` (fairway) and `router`, joined
+//! by a cable, or by way of a third one that forwards. Used by the scene of each case.
+
+pub(crate) mod fairway;
+pub(crate) mod namespace;
+pub(crate) mod process;
+pub(crate) mod resources;
+pub(crate) mod wait;
+
+use std::fs::{self, Permissions};
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use namespace::Namespace;
+
+pub(crate) const NODE_IPV4: &str = "10.77.0.1";
+pub(crate) const NODE_IPV6: &str = "fd77::1";
+/// The node's other address, for `sourceAddress`.
+pub(crate) const NODE_SECOND_IPV4: &str = "10.77.0.11";
+
+const MIDDLE_TO_NODE: [&str; 2] = ["10.77.0.254", "fd77::fe"];
+const MIDDLE_TO_ROUTER: [&str; 2] = ["10.78.0.254", "fd78::fe"];
+
+/// The family of an address, a prefix or a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Ipv4,
+    Ipv6,
+}
+
+impl Family {
+    /// The family of a prefix or an address as text.
+    pub(crate) fn of(text: &str) -> Self {
+        if text.contains(':') { Self::Ipv6 } else { Self::Ipv4 }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Ipv4 => "ipv4",
+            Self::Ipv6 => "ipv6",
+        }
+    }
+}
+
+/// How node and router are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wiring {
+    /// node --- router
+    Direct,
+    /// node --- middle --- router
+    MiddleHop,
+}
+
+impl Wiring {
+    pub(crate) fn router_address(self, family: Family) -> Result<IpAddr> {
+        let text = match (self, family) {
+            (Self::Direct, Family::Ipv4) => "10.77.0.2",
+            (Self::Direct, Family::Ipv6) => "fd77::2",
+            (Self::MiddleHop, Family::Ipv4) => "10.78.0.2",
+            (Self::MiddleHop, Family::Ipv6) => "fd78::2",
+        };
+        text.parse().context("an address of the lab")
+    }
+}
+
+/// The namespaces of one cell and the directory that holds its files.
+pub(crate) struct Lab {
+    pub(crate) node: Namespace,
+    pub(crate) router: Namespace,
+    _middle: Option<Namespace>,
+    pub(crate) directory: PathBuf,
+}
+
+impl Lab {
+    /// Builds the namespaces of cell number `cell` and gives them their addresses.
+    pub(crate) fn build(cell: usize, directory: &Path, wiring: Wiring) -> Result<Self> {
+        let node = Namespace::create(cell, "node")?;
+        let router = Namespace::create(cell, "router")?;
+        let middle = match wiring {
+            Wiring::Direct => {
+                node.connect("to-router", &router, "to-node")?;
+                None
+            }
+            Wiring::MiddleHop => Some(join_by_a_third(cell, &node, &router)?),
+        };
+        for address in [NODE_IPV4, NODE_SECOND_IPV4, NODE_IPV6] {
+            node.add_address("to-router", &with_length(address))?;
+        }
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let address = wiring.router_address(family)?.to_string();
+            router.add_address("to-node", &with_length(&address))?;
+        }
+        if middle.is_some() {
+            for (near, far) in MIDDLE_TO_NODE.into_iter().zip(["10.78.0.0/24", "fd78::/64"]) {
+                node.add_route(far, near)?;
+            }
+            for (near, far) in MIDDLE_TO_ROUTER.into_iter().zip(["10.77.0.0/24", "fd77::/64"]) {
+                router.add_route(far, near)?;
+            }
+        }
+        Ok(Self { node, router, _middle: middle, directory: directory.to_owned() })
+    }
+}
+
+/// Fails when a program that every cell needs is not installed, and names its package.
+pub(crate) fn check_tools() -> Result<()> {
+    for (program, package) in
+        [("ip", "iproute2"), ("nft", "nftables"), ("sysctl", "procps"), ("timeout", "coreutils")]
+    {
+        let found = std::env::var_os("PATH").is_some_and(|path| {
+            std::env::split_paths(&path).any(|part| part.join(program).exists())
+        });
+        ensure!(found, "{program} is missing; install the Debian package {package}");
+    }
+    Ok(())
+}
+
+fn join_by_a_third(cell: usize, node: &Namespace, router: &Namespace) -> Result<Namespace> {
+    let middle = Namespace::create(cell, "middle")?;
+    middle.enable_forwarding()?;
+    node.connect("to-router", &middle, "to-node")?;
+    middle.connect("to-router", router, "to-node")?;
+    for (interface, addresses) in [("to-node", MIDDLE_TO_NODE), ("to-router", MIDDLE_TO_ROUTER)] {
+        for address in addresses {
+            middle.add_address(interface, &with_length(address))?;
+        }
+    }
+    Ok(middle)
+}
+
+/// All links of the lab are /24 and /64.
+fn with_length(address: &str) -> String {
+    match Family::of(address) {
+        Family::Ipv4 => format!("{address}/24"),
+        Family::Ipv6 => format!("{address}/64"),
+    }
+}
+
+/// Makes a directory that other users can enter: routers drop root.
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+        .with_context(|| format!("opening {} to other users", path.display()))
+}

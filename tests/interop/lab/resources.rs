@@ -1,0 +1,160 @@
+//! What do the resource files of a case look like? The YAML that a user of MetalLB writes: peers,
+//! pools, advertisements, communities, secrets, services. Used by the cases.
+
+use std::net::IpAddr;
+
+use crate::routers::RouterSpec;
+
+/// How a BGPPeer names its password.
+#[derive(Clone, Debug)]
+pub(crate) enum Password {
+    None,
+    /// In the field `password`.
+    Plain(String),
+    /// In the Secret of this name.
+    Secret(String),
+}
+
+/// A BGPPeer as a case wants it; unset fields are left out of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) my_as: u32,
+    pub(crate) peer_as: u32,
+    pub(crate) address: IpAddr,
+    pub(crate) port: u16,
+    pub(crate) source_address: Option<IpAddr>,
+    pub(crate) password: Password,
+    /// holdTime and keepaliveTime in seconds.
+    pub(crate) timers: Option<(u16, u16)>,
+    pub(crate) multihop: bool,
+    pub(crate) both_families: bool,
+}
+
+impl Peer {
+    /// The other end of the session that `router` is configured for.
+    pub(crate) fn towards(router: &RouterSpec) -> Self {
+        Self {
+            my_as: router.peer_as,
+            peer_as: router.local_as,
+            address: router.local_address,
+            port: router.port,
+            source_address: None,
+            password: router.password.clone().map_or(Password::None, Password::Plain),
+            timers: None,
+            multihop: router.multihop,
+            both_families: router.families.len() > 1,
+        }
+    }
+
+    pub(crate) fn yaml(&self) -> String {
+        let mut text = header("metallb.io/v1beta2", "BGPPeer", "router");
+        text += "spec:\n";
+        let mut field = |name: &str, value: &dyn std::fmt::Display| {
+            text += &format!("  {name}: {value}\n");
+        };
+        field("myASN", &self.my_as);
+        field("peerASN", &self.peer_as);
+        field("peerAddress", &quoted(self.address));
+        if self.port != 179 {
+            field("peerPort", &self.port);
+        }
+        if let Some(address) = self.source_address {
+            field("sourceAddress", &quoted(address));
+        }
+        if let Some((hold, keepalive)) = self.timers {
+            field("holdTime", &format!("{hold}s"));
+            field("keepaliveTime", &format!("{keepalive}s"));
+        }
+        match &self.password {
+            Password::None => {}
+            Password::Plain(password) => field("password", &quoted(password)),
+            Password::Secret(secret) => field("passwordSecret", &format!("{{name: {secret}}}")),
+        }
+        if self.multihop {
+            field("ebgpMultiHop", &true);
+        }
+        if self.both_families {
+            field("dualStackAddressFamily", &true);
+        }
+        text
+    }
+}
+
+/// A Secret of type basic-auth, for `passwordSecret`.
+pub(crate) fn secret(name: &str, password: &str) -> String {
+    let password = quoted(password);
+    header("v1", "Secret", name)
+        + &format!("type: kubernetes.io/basic-auth\nstringData:\n  password: {password}\n")
+}
+
+pub(crate) fn pool(name: &str, addresses: &[&str]) -> String {
+    let mut text = header("metallb.io/v1beta1", "IPAddressPool", name) + "spec:\n";
+    text += &list("addresses", addresses);
+    text
+}
+
+/// A BGPAdvertisement as a case wants it; empty fields are left out of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Advertisement<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) pools: &'a [&'a str],
+    pub(crate) communities: &'a [&'a str],
+    pub(crate) local_preference: Option<u32>,
+    pub(crate) prefixes: &'a [String],
+    pub(crate) peers: &'a [&'a str],
+    /// Only the service with this name.
+    pub(crate) only_service: Option<&'a str>,
+}
+
+impl Advertisement<'_> {
+    pub(crate) fn yaml(&self) -> String {
+        let mut text = header("metallb.io/v1beta1", "BGPAdvertisement", self.name) + "spec:\n";
+        text += &list("ipAddressPools", self.pools);
+        text += &list("communities", self.communities);
+        text += &list("prefixes", self.prefixes);
+        text += &list("peers", self.peers);
+        if let Some(preference) = self.local_preference {
+            text += &format!("  localPref: {preference}\n");
+        }
+        if let Some(service) = self.only_service {
+            text += &format!("  serviceSelectors:\n  - matchLabels:\n      app: {service}\n");
+        }
+        text
+    }
+}
+
+/// A Community object with one alias.
+pub(crate) fn community(alias: &str, value: &str) -> String {
+    header("metallb.io/v1beta1", "Community", "aliases")
+        + &format!("spec:\n  communities:\n  - name: {alias}\n    value: {}\n", quoted(value))
+}
+
+/// A Service of type LoadBalancer, labelled `app: NAME`; `addresses` go into the annotation that
+/// asks for them, comma separated.
+pub(crate) fn service(name: &str, addresses: Option<&str>) -> String {
+    let mut text = header("v1", "Service", name);
+    text += &format!("  labels:\n    app: {name}\n");
+    if let Some(addresses) = addresses {
+        text += &format!("  annotations:\n    metallb.io/loadBalancerIPs: {}\n", quoted(addresses));
+    }
+    text += &format!("spec:\n  type: LoadBalancer\n  selector:\n    app: {name}\n");
+    text += "  ports:\n  - name: http\n    port: 80\n    protocol: TCP\n    targetPort: 8080\n";
+    text
+}
+
+fn header(version: &str, kind: &str, name: &str) -> String {
+    format!("apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: {name}\n")
+}
+
+fn list(field: &str, items: &[impl AsRef<str>]) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let lines = items.iter().map(|item| format!("  - {}\n", quoted(item.as_ref())));
+    format!("  {field}:\n") + &lines.collect::<String>()
+}
+
+/// Addresses and communities hold colons; quoted they are plain text to every YAML reader.
+fn quoted(text: impl std::fmt::Display) -> String {
+    format!("\"{text}\"")
+}

@@ -1,0 +1,99 @@
+//! How does a test wait? By looking again and again until a deadline, and by nothing else: there is
+//! no fixed sleep in the suite. Used by every process, router and case.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+
+/// Long enough for a ConnectRetry of about 5 s and a router that starts on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(80);
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Makes every wait of every cell end at once.
+pub(crate) fn interrupt() {
+    INTERRUPTED.store(true, Ordering::SeqCst);
+}
+
+pub(crate) fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// A fault that waiting longer cannot mend: a process is gone.
+#[derive(Debug)]
+pub(crate) struct Hopeless(pub(crate) String);
+
+impl fmt::Display for Hopeless {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Hopeless {}
+
+#[allow(clippy::disallowed_methods, reason = "real peers live in real time")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the pause between two looks of a wait")]
+fn pause(length: Duration) {
+    std::thread::sleep(length);
+}
+
+/// Looks until `look` succeeds. Its last error becomes part of ours when the time is up.
+pub(crate) fn wait_until<T>(
+    expected: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let start = now();
+    let mut length = SHORTEST_PAUSE;
+    loop {
+        let error = match look() {
+            Ok(found) => return Ok(found),
+            Err(error) => error,
+        };
+        if is_interrupted() {
+            bail!("interrupted while waiting for: {expected}");
+        }
+        if error.is::<Hopeless>() {
+            return Err(error.context(format!("while waiting for: {expected}")));
+        }
+        if start.elapsed() >= limit {
+            return Err(anyhow!(
+                "expected within {:.0} s: {expected}; in the end: {error:#}",
+                limit.as_secs_f64()
+            ));
+        }
+        pause(length);
+        length = (length * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Looks for the whole of `period`; `look` must succeed each time.
+pub(crate) fn holds_for(
+    expected: &str,
+    period: Duration,
+    mut look: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    let start = now();
+    while start.elapsed() < period {
+        if is_interrupted() {
+            bail!("interrupted while watching: {expected}");
+        }
+        look().map_err(|error| {
+            let after = start.elapsed().as_secs_f64();
+            anyhow!("expected for {:.0} s: {expected}; after {after:.1} s: {error:#}", {
+                period.as_secs_f64()
+            })
+        })?;
+        pause(LONGEST_PAUSE);
+    }
+    Ok(())
+}

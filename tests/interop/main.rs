@@ -1,0 +1,143 @@
+//! Does fairway get along with the routers that people run? The matrix of cases and routers, each
+//! cell in network namespaces of its own, run by `cargo test --test interop` as root:
+//! `cargo test --test interop -- [WORD...] [--list] [--jobs N] [--table FILE]`.
+
+mod cases;
+mod lab;
+mod matrix;
+mod routers;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::signal::unix::{SignalKind, signal};
+
+use cases::CASES;
+use lab::fairway;
+use lab::wait::{interrupt, is_interrupted};
+use matrix::{Matrix, Square};
+use routers::RouterKind;
+
+const USAGE: &str = "\
+usage: interop [WORD...] [--list] [--jobs N] [--table FILE]
+  WORD          run only these: frr, bird, gobgp, openbgpd choose routers; every other word must
+                occur in the name of the case
+  --list        print the cells that would run, and run none
+  --jobs N      cells at a time (default 4)
+  --table FILE  write the result as a Markdown table
+The program under test is FAIRWAY_BIN, else the one that cargo has built.";
+
+/// Cells mostly wait for timers: four at a time leave the clocks true on two cores, busy ones too.
+const DEFAULT_JOBS: usize = 4;
+
+struct Options {
+    words: Vec<String>,
+    list: bool,
+    jobs: usize,
+    table: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) if is_interrupted() => ExitCode::from(130),
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("interop: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every cell has passed.
+fn run() -> Result<bool> {
+    let Some(options) = parse(std::env::args().skip(1))? else {
+        println!("{USAGE}");
+        return Ok(true);
+    };
+    let squares = select(&options.words);
+    ensure!(!squares.is_empty(), "no case and router match {:?}; see --list", options.words);
+    if options.list {
+        for square in &squares {
+            println!("{}: {}", square.router.name(), square.case.sentence());
+        }
+        return Ok(true);
+    }
+    if !nix::unistd::geteuid().is_root() {
+        bail!("network namespaces and port 179 need root; run this as root");
+    }
+    let program = fairway::program();
+    ensure!(program.exists(), "the program under test, {}, does not exist", program.display());
+    lab::check_tools()?;
+    lab::namespace::remove_leftovers()?;
+    end_on_signals()?;
+    let matrix = Matrix::of(squares)?;
+    let results = matrix.run(options.jobs)?;
+    results.print_summary();
+    if let (Some(file), false) = (&options.table, is_interrupted()) {
+        std::fs::write(file, results.markdown())
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(results.all_passed())
+}
+
+/// None when help was asked for.
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
+    let mut options = Options { words: Vec::new(), list: false, jobs: DEFAULT_JOBS, table: None };
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--help" | "-h" => return Ok(None),
+            "--list" => options.list = true,
+            "--jobs" => {
+                let text = value()?;
+                let jobs = text.parse().ok().filter(|jobs| *jobs > 0);
+                options.jobs =
+                    jobs.with_context(|| format!("--jobs {text}: expected 1 or more"))?;
+            }
+            "--table" => options.table = Some(value()?.into()),
+            other if other.starts_with('-') => bail!("unknown option {other}\n{USAGE}"),
+            word => options.words.push(word.to_lowercase()),
+        }
+    }
+    Ok(Some(options))
+}
+
+/// The cells that the words ask for, case by case.
+fn select(words: &[String]) -> Vec<Square> {
+    let is_router = |kind: RouterKind, word: &String| kind.name().eq_ignore_ascii_case(word);
+    let names_router =
+        |word: &&String| RouterKind::ALL.into_iter().any(|kind| is_router(kind, word));
+    let (routers, others): (Vec<_>, Vec<_>) = words.iter().partition(names_router);
+    let mut squares = Vec::new();
+    for case in CASES {
+        if !others.iter().all(|word| case.sentence().contains(word.as_str())) {
+            continue;
+        }
+        let wanted = RouterKind::ALL
+            .into_iter()
+            .filter(|kind| routers.is_empty() || routers.iter().any(|word| is_router(*kind, word)));
+        squares.extend(wanted.map(|router| Square { case, router }));
+    }
+    squares
+}
+
+/// SIGINT and SIGTERM make every cell end and clean up after itself.
+fn end_on_signals() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let inside = runtime.enter();
+    let mut interrupted = signal(SignalKind::interrupt()).context("handling SIGINT")?;
+    let mut terminated = signal(SignalKind::terminate()).context("handling SIGTERM")?;
+    drop(inside);
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+        });
+        interrupt();
+    });
+    Ok(())
+}

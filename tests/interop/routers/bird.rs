@@ -1,0 +1,232 @@
+//! How is BIRD configured, run and asked? In the foreground, through its control socket, whose
+//! numbered lines are what birdc prints for people. One of the four routers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::{
+    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
+    address_of, as_path_of,
+};
+use crate::lab::Lab;
+use crate::lab::process::Process;
+use crate::lab::wait::{PATIENCE, wait_until};
+
+pub(super) const BIRD: &str = "/usr/sbin/bird";
+
+const NETWORK_NOT_FOUND: &str = "8001";
+
+pub(super) struct Bird {
+    spec: RouterSpec,
+    configuration: PathBuf,
+    socket: PathBuf,
+    pid_file: PathBuf,
+    log: PathBuf,
+    daemon: Option<Process>,
+}
+
+impl Bird {
+    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
+        Ok(Self {
+            spec: spec.clone(),
+            configuration: lab.directory.join("bird.conf"),
+            socket: lab.directory.join("bird.ctl"),
+            pid_file: lab.directory.join("bird.pid"),
+            log: crate::routers::log_in(&lab.directory),
+            daemon: None,
+        })
+    }
+
+    fn configuration(&self) -> String {
+        let spec = &self.spec;
+        // Learned kernel routes let a next hop behind another hop be resolved.
+        let mut text = "router id 10.0.0.2;\n\
+             log stderr all;\n\
+             protocol device { scan time 1; }\n\
+             protocol direct { ipv4; ipv6; }\n\
+             protocol kernel { ipv4 { export none; }; learn; scan time 1; }\n\
+             protocol kernel { ipv6 { export none; }; learn; scan time 1; }\n"
+            .to_owned();
+        let kind = if spec.is_internal() { "internal" } else { "external" };
+        text += &format!(
+            "protocol bgp node {{\n  \
+             debug {{ states, events }};\n  \
+             local {} port {} as {};\n  \
+             neighbor {} as {} {kind};\n  \
+             hold time {};\n  \
+             connect retry time 1;\n  \
+             connect delay time 1;\n  \
+             error wait time 1, 2;\n",
+            spec.local_address,
+            spec.port,
+            spec.local_as,
+            spec.peer_address,
+            spec.peer_as,
+            spec.hold_time,
+        );
+        if spec.dialling == Dialling::Waits {
+            text += "  passive;\n";
+        }
+        if let Some(password) = &spec.password {
+            text += &format!("  password \"{password}\";\n");
+        }
+        text += if spec.multihop { "  multihop;\n" } else { "  direct;\n" };
+        for family in &spec.families {
+            text += &format!("  {} {{ import all; export none; }};\n", family.word());
+        }
+        text + "}\n"
+    }
+
+    /// Sends one command; the texts of all lines of the answer.
+    fn ask(&self, command: &str) -> Result<Vec<String>> {
+        let mut stream = UnixStream::connect(&self.socket).context("BIRD's control socket")?;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).context("a limit for reading")?;
+        let mut lines =
+            BufReader::new(stream.try_clone().context("BIRD's control socket")?).lines();
+        let mut next =
+            || lines.next().context("BIRD closed the control socket")?.context("reading");
+        next().context("BIRD's greeting")?;
+        stream.write_all(format!("{command}\n").as_bytes()).context("asking BIRD")?;
+        let mut texts = Vec::new();
+        loop {
+            let line = next().with_context(|| format!("BIRD's answer to {command}"))?;
+            // "1007-text" goes on, "0000 text" is the last, " text" belongs to the code before.
+            let coded = line
+                .split_at_checked(4)
+                .filter(|(code, _)| code.bytes().all(|digit| digit.is_ascii_digit()));
+            let Some((code, rest)) = coded else {
+                texts.push(line.get(1..).unwrap_or_default().to_owned());
+                continue;
+            };
+            let text = rest.get(1..).unwrap_or_default();
+            if code == NETWORK_NOT_FOUND {
+                return Ok(Vec::new());
+            }
+            if code.starts_with(['8', '9']) {
+                bail!("BIRD answers {command} with {code}: {text}");
+            }
+            texts.push(text.to_owned());
+            if rest.starts_with(' ') {
+                return Ok(texts);
+            }
+        }
+    }
+}
+
+impl Router for Bird {
+    fn start(&mut self, lab: &Lab) -> Result<()> {
+        fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
+        let _ = fs::remove_file(&self.socket);
+        let mut arguments = vec!["-f".to_owned()];
+        for (option, path) in
+            [("-c", &self.configuration), ("-s", &self.socket), ("-P", &self.pid_file)]
+        {
+            arguments.extend([option.to_owned(), path.to_string_lossy().into_owned()]);
+        }
+        let daemon = Process::spawn(&lab.router, Path::new(BIRD), &arguments, &self.log)?;
+        self.daemon = Some(daemon);
+        wait_until("BIRD answers on its socket", PATIENCE, || {
+            self.check_running()?;
+            self.session()
+        })
+        .map(drop)
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let mut daemon = self.daemon.take().context("BIRD was not started")?;
+        daemon.stop(STOP_LIMIT).map(drop)
+    }
+
+    fn freeze(&self) -> Result<()> {
+        self.daemon.iter().try_for_each(Process::freeze)
+    }
+
+    fn thaw(&self) -> Result<()> {
+        self.daemon.iter().try_for_each(Process::thaw)
+    }
+
+    fn check_running(&mut self) -> Result<()> {
+        self.daemon.iter_mut().try_for_each(Process::check_running)
+    }
+
+    fn session(&self) -> Result<Session> {
+        let lines = self.ask("show protocols node")?;
+        // Name, Proto, Table, State, Since, Info.
+        let words = lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let words = words.into_iter().find(|words| words.first() == Some(&"node"));
+        let words = words.with_context(|| format!("expected protocol node in {lines:?}"))?;
+        let state = words.get(5).copied().unwrap_or("(none)");
+        Ok(Session {
+            established: state == "Established",
+            state: state.to_owned(),
+            incarnation: format!("since {}", words.get(4).copied().unwrap_or_default()),
+        })
+    }
+
+    fn prefixes(&self, family: Family) -> Result<BTreeSet<String>> {
+        let table = table_of(family);
+        let lines = self.ask(&format!("show route table {table} protocol node"))?;
+        let first_words = lines.iter().filter_map(|line| line.split_whitespace().next());
+        Ok(first_words.filter(|word| word.contains('/')).map(str::to_owned).collect())
+    }
+
+    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+        let table = table_of(Family::of(prefix));
+        let lines = self.ask(&format!("show route {prefix} table {table} protocol node all"))?;
+        let Some(headline) = lines.iter().find(|line| line.starts_with(prefix)) else {
+            return Ok(None);
+        };
+        let attribute = |name: &str| {
+            let value = lines.iter().find_map(|line| line.trim().strip_prefix(name));
+            value.and_then(|rest| rest.strip_prefix(": ")).unwrap_or_default()
+        };
+        Ok(Some(RouterRoute {
+            next_hops: attribute("BGP.next_hop")
+                .split_whitespace()
+                .map(address_of)
+                .collect::<Result<_>>()?,
+            as_path: as_path_of(attribute("BGP.as_path"))?,
+            communities: tuples_of(attribute("BGP.community")),
+            large_communities: tuples_of(attribute("BGP.large_community")),
+            local_preference: attribute("BGP.local_pref").parse().ok(),
+            usable: headline.contains("unicast") && headline.contains("] *"),
+        }))
+    }
+
+    fn last_notification(&self) -> Result<Option<Notification>> {
+        let lines = self.ask("show protocols all node")?;
+        let error = lines.iter().find_map(|line| line.trim().strip_prefix("Last error:"));
+        let Some(received) = error.and_then(|error| error.trim().strip_prefix("Received: ")) else {
+            return Ok(None);
+        };
+        let (code, subcode) = match received {
+            "Hold timer expired" => (4, 0),
+            "Administrative shutdown" => (6, 2),
+            "Peer de-configured" => (6, 3),
+            "Administrative reset" => (6, 4),
+            other => bail!("BIRD received a notification that the suite does not know: {other}"),
+        };
+        Ok(Some(Notification { code, subcode }))
+    }
+}
+
+fn table_of(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "master4",
+        Family::Ipv6 => "master6",
+    }
+}
+
+/// `(65001,100) (65535,65281)` as `65001:100` and `65535:65281`.
+fn tuples_of(text: &str) -> BTreeSet<String> {
+    text.split(')')
+        .map(|tuple| tuple.trim().trim_start_matches('(').replace(", ", ":").replace(',', ":"))
+        .filter(|tuple| !tuple.is_empty())
+        .collect()
+}

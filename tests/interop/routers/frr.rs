@@ -1,0 +1,223 @@
+//! How is FRR configured, run and asked? zebra and bgpd in the foreground with private sockets, the
+//! configuration loaded through vtysh, answers as vtysh's JSON. One of the four routers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{
+    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
+    address_of, as_path_of, community_number, strings_of,
+};
+use crate::lab::process::{Process, bounded, output_of};
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::lab::{Lab, make_directory};
+
+pub(super) const ZEBRA: &str = "/usr/lib/frr/zebra";
+pub(super) const BGPD: &str = "/usr/lib/frr/bgpd";
+pub(super) const VTYSH: &str = "/usr/bin/vtysh";
+
+pub(super) struct Frr {
+    spec: RouterSpec,
+    directory: PathBuf,
+    log: PathBuf,
+    /// In the order in which they end: bgpd says good-bye before zebra goes.
+    daemons: Vec<Process>,
+}
+
+impl Frr {
+    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
+        let directory = lab.directory.join("frr");
+        make_directory(&directory)?;
+        let log = crate::routers::log_in(&lab.directory);
+        Ok(Self { spec: spec.clone(), directory, log, daemons: Vec::new() })
+    }
+
+    fn configuration(&self) -> String {
+        let spec = &self.spec;
+        let neighbour = spec.peer_address;
+        let mut text = format!(
+            "debug bgp neighbor-events\n\
+             router bgp {}\n \
+             bgp router-id 10.0.0.2\n \
+             no bgp ebgp-requires-policy\n \
+             no bgp network import-check\n \
+             no bgp default ipv4-unicast\n \
+             neighbor {neighbour} remote-as {}\n \
+             neighbor {neighbour} timers {} {}\n \
+             neighbor {neighbour} timers connect 1\n \
+             neighbor {neighbour} update-source {}\n",
+            spec.local_as,
+            spec.peer_as,
+            spec.hold_time / 3,
+            spec.hold_time,
+            spec.local_address,
+        );
+        if spec.dialling == Dialling::Waits {
+            text += &format!(" neighbor {neighbour} passive\n");
+        }
+        if let Some(password) = &spec.password {
+            text += &format!(" neighbor {neighbour} password {password}\n");
+        }
+        if spec.multihop {
+            text += &format!(" neighbor {neighbour} ebgp-multihop 64\n");
+        }
+        for family in &spec.families {
+            text += &format!(" address-family {} unicast\n", family.word());
+            text += &format!("  neighbor {neighbour} activate\n exit-address-family\n");
+        }
+        text + "exit\n"
+    }
+
+    fn vtysh(&self, words: &[&str]) -> Result<String> {
+        let mut command = bounded(VTYSH);
+        command.arg("--vty_socket").arg(&self.directory);
+        command.arg("--config_dir").arg(&self.directory).args(words);
+        output_of(&mut command)
+    }
+
+    fn ask(&self, command: &str) -> Result<Value> {
+        let text = self.vtysh(&["-c", command])?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("expected JSON from FRR's {command}: {text}"))
+    }
+
+    /// What `show bgp neighbors` says about our one neighbour.
+    fn neighbour(&self) -> Result<Value> {
+        let address = self.spec.peer_address.to_string();
+        let mut answer = self.ask(&format!("show bgp neighbors {address} json"))?;
+        let neighbour = answer.get_mut(&address).map(Value::take);
+        neighbour.with_context(|| format!("expected neighbour {address} in FRR: {answer}"))
+    }
+
+    fn start_daemon(&self, lab: &Lab, program: &str, extra: &[String]) -> Result<Process> {
+        let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+        let file = |name: String| self.directory.join(name).to_string_lossy().into_owned();
+        // A socket of an earlier start would be taken for a sign of life.
+        let socket = self.directory.join(format!("{name}.vty"));
+        let _ = fs::remove_file(&socket);
+        let mut arguments = vec!["-f".to_owned(), file("empty.conf".to_owned())];
+        arguments.extend(["-i".to_owned(), file(format!("{name}.pid"))]);
+        arguments.extend(["-z".to_owned(), file("zserv.api".to_owned())]);
+        arguments.extend(["--vty_socket".to_owned(), file(String::new())]);
+        arguments.extend(["-A", "127.0.0.1", "-P", "0", "--log", "stdout"].map(str::to_owned));
+        arguments.extend_from_slice(extra);
+        let mut process = Process::spawn(&lab.router, Path::new(program), &arguments, &self.log)?;
+        wait_until(&format!("FRR's {name} opens its socket"), PATIENCE, || {
+            process.check_running()?;
+            socket.exists().then_some(()).context("no socket yet")
+        })?;
+        Ok(process)
+    }
+}
+
+impl Router for Frr {
+    fn start(&mut self, lab: &Lab) -> Result<()> {
+        fs::write(self.directory.join("empty.conf"), "").context("writing empty.conf")?;
+        fs::write(self.directory.join("vtysh.conf"), "service integrated-vtysh-config\n")
+            .context("writing vtysh.conf")?;
+        fs::write(self.directory.join("frr.conf"), self.configuration())
+            .context("writing frr.conf")?;
+        output_of(bounded("chown").args(["-R", "frr:frr"]).arg(&self.directory))?;
+        let _ = fs::remove_file(self.directory.join("zserv.api"));
+        self.daemons.clear();
+        let zebra = self.start_daemon(lab, ZEBRA, &[])?;
+        self.daemons.push(zebra);
+        let port = ["-p".to_owned(), self.spec.port.to_string()];
+        let bgpd = self.start_daemon(lab, BGPD, &port)?;
+        self.daemons.insert(0, bgpd);
+        self.vtysh(&["-b"])?;
+        wait_until("FRR answers about its neighbour", PATIENCE, || {
+            self.check_running()?;
+            self.neighbour()
+        })
+        .map(drop)
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        for mut daemon in self.daemons.drain(..) {
+            daemon.stop(STOP_LIMIT)?;
+        }
+        Ok(())
+    }
+
+    fn freeze(&self) -> Result<()> {
+        self.daemons.iter().try_for_each(Process::freeze)
+    }
+
+    fn thaw(&self) -> Result<()> {
+        self.daemons.iter().try_for_each(Process::thaw)
+    }
+
+    fn check_running(&mut self) -> Result<()> {
+        self.daemons.iter_mut().try_for_each(Process::check_running)
+    }
+
+    fn session(&self) -> Result<Session> {
+        let neighbour = self.neighbour()?;
+        let state = neighbour.get("bgpState").and_then(Value::as_str).unwrap_or("(none)");
+        let count = neighbour.get("connectionsEstablished").context("no connectionsEstablished")?;
+        Ok(Session {
+            established: state == "Established",
+            state: state.to_owned(),
+            incarnation: format!("established {count} times"),
+        })
+    }
+
+    fn prefixes(&self, family: Family) -> Result<BTreeSet<String>> {
+        let answer = self.ask(&format!("show bgp {} unicast json", family.word()))?;
+        let routes = answer.get("routes").and_then(Value::as_object);
+        Ok(routes.into_iter().flat_map(|routes| routes.keys().cloned()).collect())
+    }
+
+    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+        let family = Family::of(prefix).word();
+        let answer = self.ask(&format!("show bgp {family} unicast {prefix} json"))?;
+        let paths = answer.get("paths").and_then(Value::as_array);
+        let Some(path) = paths.and_then(|paths| paths.first()) else {
+            return Ok(None);
+        };
+        let list_of = |attribute: &str| {
+            strings_of(path.get(attribute).and_then(|value| value.get("list")))
+                .into_iter()
+                .map(community_number)
+                .collect()
+        };
+        let as_path =
+            path.pointer("/aspath/string").and_then(Value::as_str).context("no AS path")?;
+        let next_hops = path.get("nexthops").and_then(Value::as_array).into_iter().flatten();
+        Ok(Some(RouterRoute {
+            next_hops: next_hops
+                .filter_map(|hop| hop.get("ip").and_then(Value::as_str))
+                .map(address_of)
+                .collect::<Result<_>>()?,
+            // FRR's word for an empty path.
+            as_path: if as_path == "Local" { Vec::new() } else { as_path_of(as_path)? },
+            communities: list_of("community"),
+            large_communities: list_of("largeCommunity"),
+            local_preference: path
+                .get("locPrf")
+                .and_then(Value::as_u64)
+                .and_then(|preference| preference.try_into().ok()),
+            usable: path.get("valid").and_then(Value::as_bool).unwrap_or(false)
+                && path.get("bestpath").is_some(),
+        }))
+    }
+
+    fn last_notification(&self) -> Result<Option<Notification>> {
+        let neighbour = self.neighbour()?;
+        let text = |key| neighbour.get(key).and_then(Value::as_str);
+        if text("lastResetDueTo") != Some("BGP Notification received") {
+            return Ok(None);
+        }
+        // Four hexadecimal digits: code, then subcode.
+        let digits = text("lastErrorCodeSubcode").context("no lastErrorCodeSubcode")?;
+        let number = u16::from_str_radix(digits, 16)
+            .with_context(|| format!("expected lastErrorCodeSubcode as 0603, got {digits}"))?;
+        let [code, subcode] = number.to_be_bytes();
+        Ok(Some(Notification { code, subcode }))
+    }
+}

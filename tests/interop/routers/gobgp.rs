@@ -1,0 +1,223 @@
+//! How is GoBGP configured, run and asked? gobgpd with a TOML file, gobgp in the same namespace
+//! with JSON answers, and gobgpd's JSON log for notifications. One of the four routers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{
+    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
+    address_of,
+};
+use crate::lab::Lab;
+use crate::lab::process::{Process, bounded, output_of};
+use crate::lab::wait::{PATIENCE, wait_until};
+
+pub(super) const GOBGPD: &str = "/usr/bin/gobgpd";
+pub(super) const GOBGP: &str = "/usr/bin/gobgp";
+
+/// Path attribute types, RFC 4271, 1997, 4760 and 8092.
+const AS_PATH: u64 = 2;
+const NEXT_HOP: u64 = 3;
+const LOCAL_PREF: u64 = 5;
+const COMMUNITIES: u64 = 8;
+const MP_REACH_NLRI: u64 = 14;
+const LARGE_COMMUNITY: u64 = 32;
+
+const ESTABLISHED: u64 = 6;
+
+pub(super) struct Gobgp {
+    spec: RouterSpec,
+    configuration: PathBuf,
+    log: PathBuf,
+    namespace: String,
+    daemon: Option<Process>,
+}
+
+impl Gobgp {
+    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
+        Ok(Self {
+            spec: spec.clone(),
+            configuration: lab.directory.join("gobgpd.toml"),
+            log: crate::routers::log_in(&lab.directory),
+            namespace: lab.router.name().to_owned(),
+            daemon: None,
+        })
+    }
+
+    fn configuration(&self) -> String {
+        let spec = &self.spec;
+        let password = spec.password.as_deref().unwrap_or_default();
+        let mut text = format!(
+            "[global.config]\n\
+             as = {}\n\
+             router-id = \"10.0.0.2\"\n\
+             port = {}\n\
+             local-address-list = [\"{}\"]\n\
+             [[neighbors]]\n\
+             [neighbors.config]\n\
+             neighbor-address = \"{}\"\n\
+             peer-as = {}\n\
+             auth-password = \"{password}\"\n\
+             [neighbors.transport.config]\n\
+             local-address = \"{}\"\n\
+             passive-mode = {}\n\
+             [neighbors.timers.config]\n\
+             connect-retry = 1\n\
+             idle-hold-time-after-reset = 1\n\
+             hold-time = {}\n\
+             keepalive-interval = {}\n",
+            spec.local_as,
+            spec.port,
+            spec.local_address,
+            spec.peer_address,
+            spec.peer_as,
+            spec.local_address,
+            spec.dialling == Dialling::Waits,
+            spec.hold_time,
+            spec.hold_time / 3,
+        );
+        if spec.multihop {
+            text += "[neighbors.ebgp-multihop.config]\nenabled = true\nmultihop-ttl = 64\n";
+        }
+        for family in &spec.families {
+            text += "[[neighbors.afi-safis]]\n[neighbors.afi-safis.config]\n";
+            text += &format!("afi-safi-name = \"{}-unicast\"\n", family.word());
+        }
+        text
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<Value> {
+        let mut command = bounded("ip");
+        command.args(["netns", "exec", &self.namespace, GOBGP, "--json"]).args(words);
+        let text = output_of(&mut command)?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("expected JSON from gobgp {}: {text}", words.join(" ")))
+    }
+}
+
+impl Router for Gobgp {
+    fn start(&mut self, lab: &Lab) -> Result<()> {
+        fs::write(&self.configuration, self.configuration()).context("writing gobgpd.toml")?;
+        let file = self.configuration.to_string_lossy().into_owned();
+        let mut arguments = vec!["--config-file".to_owned(), file];
+        arguments.extend(["--api-hosts", "127.0.0.1:50051", "--pprof-disable"].map(str::to_owned));
+        let daemon = Process::spawn(&lab.router, Path::new(GOBGPD), &arguments, &self.log)?;
+        self.daemon = Some(daemon);
+        wait_until("gobgpd answers about its neighbour", PATIENCE, || {
+            self.check_running()?;
+            self.session()
+        })
+        .map(drop)
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let mut daemon = self.daemon.take().context("gobgpd was not started")?;
+        daemon.stop(STOP_LIMIT).map(drop)
+    }
+
+    fn freeze(&self) -> Result<()> {
+        self.daemon.iter().try_for_each(Process::freeze)
+    }
+
+    fn thaw(&self) -> Result<()> {
+        self.daemon.iter().try_for_each(Process::thaw)
+    }
+
+    fn check_running(&mut self) -> Result<()> {
+        self.daemon.iter_mut().try_for_each(Process::check_running)
+    }
+
+    fn session(&self) -> Result<Session> {
+        let answer = self.ask(&["neighbor", &self.spec.peer_address.to_string()])?;
+        let number = |pointer| answer.pointer(pointer).and_then(Value::as_u64);
+        let state = number("/state/session_state")
+            .with_context(|| format!("expected a session state from gobgp: {answer}"))?;
+        // It counts messages over all sessions of a neighbour.
+        let opens = number("/state/messages/received/open").unwrap_or(0);
+        let since = number("/timers/state/uptime/seconds").unwrap_or(0);
+        let words = ["Unknown", "Idle", "Connect", "Active", "OpenSent", "OpenConfirm"];
+        let word = usize::try_from(state).ok().and_then(|state| words.get(state));
+        Ok(Session {
+            established: state == ESTABLISHED,
+            state: word.copied().unwrap_or("Established").to_owned(),
+            incarnation: format!("{opens} OPENs, up since {since}"),
+        })
+    }
+
+    fn prefixes(&self, family: Family) -> Result<BTreeSet<String>> {
+        let answer = self.ask(&["global", "rib", "-a", family.word()])?;
+        Ok(answer.as_object().into_iter().flat_map(|routes| routes.keys().cloned()).collect())
+    }
+
+    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+        let answer = self.ask(&["global", "rib", "-a", Family::of(prefix).word(), prefix])?;
+        let paths = answer.get(prefix).and_then(Value::as_array);
+        let Some(path) = paths.and_then(|paths| paths.first()) else {
+            return Ok(None);
+        };
+        let attributes = path.get("attrs").and_then(Value::as_array).context("no attributes")?;
+        let attribute = |kind: u64| {
+            attributes.iter().find(|one| one.get("type").and_then(Value::as_u64) == Some(kind))
+        };
+        let segments = attribute(AS_PATH).and_then(|path| path.get("as_paths"));
+        let next_hop = attribute(NEXT_HOP).or_else(|| attribute(MP_REACH_NLRI));
+        let next_hop = next_hop.and_then(|attribute| attribute.get("nexthop")?.as_str());
+        let large = attribute(LARGE_COMMUNITY).and_then(|attribute| attribute.get("value"));
+        Ok(Some(RouterRoute {
+            next_hops: vec![address_of(next_hop.context("no next hop")?)?],
+            as_path: segments
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .flat_map(|segment| numbers_of(segment.get("asns")))
+                .collect(),
+            communities: attribute(COMMUNITIES)
+                .into_iter()
+                .flat_map(|attribute| numbers_of(attribute.get("communities")))
+                .map(|number| format!("{}:{}", number >> 16, number & 0xffff))
+                .collect(),
+            large_communities: large
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(large_community)
+                .collect::<Result<_>>()?,
+            local_preference: attribute(LOCAL_PREF)
+                .and_then(|attribute| attribute.get("value")?.as_u64()?.try_into().ok()),
+            usable: path.get("best").and_then(Value::as_bool).unwrap_or(false),
+        }))
+    }
+
+    /// gobgp does not show it, the daemon's log does.
+    fn last_notification(&self) -> Result<Option<Notification>> {
+        let log = fs::read_to_string(&self.log).context("reading gobgpd's log")?;
+        let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut received = entries.filter(|entry| {
+            entry.get("msg").and_then(Value::as_str) == Some("received notification")
+        });
+        let number = |entry: &Value, key| u8::try_from(entry.get(key)?.as_u64()?).ok();
+        Ok(received.next_back().and_then(|entry| {
+            let (code, subcode) = (number(&entry, "Code")?, number(&entry, "Subcode")?);
+            Some(Notification { code, subcode })
+        }))
+    }
+}
+
+fn numbers_of(list: Option<&Value>) -> impl Iterator<Item = u32> {
+    let numbers = list.and_then(Value::as_array).into_iter().flatten();
+    numbers.filter_map(|number| number.as_u64()?.try_into().ok())
+}
+
+fn large_community(value: &Value) -> Result<String> {
+    // A part that is zero is left out.
+    let part = |key| value.get(key).map_or(Some(0), Value::as_u64);
+    let parts = (part("ASN"), part("LocalData1"), part("LocalData2"));
+    let (Some(global), Some(first), Some(second)) = parts else {
+        anyhow::bail!("expected a large community from gobgp, got {value}");
+    };
+    Ok(format!("{global}:{first}:{second}"))
+}

@@ -1,0 +1,220 @@
+//! What is a router to a case? Something that is configured from one `RouterSpec`, can be started,
+//! stopped and frozen, and reports in its own words which session and which routes it sees.
+//! FRR, BIRD, GoBGP and OpenBGPD each answer in a file of their own. Used by every case.
+
+mod bird;
+mod frr;
+mod gobgp;
+mod openbgpd;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+pub(crate) use crate::lab::Family;
+use crate::lab::Lab;
+use crate::lab::process::output_of;
+use crate::lab::wait::PATIENCE;
+
+/// How long a router may take to leave after SIGTERM.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Who opens the TCP connection, as far as the router is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialling {
+    /// The router only accepts.
+    Waits,
+    /// The router dials port 179 of its neighbour, and accepts as well.
+    Dials,
+}
+
+/// What a router is told about itself and its one neighbour; each router writes it in its own
+/// configuration language.
+#[derive(Clone, Debug)]
+pub(crate) struct RouterSpec {
+    pub(crate) local_as: u32,
+    pub(crate) peer_as: u32,
+    pub(crate) local_address: IpAddr,
+    pub(crate) peer_address: IpAddr,
+    pub(crate) families: Vec<Family>,
+    pub(crate) password: Option<String>,
+    /// Where the router listens.
+    pub(crate) port: u16,
+    pub(crate) hold_time: u16,
+    pub(crate) multihop: bool,
+    pub(crate) dialling: Dialling,
+}
+
+impl RouterSpec {
+    pub(crate) fn is_internal(&self) -> bool {
+        self.local_as == self.peer_as
+    }
+}
+
+/// The session with the neighbour, as the router sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) established: bool,
+    /// In the router's own word.
+    pub(crate) state: String,
+    /// Changes whenever the session is established anew, and never otherwise.
+    pub(crate) incarnation: String,
+}
+
+/// A route in the router's table that came from the neighbour.
+#[derive(Clone, Debug)]
+pub(crate) struct RouterRoute {
+    pub(crate) next_hops: Vec<IpAddr>,
+    pub(crate) as_path: Vec<u32>,
+    /// As `65001:100`; well-known ones as numbers too.
+    pub(crate) communities: BTreeSet<String>,
+    /// As `65001:1:2`.
+    pub(crate) large_communities: BTreeSet<String>,
+    pub(crate) local_preference: Option<u32>,
+    /// The router can reach the next hop and would use the route.
+    pub(crate) usable: bool,
+}
+
+/// A NOTIFICATION that the router received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Notification {
+    pub(crate) code: u8,
+    pub(crate) subcode: u8,
+}
+
+/// A router under its own control, in the namespace `router` of a lab.
+pub(crate) trait Router {
+    /// Writes the configuration, starts the daemons and waits until they answer.
+    fn start(&mut self, lab: &Lab) -> Result<()>;
+
+    /// Ends the daemons as an operator does.
+    fn stop(&mut self) -> Result<()>;
+
+    /// Stops the router's clocks, sockets stay open.
+    fn freeze(&self) -> Result<()>;
+
+    fn thaw(&self) -> Result<()>;
+
+    /// Fails, for good, when a daemon has ended.
+    fn check_running(&mut self) -> Result<()>;
+
+    fn session(&self) -> Result<Session>;
+
+    /// All prefixes of a family that the neighbour has announced.
+    fn prefixes(&self, family: Family) -> Result<BTreeSet<String>>;
+
+    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>>;
+
+    /// The last NOTIFICATION from the neighbour, if there was one.
+    fn last_notification(&self) -> Result<Option<Notification>>;
+}
+
+/// The routers of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RouterKind {
+    Frr,
+    Bird,
+    Gobgp,
+    Openbgpd,
+}
+
+impl RouterKind {
+    pub(crate) const ALL: [Self; 4] = [Self::Frr, Self::Bird, Self::Gobgp, Self::Openbgpd];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Frr => "FRR",
+            Self::Bird => "BIRD",
+            Self::Gobgp => "GoBGP",
+            Self::Openbgpd => "OpenBGPD",
+        }
+    }
+
+    /// Prepares a router in `lab`; nothing runs yet.
+    pub(crate) fn prepare(self, lab: &Lab, spec: &RouterSpec) -> Result<Box<dyn Router>> {
+        Ok(match self {
+            Self::Frr => Box::new(frr::Frr::prepare(lab, spec)?),
+            Self::Bird => Box::new(bird::Bird::prepare(lab, spec)?),
+            Self::Gobgp => Box::new(gobgp::Gobgp::prepare(lab, spec)?),
+            Self::Openbgpd => Box::new(openbgpd::Openbgpd::prepare(lab, spec)?),
+        })
+    }
+
+    /// How long a session may take to come up. GoBGP's own connect and idle timers are slow and
+    /// random, whatever they are set to.
+    pub(crate) fn patience(self) -> Duration {
+        match self {
+            Self::Frr | Self::Bird | Self::Openbgpd => PATIENCE,
+            Self::Gobgp => 3 * PATIENCE,
+        }
+    }
+
+    /// The version, from the program itself; an error names the package when it is missing.
+    pub(crate) fn version(self) -> Result<String> {
+        let (programs, package) = match self {
+            Self::Frr => ([frr::ZEBRA, frr::BGPD, frr::VTYSH].as_slice(), "frr"),
+            Self::Bird => ([bird::BIRD].as_slice(), "bird2"),
+            Self::Gobgp => ([gobgp::GOBGPD, gobgp::GOBGP].as_slice(), "gobgpd"),
+            Self::Openbgpd => ([openbgpd::BGPD, openbgpd::BGPCTL].as_slice(), "openbgpd"),
+        };
+        for program in programs {
+            if !Path::new(program).exists() {
+                bail!(
+                    "{} cannot be tested: {program} is missing; install the Debian package {package}",
+                    self.name()
+                );
+            }
+        }
+        let (program, option) = match self {
+            Self::Frr => (frr::BGPD, "--version"),
+            Self::Bird => (bird::BIRD, "--version"),
+            Self::Gobgp => (gobgp::GOBGPD, "--version"),
+            Self::Openbgpd => (openbgpd::BGPCTL, "-V"),
+        };
+        // BIRD and OpenBGPD print it to stderr.
+        let text =
+            output_of(Command::new("sh").args(["-c", "exec \"$0\" \"$1\" 2>&1", program, option]))?;
+        text.split_whitespace()
+            .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))
+            .map(str::to_owned)
+            .with_context(|| format!("expected a version number from {program}: {text}"))
+    }
+}
+
+/// Where the router's log of the cell in `directory` is.
+pub(crate) fn log_in(directory: &Path) -> PathBuf {
+    directory.join("router.log")
+}
+
+/// A community as two numbers; routers print the well-known ones by name, each in its own spelling.
+fn community_number(text: &str) -> String {
+    let letters = text.to_ascii_lowercase().replace(['-', '_'], "");
+    let number = match letters.as_str() {
+        "gracefulshutdown" => "65535:0",
+        "noexport" => "65535:65281",
+        "noadvertise" => "65535:65282",
+        "localas" | "noexportsubconfed" => "65535:65283",
+        _ => text,
+    };
+    number.to_owned()
+}
+
+/// The strings of a JSON list; an absent list is empty.
+fn strings_of(list: Option<&Value>) -> Vec<&str> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// AS numbers of a path that is written with blanks between them.
+fn as_path_of(text: &str) -> Result<Vec<u32>> {
+    let number = |word: &str| word.parse().with_context(|| format!("AS path {text:?}"));
+    text.split_whitespace().map(number).collect()
+}
+
+fn address_of(text: &str) -> Result<IpAddr> {
+    text.parse().with_context(|| format!("expected an address, got {text:?}"))
+}

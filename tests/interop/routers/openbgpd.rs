@@ -1,0 +1,201 @@
+//! How is OpenBGPD configured, run and asked? bgpd in the foreground with a private socket, bgpctl
+//! with JSON answers. One of the four routers.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::{
+    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
+    address_of, as_path_of, community_number, strings_of,
+};
+use crate::lab::process::{Process, bounded, output_of};
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::lab::{Lab, make_directory};
+
+/// Not FRR's program of the same name.
+pub(super) const BGPD: &str = "/usr/sbin/bgpd";
+pub(super) const BGPCTL: &str = "/usr/sbin/bgpctl";
+
+/// Home of its unprivileged user; the package leaves it to systemd to make it.
+const HOME: &str = "/run/openbgpd";
+
+pub(super) struct Openbgpd {
+    spec: RouterSpec,
+    configuration: PathBuf,
+    socket: PathBuf,
+    log: PathBuf,
+    daemon: Option<Process>,
+}
+
+impl Openbgpd {
+    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
+        Ok(Self {
+            spec: spec.clone(),
+            configuration: lab.directory.join("bgpd.conf"),
+            socket: lab.directory.join("bgpd.sock"),
+            log: crate::routers::log_in(&lab.directory),
+            daemon: None,
+        })
+    }
+
+    /// Without `local-address`: with it, 7.7 sets no MD5 key on its listening socket.
+    fn configuration(&self) -> String {
+        let spec = &self.spec;
+        let mut text = format!(
+            "AS {}\n\
+             router-id 10.0.0.2\n\
+             fib-update no\n\
+             connect-retry 1\n\
+             socket \"{}\"\n\
+             listen on {} port {}\n\
+             neighbor {} {{\n  \
+             remote-as {}\n  \
+             holdtime {}\n",
+            spec.local_as,
+            self.socket.display(),
+            spec.local_address,
+            spec.port,
+            spec.peer_address,
+            spec.peer_as,
+            spec.hold_time,
+        );
+        if spec.dialling == Dialling::Waits {
+            text += "  passive\n";
+        }
+        if let Some(password) = &spec.password {
+            text += &format!("  tcp md5sig password \"{password}\"\n");
+        }
+        if spec.multihop {
+            text += "  multihop 64\n";
+        }
+        for (family, word) in [(Family::Ipv4, "IPv4"), (Family::Ipv6, "IPv6")] {
+            let value = if spec.families.contains(&family) { "unicast" } else { "none" };
+            text += &format!("  announce {word} {value}\n");
+        }
+        text + "}\nallow from any\nallow to any\n"
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<Value> {
+        let mut command = bounded(BGPCTL);
+        command.arg("-s").arg(&self.socket).arg("-j").args(words);
+        let text = output_of(&mut command)?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("expected JSON from bgpctl {}: {text}", words.join(" ")))
+    }
+
+    fn neighbour(&self) -> Result<Value> {
+        let answer = self.ask(&["show", "neighbor", &self.spec.peer_address.to_string()])?;
+        let neighbour = answer.pointer("/neighbors/0");
+        neighbour.cloned().with_context(|| format!("expected a neighbour from bgpctl: {answer}"))
+    }
+
+    fn routes(&self, words: &[&str]) -> Result<Vec<Value>> {
+        let mut answer = self.ask(&[&["show", "rib"], words].concat())?;
+        let routes = answer.get_mut("rib").map(Value::take);
+        Ok(routes.and_then(|routes| routes.as_array().cloned()).unwrap_or_default())
+    }
+}
+
+impl Router for Openbgpd {
+    fn start(&mut self, lab: &Lab) -> Result<()> {
+        make_directory(Path::new(HOME))?;
+        fs::write(&self.configuration, self.configuration()).context("writing bgpd.conf")?;
+        // It refuses a file that others can read.
+        fs::set_permissions(&self.configuration, Permissions::from_mode(0o600))
+            .context("closing bgpd.conf to others")?;
+        let _ = fs::remove_file(&self.socket);
+        let file = self.configuration.to_string_lossy().into_owned();
+        let arguments = ["-d".to_owned(), "-v".to_owned(), "-f".to_owned(), file];
+        let daemon = Process::spawn(&lab.router, Path::new(BGPD), &arguments, &self.log)?;
+        self.daemon = Some(daemon);
+        wait_until("OpenBGPD answers about its neighbour", PATIENCE, || {
+            self.check_running()?;
+            self.session()
+        })
+        .map(drop)
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let mut daemon = self.daemon.take().context("OpenBGPD was not started")?;
+        daemon.stop(STOP_LIMIT).map(drop)
+    }
+
+    fn freeze(&self) -> Result<()> {
+        self.daemon.iter().try_for_each(Process::freeze)
+    }
+
+    fn thaw(&self) -> Result<()> {
+        self.daemon.iter().try_for_each(Process::thaw)
+    }
+
+    fn check_running(&mut self) -> Result<()> {
+        self.daemon.iter_mut().try_for_each(Process::check_running)
+    }
+
+    fn session(&self) -> Result<Session> {
+        let neighbour = self.neighbour()?;
+        let state = neighbour.get("state").and_then(Value::as_str).context("no session state")?;
+        // It counts messages over all sessions of a neighbour.
+        let opens = neighbour.pointer("/stats/message/received/open").and_then(Value::as_u64);
+        Ok(Session {
+            established: state == "Established",
+            state: state.to_owned(),
+            incarnation: format!("{} OPENs", opens.unwrap_or(0)),
+        })
+    }
+
+    fn prefixes(&self, family: Family) -> Result<BTreeSet<String>> {
+        let word = match family {
+            Family::Ipv4 => "inet",
+            Family::Ipv6 => "inet6",
+        };
+        let routes = self.routes(&[word])?;
+        let prefixes = routes.iter().filter_map(|route| route.get("prefix")?.as_str());
+        Ok(prefixes.map(str::to_owned).collect())
+    }
+
+    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+        let routes = self.routes(&["detail"])?;
+        let text = |route: &Value, key| route.get(key).and_then(Value::as_str).map(str::to_owned);
+        let mut candidates = routes.iter();
+        let Some(route) = candidates.find(|one| text(one, "prefix").as_deref() == Some(prefix))
+        else {
+            return Ok(None);
+        };
+        let communities = |key| strings_of(route.get(key)).into_iter().map(community_number);
+        let flag = |key| route.get(key).and_then(Value::as_bool).unwrap_or(false);
+        Ok(Some(RouterRoute {
+            next_hops: vec![address_of(&text(route, "exit_nexthop").context("no exit_nexthop")?)?],
+            as_path: as_path_of(&text(route, "aspath").unwrap_or_default())?,
+            communities: communities("communities").collect(),
+            large_communities: communities("large_communities").collect(),
+            local_preference: route
+                .get("localpref")
+                .and_then(Value::as_u64)
+                .and_then(|preference| preference.try_into().ok()),
+            usable: flag("valid") && flag("best"),
+        }))
+    }
+
+    fn last_notification(&self) -> Result<Option<Notification>> {
+        let neighbour = self.neighbour()?;
+        let Some(received) = neighbour.get("last_error_received").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let (code, subcode) = match received {
+            "Cease, administratively down" => (6, 2),
+            "Cease, peer unconfigured" => (6, 3),
+            "Cease, administrative reset" => (6, 4),
+            other if other.starts_with("HoldTimer expired") => (4, 0),
+            other => {
+                bail!("OpenBGPD received a notification that the suite does not know: {other}")
+            }
+        };
+        Ok(Some(Notification { code, subcode }))
+    }
+}
