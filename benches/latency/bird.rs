@@ -34,8 +34,9 @@ pub(crate) fn announcing(routes: &Path) -> String {
     format!(
         "router id 10.0.0.1;\nprotocol device {{ scan time 1; }}\n\
          protocol direct {{ ipv4; }}\n\
-         protocol static services {{ ipv4; include \"{}\"; }}\n\
-         protocol bgp router {{ {SESSION} local 10.77.0.1 as 65001; neighbor 10.77.0.2 as 65002; \
+         protocol static services {{ ipv4;\n\
+         include \"{}\";\n}}\n\
+         protocol bgp upstream {{ {SESSION} local 10.77.0.1 as 65001; neighbor 10.77.0.2 as 65002; \
          ipv4 {{ import none; export where proto = \"services\"; next hop self; }}; }}\n",
         routes.display()
     )

@@ -9,9 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::lab::namespace::Namespace;
+use crate::lab::wait::wait_until;
 
 /// How long one change may take before it counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A documentation address that no announcer here uses.
+const PROBE: &str = "192.0.2.99";
 
 /// Route changes of a namespace, each with the time it was read.
 pub(crate) struct Monitor {
@@ -36,7 +40,18 @@ impl Monitor {
                 }
             }
         });
-        Ok(Self { child, lines })
+        let monitor = Self { child, lines };
+        monitor.wait_until_listening(namespace)?;
+        Ok(monitor)
+    }
+
+    /// A route of our own, changed until the monitor has seen it.
+    fn wait_until_listening(&self, namespace: &Namespace) -> Result<()> {
+        wait_until("ip monitor listens", PATIENCE, || {
+            namespace.ip(&["route", "add", "blackhole", PROBE])?;
+            namespace.ip(&["route", "del", "blackhole", PROBE])?;
+            self.lines.try_recv().map(drop).context("nothing seen yet")
+        })
     }
 
     /// Waits until a route to the host `address` is installed; says when.
