@@ -45,8 +45,8 @@ test-compose: static ## The compose lab, for real (root or sudo)
 
 interop: build ## The whole matrix; writes the table of docs/interop.md and README.md
 	@scripts/setup.sh routers network
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/docs/interop.md
-	scripts/table.sh docs/interop.md README.md
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
+	scripts/table.sh target/interop.md docs/interop.md README.md
 
 compose: ## Bring the compose lab up and leave it running
 	scripts/compose.sh up

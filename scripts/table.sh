@@ -1,35 +1,38 @@
 #!/usr/bin/env bash
-# Copies a generated table into a page, between its two marks.
+# Copies a generated table into pages, between their two marks.
 set -euo pipefail
 
 usage() {
     cat <<'EOT'
-Usage: scripts/table.sh TABLE PAGE
+Usage: scripts/table.sh TABLE PAGE...
 
-Replaces what stands between <!-- interop:begin --> and <!-- interop:end --> in PAGE by the lines of
+Replaces what stands between <!-- interop:begin --> and <!-- interop:end --> in each PAGE by the lines of
 TABLE that begin with |.
-Example: scripts/table.sh docs/interop.md README.md
+Example: scripts/table.sh target/interop.md docs/interop.md README.md
 EOT
 }
 
-if [[ ${1:-} == --help || $# -ne 2 ]]; then
+if [[ ${1:-} == --help || $# -lt 2 ]]; then
     usage
     [[ ${1:-} == --help ]] && exit 0
     exit 2
 fi
-table=$1 page=$2
-grep -q '^<!-- interop:begin -->$' "$page" && grep -q '^<!-- interop:end -->$' "$page" || {
-    echo "table.sh: $page has no marks for the table" >&2
-    exit 1
-}
+table=$1
+shift
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
-awk -v table="$table" '
-    /^<!-- interop:end -->$/ { inside = 0 }
-    !inside { print }
-    /^<!-- interop:begin -->$/ {
-        inside = 1
-        while ((getline line < table) > 0) if (line ~ /^\|/) print line
-    }
-' "$page" >"$new"
-cat "$new" >"$page"
+for page in "$@"; do
+    if [[ $(grep -c '^<!-- interop:\(begin\|end\) -->$' "$page") -ne 2 ]]; then
+        echo "table.sh: $page has no marks for the table" >&2
+        exit 1
+    fi
+    awk -v table="$table" '
+        /^<!-- interop:end -->$/ { inside = 0 }
+        !inside { print }
+        /^<!-- interop:begin -->$/ {
+            inside = 1
+            while ((getline line < table) > 0) if (line ~ /^\|/) print line
+        }
+    ' "$page" >"$new"
+    cat "$new" >"$page"
+done

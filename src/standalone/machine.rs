@@ -1,7 +1,7 @@
 //! What only the machine can tell: its name, its addresses, a seed.
 
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use nix::ifaddrs::getifaddrs;
 
@@ -10,17 +10,30 @@ pub(crate) fn host_name() -> Option<String> {
     nix::unistd::gethostname().ok()?.into_string().ok().filter(|name| !name.is_empty())
 }
 
-/// The machine's addresses that others could reach, for a node that no Node object describes.
-/// Sorted, so that the order of interfaces does not decide about the router ID.
+/// The machine's IPv4 addresses that others could reach, for a node that no Node object
+/// describes. First the one that it speaks to the world from, since that is what makes a good
+/// router ID: bridges of container engines have the same address on every machine.
 pub(super) fn addresses() -> Vec<IpAddr> {
     let interfaces = getifaddrs().into_iter().flatten();
     let ipv4 = interfaces.filter_map(|it| Some(it.address?.as_sockaddr_in()?.ip()));
-    let mut addresses: Vec<IpAddr> = ipv4
-        .filter(|it: &Ipv4Addr| !it.is_loopback() && !it.is_link_local())
-        .map(IpAddr::V4)
-        .collect();
-    addresses.sort();
+    let reachable = ipv4.filter(|it: &Ipv4Addr| !it.is_loopback() && !it.is_link_local());
+    // The kernel lists interfaces in the order they came up, so hardware before bridges.
+    let mut addresses: Vec<IpAddr> = outward_address().into_iter().collect();
+    for address in reachable.map(IpAddr::V4) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
     addresses
+}
+
+/// The source address of the default route. Connecting a datagram socket sends nothing.
+fn outward_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // A documentation address: whatever leads there is the default route.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
 /// A number that differs from start to start, for the jitter of timers.

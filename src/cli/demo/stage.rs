@@ -20,11 +20,11 @@ const ROUTER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// Everything that runs. Dropping it ends the daemons and removes the files.
 pub(super) struct Stage {
+    /// They end when they are dropped: before their files go, so above them.
+    _daemons: [Child; 2],
     folder: Folder,
     started: Instant,
     log: Log,
-    /// They end when they are dropped.
-    _daemons: [Child; 2],
 }
 
 impl Stage {
@@ -36,7 +36,7 @@ impl Stage {
             format!(
                 "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: {name}}}\n\
                  spec:\n  myASN: {my_asn}\n  peerASN: {peer_asn}\n  peerAddress: {other}\n  \
-                 peerPort: {port}\n  sourceAddress: {own}\n"
+                 peerPort: {port}\n  sourceAddress: {own}\n  routerID: {own}\n"
             )
         };
         folder.write(
@@ -52,7 +52,7 @@ impl Stage {
         let mut router = folder.daemon("router", ROUTER, router_port)?;
         let announcer = folder.daemon("announcer", ANNOUNCER, announcer_port)?;
         let log = Log::of(router.stderr.take().context("the router has no log")?);
-        Ok(Self { folder, started, log, _daemons: [announcer, router] })
+        Ok(Self { _daemons: [announcer, router], folder, started, log })
     }
 
     /// The folder that the announcer watches.

@@ -3,6 +3,7 @@
 
 mod changes;
 mod failures;
+mod faults;
 mod passwords;
 mod routes;
 pub(crate) mod scene;
@@ -60,4 +61,5 @@ pub(crate) const CASES: &[Case] = cases![
     failures::a_restarted_router_gets_its_routes_again,
     failures::a_restarted_fairway_keeps_its_addresses,
     failures::a_killed_fairway_keeps_its_addresses,
+    faults::broken_files_are_named_and_change_nothing,
 ];

@@ -156,7 +156,8 @@ impl Fairway {
         })
     }
 
-    fn resource(&self, name: &str) -> PathBuf {
+    /// Where the resource file `name` is.
+    pub(crate) fn resource(&self, name: &str) -> PathBuf {
         self.directory.join("config").join(format!("{name}.yaml"))
     }
 
