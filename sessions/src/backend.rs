@@ -62,6 +62,10 @@ pub trait Backend: Send + Sync {
     /// What the backend does and sees right now.
     fn view(&self) -> ViewFuture<'_>;
 
+    /// Resolves when the backend has ended although nobody asked it to: nothing is announced any
+    /// more, and the process had better say so and end, too.
+    fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
     /// Ends all sessions in an orderly way, and waits (a bounded time) until that is done.
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

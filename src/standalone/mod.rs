@@ -36,6 +36,9 @@ pub enum StartError {
     /// The admin socket.
     #[error(transparent)]
     Admin(#[from] admin::SocketError),
+    /// The backend is gone, through a fault of ours: whoever watches us should start us again.
+    #[error("the BGP backend ended unexpectedly")]
+    Backend,
     /// Signals.
     #[error("cannot handle signals: {0}")]
     Signals(#[from] std::io::Error),
@@ -77,6 +80,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 info!("reading all files again");
                 source.reread();
             }
+            () = backend.stopped() => return Err(StartError::Backend),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }

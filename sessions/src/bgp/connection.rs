@@ -23,9 +23,15 @@ use crate::wire::{
 /// not begin to talk later, and holds a slot.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Names a connection of one peer.
+/// Names a connection, also beyond the life of its peer: late news of a peer that was removed must
+/// not reach the one that was configured after it under the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u64);
+pub struct ConnectionId {
+    /// Which of all peers there ever were.
+    pub(super) incarnation: u64,
+    /// Which of its connections.
+    pub(super) number: u64,
+}
 
 /// What a message meant.
 #[derive(Debug)]

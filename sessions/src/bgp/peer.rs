@@ -80,7 +80,8 @@ pub struct Peer {
     pub(super) last_write: Option<Instant>,
     backoff: Backoff,
     rng: Rng,
-    next_id: u64,
+    incarnation: u64,
+    connections: u64,
     actions: VecDeque<Action>,
 }
 
@@ -97,8 +98,9 @@ pub(super) struct Established {
 }
 
 impl Peer {
-    /// A neighbour that is dialled at once. `seed` decides the jitter.
-    pub fn new(now: Instant, config: PeerConfig, seed: u64) -> Self {
+    /// A neighbour that is dialled at once. `incarnation` is a number that no other peer has had;
+    /// with `seed` it decides the jitter.
+    pub fn new(now: Instant, config: PeerConfig, seed: u64, incarnation: u64) -> Self {
         Self {
             config,
             outgoing: None,
@@ -115,8 +117,9 @@ impl Peer {
             last_read: None,
             last_write: None,
             backoff: Backoff::default(),
-            rng: Rng::seeded(seed),
-            next_id: 0,
+            rng: Rng::seeded(seed.wrapping_add(incarnation)),
+            incarnation,
+            connections: 0,
             actions: VecDeque::new(),
         }
     }
@@ -190,6 +193,12 @@ impl Peer {
             self.end(now, id, DownReason::Sent { notification, why: why.to_owned() });
         }
         self.dial_at = None;
+    }
+
+    /// Waits until `at` before it dials (again).
+    pub fn postpone(&mut self, at: Instant) {
+        self.idle_hold = true;
+        self.dial_at = Some(at);
     }
 
     /// What to do next.
@@ -268,8 +277,8 @@ impl Peer {
     }
 
     fn new_id(&mut self) -> ConnectionId {
-        self.next_id = self.next_id.saturating_add(1);
-        ConnectionId(self.next_id)
+        self.connections = self.connections.saturating_add(1);
+        ConnectionId { incarnation: self.incarnation, number: self.connections }
     }
 
     pub(super) fn connection(&self, id: ConnectionId) -> Option<&Connection> {

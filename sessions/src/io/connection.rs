@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::core_task::NetworkEvent;
+use super::neighbour::{NetworkEvent, News};
 use crate::bgp::ConnectionId;
 use crate::types::PeerKey;
 
@@ -87,15 +87,15 @@ async fn read_all(
 ) {
     let mut buffer = vec![0; READ_LENGTH_BYTES];
     loop {
-        let event = match stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => NetworkEvent::Closed { key, id },
+        let news = match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => News::Closed { id },
             Ok(count) => {
                 let bytes = Bytes::copy_from_slice(buffer.get(..count).unwrap_or_default());
-                NetworkEvent::Received { key, id, bytes }
+                News::Received { id, bytes }
             }
         };
-        let last = matches!(event, NetworkEvent::Closed { .. });
-        if events.send(event).await.is_err() || last {
+        let last = matches!(news, News::Closed { .. });
+        if events.send(NetworkEvent { key, news }).await.is_err() || last {
             return;
         }
     }
@@ -112,11 +112,11 @@ async fn write_all(
     while let Some(chunk) = chunks.recv().await {
         match chunk {
             Chunk::Bytes(bytes) => {
-                let event = match write_unless_over(&mut stream, &bytes, &chunks).await {
-                    Ok(()) => NetworkEvent::Written { key, id },
-                    Err(_) => NetworkEvent::Closed { key, id },
+                let news = match write_unless_over(&mut stream, &bytes, &chunks).await {
+                    Ok(()) => News::Written { id },
+                    Err(_) => News::Closed { id },
                 };
-                if events.send(event).await.is_err() {
+                if events.send(NetworkEvent { key, news }).await.is_err() {
                     return;
                 }
             }

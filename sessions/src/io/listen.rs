@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
-use super::core_task::NetworkEvent;
+use super::neighbour::{NetworkEvent, News};
 use super::sockopt;
 use crate::types::PeerKey;
 
@@ -42,8 +42,8 @@ pub(super) async fn accept_all(
                     continue;
                 }
                 let key = PeerKey(remote.ip());
-                let accepted = NetworkEvent::Accepted { key, stream, remote };
-                if events.send(accepted).await.is_err() {
+                let news = News::Accepted { stream, remote };
+                if events.send(NetworkEvent { key, news }).await.is_err() {
                     return;
                 }
             }

@@ -13,6 +13,7 @@ mod core_task;
 mod dial;
 mod listen;
 mod native;
+mod neighbour;
 mod sockopt;
 
 pub use native::{ListenAddress, NativeBackend};

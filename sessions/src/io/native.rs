@@ -92,6 +92,11 @@ impl Backend for NativeBackend {
         Box::pin(self.ask())
     }
 
+    fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        // The core task holds the other end for as long as it lives.
+        Box::pin(self.desired.closed())
+    }
+
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             let (done, all_told) = oneshot::channel();

@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::{
-    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
-    address_of, as_path_of,
+    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of,
+    as_path_of,
 };
 use crate::lab::Lab;
 use crate::lab::process::Process;
@@ -28,7 +28,7 @@ pub(super) struct Bird {
     socket: PathBuf,
     pid_file: PathBuf,
     log: PathBuf,
-    daemon: Option<Process>,
+    daemons: Vec<Process>,
 }
 
 impl Bird {
@@ -39,7 +39,7 @@ impl Bird {
             socket: lab.directory.join("bird.ctl"),
             pid_file: lab.directory.join("bird.pid"),
             log: crate::routers::log_in(&lab.directory),
-            daemon: None,
+            daemons: Vec::new(),
         })
     }
 
@@ -130,7 +130,7 @@ impl Router for Bird {
             arguments.extend([option.to_owned(), path.to_string_lossy().into_owned()]);
         }
         let daemon = Process::spawn(&lab.router, Path::new(BIRD), &arguments, &self.log)?;
-        self.daemon = Some(daemon);
+        self.daemons = vec![daemon];
         wait_until("BIRD answers on its socket", PATIENCE, || {
             self.check_running()?;
             self.session()
@@ -138,21 +138,8 @@ impl Router for Bird {
         .map(drop)
     }
 
-    fn stop(&mut self) -> Result<()> {
-        let mut daemon = self.daemon.take().context("BIRD was not started")?;
-        daemon.stop(STOP_LIMIT).map(drop)
-    }
-
-    fn freeze(&self) -> Result<()> {
-        self.daemon.iter().try_for_each(Process::freeze)
-    }
-
-    fn thaw(&self) -> Result<()> {
-        self.daemon.iter().try_for_each(Process::thaw)
-    }
-
-    fn check_running(&mut self) -> Result<()> {
-        self.daemon.iter_mut().try_for_each(Process::check_running)
+    fn daemons(&mut self) -> &mut Vec<Process> {
+        &mut self.daemons
     }
 
     fn session(&self) -> Result<Session> {

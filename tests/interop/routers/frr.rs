@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{
-    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
-    address_of, as_path_of, community_number, strings_of,
+    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of,
+    as_path_of, community_number, strings_of,
 };
 use crate::lab::process::{Process, bounded, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
@@ -137,23 +137,8 @@ impl Router for Frr {
         .map(drop)
     }
 
-    fn stop(&mut self) -> Result<()> {
-        for mut daemon in self.daemons.drain(..) {
-            daemon.stop(STOP_LIMIT)?;
-        }
-        Ok(())
-    }
-
-    fn freeze(&self) -> Result<()> {
-        self.daemons.iter().try_for_each(Process::freeze)
-    }
-
-    fn thaw(&self) -> Result<()> {
-        self.daemons.iter().try_for_each(Process::thaw)
-    }
-
-    fn check_running(&mut self) -> Result<()> {
-        self.daemons.iter_mut().try_for_each(Process::check_running)
+    fn daemons(&mut self) -> &mut Vec<Process> {
+        &mut self.daemons
     }
 
     fn session(&self) -> Result<Session> {

@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{
-    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
-    address_of,
-};
+use super::{Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of};
 use crate::lab::Lab;
 use crate::lab::process::{Process, bounded, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
@@ -34,7 +31,7 @@ pub(super) struct Gobgp {
     configuration: PathBuf,
     log: PathBuf,
     namespace: String,
-    daemon: Option<Process>,
+    daemons: Vec<Process>,
 }
 
 impl Gobgp {
@@ -44,7 +41,7 @@ impl Gobgp {
             configuration: lab.directory.join("gobgpd.toml"),
             log: crate::routers::log_in(&lab.directory),
             namespace: lab.router.name().to_owned(),
-            daemon: None,
+            daemons: Vec::new(),
         })
     }
 
@@ -106,7 +103,7 @@ impl Router for Gobgp {
         let mut arguments = vec!["--config-file".to_owned(), file];
         arguments.extend(["--api-hosts", "127.0.0.1:50051", "--pprof-disable"].map(str::to_owned));
         let daemon = Process::spawn(&lab.router, Path::new(GOBGPD), &arguments, &self.log)?;
-        self.daemon = Some(daemon);
+        self.daemons = vec![daemon];
         wait_until("gobgpd answers about its neighbour", PATIENCE, || {
             self.check_running()?;
             self.session()
@@ -114,21 +111,8 @@ impl Router for Gobgp {
         .map(drop)
     }
 
-    fn stop(&mut self) -> Result<()> {
-        let mut daemon = self.daemon.take().context("gobgpd was not started")?;
-        daemon.stop(STOP_LIMIT).map(drop)
-    }
-
-    fn freeze(&self) -> Result<()> {
-        self.daemon.iter().try_for_each(Process::freeze)
-    }
-
-    fn thaw(&self) -> Result<()> {
-        self.daemon.iter().try_for_each(Process::thaw)
-    }
-
-    fn check_running(&mut self) -> Result<()> {
-        self.daemon.iter_mut().try_for_each(Process::check_running)
+    fn daemons(&mut self) -> &mut Vec<Process> {
+        &mut self.daemons
     }
 
     fn session(&self) -> Result<Session> {

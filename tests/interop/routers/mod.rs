@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub(crate) use crate::lab::Family;
 use crate::lab::Lab;
-use crate::lab::process::output_of;
+use crate::lab::process::{Process, output_of};
 use crate::lab::wait::PATIENCE;
 
 /// How long a router may take to leave after SIGTERM.
@@ -92,16 +92,31 @@ pub(crate) trait Router {
     /// Writes the configuration, starts the daemons and waits until they answer.
     fn start(&mut self, lab: &Lab) -> Result<()>;
 
+    /// Its programs, in the order in which they are ended; empty when it does not run.
+    fn daemons(&mut self) -> &mut Vec<Process>;
+
     /// Ends the daemons as an operator does.
-    fn stop(&mut self) -> Result<()>;
+    fn stop(&mut self) -> Result<()> {
+        for mut daemon in self.daemons().drain(..) {
+            daemon.stop(STOP_LIMIT)?;
+        }
+        Ok(())
+    }
 
     /// Stops the router's clocks, sockets stay open.
-    fn freeze(&self) -> Result<()>;
+    fn freeze(&mut self) -> Result<()> {
+        self.daemons().iter().try_for_each(Process::freeze)
+    }
 
-    fn thaw(&self) -> Result<()>;
+    /// Lets them go on.
+    fn thaw(&mut self) -> Result<()> {
+        self.daemons().iter().try_for_each(Process::thaw)
+    }
 
     /// Fails, for good, when a daemon has ended.
-    fn check_running(&mut self) -> Result<()>;
+    fn check_running(&mut self) -> Result<()> {
+        self.daemons().iter_mut().try_for_each(Process::check_running)
+    }
 
     fn session(&self) -> Result<Session>;
 

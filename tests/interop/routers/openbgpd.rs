@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{
-    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, STOP_LIMIT, Session,
-    address_of, as_path_of, community_number, strings_of,
+    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of,
+    as_path_of, community_number, strings_of,
 };
 use crate::lab::process::{Process, bounded, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
@@ -29,7 +29,7 @@ pub(super) struct Openbgpd {
     configuration: PathBuf,
     socket: PathBuf,
     log: PathBuf,
-    daemon: Option<Process>,
+    daemons: Vec<Process>,
 }
 
 impl Openbgpd {
@@ -39,7 +39,7 @@ impl Openbgpd {
             configuration: lab.directory.join("bgpd.conf"),
             socket: lab.directory.join("bgpd.sock"),
             log: crate::routers::log_in(&lab.directory),
-            daemon: None,
+            daemons: Vec::new(),
         })
     }
 
@@ -112,7 +112,7 @@ impl Router for Openbgpd {
         let file = self.configuration.to_string_lossy().into_owned();
         let arguments = ["-d".to_owned(), "-v".to_owned(), "-f".to_owned(), file];
         let daemon = Process::spawn(&lab.router, Path::new(BGPD), &arguments, &self.log)?;
-        self.daemon = Some(daemon);
+        self.daemons = vec![daemon];
         wait_until("OpenBGPD answers about its neighbour", PATIENCE, || {
             self.check_running()?;
             self.session()
@@ -120,21 +120,8 @@ impl Router for Openbgpd {
         .map(drop)
     }
 
-    fn stop(&mut self) -> Result<()> {
-        let mut daemon = self.daemon.take().context("OpenBGPD was not started")?;
-        daemon.stop(STOP_LIMIT).map(drop)
-    }
-
-    fn freeze(&self) -> Result<()> {
-        self.daemon.iter().try_for_each(Process::freeze)
-    }
-
-    fn thaw(&self) -> Result<()> {
-        self.daemon.iter().try_for_each(Process::thaw)
-    }
-
-    fn check_running(&mut self) -> Result<()> {
-        self.daemon.iter_mut().try_for_each(Process::check_running)
+    fn daemons(&mut self) -> &mut Vec<Process> {
+        &mut self.daemons
     }
 
     fn session(&self) -> Result<Session> {

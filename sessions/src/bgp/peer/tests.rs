@@ -72,7 +72,7 @@ struct Pair {
 impl Pair {
     fn new(left: PeerConfig, right: PeerConfig) -> Self {
         let side = |config, seed| Side {
-            peer: Peer::new(Instant::ZERO, config, seed),
+            peer: Peer::new(Instant::ZERO, config, seed, 0),
             rib: LocRib::default(),
             wires: BTreeMap::new(),
             log: Vec::new(),
@@ -399,7 +399,7 @@ fn a_refresh_sends_everything_again() {
 
 /// A peer with one accepted connection, and the bytes it answers.
 fn answers(messages: &[Bytes]) -> (Peer, Vec<u8>) {
-    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7);
+    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
     let id = peer.accept(Instant::ZERO, ends(1));
     for message in messages {
         peer.handle(Instant::ZERO, Event::Received(id, message));
@@ -448,7 +448,7 @@ fn a_notification_is_never_answered() {
 
 #[test]
 fn a_silent_connection_gives_its_slot_back() {
-    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7);
+    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
     peer.accept(Instant::ZERO, ends(1));
     assert_eq!(peer.state(), SessionState::OpenSent);
     peer.handle(Instant::ZERO + seconds(31), Event::Tick);
@@ -459,7 +459,7 @@ fn a_silent_connection_gives_its_slot_back() {
 fn random_bytes_never_panic_and_never_establish() {
     for seed in 0..2_000 {
         let mut rng = Rng::seeded(seed);
-        let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), seed);
+        let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), seed, 0);
         let id = peer.accept(Instant::ZERO, ends(1));
         let mut bytes: Vec<u8> = open_of(65002).to_vec();
         for _ in 0..3 {
@@ -469,4 +469,14 @@ fn random_bytes_never_panic_and_never_establish() {
         peer.handle(Instant::ZERO, Event::Received(id, &bytes));
         assert!(peer.state() < SessionState::Established);
     }
+}
+
+#[test]
+fn late_news_of_a_removed_peer_never_reach_its_successor() {
+    let mut first = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
+    let mut second = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 1);
+    let (old, new) = (first.accept(Instant::ZERO, ends(1)), second.accept(Instant::ZERO, ends(1)));
+    assert_ne!(old, new);
+    second.handle(Instant::ZERO, Event::Closed(old));
+    assert_eq!(second.state(), SessionState::OpenSent);
 }

@@ -1,0 +1,282 @@
+//! A neighbour and what runs for it: its links and dials, and what the log says of it.
+//!
+//! Does what the pure [`Peer`] wants done. Called by the core task, which owns it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tracing::{debug, info, warn};
+
+use super::addresses::next_hops;
+use super::connection::Link;
+use super::core_task::Surroundings;
+use super::dial::dial;
+use super::sockopt;
+use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
+use crate::time::Instant;
+use crate::types::{LocalNextHops, PeerKey};
+use crate::wire::{Notification, Update};
+
+/// Bytes given to a socket at once. Small enough that a change never waits behind much, large
+/// enough that a full table needs few turns.
+const TRANSMIT_LENGTH_BYTES: usize = 64 * 1024;
+
+/// How long a peer is left alone after a fault of ours: the same bytes may bring it about again.
+const FAULT_WAIT: Duration = Duration::from_secs(30);
+
+/// What connections, dials and listeners report of a neighbour.
+#[derive(Debug)]
+pub(super) struct NetworkEvent {
+    /// The neighbour.
+    pub(super) key: PeerKey,
+    /// What they report.
+    pub(super) news: News,
+}
+
+/// See [`NetworkEvent`].
+#[derive(Debug)]
+pub(super) enum News {
+    /// The neighbour dialled us.
+    Accepted { stream: TcpStream, remote: SocketAddr },
+    /// A dial succeeded.
+    Connected { id: ConnectionId, stream: TcpStream, next_hops: LocalNextHops },
+    /// A dial failed.
+    ConnectFailed { id: ConnectionId, why: String },
+    /// Bytes came.
+    Received { id: ConnectionId, bytes: Bytes },
+    /// What was given to the writer has left.
+    Written { id: ConnectionId },
+    /// The connection ended.
+    Closed { id: ConnectionId },
+}
+
+/// A neighbour and what runs for it.
+#[derive(Debug)]
+pub(super) struct Neighbour {
+    pub(super) peer: Peer,
+    links: BTreeMap<ConnectionId, Link>,
+    pub(super) dials: BTreeMap<ConnectionId, AbortHandle>,
+    /// The failure that was logged last, so that the same one is not logged for ever.
+    pub(super) logged_failure: Option<String>,
+}
+
+impl Neighbour {
+    /// A neighbour for which nothing runs yet.
+    pub(super) fn new(peer: Peer) -> Self {
+        Self { peer, links: BTreeMap::new(), dials: BTreeMap::new(), logged_failure: None }
+    }
+
+    /// Takes note of what happened.
+    pub(super) fn hear(&mut self, now: Instant, news: News, surroundings: &Surroundings) {
+        match news {
+            News::Accepted { stream, remote } => self.accepted(now, stream, remote, surroundings),
+            News::Connected { id, stream, next_hops } => {
+                self.connected(now, id, stream, next_hops, surroundings);
+            }
+            News::ConnectFailed { id, why } => {
+                self.dials.remove(&id);
+                self.peer.handle(now, Event::ConnectFailed(id, why));
+            }
+            News::Received { id, bytes } => self.peer.handle(now, Event::Received(id, &bytes)),
+            News::Written { id } => {
+                if let Some(link) = self.links.get_mut(&id) {
+                    link.busy = false;
+                }
+            }
+            News::Closed { id } => self.peer.handle(now, Event::Closed(id)),
+        }
+    }
+
+    /// Ends everything and starts over, as another incarnation of the same peer.
+    pub(super) fn begin_anew(&mut self, now: Instant, seed: u64, incarnation: u64) {
+        let farewell = Notification::cease(0).encode();
+        for link in std::mem::take(&mut self.links).into_values() {
+            link.finish(Some(farewell.clone()));
+        }
+        for dial in std::mem::take(&mut self.dials).into_values() {
+            dial.abort();
+        }
+        self.peer = Peer::new(now, self.peer.config().clone(), seed, incarnation);
+        self.peer.postpone(now + FAULT_WAIT);
+    }
+
+    /// Does what the peer wants done.
+    pub(super) fn act(&mut self, now: Instant, surroundings: &Surroundings) {
+        while let Some(action) = self.peer.poll_action() {
+            match action {
+                Action::Connect(id) => self.connect(id, &surroundings.events),
+                Action::Close(id, last_words) => {
+                    if let Some(dial) = self.dials.remove(&id) {
+                        dial.abort();
+                    }
+                    if let Some(link) = self.links.remove(&id) {
+                        link.finish(last_words);
+                    }
+                }
+                Action::Established => {
+                    self.peer.announce_all(&surroundings.rib);
+                    self.log_up(now);
+                }
+                Action::Down(reason) => self.log_down(&reason),
+                Action::AttemptFailed(reason) => self.log_failure(&reason),
+                Action::Refused(update) => self.log_refused(&update),
+            }
+        }
+    }
+
+    /// Gives every idle writer what the peer has for it.
+    pub(super) fn transmit(&mut self, now: Instant) {
+        for (id, link) in &mut self.links {
+            if link.busy || !self.peer.wants_to_transmit(*id) {
+                continue;
+            }
+            let mut bytes = BytesMut::new();
+            self.peer.poll_transmit(now, *id, TRANSMIT_LENGTH_BYTES, &mut bytes);
+            if !bytes.is_empty() {
+                link.write(bytes.freeze());
+            }
+        }
+    }
+
+    fn connect(&mut self, id: ConnectionId, events: &mpsc::Sender<NetworkEvent>) {
+        let config = self.peer.config().clone();
+        let events = events.clone();
+        let task = tokio::spawn(async move {
+            let key = config.key;
+            let news = match dial(&config).await {
+                Ok(stream) => {
+                    let local = stream.local_addr().map(|local| next_hops(local.ip()));
+                    let next_hops = local.unwrap_or_default();
+                    News::Connected { id, stream, next_hops }
+                }
+                Err(error) => News::ConnectFailed { id, why: error.to_string() },
+            };
+            // Without a core there is nobody to tell.
+            let _ = events.send(NetworkEvent { key, news }).await;
+        });
+        self.dials.insert(id, task.abort_handle());
+    }
+
+    fn connected(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        stream: TcpStream,
+        next_hops: LocalNextHops,
+        surroundings: &Surroundings,
+    ) {
+        if self.dials.remove(&id).is_none() {
+            return; // Given up meanwhile; dropping the stream closes it.
+        }
+        match self.prepare(&stream, next_hops) {
+            Ok(connected) => {
+                let key = self.peer.config().key;
+                self.links.insert(
+                    id,
+                    Link::start(key, id, stream, &surroundings.events, &surroundings.tasks),
+                );
+                self.peer.handle(now, Event::Connected(id, connected));
+            }
+            Err(why) => self.peer.handle(now, Event::ConnectFailed(id, why)),
+        }
+    }
+
+    fn accepted(
+        &mut self,
+        now: Instant,
+        stream: TcpStream,
+        remote: SocketAddr,
+        surroundings: &Surroundings,
+    ) {
+        let key = self.peer.config().key;
+        let next_hops = stream.local_addr().map(|local| next_hops(local.ip().to_canonical()));
+        let prepared = next_hops
+            .map_err(|error| error.to_string())
+            .and_then(|next_hops| self.prepare(&stream, next_hops));
+        match prepared {
+            Ok(connected) => {
+                debug!(peer = %key, %remote, "connection accepted");
+                let id = self.peer.accept(now, connected);
+                self.links.insert(
+                    id,
+                    Link::start(key, id, stream, &surroundings.events, &surroundings.tasks),
+                );
+            }
+            Err(why) => warn!(peer = %key, %remote, why, "cannot use an accepted connection"),
+        }
+    }
+
+    /// Options that both kinds of connection need.
+    fn prepare(&self, stream: &TcpStream, next_hops: LocalNextHops) -> Result<Connected, String> {
+        let config = self.peer.config();
+        let text = |error: std::io::Error| error.to_string();
+        let local = stream.local_addr().map_err(text)?;
+        let remote = stream.peer_addr().map_err(text)?;
+        stream.set_nodelay(true).map_err(text)?;
+        sockopt::set_network(stream, local.ip(), config.ttl()).map_err(|it| it.to_string())?;
+        let patience = config.hold_time.duration().unwrap_or_default();
+        sockopt::set_user_timeout(stream, patience).map_err(|it| it.to_string())?;
+        Ok(Connected { local, remote, next_hops })
+    }
+
+    fn log_up(&mut self, now: Instant) {
+        self.logged_failure = None;
+        let view = self.peer.view(now);
+        let Some(session) = view.session else { return };
+        let families: Vec<String> = session.families.iter().map(|it| it.to_string()).collect();
+        info!(
+            peer = %view.config.key,
+            name = view.config.name,
+            remote_as = %session.remote_asn,
+            router_id = %session.remote_router_id,
+            families = families.join(", "),
+            hold_time_seconds = session.hold_time_seconds,
+            "session up"
+        );
+    }
+
+    fn log_down(&self, reason: &DownReason) {
+        let config = self.peer.config();
+        warn!(peer = %config.key, name = config.name, %reason, "session down");
+    }
+
+    fn log_failure(&mut self, reason: &DownReason) {
+        let config = self.peer.config();
+        let reason = reason.to_string();
+        if self.logged_failure.as_ref() == Some(&reason) {
+            debug!(peer = %config.key, name = config.name, reason, "no session");
+        } else {
+            warn!(
+                peer = %config.key, name = config.name, reason,
+                "no session; trying again, and silent until the reason changes"
+            );
+            self.logged_failure = Some(reason);
+        }
+    }
+
+    fn log_refused(&self, update: &Update) {
+        let config = self.peer.config();
+        let (peer, name) = (config.key, &config.name);
+        for fault in &update.faults {
+            warn!(
+                %peer, name, attribute = fault.code, disposition = ?fault.disposition,
+                what = fault.what, "malformed UPDATE"
+            );
+        }
+        for group in &update.announced {
+            for prefix in &group.prefixes {
+                let next_hop = group.attributes.next_hop;
+                let as_path = &group.attributes.as_path;
+                debug!(%peer, name, %prefix, %next_hop, %as_path, "route refused");
+            }
+        }
+        for prefix in &update.withdrawn {
+            debug!(%peer, name, %prefix, "route withdrawn by the neighbour");
+        }
+    }
+}
