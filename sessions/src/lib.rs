@@ -23,6 +23,10 @@ pub mod bgp;
 pub mod io;
 pub mod rib;
 pub mod rng;
+#[cfg(test)]
+// Test code is held to the rules of tests.
+#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+pub mod sim;
 pub mod time;
 pub mod types;
 pub mod wire;

@@ -1,0 +1,58 @@
+use std::time::Duration;
+
+use super::{Faults, World};
+use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, PeerConfig, PeerKey, RouterId};
+
+/// After the last fault: the longest idle hold, the longest connect retry, and a little.
+const BOUND: Duration = Duration::from_secs(30 + 5 + 2);
+
+fn config(number: u8, router_id: u32) -> PeerConfig {
+    PeerConfig {
+        key: PeerKey([192, 0, 2, 3 - number].into()),
+        name: format!("peer-{number}"),
+        local_asn: Asn::new(65000 + u32::from(number)).unwrap(),
+        remote_asn: Asn::new(65003 - u32::from(number)).unwrap(),
+        router_id: RouterId::new(router_id).unwrap(),
+        port: 179,
+        source_address: None,
+        hold_time: HoldTime::from_seconds(9).unwrap(),
+        keepalive_interval: None,
+        connect_retry_interval: PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT,
+        password: None,
+        multihop: false,
+        families: FamilySet::only(AddressFamily::Ipv4Unicast),
+    }
+}
+
+fn live_through(seed: u64) -> u64 {
+    // Identifiers in both orders, and equal ones (RFC 6286).
+    let (left, right) = [(1, 2), (2, 1), (7, 7)][usize::try_from(seed % 3).unwrap()];
+    let mut world = World::seeded(seed, config(1, left), config(2, right), Faults::MANY);
+    world.run_for(Duration::from_secs(60));
+    world.stop_faults();
+    world.run_for(BOUND);
+    world.assert_converged();
+    world.steps
+}
+
+/// How many seeds; `FAIRWAY_SEEDS` asks for more, `FAIRWAY_SEED` for one alone.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("FAIRWAY_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FAIRWAY_SEEDS").unwrap_or(3_000),
+    }
+}
+
+#[test]
+fn two_speakers_always_find_each_other_again() {
+    let mut steps = 0;
+    for seed in seeds() {
+        let outcome = std::panic::catch_unwind(|| live_through(seed));
+        match outcome {
+            Ok(count) => steps += count,
+            Err(_) => panic!("replay with FAIRWAY_SEED={seed} cargo test -p fairway-sessions sim"),
+        }
+    }
+    println!("{} schedules, {steps} events", seeds().count());
+}
