@@ -23,6 +23,10 @@ use crate::wire::{
 /// not begin to talk later, and holds a slot.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a neighbour may refuse to take our bytes, at least (RFC 9687 §4: the larger of eight
+/// minutes and twice the hold time).
+const SEND_HOLD_TIME_MIN: Duration = Duration::from_secs(8 * 60);
+
 /// Names a connection, also beyond the life of its peer: late news of a peer that was removed must
 /// not reach the one that was configured after it under the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,6 +70,7 @@ pub(super) struct Connection {
     keepalive_due: bool,
     hold_deadline: Option<Instant>,
     keepalive_deadline: Option<Instant>,
+    send_hold_deadline: Option<Instant>,
 }
 
 impl Connection {
@@ -84,6 +89,7 @@ impl Connection {
             keepalive_due: false,
             hold_deadline: None,
             keepalive_deadline: None,
+            send_hold_deadline: None,
         }
     }
 
@@ -137,6 +143,7 @@ impl Connection {
             (S::OpenConfirm, M::Keepalive) => {
                 self.state = S::Established;
                 self.restart_hold_timer(now);
+                self.restart_send_hold_timer(now);
                 Ok(Step::Established)
             }
             (S::Established, M::Keepalive) => {
@@ -162,6 +169,15 @@ impl Connection {
         self.hold_deadline = hold_time.map(|hold_time| now + hold_time);
     }
 
+    /// The send hold timer runs from the last bytes that the socket took (RFC 9687 §4). Without a
+    /// hold timer there is none.
+    pub(super) fn restart_send_hold_timer(&mut self, now: Instant) {
+        let hold_time = self.negotiated.as_ref().and_then(|it| it.hold_time.duration());
+        self.send_hold_deadline = hold_time
+            .filter(|_| self.state == SessionState::Established)
+            .map(|hold_time| now + hold_time.saturating_mul(2).max(SEND_HOLD_TIME_MIN));
+    }
+
     fn restart_keepalive_timer(&mut self, now: Instant, rng: &mut Rng) {
         self.keepalive_deadline =
             self.keepalive_interval.map(|interval| now + rng.jittered(interval));
@@ -183,6 +199,9 @@ impl Connection {
             let seconds = negotiated.unwrap_or(u16::try_from(OPEN_TIMEOUT.as_secs()).unwrap_or(0));
             return Err(WireError::HoldTimerExpired(seconds));
         }
+        if self.send_hold_deadline.is_some_and(|deadline| deadline <= now) {
+            return Err(WireError::SendHoldTimerExpired);
+        }
         if self.keepalive_deadline.is_some_and(|deadline| deadline <= now) {
             self.keepalive_due = true;
             self.restart_keepalive_timer(now, rng);
@@ -191,7 +210,8 @@ impl Connection {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        [self.hold_deadline, self.keepalive_deadline].into_iter().flatten().min()
+        let timers = [self.hold_deadline, self.keepalive_deadline, self.send_hold_deadline];
+        timers.into_iter().flatten().min()
     }
 
     /// The next message that is not an UPDATE, if one waits to be written.

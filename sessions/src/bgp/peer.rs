@@ -247,6 +247,9 @@ impl Peer {
         }
         if buffer.len() > before {
             self.last_write = Some(now);
+            if let Some(connection) = self.connection_mut(id) {
+                connection.restart_send_hold_timer(now);
+            }
         }
     }
 

@@ -85,6 +85,9 @@ pub enum WireError {
     /// RFC 7313 §5.
     #[error("ROUTE-REFRESH: a length of {0}; expected 4")]
     RouteRefreshLength(usize, Vec<u8>),
+    /// RFC 9687 §4.
+    #[error("send hold timer expired: the neighbour takes none of our bytes")]
+    SendHoldTimerExpired,
     /// RFC 4271 §6.5.
     #[error("hold timer expired: nothing was heard for {0} s")]
     HoldTimerExpired(u16),
@@ -111,6 +114,7 @@ impl WireError {
             Self::UnexpectedMessage { subcode, .. } => (5, *subcode, Vec::new()),
             Self::RouteRefreshLength(_, message) => (7, 1, message.clone()),
             Self::HoldTimerExpired(_) => (4, 0, Vec::new()),
+            Self::SendHoldTimerExpired => (8, 0, Vec::new()),
         };
         Notification { code, subcode, data }
     }

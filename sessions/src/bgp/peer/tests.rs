@@ -480,3 +480,24 @@ fn late_news_of_a_removed_peer_never_reach_its_successor() {
     second.handle(Instant::ZERO, Event::Closed(old));
     assert_eq!(second.state(), SessionState::OpenSent);
 }
+
+#[test]
+fn a_neighbour_that_reads_nothing_runs_into_the_send_hold_timer() {
+    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
+    let id = peer.accept(Instant::ZERO, ends(1));
+    for message in [open_of(65002), keepalive()] {
+        peer.handle(Instant::ZERO, Event::Received(id, &message));
+    }
+    assert_eq!(peer.state(), SessionState::Established);
+    // It goes on talking, but its socket never has room.
+    let mut second = 0;
+    while peer.state() == SessionState::Established {
+        second += 1;
+        let now = Instant::ZERO + seconds(second);
+        peer.handle(now, Event::Received(id, &keepalive()));
+        peer.handle(now, Event::Tick);
+    }
+    assert_eq!(second, 480);
+    let (_, reason) = peer.last_reset.as_ref().unwrap();
+    assert!(reason.to_string().starts_with("notification sent: Send Hold Timer Expired (8/0)"));
+}
