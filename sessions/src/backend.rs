@@ -20,7 +20,7 @@ use crate::wire::Capability;
 /// Everything one node should do in BGP.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Desired {
-    /// Counts up; a backend ignores what is older than what it has.
+    /// Counts up with every change; shown, so that one can see what is in force.
     pub generation: u64,
     /// The neighbours, one for each key.
     pub peers: Vec<PeerConfig>,

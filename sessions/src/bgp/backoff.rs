@@ -49,8 +49,8 @@ impl Backoff {
 }
 
 fn doubled(times: u32) -> Duration {
-    // Beyond this the limits have long taken over.
-    FIRST.saturating_mul(1 << times.min(10))
+    // 2^16 s is more than any limit: a connect time is 65535 s at most.
+    FIRST.saturating_mul(1 << times.min(16))
 }
 
 #[cfg(test)]

@@ -23,6 +23,15 @@ use crate::wire::{
 /// not begin to talk later, and holds a slot.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a dial may take to report. The edge gives up long before; this is for an edge that
+/// lost it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A tick that comes this much too late means that we stood still, not the neighbour.
+const LATE: Duration = Duration::from_millis(250);
+/// What the neighbour's bytes then get to be read.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// How long a neighbour may refuse to take our bytes, at least (RFC 9687 §4: the larger of eight
 /// minutes and twice the hold time).
 const SEND_HOLD_TIME_MIN: Duration = Duration::from_secs(8 * 60);
@@ -75,7 +84,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// One whose TCP is not up yet.
-    pub(super) fn new(id: ConnectionId) -> Self {
+    pub(super) fn new(now: Instant, id: ConnectionId) -> Self {
         Self {
             id,
             state: SessionState::Connect,
@@ -87,7 +96,7 @@ impl Connection {
             framing: Framing::default(),
             open: None,
             keepalive_due: false,
-            hold_deadline: None,
+            hold_deadline: Some(now + CONNECT_TIMEOUT),
             keepalive_deadline: None,
             send_hold_deadline: None,
         }
@@ -163,9 +172,12 @@ impl Connection {
         }
     }
 
-    /// The hold timer runs from the last KEEPALIVE or UPDATE (RFC 4271 §6.5).
+    /// The hold timer runs from the last KEEPALIVE or UPDATE (RFC 4271 §6.5). Where it is off, a
+    /// connection must still become a session, or it would hold its slot for ever.
     fn restart_hold_timer(&mut self, now: Instant) {
         let hold_time = self.negotiated.as_ref().and_then(|it| it.hold_time.duration());
+        let opening = self.state < SessionState::Established;
+        let hold_time = hold_time.or(opening.then_some(OPEN_TIMEOUT));
         self.hold_deadline = hold_time.map(|hold_time| now + hold_time);
     }
 
@@ -194,7 +206,13 @@ impl Connection {
 
     /// What is due at `now`. A fault means that the neighbour was silent for too long.
     pub(super) fn tick(&mut self, now: Instant, rng: &mut Rng) -> Result<(), WireError> {
-        if self.hold_deadline.is_some_and(|deadline| deadline <= now) {
+        if let Some(deadline) = self.hold_deadline.filter(|deadline| *deadline <= now) {
+            if now.since(deadline) > LATE {
+                // `Ours:` what the neighbour sent meanwhile is still in the socket. The next tick
+                // comes in time and decides.
+                self.hold_deadline = Some(now + GRACE);
+                return Ok(());
+            }
             let negotiated = self.negotiated.as_ref().map(|it| it.hold_time.seconds());
             let seconds = negotiated.unwrap_or(u16::try_from(OPEN_TIMEOUT.as_secs()).unwrap_or(0));
             return Err(WireError::HoldTimerExpired(seconds));

@@ -12,6 +12,7 @@ mod connection;
 mod negotiate;
 mod peer;
 mod reason;
+mod transmit;
 mod view;
 
 pub use connection::ConnectionId;

@@ -1,21 +1,22 @@
 //! A neighbour as the operator sees it: dialled and dialling, up or down, and told its routes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
 use super::reason::DownReason;
 use crate::backend::{MalformedCounters, MessageCounters, PerFamily, SessionState};
-use crate::rib::{AdjRibOut, Exporter, Ineligible, LocRib};
+use crate::rib::{AdjRibOut, Exporter, Ineligible};
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{LocalNextHops, PeerConfig, Prefix};
+use crate::types::{FamilySet, LocalNextHops, PeerConfig, Prefix};
 use crate::wire::attribute::Disposition;
 use crate::wire::notification::cease;
-use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification, RawMessage, Update};
+use crate::wire::{MessageType, Notification, RawMessage, Update};
 
 /// What happened.
 #[derive(Debug)]
@@ -26,8 +27,8 @@ pub enum Event<'a> {
     ConnectFailed(ConnectionId, String),
     /// Bytes came.
     Received(ConnectionId, &'a [u8]),
-    /// TCP ended.
-    Closed(ConnectionId),
+    /// TCP ended: in order, or with an error.
+    Closed(ConnectionId, Option<String>),
     /// It may be time for something.
     Tick,
 }
@@ -60,6 +61,9 @@ pub enum Action {
     Refused(Update),
 }
 
+/// How often a neighbour is told that it has a session already.
+const REJECTION_GAP: Duration = Duration::from_secs(1);
+
 /// One neighbour.
 #[derive(Debug)]
 pub struct Peer {
@@ -78,6 +82,8 @@ pub struct Peer {
     pub(super) last_reset: Option<(Instant, DownReason)>,
     pub(super) last_read: Option<Instant>,
     pub(super) last_write: Option<Instant>,
+    /// When a connection was last told that there is a session already.
+    rejected_at: Option<Instant>,
     backoff: Backoff,
     rng: Rng,
     incarnation: u64,
@@ -90,11 +96,12 @@ pub struct Peer {
 pub(super) struct Established {
     pub(super) connection: ConnectionId,
     pub(super) since: Instant,
+    pub(super) families: FamilySet,
     pub(super) adj_rib_out: AdjRibOut,
     pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
     pub(super) prefixes_refused: PerFamily<u64>,
     pub(super) end_of_rib_received: PerFamily<bool>,
-    exporter: Exporter,
+    pub(super) exporter: Exporter,
 }
 
 impl Peer {
@@ -116,6 +123,7 @@ impl Peer {
             last_reset: None,
             last_read: None,
             last_write: None,
+            rejected_at: None,
             backoff: Backoff::default(),
             rng: Rng::seeded(seed.wrapping_add(incarnation)),
             incarnation,
@@ -140,7 +148,8 @@ impl Peer {
                 }
             }
             Event::Received(id, bytes) => self.received(now, id, bytes),
-            Event::Closed(id) => self.end(now, id, DownReason::Closed),
+            Event::Closed(id, None) => self.end(now, id, DownReason::Closed),
+            Event::Closed(id, Some(why)) => self.end(now, id, DownReason::Broken(why)),
             Event::Tick => self.tick(now),
         }
     }
@@ -152,17 +161,22 @@ impl Peer {
     pub fn accept(&mut self, now: Instant, connected: Connected) -> ConnectionId {
         let id = self.new_id();
         if self.established.is_some() {
-            // An Established session wins (RFC 4271 §6.8).
-            let notification = Notification::cease(cease::COLLISION);
-            self.messages.sent.notifications = self.messages.sent.notifications.saturating_add(1);
-            self.actions.push_back(Action::Close(id, Some(notification.encode())));
+            // An Established session wins (RFC 4271 §6.8). Who does not listen is not told again:
+            // a farewell keeps a socket for a while.
+            let told = self.rejected_at.is_some_and(|at| now.since(at) < REJECTION_GAP);
+            let notification = (!told).then(|| Notification::cease(cease::COLLISION).encode());
+            if notification.is_some() {
+                self.messages.sent.notifications += 1;
+                self.rejected_at = Some(now);
+            }
+            self.actions.push_back(Action::Close(id, notification));
             return id;
         }
         if let Some(older) = self.incoming.take() {
             // Who dials a second time has given up the first.
             self.actions.push_back(Action::Close(older.id, None));
         }
-        let mut connection = Connection::new(id);
+        let mut connection = Connection::new(now, id);
         let Connected { local, remote, next_hops } = connected;
         connection.connected(now, local, remote, next_hops, &self.config);
         self.incoming = Some(connection);
@@ -186,11 +200,20 @@ impl Peer {
         }
     }
 
-    /// Ends everything with a Cease. The peer dials no more until it is reconfigured.
+    /// Ends everything, with a Cease where there is somebody to tell. The peer dials no more until
+    /// it is reconfigured.
     pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
         for id in self.connection_ids() {
-            let notification = Notification::cease(subcode);
-            self.end(now, id, DownReason::Sent { notification, why: why.to_owned() });
+            if self.established.as_ref().is_some_and(|up| up.connection == id) {
+                let notification = Notification::cease(subcode);
+                self.end(now, id, DownReason::Sent { notification, why: why.to_owned() });
+                continue;
+            }
+            // An attempt that is given up has not failed: nobody needs to hear of it.
+            let connection = self.take_connection(id);
+            let is_up = connection.is_some_and(|it| it.remote.is_some());
+            let last_words = is_up.then(|| Notification::cease(subcode).encode());
+            self.actions.push_back(Action::Close(id, last_words));
         }
         self.dial_at = None;
     }
@@ -212,73 +235,6 @@ impl Peer {
         connections.filter_map(Connection::next_deadline).chain(self.dial_at).min()
     }
 
-    /// Whether [`Peer::poll_transmit`] has something for this connection.
-    pub fn wants_to_transmit(&self, id: ConnectionId) -> bool {
-        self.connection(id).is_some_and(Connection::has_control)
-            || self
-                .established
-                .as_ref()
-                .is_some_and(|up| up.connection == id && up.adj_rib_out.has_pending())
-    }
-
-    /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
-    /// then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes in all.
-    pub fn poll_transmit(
-        &mut self,
-        now: Instant,
-        id: ConnectionId,
-        room: usize,
-        buffer: &mut BytesMut,
-    ) {
-        let before = buffer.len();
-        while let Some((kind, bytes)) = self.connection_mut(id).and_then(Connection::take_control) {
-            buffer.extend_from_slice(&bytes);
-            match kind {
-                MessageType::Open => self.messages.sent.opens += 1,
-                _ => self.messages.sent.keepalives += 1,
-            }
-        }
-        if let Some(up) = self.established.as_mut().filter(|up| up.connection == id) {
-            while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room
-                && up.adj_rib_out.next_message(buffer)
-            {
-                self.messages.sent.updates += 1;
-            }
-        }
-        if buffer.len() > before {
-            self.last_write = Some(now);
-            if let Some(connection) = self.connection_mut(id) {
-                connection.restart_send_hold_timer(now);
-            }
-        }
-    }
-
-    /// Tells the neighbour everything it should have: what follows [`Action::Established`].
-    pub fn announce_all(&mut self, rib: &LocRib) {
-        let prefixes: BTreeSet<Prefix> = rib.prefixes().collect();
-        self.announce(rib, &prefixes);
-    }
-
-    /// Tells the neighbour what became of `prefixes`.
-    pub fn announce(&mut self, rib: &LocRib, prefixes: &BTreeSet<Prefix>) {
-        let Some(up) = self.established.as_mut() else { return };
-        for prefix in prefixes {
-            up.unannounced.remove(prefix);
-            let Some(route) = rib.route_for(*prefix, self.config.key) else {
-                up.adj_rib_out.remove(*prefix);
-                continue;
-            };
-            let outcome = up.exporter.export(route).and_then(|attributes| {
-                up.adj_rib_out.set(*prefix, attributes).map_err(Ineligible::from)
-            });
-            if let Err(reason) = outcome {
-                up.adj_rib_out.remove(*prefix);
-                up.unannounced.insert(*prefix, reason);
-            }
-        }
-        up.exporter.forget();
-    }
-
     fn new_id(&mut self) -> ConnectionId {
         self.connections = self.connections.saturating_add(1);
         ConnectionId { incarnation: self.incarnation, number: self.connections }
@@ -288,8 +244,13 @@ impl Peer {
         self.outgoing.iter().chain(&self.incoming).find(|it| it.id == id)
     }
 
-    fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+    pub(super) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.outgoing.iter_mut().chain(&mut self.incoming).find(|it| it.id == id)
+    }
+
+    fn take_connection(&mut self, id: ConnectionId) -> Option<Connection> {
+        let slots = [&mut self.outgoing, &mut self.incoming];
+        slots.into_iter().find_map(|slot| slot.take_if(|connection| connection.id == id))
     }
 
     fn connection_ids(&self) -> Vec<ConnectionId> {
@@ -342,8 +303,11 @@ impl Peer {
             Ok(Step::Established) => self.session_up(now, id),
             Ok(Step::Update(update)) => self.update(update),
             Ok(Step::Refresh(refresh)) => {
+                // Other subtypes are marks of RFC 7313, which we do not offer.
                 let family = refresh.family.family().filter(|_| refresh.subtype == 0);
-                if let (Some(family), Some(up)) = (family, &mut self.established) {
+                if let (Some(family), Some(up)) = (family, &mut self.established)
+                    && up.families.contains(family)
+                {
                     up.adj_rib_out.refresh(family);
                 }
             }
@@ -381,16 +345,18 @@ impl Peer {
     /// reached OpenConfirm.
     fn resolve_collision(&mut self, now: Instant, id: ConnectionId) {
         let (Some(outgoing), Some(incoming)) = (&self.outgoing, &self.incoming) else { return };
-        let other = if outgoing.id == id { incoming } else { outgoing };
-        if other.state < SessionState::OpenConfirm {
-            // Its OPEN will bring it here.
-            return;
-        }
-        let Some(negotiated) = &other.negotiated else { return };
+        let (this, other) =
+            if outgoing.id == id { (outgoing, incoming) } else { (incoming, outgoing) };
+        let Some(negotiated) = &this.negotiated else { return };
         let ours = (self.config.router_id.get(), self.config.local_asn);
         let theirs = (negotiated.remote_router_id.get(), negotiated.remote_asn);
         let loser = match (other.state, ours > theirs) {
             (SessionState::Established, _) => id,
+            // A dial that is not up yet would only come to disturb the one that is.
+            (SessionState::Connect, _) => other.id,
+            // `Ours:` not only in OpenConfirm, as RFC 4271 §6.8 has it: this OPEN has said who the
+            // neighbour is, and deciding now keeps either side from being Established on the
+            // connection that the other is about to close.
             (_, true) => incoming.id,
             (_, false) => outgoing.id,
         };
@@ -408,6 +374,7 @@ impl Peer {
         self.established = Some(Established {
             connection: id,
             since: now,
+            families,
             adj_rib_out: AdjRibOut::new(families, negotiated.four_octet_as),
             unannounced: BTreeMap::new(),
             prefixes_refused: PerFamily::default(),
@@ -422,12 +389,8 @@ impl Peer {
 
     /// A connection is over. The last one decides when to dial again.
     fn end(&mut self, now: Instant, id: ConnectionId, reason: DownReason) {
-        let slot = match (&self.outgoing, &self.incoming) {
-            (Some(connection), _) if connection.id == id => &mut self.outgoing,
-            (_, Some(connection)) if connection.id == id => &mut self.incoming,
-            _ => return,
-        };
-        let Some(connection) = slot.take() else { return };
+        let dialled = self.outgoing.as_ref().is_some_and(|it| it.id == id);
+        let Some(connection) = self.take_connection(id) else { return };
         let last_words = match &reason {
             // Before TCP is up there is nobody to tell.
             DownReason::Sent { notification, .. } if connection.remote.is_some() => {
@@ -443,9 +406,12 @@ impl Peer {
             return;
         }
         let lasted = up.as_ref().map(|up| now.since(up.since));
-        let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
-        self.dial_at = Some(now + wait);
-        self.idle_hold = true;
+        if up.is_some() || dialled || self.dial_at.is_none() {
+            let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
+            self.dial_at = Some(now + wait);
+            self.idle_hold = true;
+        }
+        // Else somebody knocked and left: that must not put off a dial that is due.
         self.last_reset = Some((now, reason.clone()));
         if up.is_some() {
             self.connections_dropped += 1;
@@ -471,8 +437,15 @@ impl Peer {
         for id in self.connection_ids() {
             let Self { outgoing, incoming, rng, .. } = self;
             let connection = outgoing.iter_mut().chain(incoming).find(|it| it.id == id);
-            if let Some(Err(error)) = connection.map(|it| it.tick(now, rng)) {
-                self.end(now, id, error.into());
+            let dialling = connection.as_ref().is_some_and(|it| it.state == SessionState::Connect);
+            match connection.map(|it| it.tick(now, rng)) {
+                Some(Err(_)) if dialling => {
+                    self.actions.push_back(Action::Close(id, None));
+                    let why = "the dial was lost".to_owned();
+                    self.handle(now, Event::ConnectFailed(id, why));
+                }
+                Some(Err(error)) => self.end(now, id, error.into()),
+                _ => {}
             }
         }
         if self.dial_at.is_some_and(|at| at <= now) {
@@ -480,7 +453,7 @@ impl Peer {
             if self.outgoing.is_none() && self.established.is_none() {
                 let id = self.new_id();
                 self.idle_hold = false;
-                self.outgoing = Some(Connection::new(id));
+                self.outgoing = Some(Connection::new(now, id));
                 self.actions.push_back(Action::Connect(id));
             }
         }

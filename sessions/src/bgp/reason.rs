@@ -19,6 +19,8 @@ pub enum DownReason {
     Received(Notification),
     /// TCP ended without one.
     Closed,
+    /// TCP broke, as the system says it.
+    Broken(String),
     /// TCP never came up.
     ConnectFailed(String),
 }
@@ -35,7 +37,7 @@ impl DownReason {
                 notification.subcode,
                 notification.shutdown_text(),
             ),
-            Self::Closed => ResetCause::PeerClosed,
+            Self::Closed | Self::Broken(_) => ResetCause::PeerClosed,
             Self::ConnectFailed(_) => ResetCause::ConnectFailed,
         }
     }
@@ -55,6 +57,7 @@ impl fmt::Display for DownReason {
             }
             Self::Received(notification) => write!(f, "notification received: {notification}"),
             Self::Closed => f.write_str("the neighbour closed the connection"),
+            Self::Broken(why) => write!(f, "the connection broke: {why}"),
             Self::ConnectFailed(why) => write!(f, "cannot connect: {why}"),
         }
     }

@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -37,6 +38,7 @@ enum Chunk {
 #[derive(Debug)]
 pub(super) struct Link {
     chunks: mpsc::Sender<Chunk>,
+    tasks: [AbortHandle; 2],
     /// The writer has bytes that it has not reported as written.
     pub(super) busy: bool,
 }
@@ -53,15 +55,16 @@ impl Link {
         let (read, write) = stream.into_split();
         let (chunks, to_write) = mpsc::channel(CHUNKS_MAX);
         let reader = tasks.spawn(read_all(key, id, read, events.clone()));
+        let stop_reader = reader.abort_handle();
         let events = events.clone();
-        tasks.spawn(async move {
+        let stop = stop_reader.clone();
+        let writer = tasks.spawn(async move {
             write_all(key, id, write, to_write, events).await;
-            let stop = reader.abort_handle();
             if timeout(GOODBYE_TIMEOUT, reader).await.is_err() {
                 stop.abort();
             }
         });
-        Self { chunks, busy: false }
+        Self { chunks, tasks: [stop_reader, writer.abort_handle()], busy: false }
     }
 
     /// Gives the writer bytes. Only when it is not [`Link::busy`].
@@ -71,9 +74,13 @@ impl Link {
         self.busy = true;
     }
 
-    /// Ends the connection after what is being written and `last_words`.
+    /// Ends the connection: after what is being written and `last_words`, or at once when there is
+    /// nothing to say.
     pub(super) fn finish(self, last_words: Option<Bytes>) {
-        let _ = self.chunks.try_send(Chunk::LastWords(last_words.unwrap_or_default()));
+        match last_words {
+            Some(bytes) => drop(self.chunks.try_send(Chunk::LastWords(bytes))),
+            None => self.tasks.iter().for_each(AbortHandle::abort),
+        }
     }
 }
 
@@ -88,7 +95,8 @@ async fn read_all(
     let mut buffer = vec![0; READ_LENGTH_BYTES];
     loop {
         let news = match stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => News::Closed { id },
+            Ok(0) => News::Closed { id, why: None },
+            Err(error) => News::Closed { id, why: Some(error.to_string()) },
             Ok(count) => {
                 let bytes = Bytes::copy_from_slice(buffer.get(..count).unwrap_or_default());
                 News::Received { id, bytes }
@@ -112,11 +120,14 @@ async fn write_all(
     while let Some(chunk) = chunks.recv().await {
         match chunk {
             Chunk::Bytes(bytes) => {
-                let news = match write_unless_over(&mut stream, &bytes, &chunks).await {
+                let outcome = write_unless_over(&mut stream, &bytes, &chunks).await;
+                let broke = outcome.is_err();
+                let news = match outcome {
                     Ok(()) => News::Written { id },
-                    Err(_) => News::Closed { id },
+                    Err(error) => News::Closed { id, why: Some(error.to_string()) },
                 };
-                if events.send(NetworkEvent { key, news }).await.is_err() {
+                // After half a message nothing that follows would be understood.
+                if events.send(NetworkEvent { key, news }).await.is_err() || broke {
                     return;
                 }
             }

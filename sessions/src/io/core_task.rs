@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
+use super::addresses::Addresses;
 use super::clock::Clock;
 use super::neighbour::{Neighbour, NetworkEvent};
 use super::sockopt;
@@ -26,6 +28,9 @@ use crate::wire::notification::cease;
 
 /// Events handled before sockets are filled and deadlines looked at.
 const BURST_MAX: usize = 64;
+
+/// How old the list of the machine's addresses may be.
+const ADDRESSES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What the backend asks.
 #[derive(Debug)]
@@ -56,6 +61,12 @@ pub(super) struct CoreTask {
     generation: u64,
     listeners: Vec<Arc<TcpListener>>,
     known: watch::Sender<Arc<BTreeSet<IpAddr>>>,
+    /// The TCP-MD5 keys that all listeners hold.
+    listener_keys: BTreeMap<PeerKey, Password>,
+    /// Peers whose key a listener did not take: they are not accepted.
+    unprotected: BTreeSet<PeerKey>,
+    addresses: Addresses,
+    addresses_due: Instant,
     seed: u64,
     /// Peers that there ever were.
     incarnations: u64,
@@ -76,6 +87,10 @@ impl CoreTask {
             generation: 0,
             listeners,
             known,
+            listener_keys: BTreeMap::new(),
+            unprotected: BTreeSet::new(),
+            addresses: Addresses::default(),
+            addresses_due: Instant::ZERO,
             seed,
             incarnations: 0,
         }
@@ -89,13 +104,17 @@ impl CoreTask {
         mut network: mpsc::Receiver<NetworkEvent>,
     ) {
         loop {
-            let deadline = self.neighbours.values().filter_map(|it| it.peer.next_deadline()).min();
+            let peers = self.neighbours.values().filter_map(|it| it.peer.next_deadline());
+            let has_sessions = self.neighbours.values().any(|it| it.peer.local_address().is_some());
+            let deadline = peers.chain(has_sessions.then_some(self.addresses_due)).min();
             let clock = self.clock;
             let wake = async {
                 match deadline {
                     Some(deadline) => tokio::time::sleep_until(clock.at(deadline)).await,
                     None => std::future::pending().await,
                 }
+                // Readers first: a hold timer must not run out while a KEEPALIVE waits.
+                tokio::task::yield_now().await;
             };
             tokio::select! {
                 changed = desired.changed() => {
@@ -105,13 +124,7 @@ impl CoreTask {
                     let wanted = Arc::clone(&desired.borrow_and_update());
                     self.apply(&wanted);
                 }
-                Some(event) = network.recv() => {
-                    self.network_event(event);
-                    for _ in 1..BURST_MAX {
-                        let Ok(event) = network.try_recv() else { break };
-                        self.network_event(event);
-                    }
-                }
+                Some(event) = network.recv() => self.network_event(event),
                 command = commands.recv() => match command {
                     Some(Command::View(answer)) => {
                         // Whoever asked may have stopped waiting.
@@ -126,6 +139,10 @@ impl CoreTask {
                     None => return,
                 },
                 () = wake => {}
+            }
+            for _ in 0..BURST_MAX {
+                let Ok(event) = network.try_recv() else { break };
+                self.network_event(event);
             }
             self.turn();
         }
@@ -153,8 +170,8 @@ impl CoreTask {
     /// Lets every peer act on what is due, and fills the sockets that have room.
     fn turn(&mut self) {
         let now = self.clock.now();
-        let keys: Vec<PeerKey> = self.neighbours.keys().copied().collect();
-        for key in keys {
+        self.follow_addresses(now);
+        for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
                 if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
                     neighbour.peer.handle(now, Event::Tick);
@@ -163,6 +180,29 @@ impl CoreTask {
                 neighbour.transmit(now);
             });
         }
+    }
+
+    fn keys(&self) -> Vec<PeerKey> {
+        self.neighbours.keys().copied().collect()
+    }
+
+    /// Looks now and then whether the machine's addresses are others: sessions come up before the
+    /// last address does, and addresses go while sessions stay.
+    fn follow_addresses(&mut self, now: Instant) {
+        if self.addresses_due > now {
+            return;
+        }
+        self.addresses_due = now + ADDRESSES_INTERVAL;
+        let addresses = Addresses::now();
+        if addresses == self.addresses {
+            return;
+        }
+        for key in self.keys() {
+            self.with_neighbour(now, key, |neighbour, surroundings| {
+                neighbour.follow_addresses(&addresses, &surroundings.rib);
+            });
+        }
+        self.addresses = addresses;
     }
 
     fn network_event(&mut self, event: NetworkEvent) {
@@ -185,21 +225,21 @@ impl CoreTask {
             self.remove(now, key);
         }
         for (key, config) in &wanted {
-            self.set_listener_password(config);
-            match self.neighbours.get_mut(key) {
-                Some(neighbour) if neighbour.peer.config() == *config => {}
-                Some(neighbour) => {
+            self.protect(config);
+            if !self.neighbours.contains_key(key) {
+                self.incarnations = self.incarnations.saturating_add(1);
+                let peer = Peer::new(now, (*config).clone(), self.seed, self.incarnations);
+                self.neighbours.insert(*key, Neighbour::new(peer));
+            }
+            self.with_neighbour(now, *key, |neighbour, _| {
+                if neighbour.peer.config() != *config {
                     neighbour.logged_failure = None;
                     neighbour.peer.reconfigure(now, (*config).clone());
                 }
-                None => {
-                    self.incarnations = self.incarnations.saturating_add(1);
-                    let peer = Peer::new(now, (*config).clone(), self.seed, self.incarnations);
-                    self.neighbours.insert(*key, Neighbour::new(peer));
-                }
-            }
+            });
         }
-        self.known.send_replace(Arc::new(wanted.keys().map(|key| key.0).collect()));
+        let accepted = wanted.keys().filter(|key| !self.unprotected.contains(key));
+        self.known.send_replace(Arc::new(accepted.map(|key| key.0).collect()));
 
         let touched = self.surroundings.rib.set(desired.routes.clone());
         for key in wanted.into_keys() {
@@ -210,53 +250,81 @@ impl CoreTask {
     }
 
     fn remove(&mut self, now: Instant, key: PeerKey) {
-        let Some(mut neighbour) = self.neighbours.remove(&key) else { return };
-        let name = neighbour.peer.config().name.clone();
-        info!(peer = %key, name, "peer removed");
-        neighbour.peer.stop(now, cease::PEER_DECONFIGURED, "the peer was removed");
-        neighbour.act(now, &self.surroundings);
-        self.set_key(key, None, &name);
-    }
-
-    /// Listeners must have the key before the first SYN comes.
-    fn set_listener_password(&self, config: &PeerConfig) {
-        let present = self.neighbours.get(&config.key).map(|it| it.peer.config());
-        let present = present.and_then(|present| present.password.as_ref());
-        if present != config.password.as_ref() {
-            self.set_key(config.key, config.password.as_ref(), &config.name);
+        self.with_neighbour(now, key, |neighbour, surroundings| {
+            info!(peer = %key, name = neighbour.peer.config().name, "peer removed");
+            neighbour.peer.stop(now, cease::PEER_DECONFIGURED, "the peer was removed");
+            neighbour.act(now, surroundings);
+        });
+        self.neighbours.remove(&key);
+        self.unprotected.remove(&key);
+        if self.listener_keys.remove(&key).is_some() {
+            // A key that stays behind only keeps out an address that is no peer any more.
+            let _ = self.set_key(key, None);
         }
     }
 
-    fn set_key(&self, key: PeerKey, password: Option<&Password>, name: &str) {
-        for listener in &self.listeners {
-            let same_family =
-                listener.local_addr().is_ok_and(|local| local.is_ipv4() == key.0.is_ipv4());
-            if !same_family {
-                continue;
+    /// Listeners must have the key before the first SYN comes. A peer whose key they do not take is
+    /// dialled, with its key, but not accepted without; every change of the desired state tries
+    /// again.
+    fn protect(&mut self, config: &PeerConfig) {
+        let PeerConfig { key, name, password, .. } = config;
+        if self.listener_keys.get(key) == password.as_ref() && !self.unprotected.contains(key) {
+            return;
+        }
+        match (self.set_key(*key, password.as_ref()), password) {
+            (Ok(()), Some(password)) => {
+                self.listener_keys.insert(*key, password.clone());
+                self.unprotected.remove(key);
             }
-            if let Err(cause) = sockopt::set_md5(&**listener, key.0, password) {
-                error!(
-                    peer = %key, name, %cause,
-                    "the kernel refused the TCP-MD5 key for incoming connections; it bounds them \
-                     by net.core.optmem_max. The peer can only be dialled"
-                );
+            (Ok(()), None) => {
+                self.listener_keys.remove(key);
+                self.unprotected.remove(key);
+            }
+            (Err(cause), _) => {
+                self.listener_keys.remove(key);
+                if self.unprotected.insert(*key) {
+                    error!(
+                        peer = %key, name, %cause,
+                        "a listener did not take the TCP-MD5 key (the kernel bounds their number \
+                         by net.core.optmem_max): connections from this peer are refused, it is \
+                         only dialled"
+                    );
+                }
             }
         }
+    }
+
+    fn set_key(&self, key: PeerKey, password: Option<&Password>) -> Result<(), nix::Error> {
+        let of_family = self.listeners.iter().filter(|listener| {
+            listener.local_addr().is_ok_and(|local| local.is_ipv4() == key.0.is_ipv4())
+        });
+        let mut listeners =
+            of_family.map(|listener| sockopt::set_md5(&**listener, key.0, password));
+        listeners.try_for_each(|outcome| outcome)
     }
 
     fn shut_down(&mut self) {
         let now = self.clock.now();
-        for neighbour in self.neighbours.values_mut() {
-            neighbour.peer.stop(now, cease::ADMINISTRATIVE_SHUTDOWN, "fairway is stopping");
-            neighbour.act(now, &self.surroundings);
+        for key in self.keys() {
+            self.with_neighbour(now, key, |neighbour, surroundings| {
+                neighbour.peer.stop(now, cease::ADMINISTRATIVE_SHUTDOWN, "fairway is stopping");
+                neighbour.act(now, surroundings);
+            });
         }
     }
 
     fn view(&self) -> BgpView {
         let now = self.clock.now();
+        let views = self.neighbours.iter().filter_map(|(key, neighbour)| {
+            let view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now)));
+            if view.is_err() {
+                error!(peer = %key, "a fault of ours: it cannot be shown");
+            }
+            view.ok()
+        });
         BgpView {
             generation: self.generation,
-            peers: self.neighbours.values().map(|it| it.peer.view(now)).collect(),
+            peers: views.collect(),
             routes: self.surroundings.rib.iter().cloned().collect(),
         }
     }

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
+use super::addresses::Addresses;
 use super::neighbour::{NetworkEvent, News};
 use super::sockopt;
 use crate::types::PeerKey;
@@ -42,7 +43,10 @@ pub(super) async fn accept_all(
                     continue;
                 }
                 let key = PeerKey(remote.ip());
-                let news = News::Accepted { stream, remote };
+                let local = stream.local_addr().map(|local| local.ip().to_canonical());
+                let next_hops = local.map(|local| Addresses::now().next_hops(local));
+                let next_hops = next_hops.unwrap_or_default();
+                let news = News::Accepted { stream, remote, next_hops };
                 if events.send(NetworkEvent { key, news }).await.is_err() {
                     return;
                 }

@@ -12,14 +12,16 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
-use super::addresses::next_hops;
+use super::addresses::Addresses;
 use super::connection::Link;
 use super::core_task::Surroundings;
 use super::dial::dial;
 use super::sockopt;
 use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
+use crate::rib::LocRib;
 use crate::time::Instant;
 use crate::types::{LocalNextHops, PeerKey};
+use crate::wire::attribute::Disposition;
 use crate::wire::{Notification, Update};
 
 /// Bytes given to a socket at once. Small enough that a change never waits behind much, large
@@ -28,6 +30,9 @@ const TRANSMIT_LENGTH_BYTES: usize = 64 * 1024;
 
 /// How long a peer is left alone after a fault of ours: the same bytes may bring it about again.
 const FAULT_WAIT: Duration = Duration::from_secs(30);
+
+/// How often malformed UPDATEs of one neighbour are worth a line.
+const MALFORMED_LOG_GAP: Duration = Duration::from_secs(10);
 
 /// What connections, dials and listeners report of a neighbour.
 #[derive(Debug)]
@@ -42,7 +47,7 @@ pub(super) struct NetworkEvent {
 #[derive(Debug)]
 pub(super) enum News {
     /// The neighbour dialled us.
-    Accepted { stream: TcpStream, remote: SocketAddr },
+    Accepted { stream: TcpStream, remote: SocketAddr, next_hops: LocalNextHops },
     /// A dial succeeded.
     Connected { id: ConnectionId, stream: TcpStream, next_hops: LocalNextHops },
     /// A dial failed.
@@ -51,8 +56,8 @@ pub(super) enum News {
     Received { id: ConnectionId, bytes: Bytes },
     /// What was given to the writer has left.
     Written { id: ConnectionId },
-    /// The connection ended.
-    Closed { id: ConnectionId },
+    /// The connection ended, in order or with an error.
+    Closed { id: ConnectionId, why: Option<String> },
 }
 
 /// A neighbour and what runs for it.
@@ -63,18 +68,30 @@ pub(super) struct Neighbour {
     pub(super) dials: BTreeMap<ConnectionId, AbortHandle>,
     /// The failure that was logged last, so that the same one is not logged for ever.
     pub(super) logged_failure: Option<String>,
+    /// When a malformed UPDATE was logged last, and how many came since.
+    malformed_logged_at: Option<Instant>,
+    malformed_unlogged: u64,
 }
 
 impl Neighbour {
     /// A neighbour for which nothing runs yet.
     pub(super) fn new(peer: Peer) -> Self {
-        Self { peer, links: BTreeMap::new(), dials: BTreeMap::new(), logged_failure: None }
+        Self {
+            peer,
+            links: BTreeMap::new(),
+            dials: BTreeMap::new(),
+            logged_failure: None,
+            malformed_logged_at: None,
+            malformed_unlogged: 0,
+        }
     }
 
     /// Takes note of what happened.
     pub(super) fn hear(&mut self, now: Instant, news: News, surroundings: &Surroundings) {
         match news {
-            News::Accepted { stream, remote } => self.accepted(now, stream, remote, surroundings),
+            News::Accepted { stream, remote, next_hops } => {
+                self.accepted(now, stream, remote, next_hops, surroundings);
+            }
             News::Connected { id, stream, next_hops } => {
                 self.connected(now, id, stream, next_hops, surroundings);
             }
@@ -88,7 +105,7 @@ impl Neighbour {
                     link.busy = false;
                 }
             }
-            News::Closed { id } => self.peer.handle(now, Event::Closed(id)),
+            News::Closed { id, why } => self.peer.handle(now, Event::Closed(id, why)),
         }
     }
 
@@ -124,7 +141,7 @@ impl Neighbour {
                 }
                 Action::Down(reason) => self.log_down(&reason),
                 Action::AttemptFailed(reason) => self.log_failure(&reason),
-                Action::Refused(update) => self.log_refused(&update),
+                Action::Refused(update) => self.log_refused(now, &update),
             }
         }
     }
@@ -150,8 +167,9 @@ impl Neighbour {
             let key = config.key;
             let news = match dial(&config).await {
                 Ok(stream) => {
-                    let local = stream.local_addr().map(|local| next_hops(local.ip()));
-                    let next_hops = local.unwrap_or_default();
+                    let local = stream.local_addr().map(|local| local.ip());
+                    let next_hops = local.map(|local| Addresses::now().next_hops(local));
+                    let next_hops = next_hops.unwrap_or_default();
                     News::Connected { id, stream, next_hops }
                 }
                 Err(error) => News::ConnectFailed { id, why: error.to_string() },
@@ -191,23 +209,29 @@ impl Neighbour {
         now: Instant,
         stream: TcpStream,
         remote: SocketAddr,
+        next_hops: LocalNextHops,
         surroundings: &Surroundings,
     ) {
         let key = self.peer.config().key;
-        let next_hops = stream.local_addr().map(|local| next_hops(local.ip().to_canonical()));
-        let prepared = next_hops
-            .map_err(|error| error.to_string())
-            .and_then(|next_hops| self.prepare(&stream, next_hops));
-        match prepared {
+        match self.prepare(&stream, next_hops) {
             Ok(connected) => {
                 debug!(peer = %key, %remote, "connection accepted");
                 let id = self.peer.accept(now, connected);
-                self.links.insert(
-                    id,
-                    Link::start(key, id, stream, &surroundings.events, &surroundings.tasks),
-                );
+                let Surroundings { events, tasks, .. } = surroundings;
+                self.links.insert(id, Link::start(key, id, stream, events, tasks));
             }
             Err(why) => warn!(peer = %key, %remote, why, "cannot use an accepted connection"),
+        }
+    }
+
+    /// Looks whether this end of the session can be reached elsewhere than before.
+    pub(super) fn follow_addresses(&mut self, addresses: &Addresses, rib: &LocRib) {
+        let Some(local) = self.peer.local_address() else { return };
+        let next_hops = addresses.next_hops(local);
+        if self.peer.set_next_hops(rib, next_hops) {
+            let config = self.peer.config();
+            let (ipv4, ipv6) = (next_hops.ipv4, next_hops.ipv6);
+            info!(peer = %config.key, name = config.name, ?ipv4, ?ipv6, "next hops changed");
         }
     }
 
@@ -219,8 +243,7 @@ impl Neighbour {
         let remote = stream.peer_addr().map_err(text)?;
         stream.set_nodelay(true).map_err(text)?;
         sockopt::set_network(stream, local.ip(), config.ttl()).map_err(|it| it.to_string())?;
-        let patience = config.hold_time.duration().unwrap_or_default();
-        sockopt::set_user_timeout(stream, patience).map_err(|it| it.to_string())?;
+        sockopt::set_keepalive(stream).map_err(|it| it.to_string())?;
         Ok(Connected { local, remote, next_hops })
     }
 
@@ -259,14 +282,24 @@ impl Neighbour {
         }
     }
 
-    fn log_refused(&self, update: &Update) {
+    fn log_refused(&mut self, now: Instant, update: &Update) {
         let config = self.peer.config();
         let (peer, name) = (config.key, &config.name);
-        for fault in &update.faults {
-            warn!(
-                %peer, name, attribute = fault.code, disposition = ?fault.disposition,
-                what = fault.what, "malformed UPDATE"
-            );
+        if let Some(fault) = update.faults.iter().max_by_key(|fault| fault.disposition) {
+            self.malformed_unlogged = self.malformed_unlogged.saturating_add(1);
+            let (attribute, what) = (fault.code, fault.what);
+            let disposition = format!("{:?}", fault.disposition);
+            // Discards are for whoever looks; and no neighbour writes our log as fast as it likes.
+            let quiet =
+                self.malformed_logged_at.is_some_and(|at| now.since(at) < MALFORMED_LOG_GAP);
+            if fault.disposition == Disposition::Discard || quiet {
+                debug!(%peer, name, attribute, disposition, what, "malformed UPDATE");
+            } else {
+                let updates = self.malformed_unlogged;
+                warn!(%peer, name, attribute, disposition, what, updates, "malformed UPDATEs");
+                self.malformed_logged_at = Some(now);
+                self.malformed_unlogged = 0;
+            }
         }
         for group in &update.announced {
             for prefix in &group.prefixes {

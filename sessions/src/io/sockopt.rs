@@ -5,7 +5,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -84,11 +83,13 @@ pub(super) fn set_network(socket: &impl AsFd, local: IpAddr, ttl: u8) -> Result<
     }
 }
 
-/// How long written bytes may stay unacknowledged before the kernel gives the connection up.
-/// Zero leaves the kernel's own patience.
-pub(super) fn set_user_timeout(socket: &impl AsFd, timeout: Duration) -> Result<(), Errno> {
-    let milliseconds = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-    setsockopt(socket, sockopt::TcpUserTimeout, &milliseconds)
+/// Lets the kernel find out about a neighbour that is gone, for sessions without a hold timer:
+/// after a minute of silence, three questions ten seconds apart.
+pub(super) fn set_keepalive(socket: &impl AsFd) -> Result<(), Errno> {
+    setsockopt(socket, sockopt::KeepAlive, &true)?;
+    setsockopt(socket, sockopt::TcpKeepIdle, &60)?;
+    setsockopt(socket, sockopt::TcpKeepInterval, &10)?;
+    setsockopt(socket, sockopt::TcpKeepCount, &3)
 }
 
 /// Makes a socket that is dropped reset its connection at once, without lingering state.

@@ -25,6 +25,9 @@ pub struct AdjRibOut {
     /// Prefixes that a refresh asked for and that have not gone out since: they are sent even if
     /// the peer has them.
     owed: BTreeSet<Prefix>,
+    /// Families that a refresh asked for and that are not yet owed. A neighbour may ask a thousand
+    /// times while the socket is busy: it costs a bit here, and one walk over the table later.
+    refresh: FamilySet,
     /// Families whose End-of-RIB marker is still owed.
     end_of_rib: FamilySet,
     /// Families whose End-of-RIB marker was sent.
@@ -49,6 +52,7 @@ impl AdjRibOut {
             pending: BTreeMap::new(),
             groups: BTreeMap::new(),
             owed: BTreeSet::new(),
+            refresh: FamilySet::EMPTY,
             end_of_rib: families,
             end_of_rib_sent: PerFamily::default(),
         }
@@ -90,8 +94,24 @@ impl AdjRibOut {
         }
     }
 
-    /// All of `family` goes out again (RFC 2918), followed by the marker.
+    /// All of `family` goes out again (RFC 2918), followed by the marker. What an earlier refresh
+    /// still owes is sent first.
     pub fn refresh(&mut self, family: AddressFamily) {
+        self.refresh.insert(family);
+    }
+
+    /// Turns the refreshes that were asked for into prefixes that are owed.
+    fn expand_refreshes(&mut self) {
+        for family in AddressFamily::ALL {
+            let owes = self.owed.iter().any(|prefix| prefix.family() == family);
+            if self.refresh.contains(family) && !owes {
+                self.refresh.remove(family);
+                self.owe_all(family);
+            }
+        }
+    }
+
+    fn owe_all(&mut self, family: AddressFamily) {
         let of_family = |prefix: &Prefix| prefix.family() == family;
         let again: Vec<_> = self
             .advertised
@@ -126,6 +146,7 @@ impl AdjRibOut {
     /// Whether there is anything to send.
     pub fn has_pending(&self) -> bool {
         !self.end_of_rib.is_empty()
+            || !self.refresh.is_empty()
             || !self.groups.is_empty()
             || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
     }
@@ -133,6 +154,9 @@ impl AdjRibOut {
     /// Appends the next UPDATE to `to`: withdrawals, then announcements, then End-of-RIB. Says
     /// whether there was one.
     pub fn next_message(&mut self, to: &mut BytesMut) -> bool {
+        if !self.refresh.is_empty() {
+            self.expand_refreshes();
+        }
         for family in AddressFamily::ALL {
             let withdrawals = self.withdrawals.of_mut(family);
             if !withdrawals.is_empty() {
@@ -280,6 +304,19 @@ mod tests {
             updates.iter().flat_map(|it| &it.announced).map(|it| it.prefixes.len()).sum();
         assert_eq!(announced, 2);
         assert_eq!(table.advertised().len(), 2);
+    }
+
+    #[test]
+    fn a_storm_of_refreshes_costs_one_table() {
+        let mut table = table();
+        for number in 0..3 {
+            table.set(prefix(number), attributes(1)).unwrap();
+        }
+        drain(&mut table);
+        for _ in 0..1_000 {
+            table.refresh(AddressFamily::Ipv4Unicast);
+        }
+        assert_eq!(drain(&mut table).len(), 2); // one UPDATE and the marker
     }
 
     #[test]

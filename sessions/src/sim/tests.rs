@@ -56,3 +56,14 @@ fn two_speakers_always_find_each_other_again() {
     }
     println!("{} schedules, {steps} events", seeds().count());
 }
+
+#[test]
+fn a_good_network_never_loses_a_session_that_was_up() {
+    let good = Faults { delay_max_ms: 20, ..Faults::NONE };
+    for seed in 0..2_000 {
+        let mut world = World::seeded(seed, config(1, 1), config(2, 2), good);
+        world.run_for(Duration::from_secs(20));
+        world.assert_converged();
+        assert_eq!(world.sessions_dropped(), 0, "seed {seed}");
+    }
+}

@@ -138,6 +138,12 @@ impl World {
         }
     }
 
+    /// Sessions that either side lost after they were Established.
+    pub fn sessions_dropped(&self) -> u64 {
+        let dropped = |side: usize| self.sides[side].peer.view(self.now).connections_dropped;
+        dropped(0) + dropped(1)
+    }
+
     fn schedule(&mut self, after: Duration, due: Due) {
         self.sequence += 1;
         self.due.push(Reverse((self.now + after, self.sequence, due)));
@@ -243,7 +249,7 @@ impl World {
             }
             Parcel::Bytes(bytes) => router.peer.handle(self.now, Event::Received(id, &bytes)),
             Parcel::End => {
-                router.peer.handle(self.now, Event::Closed(id));
+                router.peer.handle(self.now, Event::Closed(id, None));
             }
         }
         self.follow_up(side);
@@ -345,7 +351,7 @@ impl World {
         }
         for (side, id) in open {
             if self.sides[side].wires.remove(&id).is_some() {
-                self.sides[side].peer.handle(self.now, Event::Closed(id));
+                self.sides[side].peer.handle(self.now, Event::Closed(id, None));
                 self.follow_up(side);
             }
         }

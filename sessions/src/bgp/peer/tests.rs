@@ -1,11 +1,14 @@
 //! Two peers on one virtual clock, joined by byte queues.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::BytesMut;
+
 use super::*;
 use crate::backend::{DesiredRoute, RouteAttributes};
+use crate::rib::LocRib;
 use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, PeerKey, RouterId};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
@@ -160,7 +163,7 @@ impl Pair {
         if std::mem::replace(&mut self.wires[wire].open, false) && !self.silent {
             let (to, id) = self.far_end(from, wire);
             self.sides[to].wires.remove(&id);
-            self.sides[to].peer.handle(self.now, Event::Closed(id));
+            self.sides[to].peer.handle(self.now, Event::Closed(id, None));
             self.act(to);
         }
     }
@@ -451,7 +454,7 @@ fn a_silent_connection_gives_its_slot_back() {
     let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
     peer.accept(Instant::ZERO, ends(1));
     assert_eq!(peer.state(), SessionState::OpenSent);
-    peer.handle(Instant::ZERO + seconds(31), Event::Tick);
+    peer.handle(Instant::ZERO + seconds(30), Event::Tick);
     assert!(peer.incoming.is_none());
 }
 
@@ -477,18 +480,13 @@ fn late_news_of_a_removed_peer_never_reach_its_successor() {
     let mut second = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 1);
     let (old, new) = (first.accept(Instant::ZERO, ends(1)), second.accept(Instant::ZERO, ends(1)));
     assert_ne!(old, new);
-    second.handle(Instant::ZERO, Event::Closed(old));
+    second.handle(Instant::ZERO, Event::Closed(old, None));
     assert_eq!(second.state(), SessionState::OpenSent);
 }
 
 #[test]
 fn a_neighbour_that_reads_nothing_runs_into_the_send_hold_timer() {
-    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
-    let id = peer.accept(Instant::ZERO, ends(1));
-    for message in [open_of(65002), keepalive()] {
-        peer.handle(Instant::ZERO, Event::Received(id, &message));
-    }
-    assert_eq!(peer.state(), SessionState::Established);
+    let (mut peer, id) = established();
     // It goes on talking, but its socket never has room.
     let mut second = 0;
     while peer.state() == SessionState::Established {
@@ -500,4 +498,120 @@ fn a_neighbour_that_reads_nothing_runs_into_the_send_hold_timer() {
     assert_eq!(second, 480);
     let (_, reason) = peer.last_reset.as_ref().unwrap();
     assert!(reason.to_string().starts_with("notification sent: Send Hold Timer Expired (8/0)"));
+}
+
+#[test]
+fn a_late_tick_is_our_own_standstill_and_not_the_neighbours() {
+    let (mut peer, id) = established();
+    // Stopped for longer than the hold time; what came meanwhile is still unread.
+    let late = Instant::ZERO + seconds(95);
+    peer.handle(late, Event::Tick);
+    assert_eq!(peer.state(), SessionState::Established);
+    peer.handle(late, Event::Received(id, &keepalive()));
+    peer.handle(late + seconds(1), Event::Tick);
+    assert_eq!(peer.state(), SessionState::Established);
+    // A neighbour that was silent indeed gets a second more, and no other.
+    peer.handle(late + seconds(91), Event::Tick);
+    peer.handle(late + seconds(92), Event::Tick);
+    assert_eq!(peer.state(), SessionState::Idle);
+}
+
+/// A peer with one accepted session.
+fn established() -> (Peer, ConnectionId) {
+    let mut peer = Peer::new(
+        Instant::ZERO,
+        PeerConfig { hold_time: HoldTime::DEFAULT, ..config(65001, 65002, 1) },
+        7,
+        0,
+    );
+    let id = peer.accept(Instant::ZERO, ends(1));
+    for message in [open_of(65002), keepalive()] {
+        peer.handle(Instant::ZERO, Event::Received(id, &message));
+    }
+    assert_eq!(peer.state(), SessionState::Established);
+    (peer, id)
+}
+
+#[test]
+fn who_knocks_and_leaves_does_not_put_off_our_own_dials() {
+    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
+    let mut dials = 0;
+    for second in 0..3600 {
+        let now = Instant::ZERO + seconds(second);
+        if second % 5 == 0 {
+            let id = peer.accept(now, ends(1));
+            peer.handle(now, Event::Closed(id, None));
+        }
+        peer.handle(now, Event::Tick);
+        while let Some(action) = peer.poll_action() {
+            if let Action::Connect(id) = action {
+                dials += 1;
+                peer.handle(now, Event::ConnectFailed(id, "refused".to_owned()));
+            }
+        }
+    }
+    assert!(dials > 600, "{dials} dials in an hour");
+}
+
+#[test]
+fn a_silent_neighbour_without_hold_time_gives_its_slot_back() {
+    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
+    let id = peer.accept(Instant::ZERO, ends(1));
+    let open = Open { hold_time: HoldTime::OFF, ..Open::parse(&open_of(65002)[19..]).unwrap() };
+    peer.handle(Instant::ZERO, Event::Received(id, &open.encode()));
+    assert_eq!(peer.state(), SessionState::OpenConfirm);
+    peer.handle(Instant::ZERO + seconds(30), Event::Tick);
+    assert!(peer.incoming.is_none());
+}
+
+#[test]
+fn a_lost_dial_is_given_up_and_repeated() {
+    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
+    peer.handle(Instant::ZERO, Event::Tick);
+    assert_eq!(peer.state(), SessionState::Connect);
+    peer.handle(Instant::ZERO + seconds(15), Event::Tick);
+    assert_eq!(peer.state(), SessionState::Active);
+    assert!(peer.next_deadline().is_some());
+}
+
+#[test]
+fn a_refresh_of_a_family_that_was_not_agreed_on_is_ignored() {
+    let mut pair = Pair::ebgp();
+    for side in &mut pair.sides {
+        side.peer.config.families = FamilySet::only(AddressFamily::Ipv4Unicast);
+    }
+    pair.run_for(seconds(5));
+    let refresh = framed(MessageType::RouteRefresh, &[0, 2, 0, 1]).unwrap();
+    let id = pair.sides[0].peer.established.as_ref().unwrap().connection;
+    pair.sides[0].peer.handle(pair.now, Event::Received(id, &refresh));
+    assert!(!pair.sides[0].peer.wants_to_transmit(id));
+}
+
+#[test]
+fn an_address_that_comes_later_brings_its_routes() {
+    let mut pair = Pair::ebgp();
+    pair.originate(0, &["198.51.100.1/32", "2001:db8:1::1/128"]);
+    pair.run_for(seconds(5));
+    let Side { peer, rib, .. } = &mut pair.sides[0];
+    let without = LocalNextHops { ipv6: None, ..ends(1).next_hops };
+    assert!(peer.set_next_hops(rib, without));
+    pair.settle();
+    let view = pair.sides[0].peer.view(pair.now);
+    assert_eq!((view.advertised.len(), view.unannounced.len()), (1, 1));
+    let Side { peer, rib, .. } = &mut pair.sides[0];
+    assert!(peer.set_next_hops(rib, ends(1).next_hops));
+    assert!(!peer.set_next_hops(rib, ends(1).next_hops));
+    pair.settle();
+    let view = pair.sides[0].peer.view(pair.now);
+    assert_eq!((view.advertised.len(), view.unannounced.len()), (2, 0));
+}
+
+#[test]
+fn a_peer_that_is_stopped_while_dialling_has_not_failed() {
+    let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
+    peer.handle(Instant::ZERO, Event::Tick);
+    while peer.poll_action().is_some() {}
+    peer.stop(Instant::ZERO, cease::ADMINISTRATIVE_SHUTDOWN, "leaving");
+    assert!(matches!(peer.poll_action(), Some(Action::Close(_, None))));
+    assert!(peer.poll_action().is_none() && peer.last_reset.is_none());
 }

@@ -1,0 +1,107 @@
+//! What goes out next on a connection, and what the neighbour should be told at all.
+//!
+//! Another part of [`Peer`]: pulled by the edge when a socket has room, pushed by changed routes.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use bytes::BytesMut;
+
+use super::connection::{Connection, ConnectionId};
+use super::peer::Peer;
+use crate::rib::{Exporter, Ineligible, LocRib};
+use crate::time::Instant;
+use crate::types::{LocalNextHops, Prefix};
+use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType};
+
+impl Peer {
+    /// Whether [`Peer::poll_transmit`] has something for this connection.
+    pub fn wants_to_transmit(&self, id: ConnectionId) -> bool {
+        self.connection(id).is_some_and(Connection::has_control)
+            || self
+                .established
+                .as_ref()
+                .is_some_and(|up| up.connection == id && up.adj_rib_out.has_pending())
+    }
+
+    /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
+    /// then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes in all.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        room: usize,
+        buffer: &mut BytesMut,
+    ) {
+        let before = buffer.len();
+        while let Some((kind, bytes)) = self.connection_mut(id).and_then(Connection::take_control) {
+            buffer.extend_from_slice(&bytes);
+            match kind {
+                MessageType::Open => self.messages.sent.opens += 1,
+                _ => self.messages.sent.keepalives += 1,
+            }
+        }
+        if let Some(up) = self.established.as_mut().filter(|up| up.connection == id) {
+            while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room
+                && up.adj_rib_out.next_message(buffer)
+            {
+                self.messages.sent.updates += 1;
+            }
+        }
+        if buffer.len() > before {
+            self.last_write = Some(now);
+            if let Some(connection) = self.connection_mut(id) {
+                connection.restart_send_hold_timer(now);
+            }
+        }
+    }
+
+    /// Tells the neighbour everything it should have: what follows [`Action::Established`].
+    pub fn announce_all(&mut self, rib: &LocRib) {
+        let prefixes: BTreeSet<Prefix> = rib.prefixes().collect();
+        self.announce(rib, &prefixes);
+    }
+
+    /// Tells the neighbour what became of `prefixes`.
+    pub fn announce(&mut self, rib: &LocRib, prefixes: &BTreeSet<Prefix>) {
+        let Some(up) = self.established.as_mut() else { return };
+        for prefix in prefixes {
+            up.unannounced.remove(prefix);
+            let Some(route) = rib.route_for(*prefix, self.config.key) else {
+                up.adj_rib_out.remove(*prefix);
+                continue;
+            };
+            let outcome = up.exporter.export(route).and_then(|attributes| {
+                up.adj_rib_out.set(*prefix, attributes).map_err(Ineligible::from)
+            });
+            if let Err(reason) = outcome {
+                up.adj_rib_out.remove(*prefix);
+                up.unannounced.insert(*prefix, reason);
+            }
+        }
+        up.exporter.forget();
+    }
+
+    /// The addresses that this end can be reached at may have changed. What was held back for want
+    /// of a next hop goes out, what had another one goes out again. Says whether anything changed.
+    pub fn set_next_hops(&mut self, rib: &LocRib, next_hops: LocalNextHops) -> bool {
+        let Some(id) = self.established.as_ref().map(|up| up.connection) else { return false };
+        match self.connection_mut(id) {
+            Some(connection) if connection.next_hops != next_hops => {
+                connection.next_hops = next_hops;
+            }
+            _ => return false,
+        }
+        if let Some(up) = &mut self.established {
+            up.exporter = Exporter::new(&self.config, up.families, next_hops);
+        }
+        self.announce_all(rib);
+        true
+    }
+
+    /// Our end of the session, while there is one.
+    pub fn local_address(&self) -> Option<IpAddr> {
+        let up = self.established.as_ref()?;
+        self.connection(up.connection)?.local.map(|local| local.ip())
+    }
+}
