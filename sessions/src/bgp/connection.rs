@@ -11,7 +11,7 @@ use super::negotiate::{Negotiated, negotiate, our_open};
 use crate::backend::SessionState;
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{LocalNextHops, PeerConfig};
+use crate::types::{FamilySet, LocalNextHops, PeerConfig};
 use crate::wire::header::{RawMessage, keepalive};
 use crate::wire::{
     Framing, MessageType, Notification, Open, RouteRefresh, Update, UpdateContext, WireError,
@@ -161,8 +161,12 @@ impl Connection {
             }
             (S::Established, M::Update) => {
                 self.restart_hold_timer(now);
-                let four_octet_as = self.negotiated.as_ref().is_some_and(|it| it.four_octet_as);
-                let context = UpdateContext { kind: config.kind(), four_octet_as };
+                let agreed = self.negotiated.as_ref();
+                let context = UpdateContext {
+                    kind: config.kind(),
+                    four_octet_as: agreed.is_some_and(|it| it.four_octet_as),
+                    families: agreed.map_or(FamilySet::EMPTY, |it| it.families),
+                };
                 Update::parse(&message.body, context).map(Step::Update)
             }
             (S::Established, M::RouteRefresh) => {

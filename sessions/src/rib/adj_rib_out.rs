@@ -232,7 +232,11 @@ mod tests {
         assert!(!table.has_pending());
         let mut framing = Framing::default();
         framing.push(&bytes);
-        let context = UpdateContext { kind: PeerKind::External, four_octet_as: true };
+        let context = UpdateContext {
+            kind: PeerKind::External,
+            four_octet_as: true,
+            families: FamilySet::BOTH,
+        };
         std::iter::from_fn(|| framing.next_message().unwrap())
             .map(|message| Update::parse(&message.body, context).unwrap())
             .collect()
@@ -359,7 +363,11 @@ mod tests {
             while table.next_message(&mut bytes) {}
             let mut framing = Framing::default();
             framing.push(&bytes);
-            let context = UpdateContext { kind: PeerKind::External, four_octet_as: true };
+            let context = UpdateContext {
+                kind: PeerKind::External,
+                four_octet_as: true,
+                families: FamilySet::BOTH,
+            };
             let mut received = BTreeMap::new();
             while let Some(message) = framing.next_message().unwrap() {
                 let update = Update::parse(&message.body, context).unwrap();

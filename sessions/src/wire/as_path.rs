@@ -10,9 +10,10 @@ use crate::types::{AsPath, AsPathSegment, Asn};
 const SEGMENT_SET: u8 = 1;
 const SEGMENT_SEQUENCE: u8 = 2;
 
-/// Whether every segment is a set or a sequence, has at least one member and ends where the next
-/// begins. zettabgp loops for ever on a stray byte and panics on others, so nothing else may
-/// reach it. Confederation segments fail: no peer of ours is in one (RFC 5065 §5.3).
+/// Whether every segment is a set or a sequence, has at least one member, none of them AS 0
+/// (RFC 7607 §2), and ends where the next begins. zettabgp loops for ever on a stray byte and
+/// panics on others, so nothing else may reach it. Confederation segments fail: no peer of ours
+/// is in one (RFC 5065 §5.3).
 pub(super) fn is_well_formed(value: &[u8], asn_octets: usize) -> bool {
     let mut reader = Reader::new(value);
     while !reader.is_empty() {
@@ -22,11 +23,31 @@ pub(super) fn is_well_formed(value: &[u8], asn_octets: usize) -> bool {
         if !matches!(kind, SEGMENT_SET | SEGMENT_SEQUENCE) || count == 0 {
             return false;
         }
-        if reader.take(usize::from(count).saturating_mul(asn_octets)).is_none() {
+        let Some(asns) = reader.take(usize::from(count).saturating_mul(asn_octets)) else {
+            return false;
+        };
+        if asns.chunks_exact(asn_octets).any(is_as_zero) {
             return false;
         }
     }
     true
+}
+
+/// Whether a value that [`is_well_formed`] has an AS_SET in it.
+pub(super) fn has_set(value: &[u8], asn_octets: usize) -> bool {
+    let mut reader = Reader::new(value);
+    while let (Some(kind), Some(count)) = (reader.u8(), reader.u8()) {
+        if kind == SEGMENT_SET {
+            return true;
+        }
+        let _asns = reader.take(usize::from(count).saturating_mul(asn_octets));
+    }
+    false
+}
+
+/// Whether the octets of an AS number are those of AS 0.
+pub(super) fn is_as_zero(asn: &[u8]) -> bool {
+    asn.iter().all(|octet| *octet == 0)
 }
 
 /// Decodes a value that [`is_well_formed`].

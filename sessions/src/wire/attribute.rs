@@ -11,7 +11,7 @@ use zettabgp::{BgpSessionParams, BgpTransportMode};
 
 use super::as_path;
 use crate::types::{
-    Aggregator, AsPath, Community, LargeCommunity, Origin, PeerKind, UnknownAttribute,
+    Aggregator, AsPath, Community, FamilySet, LargeCommunity, Origin, PeerKind, UnknownAttribute,
 };
 
 /// Flag bits (RFC 4271 §4.3).
@@ -77,12 +77,25 @@ pub(super) struct RawAttribute<'a> {
 }
 
 impl RawAttribute<'_> {
-    /// The attribute with its header, for a NOTIFICATION.
+    /// The attribute as it was sent, for a NOTIFICATION.
     pub(super) fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        put_header(&mut bytes, self.flags, self.code, self.value.len());
-        bytes.extend_from_slice(self.value);
-        bytes
+        let length = u16::try_from(self.value.len()).unwrap_or(u16::MAX).to_be_bytes();
+        let [_, low] = length;
+        let extended = self.flags & flag::EXTENDED_LENGTH != 0;
+        let length = if extended { &length[..] } else { &[low] };
+        [&[self.flags, self.code], length, self.value].concat()
+    }
+
+    /// Whether the optional and transitive bits are those of `flags`. The others are not looked
+    /// at (RFC 7606 §3 (c)).
+    pub(super) fn has_flags(self, flags: u8) -> bool {
+        self.flags & (flag::OPTIONAL | flag::TRANSITIVE) == flags
+    }
+}
+
+impl From<RawAttribute<'_>> for UnknownAttribute {
+    fn from(raw: RawAttribute<'_>) -> Self {
+        Self { flags: raw.flags, code: raw.code, value: raw.value.to_vec() }
     }
 }
 
@@ -102,6 +115,7 @@ struct Rule {
 pub(super) struct Session {
     pub(super) kind: PeerKind,
     pub(super) four_octet_as: bool,
+    pub(super) families: FamilySet,
 }
 
 impl Session {
@@ -138,12 +152,19 @@ fn rule(code: u8) -> Option<Rule> {
         code::LOCAL_PREF => internal(WELL_KNOWN, |value, _| value.len() == 4),
         code::ATOMIC_AGGREGATE => rule(WELL_KNOWN, Discard, |value, _| value.is_empty()),
         code::AGGREGATOR => rule(OPTIONAL_TRANSITIVE, Discard, |value, session| {
-            value.len() == session.asn_octets().saturating_add(4)
+            is_aggregator(value, session.asn_octets())
         }),
         code::COMMUNITIES => rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, whole_groups::<4>),
         code::ORIGINATOR_ID => internal(OPTIONAL, |value, _| value.len() == 4),
         code::CLUSTER_LIST => internal(OPTIONAL, whole_groups::<4>),
         code::EXTENDED_COMMUNITIES => rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, whole_groups::<8>),
+        // RFC 6793 §6.
+        code::AS4_PATH => rule(OPTIONAL_TRANSITIVE, Discard, |value, _| {
+            !value.is_empty() && as_path::is_well_formed(value, 4)
+        }),
+        code::AS4_AGGREGATOR => {
+            rule(OPTIONAL_TRANSITIVE, Discard, |value, _| is_aggregator(value, 4))
+        }
         code::LARGE_COMMUNITIES => rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, whole_groups::<12>),
         _ => return None,
     })
@@ -158,6 +179,13 @@ pub(super) fn is_known(code: u8) -> bool {
 /// A list of values of `N` octets each, at least one.
 fn whole_groups<const N: usize>(value: &[u8], _session: &Session) -> bool {
     !value.is_empty() && value.len().is_multiple_of(N)
+}
+
+/// An AS number other than 0 (RFC 7607 §2), then a router.
+fn is_aggregator(value: &[u8], asn_octets: usize) -> bool {
+    value
+        .split_at_checked(asn_octets)
+        .is_some_and(|(asn, router)| !as_path::is_as_zero(asn) && router.len() == 4)
 }
 
 /// Values read so far. NEXT_HOP of MP_REACH_NLRI is the envelope's business.
@@ -183,39 +211,35 @@ pub(super) fn accept(
 ) -> Result<(), AttributeFault> {
     let fault = |disposition, what| AttributeFault { code: raw.code, disposition, what };
     let Some(rule) = rule(raw.code) else {
-        return accept_opaque(raw, session, values);
+        // Attributes that we do not interpret.
+        values.unknown.push(raw.into());
+        return Ok(());
     };
+    if matches!(raw.code, code::AS4_PATH | code::AS4_AGGREGATOR) && session.four_octet_as {
+        // RFC 6793 §4.1: between two speakers of four octets they are dropped unread.
+        let what = "a speaker of four-octet AS numbers must not send it";
+        return Err(fault(Disposition::Discard, what));
+    }
     if rule.internal_only && session.kind == PeerKind::External {
         return Err(fault(Disposition::Discard, "it means nothing from an external peer"));
     }
-    let flags = raw.flags & (flag::OPTIONAL | flag::TRANSITIVE);
-    if flags != rule.flags {
+    if !raw.has_flags(rule.flags) {
         // RFC 7606 §3 (c), but an attribute whose own faults only discard it stays mild.
         return Err(fault(rule.disposition, "its optional and transitive flags are wrong"));
     }
     if !(rule.well_formed)(raw.value, session) {
         return Err(fault(rule.disposition, "its value is malformed"));
     }
-    store(raw, session, values).ok_or(fault(rule.disposition, "its value cannot be read"))
-}
-
-/// Attributes that we do not interpret.
-fn accept_opaque(
-    raw: RawAttribute<'_>,
-    session: &Session,
-    values: &mut Values,
-) -> Result<(), AttributeFault> {
-    if matches!(raw.code, code::AS4_PATH | code::AS4_AGGREGATOR) && session.four_octet_as {
-        // RFC 6793 §4.1: between two speakers of four octets they are dropped unread.
-        let what = "a speaker of four-octet AS numbers must not send it";
-        return Err(AttributeFault { code: raw.code, disposition: Disposition::Discard, what });
+    let set = match raw.code {
+        code::AS_PATH => as_path::has_set(raw.value, session.asn_octets()),
+        code::AS4_PATH => as_path::has_set(raw.value, 4),
+        _ => false,
+    };
+    if set {
+        // RFC 9774 §3.
+        return Err(fault(Disposition::TreatAsWithdraw, "it contains an AS_SET"));
     }
-    values.unknown.push(UnknownAttribute {
-        flags: raw.flags,
-        code: raw.code,
-        value: raw.value.to_vec(),
-    });
-    Ok(())
+    store(raw, session, values).ok_or(fault(rule.disposition, "its value cannot be read"))
 }
 
 /// zettabgp's view of a session. Only the width of AS numbers matters to the values decoded here;
@@ -269,11 +293,7 @@ fn store(raw: RawAttribute<'_>, session: &Session, values: &mut Values) -> Optio
             values.large_communities = list.value.iter().map(large).collect();
         }
         // Checked for form; what they say is of no use before routes are reflected or filtered.
-        _ => values.unknown.push(UnknownAttribute {
-            flags: raw.flags,
-            code: raw.code,
-            value: raw.value.to_vec(),
-        }),
+        _ => values.unknown.push(raw.into()),
     }
     Some(())
 }

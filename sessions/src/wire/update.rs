@@ -3,11 +3,13 @@
 //!
 //! Prefixes are read before any attribute is judged, so that withdrawing is always possible.
 
+use std::net::IpAddr;
+
 use super::attribute::{
     self, AttributeFault, Disposition, RawAttribute, Session, Values, code, flag,
 };
 use super::{AddressFamilyPair, Reader, WireError, nlri};
-use crate::types::{AddressFamily, NextHop, PathAttributes, PeerKind, Prefix};
+use crate::types::{AddressFamily, FamilySet, NextHop, PathAttributes, PeerKind, Prefix};
 
 /// What the session knows that an UPDATE does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct UpdateContext {
     pub kind: PeerKind,
     /// AS numbers have four octets.
     pub four_octet_as: bool,
+    /// The families that the session carries; others are not acted on (RFC 4760 §6).
+    pub families: FamilySet,
 }
 
 /// An UPDATE that leaves the session alone.
@@ -42,9 +46,12 @@ pub struct Announced {
 
 /// The prefixes of MP_REACH_NLRI or MP_UNREACH_NLRI.
 struct Multiprotocol {
-    pair: AddressFamilyPair,
+    /// `None` for one that the session does not carry.
+    family: Option<AddressFamily>,
     next_hop: Option<NextHop>,
     prefixes: Vec<Prefix>,
+    /// It announces something, if only to a family that we do not route.
+    reachable: bool,
 }
 
 impl Update {
@@ -63,9 +70,13 @@ impl Update {
         let withdrawn = ipv4(withdrawn)?;
         let announced = ipv4(reader.rest())?;
 
-        let session = Session { kind: context.kind, four_octet_as: context.four_octet_as };
+        let session = Session {
+            kind: context.kind,
+            four_octet_as: context.four_octet_as,
+            families: context.families,
+        };
         let walk = Walk::over(attributes, &session)?;
-        Ok(walk.conclude(withdrawn, announced, attributes.is_empty()))
+        walk.conclude(withdrawn, announced, attributes.is_empty())
     }
 }
 
@@ -99,7 +110,14 @@ impl Walk {
     }
 
     fn fault(&mut self, code: u8, disposition: Disposition, what: &'static str) {
-        self.faults.push(AttributeFault { code, disposition, what });
+        self.note(AttributeFault { code, disposition, what });
+    }
+
+    /// Once is enough: a message may repeat the same fault a thousand times.
+    fn note(&mut self, fault: AttributeFault) {
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
     }
 
     fn take(&mut self, raw: RawAttribute<'_>, session: &Session) -> Result<(), WireError> {
@@ -113,9 +131,13 @@ impl Walk {
             return Ok(());
         }
         self.seen.push(raw.code);
+        if envelope && !raw.has_flags(flag::OPTIONAL) {
+            // RFC 7606 §5.3: no milder than prefixes that cannot be read.
+            return Err(optional_attribute(raw, "its optional and transitive flags are wrong"));
+        }
         match raw.code {
-            code::MP_REACH_NLRI => self.reach = Some(parse_reach(raw)?),
-            code::MP_UNREACH_NLRI => self.unreach = Some(parse_unreach(raw)?),
+            code::MP_REACH_NLRI => self.reach = Some(parse_reach(raw, session.families)?),
+            code::MP_UNREACH_NLRI => self.unreach = Some(parse_unreach(raw, session.families)?),
             _ if is_unknown_well_known(raw) => {
                 return Err(WireError::UnknownWellKnown {
                     code: raw.code,
@@ -124,7 +146,7 @@ impl Walk {
             }
             _ => {
                 if let Err(fault) = attribute::accept(raw, session, &mut self.values) {
-                    self.faults.push(fault);
+                    self.note(fault);
                 }
             }
         }
@@ -137,14 +159,20 @@ impl Walk {
         mut withdrawn: Vec<Prefix>,
         announced: Vec<Prefix>,
         no_attributes: bool,
-    ) -> Update {
+    ) -> Result<Update, WireError> {
+        let reachable = !announced.is_empty() || self.reach.as_ref().is_some_and(|it| it.reachable);
+        if !reachable && withdraws(&self.faults) {
+            // RFC 7606 §5.2: which routes it was about cannot be known.
+            let what = "an attribute is malformed, and no route is announced";
+            return Err(WireError::MalformedAttributeList(what));
+        }
         let nothing_in_body = withdrawn.is_empty() && announced.is_empty();
         let end_of_rib = match (&self.unreach, &self.reach) {
             (None, None) if nothing_in_body && no_attributes => Some(AddressFamily::Ipv4Unicast),
             (Some(unreach), None)
                 if nothing_in_body && unreach.prefixes.is_empty() && self.seen.len() == 1 =>
             {
-                unreach.pair.family()
+                unreach.family
             }
             _ => None,
         };
@@ -154,11 +182,22 @@ impl Walk {
             reach.map_or((Vec::new(), None), |it| (it.prefixes, it.next_hop));
 
         let body_next_hop = self.values.next_hop.map(NextHop::Ipv4);
-        let groups = [(announced, body_next_hop), (multiprotocol, multiprotocol_next_hop)];
-        if groups.iter().any(|(prefixes, next_hop)| !prefixes.is_empty() && next_hop.is_none()) {
-            self.fault(code::NEXT_HOP, Disposition::TreatAsWithdraw, "it is missing");
+        let mut groups = vec![
+            (code::NEXT_HOP, announced, body_next_hop),
+            (code::MP_REACH_NLRI, multiprotocol, multiprotocol_next_hop),
+        ];
+        groups.retain(|(_, prefixes, _)| !prefixes.is_empty());
+        for (code, _, next_hop) in &groups {
+            let what = match next_hop {
+                None => "it is missing",
+                Some(next_hop) if !is_host(*next_hop) => {
+                    "its next hop is not the address of a host"
+                }
+                Some(_) => continue,
+            };
+            self.fault(*code, Disposition::TreatAsWithdraw, what);
         }
-        if groups.iter().any(|(prefixes, _)| !prefixes.is_empty()) {
+        if !groups.is_empty() {
             if self.values.origin.is_none() {
                 self.fault(code::ORIGIN, Disposition::TreatAsWithdraw, "it is missing");
             }
@@ -168,18 +207,37 @@ impl Walk {
         }
         let mut update =
             Update { withdrawn, announced: Vec::new(), faults: self.faults, end_of_rib };
-        let withdraw =
-            update.faults.iter().any(|fault| fault.disposition == Disposition::TreatAsWithdraw);
-        for (prefixes, next_hop) in groups {
+        let withdraw = withdraws(&update.faults);
+        for (_, prefixes, next_hop) in groups {
             match next_hop.and_then(|next_hop| attributes(&self.values, next_hop)) {
-                _ if prefixes.is_empty() => {}
                 Some(attributes) if !withdraw => {
                     update.announced.push(Announced { prefixes, attributes });
                 }
                 _ => update.withdrawn.extend(prefixes),
             }
         }
-        update
+        Ok(update)
+    }
+}
+
+fn withdraws(faults: &[AttributeFault]) -> bool {
+    faults.iter().any(|fault| fault.disposition == Disposition::TreatAsWithdraw)
+}
+
+/// Whether it can be the address of a host at all (RFC 4271 §6.3). Whether it can be reached is
+/// for those who would use it.
+fn is_host(next_hop: NextHop) -> bool {
+    match next_hop.address() {
+        IpAddr::V4(address) => {
+            let this_network = matches!(address.octets(), [0, ..]);
+            !(this_network
+                || address.is_loopback()
+                || address.is_multicast()
+                || address.is_broadcast())
+        }
+        IpAddr::V6(address) => {
+            !(address.is_unspecified() || address.is_loopback() || address.is_multicast())
+        }
     }
 }
 
@@ -214,40 +272,43 @@ fn next_attribute<'a>(reader: &mut Reader<'a>) -> Option<RawAttribute<'a>> {
     Some(RawAttribute { flags, code, value })
 }
 
-/// MP_REACH_NLRI (RFC 4760 §3). A family that we do not route is read no further.
-fn parse_reach(raw: RawAttribute<'_>) -> Result<Multiprotocol, WireError> {
+/// MP_REACH_NLRI (RFC 4760 §3). A family that the session does not carry is read no further.
+fn parse_reach(raw: RawAttribute<'_>, carried: FamilySet) -> Result<Multiprotocol, WireError> {
     let fault = |what| optional_attribute(raw, what);
     let mut reader = Reader::new(raw.value);
-    let pair = parse_pair(&mut reader).ok_or(fault("it is too short"))?;
+    let family = parse_family(&mut reader, carried).ok_or(fault("it is too short"))?;
     let next_hop = reader.counted_u8().ok_or(fault("its next hop overruns it"))?;
     let _reserved = reader.u8().ok_or(fault("it is too short"))?;
-    let Some(family) = pair.family() else {
-        return Ok(Multiprotocol { pair, next_hop: None, prefixes: Vec::new() });
+    let reachable = !reader.is_empty();
+    let Some(carried) = family else {
+        return Ok(Multiprotocol { family, next_hop: None, prefixes: Vec::new(), reachable });
     };
-    let next_hop = parse_next_hop(family, next_hop)
+    let next_hop = parse_next_hop(carried, next_hop)
         .ok_or(fault("the length of its next hop is wrong for its family"))?;
-    let prefixes = nlri::parse_all(family, reader.rest()).map_err(fault)?;
-    Ok(Multiprotocol { pair, next_hop: Some(next_hop), prefixes })
+    let prefixes = nlri::parse_all(carried, reader.rest()).map_err(fault)?;
+    Ok(Multiprotocol { family, next_hop: Some(next_hop), prefixes, reachable })
 }
 
 /// MP_UNREACH_NLRI (RFC 4760 §4).
-fn parse_unreach(raw: RawAttribute<'_>) -> Result<Multiprotocol, WireError> {
+fn parse_unreach(raw: RawAttribute<'_>, carried: FamilySet) -> Result<Multiprotocol, WireError> {
     let fault = |what| optional_attribute(raw, what);
     let mut reader = Reader::new(raw.value);
-    let pair = parse_pair(&mut reader).ok_or(fault("it is too short"))?;
-    let prefixes = match pair.family() {
+    let family = parse_family(&mut reader, carried).ok_or(fault("it is too short"))?;
+    let prefixes = match family {
         Some(family) => nlri::parse_all(family, reader.rest()).map_err(fault)?,
         None => Vec::new(),
     };
-    Ok(Multiprotocol { pair, next_hop: None, prefixes })
+    Ok(Multiprotocol { family, next_hop: None, prefixes, reachable: false })
 }
 
 fn optional_attribute(raw: RawAttribute<'_>, what: &'static str) -> WireError {
     WireError::OptionalAttribute { code: raw.code, what, attribute: raw.to_bytes() }
 }
 
-fn parse_pair(reader: &mut Reader<'_>) -> Option<AddressFamilyPair> {
-    Some(AddressFamilyPair { afi: reader.u16()?, safi: reader.u8()? })
+/// The family, or the inner `None` for one that the session does not carry.
+fn parse_family(reader: &mut Reader<'_>, carried: FamilySet) -> Option<Option<AddressFamily>> {
+    let pair = AddressFamilyPair { afi: reader.u16()?, safi: reader.u8()? };
+    Some(pair.family().filter(|family| carried.contains(*family)))
 }
 
 /// Four octets for IPv4; for IPv6 a global address, alone or with a link-local one
@@ -267,5 +328,7 @@ fn parse_next_hop(family: AddressFamily, bytes: &[u8]) -> Option<NextHop> {
     reader.is_empty().then_some(next_hop)
 }
 
+#[cfg(test)]
+mod rfc7606;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::types::{AsPath, Community, LargeCommunity, PeerKind};
+use crate::types::{AsPath, Community, FamilySet, LargeCommunity, PeerKind};
 use crate::wire::{Framing, Update, UpdateContext};
 
 fn attributes(next_hop: &str) -> PathAttributes {
@@ -13,7 +13,8 @@ fn attributes(next_hop: &str) -> PathAttributes {
 fn received(bytes: &[u8], four_octet_as: bool) -> Vec<Update> {
     let mut framing = Framing::default();
     framing.push(bytes);
-    let context = UpdateContext { kind: PeerKind::Internal, four_octet_as };
+    let context =
+        UpdateContext { kind: PeerKind::Internal, four_octet_as, families: FamilySet::BOTH };
     let mut updates = Vec::new();
     while let Some(message) = framing.next_message().unwrap() {
         assert_eq!(message.kind, MessageType::Update);

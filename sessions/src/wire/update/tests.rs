@@ -2,9 +2,12 @@ use super::*;
 use crate::types::{AsPath, Origin};
 use crate::wire::header::{MessageType, framed};
 
-const EXTERNAL: UpdateContext = UpdateContext { kind: PeerKind::External, four_octet_as: true };
-const INTERNAL: UpdateContext = UpdateContext { kind: PeerKind::Internal, four_octet_as: true };
-const OLD: UpdateContext = UpdateContext { kind: PeerKind::External, four_octet_as: false };
+const EXTERNAL: UpdateContext =
+    UpdateContext { kind: PeerKind::External, four_octet_as: true, families: FamilySet::BOTH };
+const INTERNAL: UpdateContext =
+    UpdateContext { kind: PeerKind::Internal, four_octet_as: true, families: FamilySet::BOTH };
+const OLD: UpdateContext =
+    UpdateContext { kind: PeerKind::External, four_octet_as: false, families: FamilySet::BOTH };
 
 const ORIGIN: &[u8] = &[0x40, 1, 1, 0];
 const PATH: &[u8] = &[0x40, 2, 6, 2, 1, 0, 0, 0xFD, 0xE9];
@@ -72,8 +75,8 @@ fn bytes_that_hang_or_crash_zettabgp_only_cost_their_routes() {
 #[test]
 fn the_endless_loop_of_zettabgp_as_a_whole_body() {
     let body = [0, 0, 0, 10, 0x40, 2, 7, 2, 1, 0, 0, 0xFD, 0xE9, 0];
-    let update = Update::parse(&body, EXTERNAL).unwrap();
-    assert_eq!(update.faults[0].code, code::AS_PATH);
+    // It announces nothing, so there is nothing to withdraw (RFC 7606 §5.2).
+    assert_eq!(code_of(Update::parse(&body, EXTERNAL)), (3, 1));
 }
 
 #[test]
@@ -194,14 +197,13 @@ fn attributes_of_internal_peers_are_dropped_from_external_ones() {
 
 #[test]
 fn an_as4_path_in_any_place_is_harmless() {
-    let malformed: &[u8] = &[0x40, 17, 1, 0];
-    assert_eq!(code_of(parse(&[malformed, ORIGIN, PATH, NEXT_HOP], EXTERNAL)), (3, 2));
-    let optional: &[u8] = &[0xC0, 17, 1, 0];
-    let update = parse(&[optional, ORIGIN, PATH, NEXT_HOP], EXTERNAL).unwrap();
-    assert_eq!(update.faults[0].disposition, Disposition::Discard);
-    assert_eq!(update.announced.len(), 1);
-    let update = parse(&[optional, ORIGIN, OLD_PATH, NEXT_HOP], OLD).unwrap();
-    assert_eq!(update.announced.len(), 1);
+    for malformed in [&[0x40, 17, 1, 0][..], &[0xC0, 17, 1, 0]] {
+        for (path, context) in [(PATH, EXTERNAL), (OLD_PATH, OLD)] {
+            let update = parse(&[malformed, ORIGIN, path, NEXT_HOP], context).unwrap();
+            assert_eq!(update.faults[0].disposition, Disposition::Discard);
+            assert_eq!(update.announced.len(), 1);
+        }
+    }
 }
 
 #[test]
@@ -267,4 +269,23 @@ fn a_hundred_thousand_mutants_neither_panic_nor_hang() {
         }
     }
     assert!(announced > 1_000, "mutants that still announce: {announced}");
+}
+
+#[test]
+fn a_family_that_the_session_does_not_carry_is_read_no_further() {
+    let context =
+        UpdateContext { families: FamilySet::only(AddressFamily::Ipv4Unicast), ..EXTERNAL };
+    let cut: &[u8] = &[0x80, 14, 6, 0, 2, 1, 0, 0, 200];
+    let update = Update::parse(&body(&[cut, ORIGIN, PATH], &[]), context).unwrap();
+    assert!(update.announced.is_empty() && update.withdrawn.is_empty());
+    let marker: &[u8] = &[0x80, 15, 3, 0, 2, 1];
+    assert_eq!(Update::parse(&body(&[marker], &[]), context).unwrap().end_of_rib, None);
+}
+
+#[test]
+fn a_fault_that_repeats_a_thousand_times_is_one() {
+    let unknown: &[u8] = &[0x80, 99, 0];
+    let many: Vec<&[u8]> = std::iter::repeat_n(unknown, 1_000).collect();
+    let update = Update::parse(&body(&many, &[]), EXTERNAL).unwrap();
+    assert_eq!(update.faults.len(), 1);
 }
