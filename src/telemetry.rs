@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 
@@ -30,8 +31,13 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging. Called once, before anything else happens.
-pub fn start(level: LogLevel, format: LogFormat) {
+/// Lines that wait while nobody reads stderr; then lines are lost, and the daemon is not.
+const LINES_MAX: usize = 8192;
+
+/// Starts logging. Called once, before anything else happens. Lines are written by a thread of
+/// their own; dropping the guard writes what is left.
+#[must_use]
+pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -39,9 +45,14 @@ pub fn start(level: LogLevel, format: LogFormat) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let builder = fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(LINES_MAX)
+        .lossy(true)
+        .finish(std::io::stderr());
+    let builder = fmt().with_max_level(level).with_writer(writer).with_target(false);
     match format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
+    guard
 }

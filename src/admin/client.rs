@@ -24,7 +24,21 @@ pub enum ClientError {
         /// The system's answer.
         cause: io::Error,
     },
-    /// The daemon went away, or took too long.
+    /// There is one, and it is not ours.
+    #[error(
+        "the daemon at {} belongs to another user; ask as that user, or with sudo", path.display()
+    )]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// It is there, and silent.
+    #[error("the daemon at {} did not answer within {} s", path.display(), ANSWER_TIMEOUT.as_secs())]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The daemon went away.
     #[error("the daemon at {} did not answer: {cause}", path.display())]
     Exchange {
         /// The socket.
@@ -47,10 +61,15 @@ pub enum ClientError {
 
 /// Sends `request` to the daemon at `path` and returns what it wants printed.
 pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
-    let exchange = |cause| ClientError::Exchange { path: path.to_owned(), cause };
+    let exchange = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned() },
+        _ => ClientError::Exchange { path: path.to_owned(), cause },
+    };
     let answer = |cause| ClientError::Answer { path: path.to_owned(), cause };
-    let stream = UnixStream::connect(path)
-        .map_err(|cause| ClientError::Connect { path: path.to_owned(), cause })?;
+    let stream = UnixStream::connect(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied => ClientError::Denied { path: path.to_owned() },
+        _ => ClientError::Connect { path: path.to_owned(), cause },
+    })?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(exchange)?;
     let mut line = serde_json::to_string(request).map_err(answer)?;
     line.push('\n');

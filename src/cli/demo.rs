@@ -7,6 +7,7 @@
 mod router;
 mod stage;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,6 +15,13 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use stage::Stage;
+
+/// Prints a line. A reader that has seen enough (`| head`) ends the demo, and is no fault.
+macro_rules! say {
+    ($($line:tt)*) => {
+        writeln!(std::io::stdout(), $($line)*).context("nobody reads")?
+    };
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -34,7 +42,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<ExitCode> {
         tokio::select! {
             outcome = show(arguments.once) => outcome,
             _ = tokio::signal::ctrl_c() => {
-                println!("\nLeaving.");
+                say!("\nLeaving.");
                 Ok(())
             }
         }
@@ -44,30 +52,30 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<ExitCode> {
 
 async fn show(once: bool) -> Result<()> {
     let mut stage = Stage::set()?;
-    println!(
+    say!(
         "Two daemons on loopback: `announcer` (AS 65001) and `router` (AS 65002).\n\
          Files of the announcer: {}\n",
         stage.announcer_files().display()
     );
     let took = stage.session_up().await?;
-    println!("session up                                   {}", milliseconds(took));
+    say!("session up                                   {}", milliseconds(took));
     for service in ["web", "dns"] {
         let (prefix, took) = stage.add_service(service).await?;
-        println!("{service}.yaml written: {prefix:<18} announced {}", milliseconds(took));
+        say!("{service}.yaml written: {prefix:<18} announced {}", milliseconds(took));
     }
     let (prefix, took) = stage.remove_service("dns").await?;
-    println!("dns.yaml removed: {prefix:<18} withdrawn {}", milliseconds(took));
+    say!("dns.yaml removed: {prefix:<18} withdrawn {}", milliseconds(took));
     if once {
         return Ok(());
     }
-    println!(
+    say!(
         "\nStill running. Edit or add files, or ask (Ctrl-C ends it):\n  \
          fairway show bgp summary --socket {socket}\n  \
          fairway show services --socket {socket}\n",
         socket = stage.announcer_socket().display()
     );
     loop {
-        println!("{}", stage.next_event().await?);
+        say!("{}", stage.next_event().await?);
     }
 }
 

@@ -53,7 +53,7 @@ enum Command {
 /// Runs the command of this process.
 pub fn main() -> ExitCode {
     let Cli { command, log_level, log_format } = Cli::parse();
-    telemetry::start(log_level, log_format);
+    let _log = telemetry::start(log_level, log_format);
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Show(arguments) => show::run(&arguments),

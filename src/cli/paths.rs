@@ -1,32 +1,59 @@
 //! Where the socket and the state are when nobody says.
 
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 
+use anyhow::{Context, Result, ensure};
 use nix::unistd::Uid;
+
+/// The folder of this user in /tmp, for who has no other. Anybody can make a folder of that name
+/// there, so it counts only if it is a real folder, ours, and closed to others.
+fn private_folder() -> Result<PathBuf> {
+    let uid = Uid::effective();
+    let path = PathBuf::from(format!("/tmp/fairway-{uid}"));
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).with_context(|| path.display().to_string());
+        }
+        _ => {}
+    }
+    let metadata = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
+    let is_ours = metadata.is_dir() && metadata.uid() == uid.as_raw();
+    ensure!(
+        is_ours && metadata.mode() & 0o077 == 0,
+        "{} is not a folder of ours that is closed to others; name other places with --socket and \
+         --state-dir",
+        path.display()
+    );
+    Ok(path)
+}
 
 /// `--socket`, for daemon and client alike: below /run for root, else in the user's own runtime
 /// folder, else in a folder of /tmp that only the user may enter.
-pub(super) fn default_socket() -> PathBuf {
-    let uid = Uid::effective();
-    if uid.is_root() {
-        return PathBuf::from("/run/fairway/fairway.sock");
+pub(super) fn default_socket() -> Result<PathBuf> {
+    if Uid::effective().is_root() {
+        return Ok(PathBuf::from("/run/fairway/fairway.sock"));
     }
-    match folder_from("XDG_RUNTIME_DIR") {
-        Some(folder) => folder.join("fairway.sock"),
-        None => PathBuf::from(format!("/tmp/fairway-{uid}/fairway.sock")),
-    }
+    let folder = match folder_from("XDG_RUNTIME_DIR") {
+        Some(folder) => folder,
+        None => private_folder()?,
+    };
+    Ok(folder.join("fairway.sock"))
 }
 
 /// `--state-dir`.
-pub(super) fn default_state_dir() -> PathBuf {
+pub(super) fn default_state_dir() -> Result<PathBuf> {
     if Uid::effective().is_root() {
-        return PathBuf::from("/var/lib/fairway");
+        return Ok(PathBuf::from("/var/lib/fairway"));
     }
     let home = || folder_from("HOME").map(|home| home.join(".local/state"));
-    folder_from("XDG_STATE_HOME")
-        .or_else(home)
-        .unwrap_or_else(|| PathBuf::from(format!("/tmp/fairway-{}", Uid::effective())))
-        .join("fairway")
+    let folder = match folder_from("XDG_STATE_HOME").or_else(home) {
+        Some(folder) => folder,
+        None => private_folder()?,
+    };
+    Ok(folder.join("fairway"))
 }
 
 /// A variable that names a folder; relative ones count as unset, as XDG wants it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use super::paths;
@@ -17,8 +17,6 @@ const THREADS: usize = 2;
 enum BackendChoice {
     /// Fairway itself
     Native,
-    /// FRR, fed with configuration
-    Frr,
 }
 
 #[derive(Debug, Args)]
@@ -27,7 +25,8 @@ enum BackendChoice {
   fairway run --config peers.yaml --config services/ --bgp-listen none
   kill -HUP PID                              read all files again")]
 pub(super) struct RunArguments {
-    /// A file, or a folder of *.yaml, *.yml and *.json; may be given more than once
+    /// A file, or a folder of *.yaml, *.yml and *.json; may be given more than once, or several
+    /// with commas between
     #[arg(
         long,
         required = true,
@@ -66,11 +65,16 @@ pub(super) struct RunArguments {
 }
 
 pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
-    let RunArguments { config, node, bgp, bgp_listen, socket, state_dir, lb_class } = arguments;
-    if bgp == BackendChoice::Frr {
-        bail!("--bgp frr is not in this version yet; native is");
-    }
-    let node = match node {
+    let RunArguments {
+        config,
+        node,
+        bgp: BackendChoice::Native,
+        bgp_listen,
+        socket,
+        state_dir,
+        lb_class,
+    } = arguments;
+    let node = match node.filter(|node| !node.is_empty()) {
         Some(node) => node,
         None => standalone::host_name()
             .context("the machine has no host name; name this node with --node")?,
@@ -79,8 +83,8 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
         config,
         node,
         bgp_listen,
-        socket: socket.unwrap_or_else(paths::default_socket),
-        state_dir: state_dir.unwrap_or_else(paths::default_state_dir),
+        socket: socket.map_or_else(paths::default_socket, Ok)?,
+        state_dir: state_dir.map_or_else(paths::default_state_dir, Ok)?,
         load_balancer_class: lb_class.filter(|class| !class.is_empty()),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,10 +1,10 @@
 //! `fairway show`: words to a question, the answer to stdout.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use fairway_sessions::types::AddressFamily;
 
@@ -114,13 +114,12 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     };
     let format = if arguments.json { Format::Json } else { Format::Text };
-    let socket = arguments.socket.clone().unwrap_or_else(paths::default_socket);
+    let socket = arguments.socket.clone().map_or_else(paths::default_socket, Ok)?;
     let output = client::ask(&socket, &Request { show, format })?;
     let mut stdout = std::io::stdout().lock();
-    // A reader that has seen enough (`| head`) is no failure.
-    let _ = stdout.write_all(output.as_bytes());
-    if !output.ends_with('\n') {
-        let _ = stdout.write_all(b"\n");
+    match stdout.write_all(output.as_bytes()).and_then(|()| stdout.flush()) {
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout"),
+        _ => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }

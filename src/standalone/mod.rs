@@ -11,12 +11,15 @@ mod published;
 mod saver;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_sessions::backend::Backend;
 use fairway_sessions::io::NativeBackend;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing::{error, info};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, error, info};
 
 use crate::admin;
 use crate::source::{FileSource, FileSourceError};
@@ -26,6 +29,7 @@ use daemon::Daemon;
 pub(crate) use machine::host_name;
 pub use options::{ListenOption, Options};
 pub use published::Published;
+pub use saver::LockError;
 
 /// What keeps the daemon from starting.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +43,54 @@ pub enum StartError {
     /// The backend is gone, through a fault of ours: whoever watches us should start us again.
     #[error("the BGP backend ended unexpectedly")]
     Backend,
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] LockError),
     /// Signals.
     #[error("cannot handle signals: {0}")]
     Signals(#[from] std::io::Error),
+}
+
+/// State is written at once, but a large one not for every change of many.
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When state is to be written.
+#[derive(Debug, Default)]
+struct Saving {
+    at: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Saving {
+    /// Something changed.
+    fn wanted(&mut self) {
+        let earliest = self.last.map(|last| last + SAVE_INTERVAL);
+        self.at = self.at.or(earliest.or_else(|| Some(Instant::now())));
+    }
+
+    /// Waits until it is time; for ever when nothing is wanted. Cancel-safe.
+    async fn due(&self) {
+        match self.at {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn done(&mut self) {
+        self.at = None;
+        self.last = Some(Instant::now());
+    }
+}
+
+/// A socket for each neighbour and some to spare: what the system allows, not what it gives at
+/// first.
+fn raise_descriptor_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        debug!(%error, soft, "the number of open files stays as it is");
+    }
 }
 
 /// Runs until a signal ends it.
@@ -51,6 +100,8 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let mut hangup = signal(SignalKind::hangup())?;
     // First, so that a second daemon ends before it takes a port or touches a file.
     let socket = admin::listen(&options.socket)?;
+    let _lock = saver::lock(&options.state_dir)?;
+    raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;
     let backend: Arc<dyn Backend> =
         Arc::new(NativeBackend::start(&options.listen_addresses(), machine::seed()));
@@ -64,6 +115,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         socket = %options.socket.display(),
         "fairway is running"
     );
+    let mut saving = Saving::default();
     loop {
         // Cancel-safe: a batch of changes is received whole or not at all.
         tokio::select! {
@@ -74,7 +126,11 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 };
                 daemon.files_changed(&batch);
                 publish.send_replace(Arc::new(daemon.published()));
+                saving.wanted();
+            }
+            () = saving.due() => {
                 daemon.save();
+                saving.done();
             }
             _ = hangup.recv() => {
                 info!("reading all files again");
@@ -87,6 +143,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     }
     info!("leaving");
     admin.abort();
+    daemon.save();
     backend.shutdown().await;
     daemon.finish().await;
     admin::remove(&options.socket);

@@ -1,13 +1,17 @@
 //! Writes state to disk beside the loop, so that a slow disk never delays a route. Only the
 //! latest state counts; what did not change is not written.
 
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tracing::error;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+use tracing::{error, info};
 
 use crate::allocator::Assignment;
 use crate::controller::state::{self, FormatError, StateError, StateFile};
@@ -16,6 +20,17 @@ use crate::resources::Catalog;
 
 /// The file that holds the last good version of each object.
 const RESOURCES_FILE: &str = "resources.json";
+
+/// What keeps a second daemon out.
+const LOCK_FILE: &str = "lock";
+
+/// How soon a failed write is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Another daemon uses the directory: each would overwrite what the other keeps.
+#[derive(Debug, thiserror::Error)]
+#[error("another daemon uses the state directory {}; choose another --state-dir", .0.display())]
+pub struct LockError(PathBuf);
 
 /// What is to be on disk.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -60,19 +75,58 @@ pub(super) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), Sta
     restored.map(drop)
 }
 
-/// Runs until the saver is dropped, and writes what came last before it ends.
+/// Keeps `directory` to one daemon for as long as the file lives. `None` when the system does not
+/// let us lock anything there; what cannot be written is said when it is written.
+pub(super) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
+    let path = directory.join(LOCK_FILE);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    let Ok(file) = made.and_then(|()| File::create(&path)) else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(LockError(directory.to_owned())),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Runs until the saver is dropped, and writes what came last before it ends. What the disk does
+/// not take is tried again.
 async fn write_changes(directory: PathBuf, mut latest: watch::Receiver<Arc<Wanted>>) {
     let mut written: Arc<Wanted> = Arc::default();
-    while latest.changed().await.is_ok() {
+    let mut failed = false;
+    loop {
+        let changed = match timeout(RETRY_INTERVAL, latest.changed()).await {
+            Ok(changed) => changed.is_ok(),
+            Err(_) if failed => true,
+            Err(_) => continue,
+        };
         let wanted = Arc::clone(&latest.borrow_and_update());
-        let (directory, before, next) = (directory.clone(), written, Arc::clone(&wanted));
-        // Flushing blocks; nothing else may.
-        let outcome = tokio::task::spawn_blocking(move || write(&directory, &before, &next)).await;
-        if let Ok(Err(error)) = outcome {
-            error!("{error}; a restart may forget what changed since");
+        if *written != *wanted {
+            let (directory, before, next) = (directory.clone(), written.clone(), wanted.clone());
+            // Flushing blocks; nothing else may.
+            let outcome = spawn_blocking(move || write(&directory, &before, &next)).await;
+            match outcome.map_err(|error| error.to_string()) {
+                Ok(Ok(())) => {
+                    if std::mem::take(&mut failed) {
+                        info!("state is on disk again");
+                    }
+                    written = wanted;
+                }
+                Ok(Err(error)) => failed = report(failed, &error.to_string()),
+                Err(error) => failed = report(failed, &error),
+            }
         }
-        written = wanted;
+        if !changed {
+            return;
+        }
     }
+}
+
+/// Says once that state cannot be saved.
+fn report(failed: bool, error: &str) -> bool {
+    if !failed {
+        error!("{error}; trying again, until then a restart may forget what changed");
+    }
+    true
 }
 
 fn write(directory: &Path, before: &Wanted, wanted: &Wanted) -> Result<(), StateError> {
