@@ -36,7 +36,6 @@ const LINES_MAX: usize = 8192;
 
 /// Starts logging. Called once, before anything else happens. Lines are written by a thread of
 /// their own; dropping the guard writes what is left.
-#[must_use]
 pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,

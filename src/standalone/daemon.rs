@@ -69,6 +69,8 @@ impl Daemon {
         self.node = described.unwrap_or(&self.assumed_node).clone();
         let outcomes = self.controller.converge(&self.index);
         self.speaker.update(&self.index, outcomes, &self.node);
+        // Small, and what a crash must not lose: it does not wait for the rest of the state.
+        self.saver.save_assignments(self.controller.allocator().assignments());
         log_findings(&self.findings, &resolution.findings);
         self.findings = resolution.findings;
         self.stale = resolution.stale;
@@ -88,9 +90,9 @@ impl Daemon {
         }
     }
 
-    /// Puts on disk what changed. Returns at once.
-    pub(super) fn save(&self) {
-        self.saver.save(self.controller.allocator().assignments(), self.catalog.last_good());
+    /// Puts on disk what the files say. Returns at once.
+    pub(super) fn save_resources(&self) {
+        self.saver.save_resources(self.catalog.last_good());
     }
 
     /// Waits until everything is on disk.

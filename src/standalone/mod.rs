@@ -51,10 +51,11 @@ pub enum StartError {
     Signals(#[from] std::io::Error),
 }
 
-/// State is written at once, but a large one not for every change of many.
+/// What the files say is kept for a restart with broken files; it may be large, and is not written
+/// for every change of many.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When state is to be written.
+/// When it is to be written.
 #[derive(Debug, Default)]
 struct Saving {
     at: Option<Instant>,
@@ -129,7 +130,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 saving.wanted();
             }
             () = saving.due() => {
-                daemon.save();
+                daemon.save_resources();
                 saving.done();
             }
             _ = hangup.recv() => {
@@ -143,7 +144,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     }
     info!("leaving");
     admin.abort();
-    daemon.save();
+    daemon.save_resources();
     backend.shutdown().await;
     daemon.finish().await;
     admin::remove(&options.socket);

@@ -51,9 +51,14 @@ impl Saver {
         Self { wanted, task: tokio::spawn(write_changes(directory, latest)) }
     }
 
-    /// This should be on disk. Returns at once.
-    pub(super) fn save(&self, assignments: Vec<(ObjectName, Assignment)>, resources: Value) {
-        self.wanted.send_replace(Arc::new(Wanted { assignments, resources }));
+    /// These addresses should be on disk. Returns at once.
+    pub(super) fn save_assignments(&self, assignments: Vec<(ObjectName, Assignment)>) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).assignments = assignments);
+    }
+
+    /// These resources should be on disk. Returns at once.
+    pub(super) fn save_resources(&self, resources: Value) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).resources = resources);
     }
 
     /// Waits until it is.

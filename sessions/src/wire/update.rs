@@ -226,18 +226,16 @@ fn withdraws(faults: &[AttributeFault]) -> bool {
 
 /// Whether it can be the address of a host at all (RFC 4271 §6.3). Whether it can be reached is
 /// for those who would use it.
+///
+/// `Ours:` loopback addresses pass. Between two speakers on one machine they are right; elsewhere
+/// they fail where reachability is judged.
 fn is_host(next_hop: NextHop) -> bool {
     match next_hop.address() {
         IpAddr::V4(address) => {
             let this_network = matches!(address.octets(), [0, ..]);
-            !(this_network
-                || address.is_loopback()
-                || address.is_multicast()
-                || address.is_broadcast())
+            !(this_network || address.is_multicast() || address.is_broadcast())
         }
-        IpAddr::V6(address) => {
-            !(address.is_unspecified() || address.is_loopback() || address.is_multicast())
-        }
+        IpAddr::V6(address) => !(address.is_unspecified() || address.is_multicast()),
     }
 }
 

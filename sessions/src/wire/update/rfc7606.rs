@@ -439,7 +439,7 @@ fn origin_and_next_hop() -> Vec<Row> {
         row("NEXT_HOP of 255 octets",           "7606 §7.3",    hop(&[1; 255]), Withdraw),
         row("NEXT_HOP 0.0.0.0",                 "4271 §6.3, 7606 §3 (e)", hop(&[0, 0, 0, 0]), Withdraw),
         row("NEXT_HOP 0.1.2.3",                 "4271 §6.3, 7606 §3 (e)", hop(&[0, 1, 2, 3]), Withdraw),
-        row("NEXT_HOP 127.0.0.1",               "4271 §6.3. Ours: the route is withdrawn", hop(&[127, 0, 0, 1]), Withdraw),
+        row("NEXT_HOP 127.0.0.1",               "4271 §6.3. Ours: judged where it is used", hop(&[127, 0, 0, 1]), Accept),
         row("NEXT_HOP 224.0.0.5",               "4271 §6.3, 7606 §3 (e)", hop(&[224, 0, 0, 5]), Withdraw),
         row("NEXT_HOP 239.255.255.255",         "4271 §6.3, 7606 §3 (e)", hop(&[239, 255, 255, 255]), Withdraw),
         row("NEXT_HOP 255.255.255.255",         "4271 §6.3, 7606 §3 (e)", hop(&[255, 255, 255, 255]), Withdraw),
@@ -453,7 +453,7 @@ fn origin_and_next_hop() -> Vec<Row> {
         row("NEXT_HOP beside MP_REACH alone",   "4760 §3",      v6().with([WK, 3, 4, 192, 0, 2, 1]), Accept),
         row("NEXT_HOP 0.0.0.0 beside MP_REACH alone", "4760 §3", v6().with([WK, 3, 4, 0, 0, 0, 0]), Accept),
         row("NEXT_HOP of five octets beside MP_REACH", "7606 §7.3. Ours: 4760 §3 would ignore it", v6().with([WK, 3, 5, 192, 0, 2, 1, 0]), Withdraw),
-        row("a martian NEXT_HOP, both families", "4271 §6.3. Ours: all of the UPDATE", both().swap([WK, 3, 4, 127, 0, 0, 1]), Withdraw),
+        row("a martian NEXT_HOP, both families", "4271 §6.3. Ours: all of the UPDATE", both().swap([WK, 3, 4, 224, 0, 0, 1]), Withdraw),
     ]
 }
 
@@ -623,7 +623,7 @@ fn reachable() -> Vec<Row> {
         row("a next hop that overruns MP_REACH",    "CVE-2023-46752", raw(&[0, 2, 1, 32, 1, 2, 3, 4, 5]), Reset(9, Some(14))),
         row("a next hop of 255 octets that overruns", "7606 §7.11", raw(&[0, 2, 1, 255, 1]), Reset(9, Some(14))),
         row("next hop ::",                          "4760 §3, 4271 §6.3", hop(&[0; 16]), Withdraw),
-        row("next hop ::1",                         "4760 §3. Ours: the route is withdrawn", hop(&ipv6(0, 1)), Withdraw),
+        row("next hop ::1",                         "4760 §3. Ours: judged where it is used", hop(&ipv6(0, 1)), Accept),
         row("next hop ff02::1",                     "4760 §3, 4271 §6.3", hop(&ipv6(0xFF02, 1)), Withdraw),
         row("a link-local next hop alone",          "2545 §2. Ours: routers send it", hop(&LINK_LOCAL), Accept),
         row("MP_REACH of no octet",                 "7606 §5.3",    raw(&[]), Reset(9, Some(14))),
