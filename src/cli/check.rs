@@ -51,9 +51,14 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
         let skipped = resolution.skipped;
         let others =
             if skipped > 0 { format!(", {skipped} of other kinds skipped") } else { String::new() };
-        eprintln!("{objects} objects{others}, {faults} faults");
+        eprintln!("{}{others}, {}", counted(objects, "object"), counted(faults, "fault"));
     }
     Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// `1 fault`, `2 faults`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Services that would not get what they ask for: legal, and worth knowing beforehand.

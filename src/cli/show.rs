@@ -34,23 +34,31 @@ pub(super) struct ShowArguments {
 #[derive(Debug, Clone, Subcommand)]
 enum What {
     /// Sessions and routes
+    #[command(after_help = "Example: fairway show bgp summary")]
     Bgp {
         #[command(subcommand)]
         what: Bgp,
     },
     /// Services: their addresses, and what is announced for them
+    #[command(after_help = "Example: fairway show services --json")]
     Services,
     /// Pools and how full they are
+    #[command(after_help = "Example: fairway show pools")]
     Pools,
     /// What was read, and what is wrong with it
+    #[command(after_help = "Example: fairway show config --json")]
     Config,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 enum Bgp {
     /// A line for each neighbor
+    #[command(after_help = "Example: fairway show bgp summary --json")]
     Summary,
     /// Everything about each neighbor, or about one
+    #[command(after_help = "Examples:
+  fairway show bgp neighbors
+  fairway show bgp neighbors 192.0.2.1 advertised-routes")]
     Neighbors {
         /// Its address, or the name of its BGPPeer
         peer: Option<String>,
@@ -59,11 +67,13 @@ enum Bgp {
         routes: Option<NeighborRoutes>,
     },
     /// IPv4 routes
+    #[command(after_help = "Example: fairway show bgp ipv4 unicast 198.51.100.10/32")]
     Ipv4 {
         #[command(subcommand)]
         safi: Safi,
     },
     /// IPv6 routes
+    #[command(after_help = "Example: fairway show bgp ipv6 unicast")]
     Ipv6 {
         #[command(subcommand)]
         safi: Safi,
@@ -73,12 +83,14 @@ enum Bgp {
 #[derive(Debug, Clone, Subcommand)]
 enum NeighborRoutes {
     /// What it was told
+    #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 advertised-routes")]
     AdvertisedRoutes,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 enum Safi {
     /// The table, or one prefix with all its attributes
+    #[command(after_help = "Example: fairway show bgp ipv4 unicast 198.51.100.10/32")]
     Unicast {
         /// A prefix, or an address inside one
         prefix: Option<String>,

@@ -58,7 +58,9 @@ pub enum Reason {
         peer: PeerKey,
     },
     /// Advertisements there are, but none names a peer of this node.
-    #[error("noPeers: no peer of node {0} is named by the BGPAdvertisements that match")]
+    #[error(
+        "noPeers: no BGPPeer both selects node {0} and is told by the BGPAdvertisements that match"
+    )]
     NoPeers(String),
 }
 

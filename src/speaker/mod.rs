@@ -68,8 +68,9 @@ fn log(before: &NodePlan, now: &NodePlan) {
     }
     for service in was.difference(&is) {
         let reasons = now.services.get(service).map(|it| {
-            let reasons: Vec<String> = it.reasons().map(ToString::to_string).collect();
-            reasons.join("; ")
+            // Once each: both families often fail for the same reason.
+            let reasons: BTreeSet<String> = it.reasons().map(ToString::to_string).collect();
+            reasons.into_iter().collect::<Vec<_>>().join("; ")
         });
         let reason = reasons.unwrap_or_else(|| "it is gone".to_owned());
         warn!(%service, reason, "service withdrawn");

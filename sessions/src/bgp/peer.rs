@@ -368,18 +368,21 @@ impl Peer {
         for other in others.collect::<Vec<_>>() {
             self.end(now, other, collision());
         }
-        let Some(connection) = self.connection(id) else { return };
+        let Some(connection) = self.connection_mut(id) else { return };
         let Some(negotiated) = &connection.negotiated else { return };
         let families = negotiated.families;
+        let four_octet_as = negotiated.four_octet_as;
+        connection.next_hops = connection.next_hops.only(families);
+        let next_hops = connection.next_hops;
         self.established = Some(Established {
             connection: id,
             since: now,
             families,
-            adj_rib_out: AdjRibOut::new(families, negotiated.four_octet_as),
+            adj_rib_out: AdjRibOut::new(families, four_octet_as),
             unannounced: BTreeMap::new(),
             prefixes_refused: PerFamily::default(),
             end_of_rib_received: PerFamily::default(),
-            exporter: Exporter::new(&self.config, families, connection.next_hops),
+            exporter: Exporter::new(&self.config, families, next_hops),
         });
         self.connections_established += 1;
         self.changed_at = Some(now);

@@ -85,7 +85,8 @@ impl Peer {
     /// The addresses that this end can be reached at may have changed. What was held back for want
     /// of a next hop goes out, what had another one goes out again. Says whether anything changed.
     pub fn set_next_hops(&mut self, rib: &LocRib, next_hops: LocalNextHops) -> bool {
-        let Some(id) = self.established.as_ref().map(|up| up.connection) else { return false };
+        let Some(up) = &self.established else { return false };
+        let (id, next_hops) = (up.connection, next_hops.only(up.families));
         match self.connection_mut(id) {
             Some(connection) if connection.next_hops != next_hops => {
                 connection.next_hops = next_hops;

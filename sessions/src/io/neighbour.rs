@@ -265,7 +265,13 @@ impl Neighbour {
 
     fn log_down(&self, reason: &DownReason) {
         let config = self.peer.config();
-        warn!(peer = %config.key, name = config.name, %reason, "session down");
+        match reason {
+            // We meant it.
+            DownReason::Sent { notification, .. } if notification.code == 6 => {
+                info!(peer = %config.key, name = config.name, reason = %reason, "session down");
+            }
+            _ => warn!(peer = %config.key, name = config.name, reason = %reason, "session down"),
+        }
     }
 
     fn log_failure(&mut self, reason: &DownReason) {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::AddressFamily;
+use super::{AddressFamily, FamilySet};
 
 /// The next hop of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +49,16 @@ pub struct LocalNextHops {
 }
 
 impl LocalNextHops {
+    /// Only those that routes of `families` need.
+    pub fn only(self, families: FamilySet) -> Self {
+        let has_ipv6 = families.contains(AddressFamily::Ipv6Unicast);
+        Self {
+            ipv4: self.ipv4.filter(|_| families.contains(AddressFamily::Ipv4Unicast)),
+            ipv6: self.ipv6.filter(|_| has_ipv6),
+            ipv6_link_local: self.ipv6_link_local.filter(|_| has_ipv6),
+        }
+    }
+
     /// The next hop for routes of `family`, if this end has one.
     pub fn of(self, family: AddressFamily) -> Option<NextHop> {
         match family {
