@@ -28,12 +28,19 @@ pub(crate) struct FairwayAnnouncer {
 }
 
 impl FairwayAnnouncer {
-    pub(crate) fn start(lab: &Lab) -> Result<Self> {
+    /// Starts it with `others` Services beside the one that changes, all in one file.
+    pub(crate) fn start(lab: &Lab, others: usize) -> Result<Self> {
         let mut fairway = Fairway::prepare(lab)?;
         fairway.log_level = "info";
         let router = Wiring::Direct.router_address(Family::Ipv4)?;
         fairway.apply("peer", &peer("router", &router.to_string()))?;
         fairway.apply("pool", &resources::pool("pool", &["203.0.113.0/24"]))?;
+        if others > 0 {
+            fairway.apply("others-pool", &resources::pool("others", &["10.128.0.0/16"]))?;
+            let services = (0..others)
+                .map(|number| resources::service(&format!("other-{number}"), None) + "---\n");
+            fairway.apply("others", &services.collect::<String>())?;
+        }
         let advertisement = Advertisement { name: "all", ..Advertisement::default() };
         fairway.apply("advertisement", &advertisement.yaml())?;
         fairway.start(&lab.node)?;

@@ -32,6 +32,16 @@ use monitor::Monitor;
 use report::{Latencies, Row};
 use routers::{Dialling, RouterKind, RouterSpec};
 
+/// Who announces, and to whom.
+const PAIRS: &[(&str, &str)] = &[
+    ("fairway", "BIRD"),
+    ("BIRD", "BIRD"),
+    ("fairway", "FRR"),
+    ("BIRD", "FRR"),
+    ("fairway, 1,000 services", "BIRD"),
+    ("fairway, 10,000 services", "BIRD"),
+];
+
 /// Changes measured for each pair.
 const CHANGES: usize = 200;
 /// Changes before the clock counts: caches, lazy page faults.
@@ -44,13 +54,9 @@ fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("fairway-bench-{}", std::process::id()));
     lab::make_directory(&folder)?;
     let mut rows = Vec::new();
-    for (number, (announcer, router)) in
-        [("fairway", "BIRD"), ("BIRD", "BIRD"), ("fairway", "FRR"), ("BIRD", "FRR")]
-            .into_iter()
-            .enumerate()
-    {
+    for (number, (announcer, router)) in PAIRS.iter().copied().enumerate() {
         eprintln!("{announcer} -> {router}: {changes} changes");
-        let place = folder.join(format!("{announcer}-{router}"));
+        let place = folder.join(number.to_string());
         lab::make_directory(&place)?;
         let latencies = measure(number, &place, announcer, router, changes)
             .with_context(|| format!("{announcer} -> {router}; see {}", place.display()))?;
@@ -85,8 +91,10 @@ fn measure(
     let lab = Lab::build(cell, place, Wiring::Direct)?;
     let _router = start_router(&lab, router)?;
     let mut announcer: Box<dyn Announcer> = match announcer {
-        "fairway" => Box::new(FairwayAnnouncer::start(&lab)?),
-        _ => Box::new(BirdAnnouncer::start(&lab)?),
+        "BIRD" => Box::new(BirdAnnouncer::start(&lab)?),
+        "fairway, 1,000 services" => Box::new(FairwayAnnouncer::start(&lab, 1_000)?),
+        "fairway, 10,000 services" => Box::new(FairwayAnnouncer::start(&lab, 10_000)?),
+        _ => Box::new(FairwayAnnouncer::start(&lab, 0)?),
     };
     let mut monitor = Monitor::start(&lab.router)?;
     // The first change also waits for the session.

@@ -35,18 +35,20 @@ pub(crate) fn print_latencies(rows: &[Row]) {
     println!("| announcer | router | changes | p50 | p99 | max | p50 beside BIRD |");
     println!("|---|---|---|---|---|---|---|");
     for row in rows {
+        // With other services beside it, it does what its rival was not asked to do.
         let rival = rows.iter().find(|it| it.router == row.router && it.announcer == "BIRD");
-        let ratio = rival.map_or(f64::NAN, |rival| {
-            row.latencies.percentile(50) / rival.latencies.percentile(50)
+        let ratio = rival.filter(|_| !row.announcer.contains("services")).map(|rival| {
+            format!("{:.2}", row.latencies.percentile(50) / rival.latencies.percentile(50))
         });
         println!(
-            "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {ratio:.2} |",
+            "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {} |",
             row.announcer,
             row.router,
             row.latencies.0.len(),
             row.latencies.percentile(50),
             row.latencies.percentile(99),
             row.latencies.percentile(100),
+            ratio.unwrap_or_default(),
         );
     }
 }
