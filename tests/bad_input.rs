@@ -5,6 +5,10 @@
 
 #[path = "bad_input/in_force.rs"]
 mod in_force;
+#[path = "bad_input/legal.rs"]
+mod legal;
+#[path = "bad_input/together.rs"]
+mod together;
 
 use fairway::model::{Object, ObjectKey};
 use fairway::resources::{Catalog, Finding, Resolution};
@@ -241,11 +245,11 @@ fn faulty_selectors_are_told() {
 fn faulty_pools_are_told() {
     for (what, spec, line, field, says) in [
         ("bad CIDR", "addresses:\n- 10.0.0.0/33", 7, "spec.addresses[0]", "at most 32"),
-        ("host bits", "addresses:\n- 10.0.0.1/24", 7, "spec.addresses[0]", "10.0.0.0/24"),
+        ("reserved host bits", "addresses: [10.0.0.0/24]\nreserved:\n- 10.0.0.1/25", 8, "spec.reserved[0]", "10.0.0.0/25"),
         ("reversed", "addresses:\n- 10.0.0.9-10.0.0.1", 7, "spec.addresses[0]", "ends before"),
         ("two families", "addresses:\n- 10.0.0.9-2001:db8::1", 7, "spec.addresses[0]", "family"),
         ("one address", "addresses:\n- 10.0.0.9", 7, "spec.addresses[0]", "first-last"),
-        ("none", "addresses: []", 6, "spec.addresses", "is missing"),
+        ("none", "addresses: []", 6, "spec.addresses", "is empty; expected one prefix"),
         ("absent", "autoAssign: true", 5, "spec.addresses", "is missing"),
         ("no list", "addresses: 10.0.0.0/24", 6, "spec.addresses", "a list"),
         ("inside", "addresses:\n- 10.0.0.0/24\n- 10.0.0.7-10.0.0.8", 8, "spec.addresses[1]", "entry [0]"),
@@ -307,6 +311,7 @@ fn faulty_services_and_secrets_are_told() {
         ("families", service("", "ipFamilies: [IPv4, IPv6]\nipFamilyPolicy: SingleStack"), 8, "spec.ipFamilies", "SingleStack"),
         ("family word", service("", "ipFamilies:\n- IPv5"), 9, "spec.ipFamilies[0]", "IPv4 or IPv6"),
         ("policy word", service("", "externalTrafficPolicy: local"), 8, "spec.externalTrafficPolicy", "Cluster or Local"),
+        ("type", manifest("v1", "Service", "spec:\n  type: Loadbalancer"), 6, "spec.type", "\"Loadbalancer\" is not allowed; expected ClusterIP, NodePort, LoadBalancer or ExternalName"),
         ("port", service("", "ports:\n- port: 0"), 9, "spec.ports[0].port", "1 to 65535"),
         ("base64", secret("data:\n  password: '!!'"), 7, "data.password", "base64"),
         ("no password", secret("data:\n  username: YQ=="), 6, "data.password", "is missing"),
@@ -381,86 +386,11 @@ fn hostile_files_are_told_and_cost_nothing() {
     assert_eq!(beside_good("many faults", &faulty).findings.len(), 101);
 }
 
-#[rustfmt::skip] // One line for each input.
-#[test]
-fn inputs_that_are_fine_are_not_faults() {
-    for (what, text, skipped) in [
-        ("empty", "", 0),
-        ("comment", "# nothing here\n", 0),
-        ("markers", "---\n---\n...\n", 0),
-        ("other group", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", 1),
-        ("Calico", "apiVersion: crd.projectcalico.org/v1\nkind: BGPPeer\nmetadata: {name: x}\n", 1),
-        ("other type", "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: ClusterIP}\n", 0),
-        ("other secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: '!'}\n", 0),
-        ("list", "apiVersion: v1\nkind: List\nitems: []\n", 0),
-    ] {
-        let resolution = beside_good(what, text);
-        assert_eq!(resolution.findings, [], "{what}");
-        assert_eq!(resolution.skipped, skipped, "{what}");
-        assert_eq!(resolution.objects.len(), 6, "{what}");
-    }
-}
-
-#[rustfmt::skip] // One line for each input.
-#[test]
-fn legal_but_odd_inputs_are_warnings() {
-    let with = |more: &str| peer(&format!("{SOUND_PEER}{more}"));
-    let old = "apiVersion: v1\nkind: Service\nmetadata:\n  name: new\n  annotations:\n    \
-               metallb.universe.tf/address-pool: public\nspec: {type: LoadBalancer}\n";
-    for (what, text, line, field, says) in [
-        ("unknown peer", advertisement("peers: [tor, nobody]"), 6, "spec.peers[1]", "no BGPPeer nobody"),
-        ("unknown pool", advertisement("ipAddressPools: [nobody]"), 6, "spec.ipAddressPools[0]", "no IPAddressPool nobody"),
-        ("idle pool", pool("addresses: [10.0.0.0/24]"), 1, "", "no BGPAdvertisement covers"),
-        ("no hold timer", with("holdTime: 0s"), 9, "spec.holdTime", "never noticed"),
-        ("disableMP", with("disableMP: true"), 9, "spec.disableMP", "has no effect"),
-        ("fractions", with("holdTime: 9500ms"), 9, "spec.holdTime", "whole seconds"),
-        ("inert kind", manifest("metallb.io/v1beta1", "BFDProfile", "spec: {}"), 2, "kind", "does not act"),
-        ("old prefix", old.to_owned(), 6, "metadata.annotations[metallb.universe.tf/address-pool]", "metallb.io/address-pool"),
-    ] {
-        let resolution = beside_good(what, &text);
-        let [warning] = resolution.findings.as_slice() else {
-            panic!("{what}: {:#?}", resolution.findings)
-        };
-        assert!(!warning.is_fault(), "{warning}");
-        check(what, warning, line, field, says);
-    }
-}
-
-#[test]
-fn what_means_not_set_is_accepted() {
-    let text = peer(&format!(
-        "{SOUND_PEER}enableGracefulRestart: false\nvrf: ''\npasswordSecret: {{}}\npassive: false\n\
-         bfdProfile:\nkeepaliveTime: 20s\nconnectTime: 1m"
-    ));
-    let resolution = beside_good("not set", &text);
-    assert_eq!(resolution.findings, []);
-    assert_eq!(resolution.objects.len(), 7);
-}
-
 #[test]
 fn a_finding_is_one_line_in_the_form_of_compilers() {
     let resolution = beside_good("form", &peer(&format!("{SOUND_PEER}peerPort: 70000")));
     assert_eq!(
         resolution.findings[0].to_string(),
         "bad.yaml:9: BGPPeer/new: spec.peerPort: 70000 is not allowed; expected a port from 1 to 16384"
-    );
-}
-
-#[test]
-fn lists_of_kubectl_are_read_item_by_item() {
-    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Service\n  metadata:\n    \
-                name: one\n  spec:\n    type: LoadBalancer\n- apiVersion: metallb.io/v1beta1\n  \
-                kind: IPAddressPool\n  metadata: {name: two}\n  spec:\n    addresses: [x]\n    addresses: []\n";
-    let resolution = beside_good("list", list);
-    assert_eq!(resolution.objects.len(), 7);
-    let faults: Vec<_> = resolution.findings.iter().map(ToString::to_string).collect();
-    assert_eq!(faults.len(), 2, "{faults:#?}");
-    assert!(
-        faults[0].starts_with("bad.yaml:14: IPAddressPool/two: spec.addresses[0]: "),
-        "{faults:#?}"
-    );
-    assert!(
-        faults[1].starts_with("bad.yaml:15: IPAddressPool/two: spec.addresses: is given twice"),
-        "{faults:#?}"
     );
 }

@@ -107,7 +107,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             "is for eBGP only, and peerASN is myASN; leave it out",
         );
     }
-    if raw.disable_multiprotocol.is_some() {
+    if raw.disable_multiprotocol == Some(true) {
         report.warning(
             &spec.key("disableMP"),
             "has no effect: a session carries the family of peerAddress, or both with \

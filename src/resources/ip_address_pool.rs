@@ -3,19 +3,22 @@
 //! Answers which addresses a manifest offers, and that none is offered twice in it. Knows no other
 //! pool; the catalog compares them.
 
+use std::str::FromStr;
+
+use fairway_sessions::types::PrefixError;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
 use super::fields::{Text, Unsupported};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
-use crate::model::{AddressRange, Object, Pool};
+use crate::model::{AddressRange, AddressRangeError, Object, Pool};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "fields of later versions are read only to be refused")]
 struct RawSpec {
-    addresses: Option<List<Text<AddressRange>>>,
+    addresses: Option<List<Text<Addresses>>>,
     auto_assign: Option<bool>,
     #[serde(rename = "avoidBuggyIPs")]
     avoid_buggy_addresses: Option<bool>,
@@ -24,14 +27,42 @@ struct RawSpec {
     service_allocation: Option<Unsupported>,
 }
 
+/// An entry of `addresses`. A prefix with bits behind its length is the network around it, as in
+/// MetalLB.
+#[derive(Debug, Clone)]
+struct Addresses {
+    range: AddressRange,
+    /// The network, if another address in it was written.
+    network: Option<String>,
+}
+
+impl FromStr for Addresses {
+    type Err = AddressRangeError;
+
+    fn from_str(text: &str) -> Result<Self, AddressRangeError> {
+        match text.parse() {
+            Ok(range) => Ok(Self { range, network: None }),
+            Err(AddressRangeError::Prefix(PrefixError::HostBits { canonical, .. })) => {
+                Ok(Self { range: canonical.parse()?, network: Some(canonical) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Reads the object; `None` when a fault of it was noted.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let raw: Option<RawSpec> = report.read(&spec);
     let raw = report.required(raw, &spec, "the addresses of the pool")?;
     let path = spec.key("addresses");
-    if raw.addresses.as_ref().is_none_or(Vec::is_empty) {
-        report.missing(&path, "one prefix or range of addresses, or more");
+    let expected = "one prefix or range of addresses, or more";
+    match &raw.addresses {
+        None => report.missing(&path, expected),
+        Some(list) if list.is_empty() => {
+            report.fault(&path, format_args!("is empty; expected {expected}"));
+        }
+        Some(_) => {}
     }
     let ranges = ranges(raw.addresses, &path, report);
     let path = spec.key("reserved");
@@ -54,11 +85,20 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
 
 /// The ranges in the order written, with their positions. Those that overlap are noted.
 fn ranges(
-    raw: Option<List<Text<AddressRange>>>,
+    raw: Option<List<Text<Addresses>>>,
     path: &FieldPath,
     report: &mut Report<'_>,
 ) -> Vec<(usize, AddressRange)> {
-    let written: Vec<_> = elements(raw).map(|(position, Text(range))| (position, range)).collect();
+    let mut written = Vec::new();
+    for (position, Text(Addresses { range, network })) in elements(raw) {
+        if let Some(network) = network {
+            report.warning(
+                &path.index(position),
+                format_args!("has bits set behind its length; it is read as {network}"),
+            );
+        }
+        written.push((position, range));
+    }
     // Sorted, a range that overlaps any before it overlaps the one that reaches furthest.
     let mut sorted: Vec<_> = written.iter().copied().map(|(at, range)| (range, at)).collect();
     sorted.sort_unstable();

@@ -3,12 +3,15 @@
 //! Answers which documents are ours, which are left alone and which belong to nobody. Knows no
 //! other document; the catalog calls it for each.
 
+use std::borrow::Cow;
+
 use super::field_lines::FieldLines;
 use super::field_path::{FieldPath, Segment};
 use super::finding::FindingObject;
 use super::metadata::{self, Metadata};
 use super::report::{Remark, Report};
-use super::yaml::node::{Node, Value};
+use super::yaml::node::{Entry, Node, Value};
+use super::yaml::scalar::ScalarKind;
 use super::yaml::{Document, YamlFault};
 use super::{
     bgp_advertisement, bgp_peer, community, endpoint_slice, ip_address_pool, node, secret, service,
@@ -66,7 +69,7 @@ pub(crate) struct Reading {
     pub(crate) outcome: Outcome,
 }
 
-/// Reads a document. One of kind `List` is read as its items. `visit` gets each object's tree and
+/// Reads a document. One of kind `List`, or `ServiceList` and the like, is read as its items. `visit` gets each object's tree and
 /// what came of it.
 pub(crate) fn read(document: &Document, visit: &mut dyn FnMut(Option<&Node>, Reading)) {
     let Some(root) = &document.root else {
@@ -99,8 +102,7 @@ fn read_tree(
     depth: usize,
     visit: &mut dyn FnMut(Option<&Node>, Reading),
 ) {
-    let is_list = root.get("kind").and_then(Node::text) == Some("List");
-    let items = root.get("items").filter(|_| is_list);
+    let items = root.get("items").filter(|_| list_of(root).is_some());
     let Some(items) = items else {
         if !root.is_null() || !faults.is_empty() {
             visit(Some(root), read_object(root, faults, depth));
@@ -114,8 +116,33 @@ fn read_tree(
                 if key == "items" && *index == position)
         };
         let faults: Vec<_> = faults.iter().filter(inside).copied().collect();
-        read_tree(item, &faults, depth + 2, visit);
+        read_tree(&whole_item(root, item), &faults, depth + 2, visit);
     }
+}
+
+/// What a list holds items of: a kind, or anything (`""`); `None` for what is no list.
+fn list_of(root: &Node) -> Option<&str> {
+    let element = root.get("kind")?.text()?.strip_suffix("List")?;
+    let mut kinds = KINDS.iter().map(|(name, _, _)| *name).chain(INERT_KINDS);
+    (element.is_empty() || kinds.any(|kind| kind == element)).then_some(element)
+}
+
+/// The item with the kind and version of its list, which the API server leaves out of the items of
+/// a `ServiceList` and the like.
+fn whole_item<'a>(list: &Node, item: &'a Node) -> Cow<'a, Node> {
+    let kind = list_of(list).filter(|kind| !kind.is_empty() && item.get("kind").is_none());
+    let (Some(kind), Value::Mapping(entries)) = (kind, &item.value) else {
+        return Cow::Borrowed(item);
+    };
+    let version = list.get("apiVersion").and_then(Node::text).unwrap_or_default();
+    let given = [("apiVersion", version), ("kind", kind)].into_iter();
+    let given = given.filter(|(key, _)| item.get(key).is_none()).map(|(key, text)| Entry {
+        key: key.into(),
+        line: item.line,
+        value: Node { line: item.line, value: Value::Scalar(text.into(), ScalarKind::Text) },
+    });
+    let entries = given.chain(entries.iter().cloned()).collect();
+    Cow::Owned(Node { line: item.line, value: Value::Mapping(entries) })
 }
 
 fn remark(fault: &YamlFault, depth: usize) -> Remark {
@@ -130,7 +157,7 @@ fn remark(fault: &YamlFault, depth: usize) -> Remark {
 
 /// A document that broke off: only what it is called is of use.
 fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
-    let is_list = root.get("kind").and_then(Node::text) == Some("List");
+    let is_list = list_of(root).is_some();
     let outcome = match class(root) {
         Ok(Class::Ours(kind)) => {
             let key = metadata::identify(root).map(|name| key(kind, name));

@@ -15,6 +15,7 @@ use super::field_path::FieldPath;
 use super::fields::{HostAddress, ServicePortNumber, Text};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
+use super::suggest;
 use crate::model::{FamilyPolicy, Object, Service, ServicePort, TrafficPolicy};
 
 const PREFIX: &str = "metallb.io/";
@@ -23,7 +24,7 @@ const PREFIX_OLD: &str = "metallb.universe.tf/";
 #[derive(Deserialize)]
 struct RawType {
     #[serde(rename = "type")]
-    service_type: Option<String>,
+    service_type: Option<Text<TypeName>>,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +73,9 @@ enum Stack {
     RequireDual,
 }
 
+words!(TypeName(bool), "ClusterIP, NodePort, LoadBalancer or ExternalName",
+    "LoadBalancer" => true, "ClusterIP" => false, "NodePort" => false, "ExternalName" => false,
+    "" => false);
 words!(PolicyName(TrafficPolicy), "Cluster or Local",
     "Cluster" => TrafficPolicy::Cluster, "Local" => TrafficPolicy::Local, "" => TrafficPolicy::Cluster);
 words!(FamilyName(AddressFamily), "IPv4 or IPv6",
@@ -86,9 +90,7 @@ words!(Protocol(&'static str), "TCP, UDP or SCTP",
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let kind: Option<RawType> = report.read(&spec);
-    if kind.and_then(|raw| raw.service_type).as_deref() != Some("LoadBalancer") {
-        return None;
-    }
+    let Some(Text(TypeName(true))) = kind.and_then(|raw| raw.service_type) else { return None };
     let raw: RawSpec = report.read(&spec)?;
     let annotations = Annotations::new(&metadata.annotations, report);
     let (requested_addresses, requested_at) =
@@ -125,9 +127,12 @@ struct Annotations<'a>(BTreeMap<&'static str, (FieldPath, &'a str)>);
 
 impl<'a> Annotations<'a> {
     const NAMES: [&'static str; 3] = ["loadBalancerIPs", "address-pool", "allow-shared-ip"];
+    /// What MetalLB writes itself.
+    const STATUS_NAME: &'static str = "ip-allocated-from-pool";
 
     fn new(all: &'a BTreeMap<String, String>, report: &mut Report<'_>) -> Self {
         let path = FieldPath::of("metadata.annotations");
+        Self::warn_of_unknown(all, &path, report);
         let mut found = BTreeMap::new();
         for name in Self::NAMES {
             let (new, old) = (format!("{PREFIX}{name}"), format!("{PREFIX_OLD}{name}"));
@@ -145,6 +150,26 @@ impl<'a> Annotations<'a> {
             }
         }
         Self(found)
+    }
+
+    /// A name that is spelled wrong would be a wish that nobody hears.
+    fn warn_of_unknown(all: &BTreeMap<String, String>, path: &FieldPath, report: &mut Report<'_>) {
+        let known = || Self::NAMES.into_iter().chain([Self::STATUS_NAME]);
+        for key in all.keys() {
+            let name = [PREFIX, PREFIX_OLD].iter().find_map(|prefix| key.strip_prefix(prefix));
+            let Some(name) = name.filter(|name| known().all(|known| known != *name)) else {
+                continue;
+            };
+            let names: Vec<_> = known().map(|known| format!("{PREFIX}{known}")).collect();
+            let message = match suggest::nearest(name, known()) {
+                Some(meant) => format!("did you mean {PREFIX}{meant}?"),
+                None => format!("expected one of {}", names.join(", ")),
+            };
+            report.warning(
+                &path.key(key),
+                format_args!("is not a known annotation and has no effect; {message}"),
+            );
+        }
     }
 
     fn get(&self, name: &str) -> Option<(&FieldPath, &'a str)> {

@@ -20,16 +20,15 @@ pub enum FileSourceError {
     Path {
         /// The path.
         path: String,
-        /// Why.
-        #[source]
+        /// Why. The text has it, so it is no source of its own.
         error: io::Error,
     },
     /// The kernel refuses to report changes.
     #[error("changes of files cannot be watched: {0}")]
-    Watch(#[from] notify::Error),
+    Watch(notify::Error),
     /// No thread for the watching.
     #[error("the thread that keeps the watches cannot start: {0}")]
-    Thread(#[source] io::Error),
+    Thread(io::Error),
 }
 
 /// Why a file has no text.
@@ -37,6 +36,8 @@ pub enum FileSourceError {
 pub(super) enum ReadFailure {
     /// There is nothing of that name, or a link to nothing.
     NotFound,
+    /// There is something else; what, for people.
+    NoFile(String),
     /// For people.
     Unreadable(String),
 }
@@ -101,7 +102,8 @@ pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
     // Opening a pipe would wait for a writer.
     let metadata = fs::metadata(path).map_err(failure)?;
     if !metadata.is_file() {
-        return Err(ReadFailure::Unreadable("is no file".to_owned()));
+        let what = if metadata.is_dir() { "a folder" } else { "something else" };
+        return Err(ReadFailure::NoFile(format!("is {what}, not a file")));
     }
     let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
     let capacity = usize::try_from(metadata.len().min(limit)).unwrap_or_default();
@@ -121,13 +123,45 @@ pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
     })
 }
 
-/// What a folder is to the kernel: a path may come to mean another one.
+/// What a folder is to the kernel: a path may come to mean another one. `None` while the folder
+/// cannot be listed.
 pub(super) fn identity(folder: &Path) -> Option<(u64, u64)> {
+    fs::read_dir(folder).ok()?;
     fs::metadata(folder).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Whether a new name in a folder has content without being written: a symbolic or a hard link.
-pub(super) fn is_link(path: &Path) -> bool {
-    fs::symlink_metadata(path)
-        .is_ok_and(|metadata| metadata.is_symlink() || (metadata.is_file() && metadata.nlink() > 1))
+/// Whether a new name in a folder is what it is without being written: a link, or no file at all.
+pub(super) fn is_whole_at_once(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file() || metadata.nlink() > 1)
+}
+
+/// Whether it is a symbolic link, to whatever.
+pub(super) fn is_symbolic_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+}
+
+/// Whether it is a symbolic link to nothing.
+pub(super) fn is_dangling(path: &Path) -> bool {
+    let is_missing =
+        || fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    is_symbolic_link(path) && is_missing()
+}
+
+/// What tells one state of a file from another without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Signature {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+/// That of the file behind `path`, if it can be seen.
+pub(super) fn signature(path: &Path) -> Option<Signature> {
+    fs::metadata(path).ok().map(|metadata| Signature {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        bytes: metadata.len(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+    })
 }

@@ -26,11 +26,15 @@ const BATCHES_MAX: usize = 64;
 
 /// How soon a lost folder is looked for, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(10);
-const RETRY_MAX: Duration = Duration::from_secs(2);
+const RETRY_MAX: Duration = CHECK_INTERVAL;
 
-/// How often the keeper checks that every path still means the folder that is watched: replacing a
-/// symbolic link, or a folder further up, is no event of the folder itself.
-const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// How often the keeper checks what no event of a watched folder tells: that every path still means
+/// the folder that is watched, and whether the files that links lead to have changed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long the file behind a link must stay as it is before it is read: nobody says when its
+/// writer is done.
+const LINK_REST: Duration = Duration::from_millis(50);
 
 /// How long a file must be missing to count as gone. git and editors remove a file and write it
 /// anew; between the two they may lose the processor for a while. Only withdrawals of whole files
@@ -78,7 +82,8 @@ impl FileSource {
         let (for_events, to_keeper) = (Arc::clone(&shared), requests.clone());
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             on_event(&for_events, &to_keeper, event);
-        })?;
+        })
+        .map_err(FileSourceError::Watch)?;
         let mut keeper = Keeper { watcher, shared, folders, watched: BTreeMap::new(), failures: 0 };
         // Watching first: what changes while the files are read is then reported.
         keeper.watch_missing();
@@ -204,7 +209,9 @@ impl Keeper {
                     self.rescan_all()
                 }
                 Ok(Request::Missing) => self.settle() && self.tend(),
-                Err(RecvTimeoutError::Timeout) => self.tend(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.tend() && self.check_links() && self.settle()
+                }
             };
             if !is_wanted {
                 return;
@@ -213,10 +220,18 @@ impl Keeper {
     }
 
     fn pause(&self) -> Duration {
-        match self.failures {
+        let usual = match self.failures {
             0 => CHECK_INTERVAL,
             failures => RETRY_FIRST.saturating_mul(1 << failures.min(10)).min(RETRY_MAX),
-        }
+        };
+        if lock(&self.shared).tracker.has_restless_link() { usual.min(LINK_REST) } else { usual }
+    }
+
+    /// Reads what links lead to, where it changed. Says whether anybody listens.
+    fn check_links(&self) -> bool {
+        let mut shared = lock(&self.shared);
+        let changes = shared.tracker.check_links();
+        shared.send(changes)
     }
 
     /// Gives the files that vanished time to come back, and reports those that do not. Says whether

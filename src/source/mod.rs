@@ -36,6 +36,13 @@ pub enum FileChange {
         /// Why, for people.
         why: String,
     },
+    /// What a folder holds under this name is no file, so it holds nothing.
+    Ignored {
+        /// The entry of the folder.
+        path: String,
+        /// What it is, for people.
+        why: String,
+    },
     /// The folder, unreadable before, can be read again. (For files, `Read` says so.)
     Readable {
         /// The folder.
@@ -50,6 +57,7 @@ impl FileChange {
             Self::Read { path, text } => catalog.file_read(path, text),
             Self::Gone { path } => catalog.file_gone(path),
             Self::Unreadable { path, why } => catalog.file_unreadable(path, why),
+            Self::Ignored { path, why } => catalog.file_ignored(path, why),
             Self::Readable { path } => catalog.folder_readable(path),
         }
     }

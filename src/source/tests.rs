@@ -1,7 +1,7 @@
 //! The file source with real files and the real kernel, as people and Kubernetes change files.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,12 +64,17 @@ fn by_name(change: FileChange) -> FileChange {
         FileChange::Read { path, text } => FileChange::Read { path: name(&path), text },
         FileChange::Gone { path } => FileChange::Gone { path: name(&path) },
         FileChange::Unreadable { path, why } => FileChange::Unreadable { path: name(&path), why },
+        FileChange::Ignored { path, why } => FileChange::Ignored { path: name(&path), why },
         FileChange::Readable { path } => FileChange::Readable { path: name(&path) },
     }
 }
 
 fn read(path: &str, text: &str) -> FileChange {
     FileChange::Read { path: path.to_owned(), text: text.to_owned() }
+}
+
+fn ignored(path: &str, why: &str) -> FileChange {
+    FileChange::Ignored { path: path.to_owned(), why: format!("{why}; it is ignored") }
 }
 
 fn gone(path: &str) -> FileChange {
@@ -97,7 +102,9 @@ async fn the_first_batch_is_all_there_is() {
 async fn a_path_that_does_not_exist_is_named() {
     let paths = [PathBuf::from("/nowhere/at/all.yaml")];
     for error in [FileSource::start(&paths).map(|_| ()), read_all(&paths).map(|_| ())] {
-        assert!(error.unwrap_err().to_string().starts_with("/nowhere/at/all.yaml: "));
+        // As the command line prints it.
+        let text = format!("{:#}", anyhow::Error::from(error.unwrap_err()));
+        assert_eq!(text, "/nowhere/at/all.yaml: No such file or directory (os error 2)");
     }
 }
 
@@ -157,29 +164,154 @@ async fn links_count_when_they_appear() {
     assert_eq!(bench.next().await, [read("c.yaml", "1")]);
 }
 
+/// Writes a version of a mounted ConfigMap and swaps it in, as the kubelet does.
+fn swap_in(folder: &Path, version: &str, files: &[&str]) {
+    fs::create_dir(folder.join(version)).unwrap();
+    for file in files {
+        fs::write(folder.join(version).join(file), format!("{version} {file}")).unwrap();
+    }
+    symlink(version, folder.join("..data_tmp")).unwrap();
+    fs::rename(folder.join("..data_tmp"), folder.join("..data")).unwrap();
+}
+
+/// Watches a ConfigMap that holds a.yaml and b.yaml.
+async fn config_map() -> Bench {
+    let bench = Bench::new(&[]).await;
+    let folder = bench.path("");
+    drop(bench.source);
+    swap_in(&folder, "..1", &["a.yaml", "b.yaml"]);
+    for file in ["a.yaml", "b.yaml"] {
+        symlink(format!("..data/{file}"), folder.join(file)).unwrap();
+    }
+    let (source, mut batches) = FileSource::start(&[folder]).unwrap();
+    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    Bench { folder: bench.folder, source, batches }
+}
+
 #[tokio::test]
 async fn a_config_map_update_is_one_batch() {
-    let folder = TempDir::new().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    let version = |version: &str, files: &[&str]| {
-        fs::create_dir(at(version)).unwrap();
-        for file in files {
-            fs::write(at(version).join(file), format!("{version} {file}")).unwrap();
-        }
-        symlink(version, at("..data_tmp")).unwrap();
-        fs::rename(at("..data_tmp"), at("..data")).unwrap();
+    let mut bench = config_map().await;
+    swap_in(&bench.path(""), "..2", &["a.yaml", "b.yaml"]);
+    fs::remove_dir_all(bench.path("..1")).unwrap();
+    assert_eq!(bench.next().await, [read("a.yaml", "..2 a.yaml"), read("b.yaml", "..2 b.yaml")]);
+}
+
+#[tokio::test]
+async fn a_file_that_a_config_map_loses_is_gone_and_nothing_else() {
+    let mut bench = config_map().await;
+    swap_in(&bench.path(""), "..2", &["a.yaml"]);
+    assert_eq!(bench.next().await, [read("a.yaml", "..2 a.yaml")]);
+    fs::remove_file(bench.path("b.yaml")).unwrap();
+    assert_eq!(bench.next().await, [gone("b.yaml")]);
+    bench.expect_nothing_but("after").await;
+}
+
+#[tokio::test]
+async fn a_link_to_nothing_counts_as_gone_until_it_leads_somewhere() {
+    let mut bench = Bench::new(&[("a.yaml", "1")]).await;
+    let target = bench.folder.path().join("target");
+    let nothing = ignored("b.yaml", "is a symbolic link to nothing");
+    symlink(&target, bench.path("b.yaml")).unwrap();
+    assert_eq!(bench.next().await, std::slice::from_ref(&nothing));
+    fs::write(&target, "2").unwrap();
+    assert_eq!(bench.next().await, [read("b.yaml", "2")]);
+    fs::remove_file(&target).unwrap();
+    assert_eq!(bench.next().await, [nothing]);
+    fs::remove_file(bench.path("b.yaml")).unwrap();
+    assert_eq!(bench.next().await, [gone("b.yaml")]);
+}
+
+#[tokio::test]
+async fn what_a_link_leads_to_is_read_when_it_changes() {
+    let mut bench = Bench::new(&[]).await;
+    let outside = |name: &str| bench.folder.path().join(name);
+    let (target, middle) = (outside("target"), outside("middle"));
+    fs::write(&target, "1").unwrap();
+    symlink("target", &middle).unwrap();
+    symlink("../middle", bench.path("a.yaml")).unwrap();
+    let (_source, mut single) = FileSource::start(std::slice::from_ref(&middle)).unwrap();
+    timeout(DEADLINE, single.recv()).await.unwrap().unwrap();
+    assert_eq!(bench.next().await, [read("a.yaml", "1")]);
+    let other = bench.folder.path().join("other");
+    let rewrite = |text: &str| fs::write(&target, text).unwrap();
+    let replace = |text: &str| {
+        fs::write(&other, text).unwrap();
+        fs::rename(&other, &target).unwrap();
     };
-    version("..1", &["a.yaml", "b.yaml"]);
-    for file in ["a.yaml", "b.yaml"] {
-        symlink(format!("..data/{file}"), at(file)).unwrap();
+    for text in ["22", "333"] {
+        if text == "22" {
+            rewrite(text)
+        } else {
+            replace(text)
+        }
+        assert_eq!(bench.next().await, [read("a.yaml", text)]);
+        let batch = timeout(DEADLINE, single.recv()).await.unwrap().unwrap();
+        assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("middle", text)]);
     }
-    let (_source, mut batches) = FileSource::start(&[folder.path().to_owned()]).unwrap();
-    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-    version("..2", &["a.yaml", "b.yaml"]);
-    fs::remove_dir_all(at("..1")).unwrap();
-    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-    let batch: Vec<_> = batch.into_iter().map(by_name).collect();
-    assert_eq!(batch, [read("a.yaml", "..2 a.yaml"), read("b.yaml", "..2 b.yaml")]);
+}
+
+#[test]
+fn what_a_link_leads_to_is_read_only_when_it_rests() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("watched")).unwrap();
+    let target = folder.path().join("target");
+    fs::write(&target, "1").unwrap();
+    symlink("../target", folder.path().join("watched/a.yaml")).unwrap();
+    let watched = Target::new(&folder.path().join("watched")).unwrap();
+    let mut tracker = Tracker::new(vec![watched]);
+    assert_eq!(tracker.rescan_all().len(), 1);
+    let check = |tracker: &mut Tracker| -> Vec<_> {
+        tracker.check_links().into_iter().map(by_name).collect()
+    };
+    for text in ["", "12", "123"] {
+        fs::write(&target, text).unwrap();
+        assert_eq!(check(&mut tracker), []);
+        assert!(tracker.has_restless_link());
+    }
+    assert_eq!(check(&mut tracker), [read("a.yaml", "123")]);
+    assert!(!tracker.has_restless_link());
+    assert_eq!(check(&mut tracker), []);
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_ignored_by_all_commands_alike() {
+    let mut bench = Bench::new(&[("a.yaml", "1")]).await;
+    let folder = ignored("b.yaml", "is a folder, not a file");
+    fs::create_dir(bench.path("b.yaml")).unwrap();
+    assert_eq!(bench.next().await, std::slice::from_ref(&folder));
+    let checked = read_all(&[bench.path("")]).unwrap();
+    let checked: Vec<_> = checked.into_iter().map(by_name).collect();
+    assert_eq!(checked, [read("a.yaml", "1"), folder]);
+    fs::remove_dir(bench.path("b.yaml")).unwrap();
+    assert_eq!(bench.next().await, [gone("b.yaml")]);
+    let socket = std::os::unix::net::UnixListener::bind(bench.path("c.yaml")).unwrap();
+    assert_eq!(bench.next().await, [ignored("c.yaml", "is something else, not a file")]);
+    drop(socket);
+}
+
+#[tokio::test]
+async fn a_folder_that_may_not_be_read_any_more_is_noticed_and_read_again() {
+    let mut bench = Bench::new(&[("a.yaml", "1"), ("b.yaml", "1")]).await;
+    let watched = bench.path("");
+    let set_mode = |mode| fs::set_permissions(&watched, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o000);
+    if fs::read_dir(&watched).is_ok() {
+        // root may read everything.
+        set_mode(0o755);
+        return;
+    }
+    let batch = timeout(DEADLINE, bench.batches.recv()).await.unwrap().unwrap();
+    assert!(matches!(batch.as_slice(), [FileChange::Unreadable { .. }]), "{batch:?}");
+    set_mode(0o755);
+    assert_eq!(bench.next().await, [FileChange::Readable { path: "watched".to_owned() }]);
+    bench.expect_nothing_but("watched again").await;
+    set_mode(0o444);
+    let batch = timeout(DEADLINE, bench.batches.recv()).await.unwrap().unwrap();
+    assert_eq!(batch.len(), 3, "{batch:?}");
+    set_mode(0o755);
+    assert_eq!(bench.next().await.len(), 3);
+    fs::remove_file(bench.path("a.yaml")).unwrap();
+    assert_eq!(bench.next().await, [gone("a.yaml")]);
 }
 
 #[tokio::test]

@@ -9,10 +9,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::FileChange;
-use super::disk::{self, ReadFailure, Target};
+use super::disk::{self, ReadFailure, Signature, Target};
 
 /// The link that Kubernetes swaps when it updates a mounted ConfigMap.
 const SWAPPED_LINK: &str = "..data";
+
+const LINK_TO_NOTHING: &str = "is a symbolic link to nothing";
 
 /// What was reported last about a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ enum Known {
     /// The hash of its text.
     Text(u64),
     Unreadable(String),
+    /// No file, so nothing of it counts.
+    Ignored(String),
 }
 
 /// A file by its absolute path, and its name for the user.
@@ -27,6 +31,15 @@ enum Known {
 struct TrackedFile {
     shown: String,
     known: Known,
+}
+
+/// A symbolic link. The folder of what it leads to may not be watched, so that is looked at.
+#[derive(Debug)]
+struct Link {
+    /// What it led to when it was read.
+    read: Option<Signature>,
+    /// What it led to at the last check.
+    seen: Option<Signature>,
 }
 
 /// What happened to a name in a watched folder.
@@ -47,16 +60,23 @@ pub(super) enum Occurrence {
 pub(super) struct Tracker {
     targets: Vec<Target>,
     files: BTreeMap<PathBuf, TrackedFile>,
+    links: BTreeMap<PathBuf, Link>,
     /// Folders that could not be listed, or were seen to go.
     lost: BTreeSet<PathBuf>,
-    /// Files that vanished a moment ago. git and most editors remove a file and write it anew, and
-    /// that must not withdraw what it holds.
+    /// Files that vanished a moment ago, or became links to nothing. git and most editors remove a
+    /// file and write it anew, and that must not withdraw what it holds.
     doubtful: BTreeSet<PathBuf>,
 }
 
 impl Tracker {
     pub(super) fn new(targets: Vec<Target>) -> Self {
-        Self { targets, files: BTreeMap::new(), lost: BTreeSet::new(), doubtful: BTreeSet::new() }
+        Self {
+            targets,
+            files: BTreeMap::new(),
+            links: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
+        }
     }
 
     /// The folders to watch.
@@ -90,11 +110,15 @@ impl Tracker {
                     continue;
                 }
             };
-            let absent = doubtful.iter().filter(|path| {
-                path.parent() == Some(folder)
-                    && path.file_name().is_some_and(|name| !names.contains(name))
-            });
-            changes.extend(absent.filter_map(|path| self.forget(path)));
+            for path in doubtful.iter().filter(|path| path.parent() == Some(folder)) {
+                if path.file_name().is_some_and(|name| !names.contains(name)) {
+                    changes.extend(self.forget(path));
+                } else if disk::is_dangling(path)
+                    && let Some(shown) = self.shown(path)
+                {
+                    changes.extend(self.ignored(path, shown, LINK_TO_NOTHING.to_owned()));
+                }
+            }
         }
         self.doubtful.retain(|path| !doubtful.contains(path));
         changes
@@ -105,11 +129,40 @@ impl Tracker {
         self.folders().iter().flat_map(|folder| self.rescan(folder)).collect()
     }
 
+    /// Reads the links again that lead to something else than before, once that has come to rest.
+    pub(super) fn check_links(&mut self) -> Vec<FileChange> {
+        let mut changed = Vec::new();
+        for (path, link) in &mut self.links {
+            if path.parent().is_some_and(|folder| self.lost.contains(folder)) {
+                continue;
+            }
+            let now = disk::signature(path);
+            if now != link.read && now == link.seen {
+                changed.push(path.clone());
+            }
+            link.seen = now;
+        }
+        let changed = changed.into_iter().filter_map(|path| {
+            let shown = self.shown(&path)?;
+            self.look_at(&path, shown)
+        });
+        changed.collect()
+    }
+
+    /// Whether a link leads to something that is perhaps being written.
+    pub(super) fn has_restless_link(&self) -> bool {
+        self.links.values().any(|link| link.seen != link.read)
+    }
+
     /// Something happened to `path`.
     pub(super) fn occurred(&mut self, path: &Path, occurrence: Occurrence) -> Vec<FileChange> {
         let folders = self.folders();
         if folders.contains(path) && occurrence == Occurrence::Vanished {
             return self.lose(path, "it was moved or removed");
+        }
+        // Who may not read a folder may not read its files.
+        if folders.contains(path) && occurrence == Occurrence::Rights {
+            return self.rescan(path);
         }
         if path.file_name().is_some_and(|name| name == SWAPPED_LINK)
             && let Some(folder) = path.parent().filter(|folder| folders.contains(*folder))
@@ -126,7 +179,7 @@ impl Tracker {
             self.files.get(path).is_some_and(|file| matches!(file.known, Known::Unreadable(_)));
         match occurrence {
             Occurrence::Content => self.look_at(path, shown).into_iter().collect(),
-            Occurrence::Created if disk::is_link(path) => {
+            Occurrence::Created if disk::is_whole_at_once(path) => {
                 self.look_at(path, shown).into_iter().collect()
             }
             Occurrence::Rights if is_unreadable => self.look_at(path, shown).into_iter().collect(),
@@ -177,15 +230,48 @@ impl Tracker {
 
     /// Reads a file of which something is new.
     fn look_at(&mut self, path: &Path, shown: String) -> Option<FileChange> {
+        self.note_link(path);
+        let is_in_folder = self.target(path).is_some_and(|target| target.is_folder);
         match disk::read(path) {
             Ok(text) => self.text(path, shown, text),
             Err(ReadFailure::Unreadable(why)) => self.unreadable(path, shown, why),
-            Err(ReadFailure::NotFound) if disk::is_link(path) => {
-                self.unreadable(path, shown, "is a symbolic link to nothing".to_owned())
+            Err(ReadFailure::NoFile(why)) if is_in_folder => self.ignored(path, shown, why),
+            Err(ReadFailure::NoFile(why)) => self.unreadable(path, shown, why),
+            Err(ReadFailure::NotFound) if disk::is_dangling(path) => {
+                self.dangling(path, shown, is_in_folder)
             }
             // It vanished since; the event that says so is on its way.
             Err(ReadFailure::NotFound) => None,
         }
+    }
+
+    /// Before the file is read: what changes meanwhile is then seen at the next check.
+    fn note_link(&mut self, path: &Path) {
+        if disk::is_symbolic_link(path) {
+            let now = disk::signature(path);
+            self.links.insert(path.to_owned(), Link { read: now.clone(), seen: now });
+        } else {
+            self.links.remove(path);
+        }
+    }
+
+    /// A link to nothing. In a folder it counts as gone, after the time that a file has to come
+    /// back: when a mounted ConfigMap loses a file, its link stays a moment longer.
+    fn dangling(&mut self, path: &Path, shown: String, is_in_folder: bool) -> Option<FileChange> {
+        let why = LINK_TO_NOTHING.to_owned();
+        match self.files.get(path).map(|file| &file.known) {
+            _ if !is_in_folder => self.unreadable(path, shown, why),
+            Some(Known::Text(_) | Known::Unreadable(_)) => {
+                self.doubtful.insert(path.to_owned());
+                None
+            }
+            Some(Known::Ignored(_)) | None => self.ignored(path, shown, why),
+        }
+    }
+
+    fn ignored(&mut self, path: &Path, shown: String, why: String) -> Option<FileChange> {
+        let is_new = self.note(path, &shown, Known::Ignored(why.clone()));
+        is_new.then(|| FileChange::Ignored { path: shown, why: format!("{why}; it is ignored") })
     }
 
     fn text(&mut self, path: &Path, shown: String, text: String) -> Option<FileChange> {
@@ -211,12 +297,17 @@ impl Tracker {
     }
 
     fn forget(&mut self, path: &Path) -> Option<FileChange> {
+        self.links.remove(path);
         self.files.remove(path).map(|file| FileChange::Gone { path: file.shown })
     }
 
     /// How the user would write the file; `None` when it is none of theirs.
     fn shown(&self, path: &Path) -> Option<String> {
-        self.targets.iter().find(|target| target.holds(path)).map(|target| target.show(path))
+        self.target(path).map(|target| target.show(path))
+    }
+
+    fn target(&self, path: &Path) -> Option<&Target> {
+        self.targets.iter().find(|target| target.holds(path))
     }
 
     fn shown_folder(&self, folder: &Path) -> String {

@@ -47,7 +47,7 @@ pub enum StartError {
     #[error(transparent)]
     State(#[from] LockError),
     /// Signals.
-    #[error("cannot handle signals: {0}")]
+    #[error("cannot handle signals")]
     Signals(#[from] std::io::Error),
 }
 

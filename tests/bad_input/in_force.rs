@@ -49,6 +49,36 @@ fn only_what_is_really_gone_is_withdrawn() {
 }
 
 #[test]
+fn a_file_without_any_content_withdraws_nothing() {
+    let (mut catalog, keys) = good();
+    let before = catalog.resolve().objects;
+    let saved = catalog.last_good();
+    let mut restarted = Catalog::new();
+    restarted.restore(&saved).unwrap();
+    for text in ["", " \n\t\n", "\u{feff}\r\n"] {
+        for catalog in [&mut catalog, &mut restarted] {
+            catalog.file_read("good.yaml", text);
+            catalog.forget_unread();
+            let resolution = catalog.resolve();
+            assert_eq!(resolution.objects, before, "{text:?}");
+            assert_eq!(resolution.stale.len(), keys.len());
+            let findings: Vec<_> = resolution.findings.iter().map(ToString::to_string).collect();
+            let expected = "good.yaml: is empty; delete the file, or leave a comment in it, if \
+                            that is meant";
+            assert_eq!(findings, [expected]);
+        }
+    }
+    // What it held may have moved to another file meanwhile.
+    catalog.file_read("new.yaml", GOOD);
+    let resolution = catalog.resolve();
+    assert_eq!((resolution.objects, resolution.stale), (before, vec![]));
+    for text in ["# nothing any more\n", "---\n"] {
+        restarted.file_read("good.yaml", text);
+        assert_eq!(restarted.resolve(), Resolution::default(), "{text:?}");
+    }
+}
+
+#[test]
 fn the_second_definition_of_an_object_does_not_count() {
     let (mut catalog, _) = good();
     catalog.file_read("z.yaml", &GOOD.replace("64501", "64999"));
@@ -126,7 +156,7 @@ fn last_good_versions_survive_a_restart() {
         assert_all_in_force(&resolution, &keys, "restart");
         assert!(!resolution.stale.is_empty());
     }
-    assert_eq!(restarted(Some("")).objects, []);
+    assert_eq!(restarted(Some("# nothing")).objects, []);
     let mut other = saved.clone();
     other["format"] = 99.into();
     assert!(Catalog::new().restore(&other).unwrap_err().to_string().contains("99"));

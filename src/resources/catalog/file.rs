@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Version;
 use crate::model::{Kind, ObjectKey};
-use crate::resources::finding::Finding;
+use crate::resources::finding::{Finding, Severity};
 use crate::resources::object::{self, Outcome, Reading};
 use crate::resources::yaml::node::Node;
 use crate::resources::yaml::{self, write};
@@ -48,6 +48,21 @@ impl FileState {
         state
     }
 
+    /// A file that held objects and has no content any more. All of them may be meant to be in it.
+    pub(super) fn emptied(file: &str) -> Self {
+        let message = "is empty; delete the file, or leave a comment in it, if that is meant";
+        Self {
+            findings: vec![finding_of_file(Severity::Fault, file, message)],
+            nameless: vec![None],
+            ..Self::default()
+        }
+    }
+
+    /// What is no file, for the reason given.
+    pub(super) fn ignored(file: &str, why: &str) -> Self {
+        Self { findings: vec![finding_of_file(Severity::Warning, file, why)], ..Self::default() }
+    }
+
     /// Whether an object of `kind` that is not in the file any more may be one of its broken
     /// documents.
     pub(super) fn may_hide(&self, kind: Kind) -> bool {
@@ -85,6 +100,18 @@ impl FileState {
                 self.entries.push(Entry { key, line, version: Some(Arc::new(version)) });
             }
         }
+    }
+}
+
+/// A finding about a file as a whole.
+pub(super) fn finding_of_file(severity: Severity, file: &str, message: &str) -> Finding {
+    Finding {
+        severity,
+        file: file.to_owned(),
+        line: None,
+        object: None,
+        field: None,
+        message: message.to_owned(),
     }
 }
 

@@ -7,19 +7,22 @@
 
 mod file;
 mod last_good;
+mod local_preference;
 mod policies;
 mod resolve;
 mod topology;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use self::last_good::RestoreError;
 pub use self::resolve::{Resolution, StaleObject};
 
 use self::file::FileState;
+use self::topology::secret_of;
 use super::field_lines::FieldLines;
-use crate::model::{Object, ObjectKey};
+use super::yaml;
+use crate::model::{Kind, Object, ObjectKey, ObjectName};
 
 /// One version of an object, and where it was read.
 #[derive(Debug)]
@@ -57,12 +60,22 @@ impl Catalog {
         Self::default()
     }
 
-    /// The file `path` holds `text` now. Parses this file and no other.
+    /// The file `path` holds `text` now. Parses this file and no other. Nothing at all where there
+    /// was something is the mark of a write that failed, and withdraws nothing.
     pub fn file_read(&mut self, path: &str, text: &str) {
         let path: Arc<str> = path.into();
         self.unreadable.remove(&*path);
-        let state = FileState::parse(&path, text);
+        let state = if yaml::is_blank(text) && self.is_responsible(&path) {
+            FileState::emptied(&path)
+        } else {
+            FileState::parse(&path, text)
+        };
         self.files.insert(path, state);
+    }
+
+    /// Whether something that is in force was read from this file.
+    fn is_responsible(&self, path: &str) -> bool {
+        self.held.values().any(|held| *held.version.file == *path)
     }
 
     /// The file `path` was seen to be gone: its objects go, unless another file has them.
@@ -72,6 +85,12 @@ impl Catalog {
         for held in self.held.values_mut().filter(|held| *held.version.file == *path) {
             held.is_restored = false;
         }
+    }
+
+    /// The entry `path` of a folder is there and is no file, so it holds nothing.
+    pub fn file_ignored(&mut self, path: &str, why: &str) {
+        self.file_gone(path);
+        self.files.insert(path.into(), FileState::ignored(path, why));
     }
 
     /// The file or folder `path` is there but cannot be read, or is not text. Everything it held
@@ -86,13 +105,24 @@ impl Catalog {
     }
 
     /// All files have been read once: what was restored from files that are not among them will
-    /// not be needed. (What an unreadable folder held stays.)
+    /// not be needed. (What an unreadable folder held stays, and so do the Secrets of peers that
+    /// stay.)
     pub fn forget_unread(&mut self) {
         let (files, unreadable) = (&self.files, &self.unreadable);
-        self.held.retain(|_, held| {
-            !held.is_restored
-                || files.contains_key(&held.version.file)
-                || is_unreadable(unreadable, &held.version.file)
+        let is_awaited = |held: &Held| {
+            held.is_restored
+                && !files.contains_key(&held.version.file)
+                && !is_unreadable(unreadable, &held.version.file)
+        };
+        let staying = self.held.values().filter(|held| !is_awaited(held));
+        let secrets: BTreeSet<ObjectName> =
+            staying.filter_map(|held| secret_of(&held.version).cloned()).collect();
+        self.held.retain(|key, held| {
+            if !is_awaited(held) {
+                return true;
+            }
+            held.is_restored = false;
+            key.kind == Kind::Secret && secrets.contains(&key.name)
         });
     }
 }

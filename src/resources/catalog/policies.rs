@@ -1,7 +1,7 @@
 //! Rules between communities, advertisements and the pools and peers that these name.
 //!
-//! A community's name is defined once, those in use are defined, and no advertisement announces
-//! more than a pool holds. Knows no files.
+//! A community's name is defined once, those in use are defined, no advertisement announces more
+//! than a pool holds, and no two give one route different local preferences. Knows no files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,9 +10,11 @@ use std::sync::Arc;
 use fairway_sessions::types::AddressFamily;
 
 use super::Version;
+use super::local_preference::Preferences;
 use super::resolve::{Problem, Rule};
+use super::topology::nodes;
 use crate::model::{
-    AddressRange, BgpAdvertisement, CommunityReference, Kind, Labels, Object, Pool,
+    AddressRange, BgpAdvertisement, CommunityReference, Kind, Labels, Node, Object, Pool,
 };
 use crate::resources::field_path::FieldPath;
 
@@ -44,10 +46,17 @@ impl Rule for Communities {
 }
 
 /// What an advertisement must know of a pool.
-struct PoolFacts {
-    labels: Labels,
+pub(super) struct PoolFacts {
+    pub(super) labels: Labels,
     /// The shortest prefix that stays inside every entry, for each family.
     length_minimum: BTreeMap<AddressFamily, u8>,
+}
+
+impl PoolFacts {
+    /// The families that it holds addresses of.
+    pub(super) fn families(&self) -> impl Iterator<Item = AddressFamily> + '_ {
+        self.length_minimum.keys().copied()
+    }
 }
 
 /// What advertisements refer to makes sense.
@@ -55,12 +64,19 @@ pub(super) struct Advertisements {
     aliases: BTreeSet<String>,
     /// By name.
     pools: BTreeMap<String, PoolFacts>,
+    nodes: Vec<Node>,
+    preferences: Preferences,
 }
 
 impl Advertisements {
     /// Among the objects that are in force already.
-    pub(super) fn new<'a>(in_force: impl Iterator<Item = &'a Arc<Version>>) -> Self {
-        let mut rule = Self { aliases: BTreeSet::new(), pools: BTreeMap::new() };
+    pub(super) fn new<'a>(in_force: impl Iterator<Item = &'a Arc<Version>> + Clone) -> Self {
+        let mut rule = Self {
+            aliases: BTreeSet::new(),
+            pools: BTreeMap::new(),
+            nodes: nodes(in_force.clone()).cloned().collect(),
+            preferences: Preferences::default(),
+        };
         for version in in_force {
             match &version.object {
                 Object::Community(community) => {
@@ -94,11 +110,9 @@ impl Advertisements {
         let selected = others.filter(|(name, pool)| covers(it, name, &pool.labels));
         named.chain(selected).find_map(|(name, pool)| Some((name.as_str(), exceeds(pool)?)))
     }
-}
 
-impl Rule for Advertisements {
-    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
-        let Object::BgpAdvertisement(it) = &version.object else { return Ok(()) };
+    /// Whether it makes sense without the other advertisements.
+    fn check(&self, version: &Version, it: &BgpAdvertisement) -> Result<(), Problem> {
         for community in &it.communities {
             if let CommunityReference::Alias(alias) = community
                 && !self.aliases.contains(alias)
@@ -133,7 +147,30 @@ impl Rule for Advertisements {
     }
 }
 
-fn aggregation_length(it: &BgpAdvertisement, family: AddressFamily) -> u8 {
+impl Rule for Advertisements {
+    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
+        let Object::BgpAdvertisement(it) = &version.object else { return Ok(()) };
+        self.check(version, it)?;
+        if let Some(problem) = self.preferences.problem(it, &self.pools, &self.nodes) {
+            return Err(problem);
+        }
+        self.preferences.remember(version);
+        Ok(())
+    }
+
+    /// Two that worked together and disagree only since a pool or a node changed both stay: the
+    /// services that they disagree about are silent anyway, and the others need not be.
+    fn keep(&mut self, version: &Arc<Version>, is_unchanged: bool) -> bool {
+        let Object::BgpAdvertisement(it) = &version.object else { return false };
+        if !is_unchanged || self.check(version, it).is_err() {
+            return false;
+        }
+        self.preferences.remember(version);
+        true
+    }
+}
+
+pub(super) fn aggregation_length(it: &BgpAdvertisement, family: AddressFamily) -> u8 {
     match family {
         AddressFamily::Ipv4Unicast => it.aggregation_length_ipv4,
         AddressFamily::Ipv6Unicast => it.aggregation_length_ipv6,
@@ -141,7 +178,7 @@ fn aggregation_length(it: &BgpAdvertisement, family: AddressFamily) -> u8 {
 }
 
 /// Whether the advertisement announces addresses of the pool.
-fn covers(it: &BgpAdvertisement, pool: &str, labels: &Labels) -> bool {
+pub(super) fn covers(it: &BgpAdvertisement, pool: &str, labels: &Labels) -> bool {
     let is_named = it.pools.contains(pool);
     let is_selected = it.pool_selectors.iter().any(|selector| selector.matches(labels));
     let is_open = it.pools.is_empty() && it.pool_selectors.is_empty();
@@ -149,7 +186,7 @@ fn covers(it: &BgpAdvertisement, pool: &str, labels: &Labels) -> bool {
 }
 
 /// Whether the advertisement has only names of pools to choose by.
-fn is_by_name(it: &BgpAdvertisement) -> bool {
+pub(super) fn is_by_name(it: &BgpAdvertisement) -> bool {
     !it.pools.is_empty() && it.pool_selectors.is_empty()
 }
 

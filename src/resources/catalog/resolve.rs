@@ -4,13 +4,14 @@
 //! The rules between objects admit one of them or none. Objects that did not change go first, so
 //! that a new one never pushes out one that works; among equals the order is that of names.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::file::Entry;
+use super::file::{Entry, finding_of_file};
 use super::policies::{Advertisements, Communities};
-use super::topology::{Peers, Pools};
+use super::topology::{Peers, Pools, secret_of};
 use super::{Catalog, Held, Version, is_unreadable, policies, topology};
-use crate::model::{Kind, Object, ObjectKey};
+use crate::model::{Kind, Object, ObjectKey, ObjectName};
 use crate::resources::field_path::FieldPath;
 use crate::resources::finding::{Finding, FindingObject, Severity};
 
@@ -55,6 +56,13 @@ pub(super) struct Problem {
 pub(super) trait Rule {
     /// Admits the version, and remembers it where later ones depend on it; or says why not.
     fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem>;
+
+    /// Whether the version that was in force last stays although it is refused now, because to
+    /// lose it would be worse; remembers it then. `is_unchanged` says that its document still says
+    /// the same, so that what is wrong with it came from elsewhere.
+    fn keep(&mut self, _version: &Arc<Version>, _is_unchanged: bool) -> bool {
+        false
+    }
 }
 
 /// An object that may be in force.
@@ -66,6 +74,8 @@ struct Candidate<'a> {
     held: Option<&'a Arc<Version>>,
     file: &'a str,
     line: usize,
+    /// No document stands for it: it is in force only while something else needs it.
+    is_lost: bool,
 }
 
 impl Candidate<'_> {
@@ -82,11 +92,19 @@ fn is_same(a: &Arc<Version>, b: &Arc<Version>) -> bool {
     Arc::ptr_eq(a, b) || a.object == b.object
 }
 
+/// A version in force.
+struct Admitted {
+    /// Of the candidate.
+    position: usize,
+    version: Arc<Version>,
+    /// It is at fault, and stays nevertheless.
+    is_kept: bool,
+}
+
 /// The versions in force, and the findings on the way there.
 #[derive(Default)]
 struct Settlement {
-    /// By position of the candidate.
-    admitted: Vec<(usize, Arc<Version>)>,
+    admitted: Vec<Admitted>,
     findings: Vec<Finding>,
 }
 
@@ -96,18 +114,22 @@ impl Catalog {
         let mut findings = self.findings_of_files();
         let (candidates, orphans) = self.candidates(&mut findings);
         let mut settlement = settle_all(&candidates);
-        settlement.admitted.sort_unstable_by_key(|(position, _)| *position);
+        settlement.admitted.sort_unstable_by_key(|admitted| admitted.position);
         let mut resolution = Resolution {
             skipped: self.files.values().map(|file| file.skipped).sum(),
             ..Resolution::default()
         };
         let mut in_force = Vec::with_capacity(settlement.admitted.len());
-        for (position, version) in settlement.admitted {
+        let mut needed: BTreeSet<&ObjectKey> = BTreeSet::new();
+        for Admitted { position, version, is_kept } in settlement.admitted {
             let Some(candidate) = candidates.get(position) else { continue };
+            if candidate.is_lost {
+                needed.insert(candidate.key);
+            }
             resolution.objects.push(version.object.clone());
             let is_current =
                 candidate.current.is_some_and(|current| Arc::ptr_eq(current, &version));
-            if !is_current || self.unreadable.contains_key(candidate.file) {
+            if !is_current || is_kept || self.unreadable.contains_key(candidate.file) {
                 resolution.stale.push(StaleObject {
                     key: candidate.key.clone(),
                     file: candidate.file.to_owned(),
@@ -118,7 +140,8 @@ impl Catalog {
                 in_force.push(version);
             }
         }
-        let dropped: Vec<ObjectKey> = orphans.into_iter().cloned().collect();
+        let dropped = orphans.into_iter().filter(|key| !needed.contains(key));
+        let dropped: Vec<ObjectKey> = dropped.cloned().collect();
         drop(candidates);
         self.remember(in_force, &dropped);
         findings.append(&mut settlement.findings);
@@ -138,14 +161,8 @@ impl Catalog {
     }
 
     fn findings_of_files(&self) -> Vec<Finding> {
-        let unreadable = self.unreadable.iter().map(|(path, why)| Finding {
-            severity: Severity::Fault,
-            file: path.clone(),
-            line: None,
-            object: None,
-            field: None,
-            message: why.clone(),
-        });
+        let unreadable =
+            self.unreadable.iter().map(|(path, why)| finding_of_file(Severity::Fault, path, why));
         let of_files = self.files.values().flat_map(|file| file.findings.iter().cloned());
         unreadable.chain(of_files).collect()
     }
@@ -162,43 +179,50 @@ impl Catalog {
         entries.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
         let mut candidates = Vec::with_capacity(entries.len());
         let mut orphans = Vec::new();
+        let wanted: BTreeSet<&ObjectName> =
+            self.held.values().filter_map(|held| secret_of(&held.version)).collect();
         // Both sides are in the order of keys, so one walk pairs them.
         let mut held = self.held.iter().peekable();
         for group in entries.chunk_by(|(_, a), (_, b)| a.key == b.key) {
             let Some((_, first)) = group.first() else { continue };
             while let Some((key, orphan)) = held.next_if(|(key, _)| **key < first.key) {
-                self.sort_out(key, orphan, &mut candidates, &mut orphans);
+                self.sort_out(key, orphan, &wanted, &mut candidates, &mut orphans);
             }
             let held = held.next_if(|(key, _)| **key == first.key).map(|(_, held)| &held.version);
             candidates.extend(candidate(group, held, findings));
         }
         for (key, orphan) in held {
-            self.sort_out(key, orphan, &mut candidates, &mut orphans);
+            self.sort_out(key, orphan, &wanted, &mut candidates, &mut orphans);
         }
         (candidates, orphans)
     }
 
     /// Decides about an object that was in force and has no document now: it may be in a document
-    /// that cannot be read, or its file is still awaited after a restart; else it is gone.
+    /// that cannot be read, or its file is still awaited after a restart; else it is gone. The
+    /// `wanted` Secrets are asked about once more: a session may hang on one.
     fn sort_out<'a>(
         &'a self,
         key: &'a ObjectKey,
         held: &'a Held,
+        wanted: &BTreeSet<&ObjectName>,
         candidates: &mut Vec<Candidate<'a>>,
         orphans: &mut Vec<&'a ObjectKey>,
     ) {
         let version = &held.version;
         let file = self.files.get(&version.file);
         let is_hidden = file.is_some_and(|file| file.may_hide(key.kind));
-        if is_hidden || is_unreadable(&self.unreadable, &version.file) {
+        let is_lost = !is_hidden && !is_unreadable(&self.unreadable, &version.file);
+        if !is_lost || (key.kind == Kind::Secret && wanted.contains(&key.name)) {
             candidates.push(Candidate {
                 key,
                 current: None,
                 held: Some(version),
                 file: &version.file,
                 line: version.line,
+                is_lost,
             });
-        } else if !held.is_restored || file.is_some() {
+        }
+        if is_lost && (!held.is_restored || file.is_some()) {
             orphans.push(key);
         }
     }
@@ -235,6 +259,7 @@ fn candidate<'a>(
         held,
         file,
         line: entry.line,
+        is_lost: false,
     })
 }
 
@@ -264,31 +289,35 @@ fn settle_all(candidates: &[Candidate<'_>]) -> Settlement {
     let mut settlement = Settlement::default();
     for (position, candidate) in candidates.iter().enumerate() {
         if is_free(candidate.key.kind)
+            && !candidate.is_lost
             && let Some(version) = candidate.current.or(candidate.held)
         {
-            settlement.admitted.push((position, Arc::clone(version)));
+            settlement.add(position, version);
         }
     }
     let mut communities = Communities::default();
     settlement.settle(candidates, Kind::Community, &mut communities);
     let mut pools = Pools::default();
     settlement.settle(candidates, Kind::IpAddressPool, &mut pools);
-    let mut peers = Peers::new(settlement.versions());
+    let lost = candidates.iter().filter(|candidate| candidate.is_lost);
+    let lost_secrets = lost.map(|candidate| candidate.key.name.clone()).collect();
+    let mut peers = Peers::new(settlement.versions(), lost_secrets);
     settlement.settle(candidates, Kind::BgpPeer, &mut peers);
+    settlement.add_needed(candidates);
     let mut advertisements = Advertisements::new(settlement.versions());
     settlement.settle(candidates, Kind::BgpAdvertisement, &mut advertisements);
 
     let current: Vec<_> = settlement
         .admitted
         .iter()
-        .filter(|(_, version)| !is_free(version.key.kind))
-        .filter(|(position, version)| {
+        .filter(|admitted| !is_free(admitted.version.key.kind))
+        .filter(|admitted| {
             candidates
-                .get(*position)
+                .get(admitted.position)
                 .and_then(|candidate| candidate.current)
-                .is_some_and(|current| Arc::ptr_eq(current, version))
+                .is_some_and(|current| Arc::ptr_eq(current, &admitted.version))
         })
-        .map(|(_, version)| Arc::clone(version))
+        .map(|admitted| Arc::clone(&admitted.version))
         .collect();
     let mut warnings = policies::warnings(&current, settlement.versions());
     warnings.extend(topology::warnings(&current, settlement.versions()));
@@ -302,7 +331,26 @@ fn settle_all(candidates: &[Candidate<'_>]) -> Settlement {
 
 impl Settlement {
     fn versions(&self) -> impl Iterator<Item = &Arc<Version>> + Clone {
-        self.admitted.iter().map(|(_, version)| version)
+        self.admitted.iter().map(|admitted| &admitted.version)
+    }
+
+    fn add(&mut self, position: usize, version: &Arc<Version>) {
+        self.admitted.push(Admitted { position, version: Arc::clone(version), is_kept: false });
+    }
+
+    /// Adds the lost Secrets that a peer in force still takes its password from.
+    fn add_needed(&mut self, candidates: &[Candidate<'_>]) {
+        let versions = self.admitted.iter().map(|admitted| Arc::clone(&admitted.version));
+        let versions: Vec<_> = versions.filter(|it| it.key.kind == Kind::BgpPeer).collect();
+        let used: BTreeSet<_> = versions.iter().filter_map(|version| secret_of(version)).collect();
+        for (position, candidate) in candidates.iter().enumerate() {
+            if candidate.is_lost
+                && used.contains(&candidate.key.name)
+                && let Some(version) = candidate.held
+            {
+                self.add(position, version);
+            }
+        }
     }
 
     fn settle(&mut self, candidates: &[Candidate<'_>], kind: Kind, rule: &mut dyn Rule) {
@@ -312,25 +360,32 @@ impl Settlement {
         let unchanged = of_kind().filter(|(_, candidate)| candidate.is_unchanged());
         let changed = of_kind().filter(|(_, candidate)| !candidate.is_unchanged());
         for (position, candidate) in unchanged.chain(changed) {
-            let versions = [candidate.current, candidate.held];
-            let mut refused: Option<&Arc<Version>> = None;
-            for version in versions.into_iter().flatten() {
-                if refused.is_some_and(|refused| is_same(refused, version)) {
-                    continue;
-                }
-                match rule.admit(version) {
-                    Ok(()) => {
-                        self.admitted.push((position, Arc::clone(version)));
-                        break;
-                    }
-                    // The second version is only a way out; its faults are no news.
-                    Err(problem) if refused.is_none() => {
-                        self.findings.push(finding(version, Severity::Fault, problem));
-                        refused = Some(version);
-                    }
-                    Err(_) => {}
-                }
+            self.settle_one(position, candidate, rule);
+        }
+    }
+
+    fn settle_one(&mut self, position: usize, candidate: &Candidate<'_>, rule: &mut dyn Rule) {
+        let versions = [candidate.current, candidate.held];
+        let mut refused: Option<&Arc<Version>> = None;
+        for version in versions.into_iter().flatten() {
+            if refused.is_some_and(|refused| is_same(refused, version)) {
+                continue;
             }
+            match rule.admit(version) {
+                Ok(()) => return self.add(position, version),
+                // The second version is only a way out; its faults are no news.
+                Err(problem) if refused.is_none() => {
+                    self.findings.push(finding(version, Severity::Fault, problem));
+                    refused = Some(version);
+                }
+                Err(_) => {}
+            }
+        }
+        if let Some(version) = candidate.held
+            && rule.keep(version, candidate.is_unchanged())
+        {
+            let version = Arc::clone(version);
+            self.admitted.push(Admitted { position, version, is_kept: true });
         }
     }
 }

@@ -50,31 +50,66 @@ impl Rule for Pools {
 pub(super) struct Peers {
     by_address: BTreeMap<IpAddr, Vec<Arc<Version>>>,
     secrets: BTreeSet<ObjectName>,
+    /// Secrets that nobody defines any more, but whose last good version is known.
+    lost_secrets: BTreeSet<ObjectName>,
     nodes: Vec<Node>,
 }
 
 impl Peers {
     /// Among the objects that are in force already.
-    pub(super) fn new<'a>(in_force: impl Iterator<Item = &'a Arc<Version>> + Clone) -> Self {
+    pub(super) fn new<'a>(
+        in_force: impl Iterator<Item = &'a Arc<Version>> + Clone,
+        lost_secrets: BTreeSet<ObjectName>,
+    ) -> Self {
         let secrets = in_force.clone().filter(|version| version.key.kind == Kind::Secret);
         Self {
             by_address: BTreeMap::new(),
             secrets: secrets.map(|version| version.key.name.clone()).collect(),
+            lost_secrets,
             nodes: nodes(in_force).cloned().collect(),
         }
     }
 
-    /// Without known nodes any two selectors may meet on one.
-    fn may_share_a_node(&self, a: &[LabelSelector], b: &[LabelSelector]) -> bool {
-        self.nodes.is_empty()
-            || self
-                .nodes
-                .iter()
-                .any(|node| any_matches(a, &node.labels) && any_matches(b, &node.labels))
+    /// Whether no node has another peer with its address.
+    fn check_address(&self, it: &Peer) -> Result<(), Problem> {
+        let others = self.by_address.get(&it.address).map_or(&[][..], Vec::as_slice);
+        let rival = others
+            .iter()
+            .filter_map(|version| peer(version))
+            .find(|other| may_share_a_node(&self.nodes, &it.node_selectors, &other.node_selectors));
+        let Some(other) = rival else { return Ok(()) };
+        Err(Problem {
+            path: FieldPath::of("spec.peerAddress"),
+            message: format!(
+                "{} is the address of BGPPeer/{} too, and one node may have both; expected \
+                 another address, or nodeSelectors that exclude each other",
+                it.address, other.name.name
+            ),
+        })
+    }
+
+    fn remember(&mut self, it: &Peer, version: &Arc<Version>) {
+        self.by_address.entry(it.address).or_default().push(Arc::clone(version));
     }
 }
 
-fn nodes<'a>(in_force: impl Iterator<Item = &'a Arc<Version>>) -> impl Iterator<Item = &'a Node> {
+/// Without known nodes any two selectors may meet on one.
+pub(super) fn may_share_a_node(nodes: &[Node], a: &[LabelSelector], b: &[LabelSelector]) -> bool {
+    let is_shared = |node: &Node| any_matches(a, &node.labels) && any_matches(b, &node.labels);
+    nodes.is_empty() || nodes.iter().any(is_shared)
+}
+
+/// The Secret that a peer takes its password from.
+pub(super) fn secret_of(version: &Version) -> Option<&ObjectName> {
+    match &peer(version)?.password {
+        PeerPassword::Secret(name) => Some(name),
+        PeerPassword::None | PeerPassword::Text(_) => None,
+    }
+}
+
+pub(super) fn nodes<'a>(
+    in_force: impl Iterator<Item = &'a Arc<Version>>,
+) -> impl Iterator<Item = &'a Node> {
     in_force.filter_map(|version| match &version.object {
         Object::Node(node) => Some(node),
         _ => None,
@@ -91,7 +126,7 @@ fn peer(version: &Version) -> Option<&Peer> {
 impl Rule for Peers {
     fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
         let Some(it) = peer(version) else { return Ok(()) };
-        if let PeerPassword::Secret(name) = &it.password
+        if let Some(name) = secret_of(version)
             && !self.secrets.contains(name)
         {
             return Err(Problem {
@@ -102,23 +137,20 @@ impl Rule for Peers {
                 ),
             });
         }
-        let others = self.by_address.get(&it.address).map_or(&[][..], Vec::as_slice);
-        let rival = others
-            .iter()
-            .filter_map(|version| peer(version))
-            .find(|other| self.may_share_a_node(&it.node_selectors, &other.node_selectors));
-        if let Some(other) = rival {
-            return Err(Problem {
-                path: FieldPath::of("spec.peerAddress"),
-                message: format!(
-                    "{} is the address of BGPPeer/{} too, and one node may have both; expected \
-                     another address, or nodeSelectors that exclude each other",
-                    it.address, other.name.name
-                ),
-            });
-        }
-        self.by_address.entry(it.address).or_default().push(Arc::clone(version));
+        self.check_address(it)?;
+        self.remember(it, version);
         Ok(())
+    }
+
+    /// A session does not end because its Secret is gone: both stay as they were.
+    fn keep(&mut self, version: &Arc<Version>, _is_unchanged: bool) -> bool {
+        let Some(it) = peer(version) else { return false };
+        let has_password = secret_of(version).is_some_and(|name| self.lost_secrets.contains(name));
+        if !has_password || self.check_address(it).is_err() {
+            return false;
+        }
+        self.remember(it, version);
+        true
     }
 }
 

@@ -41,9 +41,19 @@ pub(super) struct Document {
     pub(super) is_complete: bool,
 }
 
+/// Whether there is nothing in `text`, not even a comment.
+pub(super) fn is_blank(text: &str) -> bool {
+    without_mark(text).trim().is_empty()
+}
+
+/// The text without the byte order mark that some editors put in front.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// The documents of `text` in order, each parsed when it is asked for.
 pub(super) fn documents(text: &str) -> impl Iterator<Item = Document> + '_ {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = without_mark(text);
     let too_large = text.len() > FILE_BYTES_MAX;
     let text = if too_large { "" } else { text };
     let refusal = too_large.then(|| Document {

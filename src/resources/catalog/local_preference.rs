@@ -1,0 +1,114 @@
+//! Which advertisements would give one route two local preferences.
+//!
+//! MetalLB refuses such a pair; so do we, before it silences the services of the pool they share.
+//! With service selectors nobody can tell beforehand, and the plan decides. Knows no files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairway_sessions::types::AddressFamily;
+
+use super::Version;
+use super::policies::{PoolFacts, aggregation_length, covers, is_by_name};
+use super::resolve::Problem;
+use super::topology::may_share_a_node;
+use crate::model::{BgpAdvertisement, Node, Object};
+use crate::resources::field_path::FieldPath;
+
+/// The advertisements admitted so far that announce every service of their pools.
+#[derive(Default)]
+pub(super) struct Preferences {
+    /// Those that name their pools, by pool: there may be thousands of both.
+    by_pool: BTreeMap<String, Vec<Arc<Version>>>,
+    /// Those that choose pools in other ways.
+    choosing: Vec<Arc<Version>>,
+}
+
+impl Preferences {
+    /// Why `it` cannot be in force beside those before it.
+    pub(super) fn problem(
+        &self,
+        it: &BgpAdvertisement,
+        pools: &BTreeMap<String, PoolFacts>,
+        nodes: &[Node],
+    ) -> Option<Problem> {
+        if !it.service_selectors.is_empty() {
+            return None;
+        }
+        let named = it.pools.iter().filter_map(|pool| self.by_pool.get(pool));
+        let others = (!is_by_name(it)).then(|| self.by_pool.values()).into_iter().flatten();
+        let rivals = named.chain(others).flatten().chain(&self.choosing);
+        let rivals = rivals.filter_map(|version| advertisement(version));
+        let is_near = |rival: &&BgpAdvertisement| {
+            rival.local_pref != it.local_pref
+                && may_share_a_peer(it, rival)
+                && may_share_a_node(nodes, &it.node_selectors, &rival.node_selectors)
+        };
+        let mut conflicts = rivals
+            .filter(is_near)
+            .filter_map(|rival| common_pool(it, rival, pools).map(|pool| (rival, pool)));
+        let (rival, pool) = conflicts.next()?;
+        Some(Problem {
+            path: FieldPath::of("spec.localPref"),
+            message: format!(
+                "is {}, but {} in BGPAdvertisement/{}, which may announce \
+                 IPAddressPool/{pool} to the same peers; expected the same value, or peers, \
+                 nodeSelectors or an aggregationLength that keep the two apart",
+                shown(it.local_pref),
+                shown(rival.local_pref),
+                rival.name.name,
+            ),
+        })
+    }
+
+    /// Later ones must agree with this one.
+    pub(super) fn remember(&mut self, version: &Arc<Version>) {
+        let Some(it) = advertisement(version) else { return };
+        if !it.service_selectors.is_empty() {
+            return;
+        }
+        if !is_by_name(it) {
+            self.choosing.push(Arc::clone(version));
+            return;
+        }
+        for pool in &it.pools {
+            self.by_pool.entry(pool.clone()).or_default().push(Arc::clone(version));
+        }
+    }
+}
+
+fn advertisement(version: &Version) -> Option<&BgpAdvertisement> {
+    match &version.object {
+        Object::BgpAdvertisement(it) => Some(it),
+        _ => None,
+    }
+}
+
+fn may_share_a_peer(a: &BgpAdvertisement, b: &BgpAdvertisement) -> bool {
+    a.peers.is_empty() || b.peers.is_empty() || !a.peers.is_disjoint(&b.peers)
+}
+
+/// A pool of which both announce the same prefixes.
+fn common_pool<'a>(
+    a: &BgpAdvertisement,
+    b: &BgpAdvertisement,
+    pools: &'a BTreeMap<String, PoolFacts>,
+) -> Option<&'a str> {
+    let is_common = |(name, pool): &(&'a String, &'a PoolFacts)| {
+        let is_same_length =
+            |family: AddressFamily| aggregation_length(a, family) == aggregation_length(b, family);
+        covers(a, name, &pool.labels)
+            && covers(b, name, &pool.labels)
+            && pool.families().any(is_same_length)
+    };
+    let by_name = [a, b].into_iter().find(|it| is_by_name(it));
+    let found = match by_name {
+        Some(it) => it.pools.iter().filter_map(|name| pools.get_key_value(name)).find(is_common),
+        None => pools.iter().find(is_common),
+    };
+    found.map(|(name, _)| name.as_str())
+}
+
+fn shown(local_pref: Option<u32>) -> String {
+    local_pref.map_or_else(|| "unset".to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,238 @@
+//! Objects that are right each on its own and wrong together, and objects that lean on others.
+
+use fairway::model::{Object, ObjectKey};
+use fairway::resources::{Catalog, Resolution};
+
+use super::{GOOD, SOUND_PEER, advertisement, assert_all_in_force, good, manifest, peer, pool};
+
+fn local_prefs(resolution: &Resolution) -> Vec<(&str, Option<u32>)> {
+    let found = resolution.objects.iter().filter_map(|object| match object {
+        Object::BgpAdvertisement(it) => Some((it.name.name.as_str(), it.local_pref)),
+        _ => None,
+    });
+    found.collect()
+}
+
+fn faults(resolution: &Resolution) -> Vec<String> {
+    let faults = resolution.findings.iter().filter(|finding| finding.is_fault());
+    faults.map(ToString::to_string).collect()
+}
+
+fn named(name: &str, text: &str) -> String {
+    text.replace("name: new", &format!("name: {name}"))
+}
+
+#[test]
+fn a_new_advertisement_with_another_local_pref_takes_no_service_off_the_routers() {
+    for spec in [
+        "localPref: 200",
+        "localPref: 200\nipAddressPools: [public]",
+        "localPref: 200\nipAddressPoolSelectors: [{matchExpressions: [{key: x, operator: \
+         DoesNotExist}]}]",
+        "localPref: 200\npeers: [other, tor]",
+        "localPref: 200\nnodeSelectors: [{matchLabels: {rack: a}}]",
+        "localPref: 200\naggregationLengthV6: 64",
+    ] {
+        let (mut catalog, keys) = good();
+        // Its name comes first, and still it is the new one that is at fault.
+        catalog.file_read("bad.yaml", &named("aaa", &advertisement(spec)));
+        let resolution = catalog.resolve();
+        assert_all_in_force(&resolution, &keys, spec);
+        assert_eq!(local_prefs(&resolution), [("all", None)], "{spec}");
+        let expected = "bad.yaml:6: BGPAdvertisement/aaa: spec.localPref: is 200, but unset in \
+                        BGPAdvertisement/all, which may announce IPAddressPool/public to the same \
+                        peers; expected the same value";
+        let faults = faults(&resolution);
+        assert_eq!(faults.len(), 1, "{spec}: {faults:#?}");
+        assert!(faults[0].starts_with(expected), "{spec}: {faults:#?}");
+    }
+}
+
+#[test]
+fn advertisements_that_never_meet_may_differ_in_local_pref() {
+    let node = |name: &str, rack: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{rack: {rack}}}}}\n"
+        )
+    };
+    let nodes = node("one", "a") + &node("two", "b");
+    let in_rack = |rack: &str| format!("nodeSelectors: [{{matchLabels: {{rack: {rack}}}}}]");
+    let other_pool = format!("---\n{}", pool("addresses: [203.0.113.0/24]"));
+    for (first, second, more) in [
+        ("{}", "localPref: 0", ""),
+        ("localPref: 100", "localPref: 200\naggregationLength: 24", ""),
+        ("peers: [tor]", "peers: [other]\nlocalPref: 200", ""),
+        ("{}", "localPref: 200\nserviceSelectors: [{matchLabels: {a: b}}]", ""),
+        ("ipAddressPools: [public]", "ipAddressPools: [new]\nlocalPref: 200", &*other_pool),
+        (&*in_rack("a"), &format!("{}\nlocalPref: 200", in_rack("b")), &*nodes),
+    ] {
+        let mut catalog = Catalog::new();
+        let public = named("public", &pool("addresses: [198.51.100.0/24]"));
+        catalog.file_read("good.yaml", &format!("{public}{more}"));
+        catalog.file_read("a.yaml", &named("a", &advertisement(first)));
+        catalog.file_read("b.yaml", &named("b", &advertisement(second)));
+        let resolution = catalog.resolve();
+        assert_eq!(faults(&resolution), Vec::<String>::new(), "{first} and {second}");
+        assert_eq!(local_prefs(&resolution).len(), 2);
+    }
+}
+
+#[test]
+fn of_two_advertisements_that_are_new_together_the_name_decides() {
+    let mut catalog = Catalog::new();
+    catalog.file_read("pool.yaml", &pool("addresses: [198.51.100.0/24]"));
+    catalog.file_read("a.yaml", &named("z", &advertisement("localPref: 300")));
+    catalog.file_read("b.yaml", &named("b", &advertisement("localPref: 200")));
+    let resolution = catalog.resolve();
+    assert_eq!(local_prefs(&resolution), [("b", Some(200))]);
+    assert!(
+        faults(&resolution)[0].starts_with("a.yaml:6: BGPAdvertisement/z: spec.localPref: is 300")
+    );
+}
+
+#[test]
+fn an_advertisement_that_comes_into_conflict_keeps_its_last_good_version() {
+    let (mut catalog, _) = good();
+    let other = |spec: &str| named("other", &advertisement(spec));
+    catalog.file_read("b.yaml", &other("communities: ['1:1']"));
+    assert!(!catalog.resolve().has_faults());
+    catalog.file_read("b.yaml", &other("communities: ['1:1']\nlocalPref: 50"));
+    let resolution = catalog.resolve();
+    assert_eq!(local_prefs(&resolution), [("other", None), ("all", None)]);
+    assert_eq!(resolution.stale.len(), 1);
+}
+
+#[test]
+fn a_pool_that_sets_two_advertisements_against_each_other_withdraws_neither() {
+    let (mut catalog, keys) = good();
+    let spec =
+        "ipAddressPools: [new]\nipAddressPoolSelectors: [{matchLabels: {a: b}}]\nlocalPref: 7";
+    let everything = named("second", &advertisement("ipAddressPools: [new, public]\npeers: [x]"));
+    catalog.file_read("b.yaml", &named("first", &advertisement(spec)));
+    catalog.file_read("c.yaml", &everything);
+    assert!(!catalog.resolve().has_faults());
+    catalog.file_read("d.yaml", &pool("addresses: [203.0.113.0/24]"));
+    let resolution = catalog.resolve();
+    assert_all_in_force(&resolution, &keys, "both");
+    assert_eq!(local_prefs(&resolution).len(), 3);
+    assert!(faults(&resolution)[0].contains("IPAddressPool/new to the same peers"));
+    assert_eq!(resolution.stale.len(), 1);
+}
+
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: md5}\n\
+                      type: kubernetes.io/basic-auth\nstringData: {password: one}\n";
+
+/// A catalog with a peer `new` in peer.yaml that takes its password from secret.yaml.
+fn with_secret() -> (Catalog, Vec<Object>, Vec<ObjectKey>) {
+    let (mut catalog, _) = good();
+    catalog.file_read("peer.yaml", &peer(&format!("{SOUND_PEER}passwordSecret: {{name: md5}}")));
+    catalog.file_read("secret.yaml", SECRET);
+    let resolution = catalog.resolve();
+    assert_eq!(resolution.findings, []);
+    let keys = resolution.objects.iter().map(Object::key).collect();
+    (catalog, resolution.objects, keys)
+}
+
+fn stale(resolution: &Resolution) -> Vec<String> {
+    resolution.stale.iter().map(|stale| stale.key.to_string()).collect()
+}
+
+#[test]
+fn a_session_outlives_the_secret_that_its_peer_names() {
+    let other_type = SECRET.replace("kubernetes.io/basic-auth", "Opaque");
+    for change in [None, Some(other_type.as_str()), Some("# nothing\n")] {
+        let (mut catalog, before, _) = with_secret();
+        match change {
+            None => catalog.file_gone("secret.yaml"),
+            Some(text) => catalog.file_read("secret.yaml", text),
+        }
+        for _ in 0..3 {
+            catalog.forget_unread();
+            let resolution = catalog.resolve();
+            assert_eq!(resolution.objects, before, "{change:?}");
+            assert_eq!(stale(&resolution), ["BGPPeer/new", "Secret/md5"]);
+            let faults = faults(&resolution);
+            assert_eq!(faults.len(), 1);
+            let expected = "peer.yaml:9: BGPPeer/new: spec.passwordSecret.name: there is no usable \
+                            Secret default/md5";
+            assert!(faults[0].starts_with(expected), "{faults:#?}");
+        }
+        // A peer that changes meanwhile waits for its Secret too.
+        let changed = format!("{SOUND_PEER}holdTime: 30s\npasswordSecret: {{name: md5}}");
+        catalog.file_read("peer.yaml", &peer(&changed));
+        assert_eq!(catalog.resolve().objects, before, "{change:?}");
+        // One that never worked does not profit from it.
+        let second = peer(&changed.replace("192.0.2.9", "192.0.2.10"));
+        catalog.file_read("second.yaml", &named("second", &second));
+        assert_eq!(catalog.resolve().objects, before, "{change:?}");
+        catalog.file_read("secret.yaml", &SECRET.replace("one", "two"));
+        let resolution = catalog.resolve();
+        assert_eq!((resolution.findings.len(), resolution.stale.len()), (0, 0));
+        assert_eq!(resolution.objects.len(), before.len() + 1);
+    }
+}
+
+#[test]
+fn a_secret_that_loses_its_password_keeps_the_session() {
+    let (mut catalog, before, _) = with_secret();
+    for broken in ["stringData: {}", "stringData: {password: ''}", "data: {username: YQ==}"] {
+        catalog.file_read("secret.yaml", &SECRET.replace("stringData: {password: one}", broken));
+        let resolution = catalog.resolve();
+        assert_eq!(resolution.objects, before, "{broken}");
+        assert_eq!(stale(&resolution), ["Secret/md5"]);
+        // Broken first and gone then is gone.
+        catalog.file_gone("secret.yaml");
+        let resolution = catalog.resolve();
+        assert_eq!(resolution.objects, before, "{broken}");
+        assert_eq!(stale(&resolution), ["BGPPeer/new", "Secret/md5"]);
+    }
+}
+
+#[test]
+fn a_session_outlives_its_secret_across_restarts() {
+    for is_gone_before in [true, false] {
+        let (mut catalog, before, keys) = with_secret();
+        if is_gone_before {
+            catalog.file_gone("secret.yaml");
+            catalog.resolve();
+        }
+        let mut saved = catalog.last_good();
+        for _ in 0..2 {
+            let mut catalog = Catalog::new();
+            catalog.restore(&saved).unwrap();
+            assert_eq!(catalog.resolve().objects, []);
+            catalog.file_read("good.yaml", GOOD);
+            catalog.file_read(
+                "peer.yaml",
+                &peer(&format!("{SOUND_PEER}passwordSecret: {{name: md5}}")),
+            );
+            catalog.forget_unread();
+            let resolution = catalog.resolve();
+            assert_all_in_force(&resolution, &keys, "restart");
+            assert_eq!(resolution.objects, before);
+            assert_eq!(stale(&resolution), ["BGPPeer/new", "Secret/md5"]);
+            saved = catalog.last_good();
+            // With the peer the Secret goes too, and is not kept on disk.
+            catalog.file_gone("peer.yaml");
+            assert_eq!(catalog.resolve().objects.len(), before.len() - 2);
+            assert!(!catalog.last_good().to_string().contains("md5"));
+        }
+    }
+}
+
+#[test]
+fn a_lost_secret_goes_with_the_last_peer_that_needs_it() {
+    let (mut catalog, before, _) = with_secret();
+    catalog.file_gone("secret.yaml");
+    catalog.resolve();
+    catalog.file_read("peer.yaml", &peer(SOUND_PEER));
+    let resolution = catalog.resolve();
+    assert_eq!((resolution.objects.len(), resolution.findings.len()), (before.len() - 1, 0));
+    catalog.file_read("peer.yaml", &peer(&format!("{SOUND_PEER}passwordSecret: {{name: md5}}")));
+    // Nothing remembers the old password, so the peer goes on without any.
+    let resolution = catalog.resolve();
+    assert_eq!(stale(&resolution), ["BGPPeer/new"]);
+    let secret = manifest("v1", "Secret", "type: kubernetes.io/basic-auth\ndata: {}");
+    catalog.file_read("other.yaml", &secret);
+    assert_eq!(catalog.resolve().objects.len(), before.len() - 1);
+}
