@@ -1,6 +1,8 @@
 # Fairway, compiled inside the build.
 FROM rust:1-bookworm AS builder
 WORKDIR /src
+# Shown by `fairway --version`; the build context has no git history.
+ARG FAIRWAY_COMMIT
 COPY . .
 # The caches make a second build compile only what changed.
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
