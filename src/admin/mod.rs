@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use show::{Format, ShowCommand};
 
-pub use socket::{SocketError, listen, remove, serve};
+pub use socket::{SocketError, SocketFile, listen, serve};
 
 /// The longest line that is read: a request is a few words, an answer may be a large table.
 const REQUEST_LENGTH_BYTES_MAX: usize = 4096;

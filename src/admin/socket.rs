@@ -42,9 +42,21 @@ pub enum SocketError {
     },
 }
 
+/// The socket's name in the file system. Dropping it takes the name away, however the daemon ends.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0) {
+            debug!(%error, path = %self.0.display(), "the admin socket was gone already");
+        }
+    }
+}
+
 /// Opens the socket at `path`, mode 0600; a missing folder is made, mode 0700. What a dead daemon
 /// left behind is replaced.
-pub fn listen(path: &Path) -> Result<UnixListener, SocketError> {
+pub fn listen(path: &Path) -> Result<(UnixListener, SocketFile), SocketError> {
     let system = |cause| SocketError::System { path: path.to_owned(), cause };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(system)?;
@@ -61,15 +73,9 @@ pub fn listen(path: &Path) -> Result<UnixListener, SocketError> {
         Ok(_) => fs::remove_file(path).map_err(system)?,
     }
     let listener = UnixListener::bind(path).map_err(system)?;
+    let file = SocketFile(path.to_owned());
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(system)?;
-    Ok(listener)
-}
-
-/// Takes the socket away when the daemon leaves.
-pub fn remove(path: &Path) {
-    if let Err(error) = fs::remove_file(path) {
-        debug!(%error, path = %path.display(), "the admin socket was gone already");
-    }
+    Ok((listener, file))
 }
 
 /// Answers clients until it is aborted. Each has a task of its own and sees the state as it is
@@ -160,4 +166,19 @@ async fn answer(
 fn epoch_seconds() -> u64 {
     let now = std::time::SystemTime::now();
     now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_daemon_that_ends_early_leaves_no_socket_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run/fairway.sock");
+        let bound = listen(&path).unwrap();
+        assert!(matches!(listen(&path), Err(SocketError::InUse(_))));
+        drop(bound);
+        assert!(!path.exists());
+    }
 }

@@ -100,7 +100,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     // First, so that a second daemon ends before it takes a port or touches a file.
-    let socket = admin::listen(&options.socket)?;
+    let (socket, _socket_file) = admin::listen(&options.socket)?;
     let _lock = saver::lock(&options.state_dir)?;
     raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;
@@ -147,6 +147,5 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     daemon.save_resources();
     backend.shutdown().await;
     daemon.finish().await;
-    admin::remove(&options.socket);
     Ok(())
 }

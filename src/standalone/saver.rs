@@ -70,7 +70,7 @@ impl Saver {
     }
 }
 
-/// Takes up what [`Saver::save`] left in an earlier run.
+/// Takes up what [`Saver::save_resources`] left in an earlier run.
 pub(super) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), StateError> {
     let file = StateFile::new(directory, RESOURCES_FILE);
     let restored = file.load(|text| {
