@@ -38,7 +38,7 @@ const SEND_HOLD_TIME_MIN: Duration = Duration::from_secs(8 * 60);
 
 /// Names a connection, also beyond the life of its peer: late news of a peer that was removed must
 /// not reach the one that was configured after it under the same key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId {
     /// Which of all peers there ever were.
     pub(super) incarnation: u64,

@@ -1,5 +1,7 @@
 //! The two tasks of a connection: one moves bytes in, one moves bytes out.
 
+use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -117,45 +119,89 @@ async fn write_all(
     mut chunks: mpsc::Receiver<Chunk>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
-    while let Some(chunk) = chunks.recv().await {
-        match chunk {
-            Chunk::Bytes(bytes) => {
-                let outcome = write_unless_over(&mut stream, &bytes, &chunks).await;
-                let broke = outcome.is_err();
-                let news = match outcome {
-                    Ok(()) => News::Written { id },
-                    Err(error) => News::Closed { id, why: Some(error.to_string()) },
-                };
-                // After half a message nothing that follows would be understood.
-                if events.send(NetworkEvent { key, news }).await.is_err() || broke {
-                    return;
-                }
-            }
+    let mut next = chunks.recv().await;
+    while let Some(chunk) = next {
+        let bytes = match chunk {
+            Chunk::Bytes(bytes) => bytes,
             Chunk::LastWords(bytes) => {
                 // Nobody is told: the session is over whether they arrive or not.
                 let _ = timeout(GOODBYE_TIMEOUT, stream.write_all(&bytes)).await;
                 break;
             }
+        };
+        let (outcome, end) = write_unless_over(&mut stream, &bytes, &mut chunks).await;
+        let broke = outcome.is_err();
+        let news = match outcome {
+            Ok(()) => News::Written { id },
+            Err(error) => News::Closed { id, why: Some(error.to_string()) },
+        };
+        // After half a message nothing that follows would be understood.
+        if events.send(NetworkEvent { key, news }).await.is_err() || broke {
+            return;
         }
+        next = match end {
+            Some(end) => end,
+            None => chunks.recv().await,
+        };
     }
     let _ = stream.shutdown().await;
 }
 
-/// Writes, but not for ever once last words are waiting: a neighbour that reads nothing must not
-/// keep a dead session's task alive.
+/// Writes, but not for ever once the end has come: a neighbour that reads nothing must not keep a
+/// dead session's task alive. While bytes are under way nothing but the end can come; it is handed
+/// back.
 async fn write_unless_over(
     stream: &mut OwnedWriteHalf,
     bytes: &[u8],
-    chunks: &mpsc::Receiver<Chunk>,
-) -> std::io::Result<()> {
-    let over = async {
-        while chunks.is_empty() && !chunks.is_closed() {
-            tokio::time::sleep(GOODBYE_TIMEOUT).await;
-        }
-        tokio::time::sleep(GOODBYE_TIMEOUT).await;
-    };
+    chunks: &mut mpsc::Receiver<Chunk>,
+) -> (io::Result<()>, Option<Option<Chunk>>) {
+    let mut writing = pin!(stream.write_all(bytes));
     tokio::select! {
-        outcome = stream.write_all(bytes) => outcome,
-        () = over => Err(std::io::ErrorKind::TimedOut.into()),
+        outcome = &mut writing => (outcome, None),
+        end = chunks.recv() => {
+            let outcome = timeout(GOODBYE_TIMEOUT, writing).await;
+            (outcome.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())), Some(end))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A link over loopback, and the far end of it.
+    async fn link() -> (Link, TcpStream, TaskTracker, mpsc::Receiver<NetworkEvent>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (far, _) = listener.accept().await.unwrap();
+        let (events, news) = mpsc::channel(16);
+        let tasks = TaskTracker::new();
+        let key = PeerKey([127, 0, 0, 1].into());
+        let link = Link::start(key, ConnectionId::default(), near, &events, &tasks);
+        tasks.close();
+        (link, far, tasks, news)
+    }
+
+    #[tokio::test]
+    async fn last_words_follow_what_is_being_written() {
+        let (mut link, mut far, tasks, _news) = link().await;
+        link.write(Bytes::from_static(b"session "));
+        link.finish(Some(Bytes::from_static(b"farewell")));
+        let mut heard = Vec::new();
+        far.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, b"session farewell");
+        drop(far);
+        tasks.wait().await;
+    }
+
+    #[tokio::test]
+    async fn a_neighbour_that_reads_nothing_does_not_keep_a_dead_session_alive() {
+        let (mut link, far, tasks, _news) = link().await;
+        link.write(Bytes::from(vec![0; 64 * 1024 * 1024]));
+        link.finish(Some(Bytes::from_static(b"farewell")));
+        timeout(Duration::from_secs(10), tasks.wait()).await.expect("the tasks end");
+        drop(far);
     }
 }
