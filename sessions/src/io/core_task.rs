@@ -65,7 +65,6 @@ pub(super) struct CoreTask {
     listener_keys: BTreeMap<PeerKey, Password>,
     /// Peers whose key a listener did not take: they are not accepted.
     unprotected: BTreeSet<PeerKey>,
-    addresses: Addresses,
     addresses_due: Instant,
     seed: u64,
     /// Peers that there ever were.
@@ -89,7 +88,6 @@ impl CoreTask {
             known,
             listener_keys: BTreeMap::new(),
             unprotected: BTreeSet::new(),
-            addresses: Addresses::default(),
             addresses_due: Instant::ZERO,
             seed,
             incarnations: 0,
@@ -194,15 +192,12 @@ impl CoreTask {
         }
         self.addresses_due = now + ADDRESSES_INTERVAL;
         let addresses = Addresses::now();
-        if addresses == self.addresses {
-            return;
-        }
+        // Every session each time: one that came up since may have looked before the others.
         for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
                 neighbour.follow_addresses(&addresses, &surroundings.rib);
             });
         }
-        self.addresses = addresses;
     }
 
     fn network_event(&mut self, event: NetworkEvent) {
