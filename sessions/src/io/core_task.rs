@@ -329,24 +329,11 @@ impl CoreTask {
 mod tests {
     use super::*;
     use crate::backend::SessionState;
-    use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RouterId};
 
+    /// A neighbour on loopback, where nobody answers.
     fn config(number: u8) -> PeerConfig {
-        PeerConfig {
-            key: PeerKey([127, 0, 0, number].into()),
-            name: format!("peer-{number}"),
-            local_asn: Asn::new(65001).unwrap(),
-            remote_asn: Asn::new(65002).unwrap(),
-            router_id: RouterId::new(1).unwrap(),
-            port: 1,
-            source_address: None,
-            hold_time: HoldTime::DEFAULT,
-            keepalive_interval: None,
-            connect_retry_interval: PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT,
-            password: None,
-            multihop: false,
-            families: FamilySet::only(AddressFamily::Ipv4Unicast),
-        }
+        let key = PeerKey([127, 0, 0, number].into());
+        PeerConfig { key, port: 1, ..PeerConfig::example(1) }
     }
 
     #[tokio::test]

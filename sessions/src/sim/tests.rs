@@ -1,26 +1,16 @@
 use std::time::Duration;
 
 use super::{Faults, World};
-use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, PeerConfig, PeerKey, RouterId};
+use crate::types::{AddressFamily, FamilySet, PeerConfig, RouterId};
 
 /// After the last fault: the longest idle hold, the longest connect retry, and a little.
 const BOUND: Duration = Duration::from_secs(30 + 5 + 2);
 
 fn config(number: u8, router_id: u32) -> PeerConfig {
     PeerConfig {
-        key: PeerKey([192, 0, 2, 3 - number].into()),
-        name: format!("peer-{number}"),
-        local_asn: Asn::new(65000 + u32::from(number)).unwrap(),
-        remote_asn: Asn::new(65003 - u32::from(number)).unwrap(),
         router_id: RouterId::new(router_id).unwrap(),
-        port: 179,
-        source_address: None,
-        hold_time: HoldTime::from_seconds(9).unwrap(),
-        keepalive_interval: None,
-        connect_retry_interval: PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT,
-        password: None,
-        multihop: false,
         families: FamilySet::only(AddressFamily::Ipv4Unicast),
+        ..PeerConfig::example(number)
     }
 }
 

@@ -107,3 +107,27 @@ impl PeerConfig {
             || *families != wanted.families
     }
 }
+
+#[cfg(test)]
+impl PeerConfig {
+    /// The settings of speaker `number` (1 or 2) towards the other of a pair, for tests: AS 65001
+    /// and 65002, hold time 9 s, both families.
+    pub(crate) fn example(number: u8) -> Self {
+        let asn = |number: u8| Asn::new(65_000 + u32::from(number)).unwrap();
+        Self {
+            key: PeerKey([192, 0, 2, 3 - number].into()),
+            name: format!("peer-{number}"),
+            local_asn: asn(number),
+            remote_asn: asn(3 - number),
+            router_id: RouterId::new(u32::from(number)).unwrap(),
+            port: 179,
+            source_address: None,
+            hold_time: HoldTime::from_seconds(9).unwrap(),
+            keepalive_interval: None,
+            connect_retry_interval: Self::CONNECT_RETRY_INTERVAL_DEFAULT,
+            password: None,
+            multihop: false,
+            families: FamilySet::BOTH,
+        }
+    }
+}

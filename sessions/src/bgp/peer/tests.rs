@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use super::*;
 use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::rib::LocRib;
-use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, PeerKey, RouterId};
+use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RouterId};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 
@@ -17,19 +17,9 @@ const ROOM: usize = 65_536;
 
 fn config(local_asn: u32, remote_asn: u32, number: u8) -> PeerConfig {
     PeerConfig {
-        key: PeerKey([192, 0, 2, 3 - number].into()),
-        name: format!("peer-{number}"),
         local_asn: Asn::new(local_asn).unwrap(),
         remote_asn: Asn::new(remote_asn).unwrap(),
-        router_id: RouterId::new(u32::from(number)).unwrap(),
-        port: 179,
-        source_address: None,
-        hold_time: HoldTime::from_seconds(9).unwrap(),
-        keepalive_interval: None,
-        connect_retry_interval: PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT,
-        password: None,
-        multihop: false,
-        families: FamilySet::BOTH,
+        ..PeerConfig::example(number)
     }
 }
 
