@@ -34,10 +34,7 @@ pub(super) fn a_removed_service_is_withdrawn(cell: &Cell) -> Result<()> {
 /// Proves: the new route comes, the old one goes, the session is not reset.
 pub(super) fn a_changed_address_moves_without_a_reset(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    let incarnation = scene.established()?;
+    let incarnation = scene.bring_up("203.0.113.10")?;
     scene.route_arrives("203.0.113.10/32")?;
     scene.fairway.apply("web", &service("web", Some("203.0.113.77")))?;
     scene.route_arrives("203.0.113.77/32")?;
@@ -50,10 +47,7 @@ pub(super) fn a_changed_address_moves_without_a_reset(cell: &Cell) -> Result<()>
 /// no route any more.
 pub(super) fn a_removed_peer_is_told_so(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10")?;
     scene.route_arrives("203.0.113.10/32")?;
     scene.fairway.remove("peer")?;
     scene.wait("the router sees the session end", PATIENCE, |scene| {

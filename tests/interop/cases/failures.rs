@@ -43,10 +43,7 @@ pub(super) fn a_silent_router_runs_into_the_hold_timer(cell: &Cell) -> Result<()
 /// Proves: session and route come back without anybody touching fairway.
 pub(super) fn a_restarted_router_gets_its_routes_again(cell: &Cell) -> Result<()> {
     let mut scene = Scene::both_dial(cell)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10")?;
     scene.route_arrives("203.0.113.10/32")?;
     scene.router.stop()?;
     let address = scene.spec.local_address.to_string();

@@ -89,10 +89,7 @@ const FAULTS: &[(&str, &str)] = &[
 /// Proves: each is exactly one fault, named with its file; route and session are not touched.
 pub(super) fn broken_files_are_named_and_change_nothing(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    let incarnation = scene.established()?;
+    let incarnation = scene.bring_up("203.0.113.10")?;
     scene.route_arrives("203.0.113.10/32")?;
     let too_long = format!(
         "BGPPeer {{myASN: 65001, peerASN: 65009, peerAddress: 192.0.2.9, password: {}}}",

@@ -33,10 +33,7 @@ fn refused_by_the_kernel(scene: &mut Scene, counter: &str) -> Result<()> {
 /// Proves: the session comes up and carries a route.
 pub(super) fn the_same_password_over_ipv4(cell: &Cell) -> Result<()> {
     let mut scene = guarded(cell, Family::Ipv4)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10")?;
     scene.route_arrives("203.0.113.10/32").map(drop)
 }
 

@@ -112,6 +112,15 @@ impl Scene {
         self.fairway.apply("web", &service("web", Some(addresses)))
     }
 
+    /// The router's own peer, the service `web` with these addresses, and both sides started; waits
+    /// for the session, and gives the router's mark of this incarnation of it.
+    pub(crate) fn bring_up(&mut self, addresses: &str) -> Result<String> {
+        self.apply_peer(&self.peer())?;
+        self.announce(addresses)?;
+        self.start()?;
+        self.established()
+    }
+
     /// Starts the router, then fairway.
     pub(crate) fn start(&mut self) -> Result<()> {
         self.start_router()?;

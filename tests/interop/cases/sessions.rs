@@ -12,10 +12,7 @@ use crate::lab::{Family, NODE_IPV4, NODE_IPV6, NODE_SECOND_IPV4, Wiring};
 /// route with the node as its next hop and the node's AS as its only AS.
 pub(super) fn an_ipv4_session_carries_an_ipv4_route(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10")?;
     let route = scene.route_arrives("203.0.113.10/32")?;
     expect_next_hop(&route, NODE_IPV4)?;
     expect_equal("AS path", &route.as_path, &vec![NODE_AS])?;
@@ -26,10 +23,7 @@ pub(super) fn an_ipv4_session_carries_an_ipv4_route(cell: &Cell) -> Result<()> {
 /// Proves: the same for a session between IPv6 addresses and an IPv6 service.
 pub(super) fn an_ipv6_session_carries_an_ipv6_route(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv6)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("2001:db8:77::10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("2001:db8:77::10")?;
     let route = scene.route_arrives("2001:db8:77::10/128")?;
     expect_next_hop(&route, NODE_IPV6)?;
     expect_equal("AS path", &route.as_path, &vec![NODE_AS])
@@ -44,10 +38,7 @@ pub(super) fn one_ipv4_session_carries_both_families(cell: &Cell) -> Result<()> 
         router.families = vec![Family::Ipv4, Family::Ipv6];
         Ok(())
     })?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10,2001:db8:77::10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10,2001:db8:77::10")?;
     for (prefix, next_hop) in [("203.0.113.10/32", NODE_IPV4), ("2001:db8:77::10/128", NODE_IPV6)] {
         let route = scene.route_arrives(prefix)?;
         expect_next_hop(&route, next_hop).with_context(|| format!("route to {prefix}"))?;
@@ -60,10 +51,7 @@ pub(super) fn one_ipv4_session_carries_both_families(cell: &Cell) -> Result<()> 
 /// Proves: whichever connections collide, one session remains and stays.
 pub(super) fn both_sides_dial_and_one_session_remains(cell: &Cell) -> Result<()> {
     let mut scene = Scene::both_dial(cell)?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10")?;
     scene.route_arrives("203.0.113.10/32")?;
     // A late collision would show within the router's connect timer, which is 1 s.
     let incarnation = scene.established()?;
@@ -86,10 +74,7 @@ pub(super) fn only_the_router_dials(cell: &Cell) -> Result<()> {
            add rule inet dialling output tcp dport 179 tcp flags & (syn | ack) == syn drop"],
     )?;
     scene.fairway.extra_arguments = vec!["--bgp-listen".to_owned(), "0.0.0.0:179".to_owned()];
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10")?;
     let route = scene.route_arrives("203.0.113.10/32")?;
     expect_next_hop(&route, NODE_IPV4)
 }
@@ -119,10 +104,7 @@ pub(super) fn another_port_and_another_source_address(cell: &Cell) -> Result<()>
 /// router reaches by way of the middle.
 pub(super) fn an_external_session_crosses_a_middle_hop(cell: &Cell) -> Result<()> {
     let mut scene = Scene::open(cell, Wiring::MiddleHop, Family::Ipv4, |_| Ok(()))?;
-    scene.apply_peer(&scene.peer())?;
-    scene.announce("203.0.113.10")?;
-    scene.start()?;
-    scene.established()?;
+    scene.bring_up("203.0.113.10")?;
     let route = scene.route_arrives("203.0.113.10/32")?;
     expect_next_hop(&route, NODE_IPV4)?;
     expect_equal("AS path", &route.as_path, &vec![NODE_AS])

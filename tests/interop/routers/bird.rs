@@ -16,7 +16,6 @@ use super::{
 };
 use crate::lab::Lab;
 use crate::lab::process::Process;
-use crate::lab::wait::{PATIENCE, wait_until};
 
 pub(super) const BIRD: &str = "/usr/sbin/bird";
 
@@ -130,12 +129,7 @@ impl Router for Bird {
             arguments.extend([option.to_owned(), path.to_string_lossy().into_owned()]);
         }
         let daemon = Process::spawn(&lab.router, Path::new(BIRD), &arguments, &self.log)?;
-        self.daemons = vec![daemon];
-        wait_until("BIRD answers on its socket", PATIENCE, || {
-            self.check_running()?;
-            self.session()
-        })
-        .map(drop)
+        self.keep("BIRD", daemon)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {

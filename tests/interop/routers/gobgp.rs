@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of};
 use crate::lab::Lab;
 use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
 
 pub(super) const GOBGPD: &str = "/usr/bin/gobgpd";
 pub(super) const GOBGP: &str = "/usr/bin/gobgp";
@@ -103,12 +102,7 @@ impl Router for Gobgp {
         let mut arguments = vec!["--config-file".to_owned(), file];
         arguments.extend(["--api-hosts", "127.0.0.1:50051", "--pprof-disable"].map(str::to_owned));
         let daemon = Process::spawn(&lab.router, Path::new(GOBGPD), &arguments, &self.log)?;
-        self.daemons = vec![daemon];
-        wait_until("gobgpd answers about its neighbour", PATIENCE, || {
-            self.check_running()?;
-            self.session()
-        })
-        .map(drop)
+        self.keep("gobgpd", daemon)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {

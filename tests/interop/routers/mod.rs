@@ -19,7 +19,7 @@ use serde_json::Value;
 pub(crate) use crate::lab::Family;
 use crate::lab::Lab;
 use crate::lab::process::{Process, output_of};
-use crate::lab::wait::PATIENCE;
+use crate::lab::wait::{PATIENCE, wait_until};
 
 /// How long a router may take to leave after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -94,6 +94,16 @@ pub(crate) trait Router {
 
     /// Its programs, in the order in which they are ended; empty when it does not run.
     fn daemons(&mut self) -> &mut Vec<Process>;
+
+    /// Takes over a daemon that was just started, and waits until it answers.
+    fn keep(&mut self, name: &str, daemon: Process) -> Result<()> {
+        self.daemons().push(daemon);
+        wait_until(&format!("{name} answers about its neighbour"), PATIENCE, || {
+            self.check_running()?;
+            self.session()
+        })
+        .map(drop)
+    }
 
     /// Ends the daemons as an operator does.
     fn stop(&mut self) -> Result<()> {

@@ -14,7 +14,6 @@ use super::{
     as_path_of, community_number, strings_of,
 };
 use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::lab::{Lab, make_directory};
 
 /// Not FRR's program of the same name.
@@ -112,12 +111,7 @@ impl Router for Openbgpd {
         let file = self.configuration.to_string_lossy().into_owned();
         let arguments = ["-d".to_owned(), "-v".to_owned(), "-f".to_owned(), file];
         let daemon = Process::spawn(&lab.router, Path::new(BGPD), &arguments, &self.log)?;
-        self.daemons = vec![daemon];
-        wait_until("OpenBGPD answers about its neighbour", PATIENCE, || {
-            self.check_running()?;
-            self.session()
-        })
-        .map(drop)
+        self.keep("OpenBGPD", daemon)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {
