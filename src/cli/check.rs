@@ -1,5 +1,6 @@
 //! `fairway check`: what the daemon would say of these files, without a daemon.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,8 +8,8 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::allocator::Allocator;
-use crate::model::ClusterIndex;
-use crate::resources::Catalog;
+use crate::model::{ClusterIndex, Kind, Object, ObjectKey};
+use crate::resources::{Catalog, Finding, FindingObject, Severity};
 use crate::source::read_all;
 
 #[derive(Debug, Args)]
@@ -34,24 +35,21 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
         change.apply_to(&mut catalog);
     }
     let resolution = catalog.resolve();
-    let faults = resolution.findings.iter().filter(|finding| finding.is_fault()).count();
     let objects = resolution.objects.len();
-    let pending = pending_services(resolution.objects);
+    let mut findings = resolution.findings;
+    findings.extend(pending_services(&catalog, resolution.objects));
+    let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if arguments.json {
-        let items = &resolution.findings;
-        let report = serde_json::json!({ "items": items, "pending": pending, "objects": objects });
-        println!("{report:#}");
+        println!("{:#}", serde_json::json!({ "items": findings, "objects": objects }));
     } else {
-        for finding in &resolution.findings {
+        for finding in &findings {
             println!("{finding}");
         }
-        for line in &pending {
-            println!("{line}");
-        }
-        let skipped = resolution.skipped;
-        let others =
-            if skipped > 0 { format!(", {skipped} of other kinds skipped") } else { String::new() };
-        eprintln!("{}{others}, {}", counted(objects, "object"), counted(faults, "fault"));
+        let skipped = match resolution.skipped {
+            0 => String::new(),
+            skipped => format!(", {skipped} of other kinds skipped"),
+        };
+        eprintln!("{}{skipped}, {}", counted(objects, "object"), counted(faults, "fault"));
     }
     Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -62,18 +60,27 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// Services that would not get what they ask for: legal, and worth knowing beforehand.
-fn pending_services(objects: Vec<crate::model::Object>) -> Vec<String> {
+fn pending_services(catalog: &Catalog, objects: Vec<Object>) -> Vec<Finding> {
     let mut index = ClusterIndex::default();
     index.reset(objects);
-    let classes = index.services.values().map(|it| it.load_balancer_class.clone());
-    let classes: std::collections::BTreeSet<Option<String>> = classes.collect();
-    let outcomes = classes.iter().flat_map(|class| {
-        // Each class has a daemon of its own, with an allocator of its own.
-        Allocator::default().converge(&index, class.as_deref())
+    let classes: BTreeSet<Option<String>> =
+        index.services.values().map(|it| it.load_balancer_class.clone()).collect();
+    // Each class has a daemon of its own, with an allocator of its own.
+    let outcomes = classes
+        .iter()
+        .flat_map(|class| Allocator::default().converge(&index, class.as_deref()))
+        .filter_map(|(name, outcome)| Some((name, outcome.reason?)));
+    let findings = outcomes.map(|(name, reason)| {
+        let object = FindingObject { kind: Kind::Service.to_string(), name: name.name.clone() };
+        let place = catalog.place_of(&ObjectKey { kind: Kind::Service, name });
+        Finding {
+            severity: Severity::Warning,
+            file: place.map(|(file, _)| file.to_owned()).unwrap_or_default(),
+            line: place.map(|(_, line)| line),
+            object: Some(object),
+            field: None,
+            message: reason.to_string(),
+        }
     });
-    let lines = outcomes.filter_map(|(name, outcome)| {
-        let reason = outcome.reason?;
-        Some(format!("Service/{}: warning: {reason}", name.name))
-    });
-    lines.collect()
+    findings.collect()
 }

@@ -104,6 +104,12 @@ impl Catalog {
         self.unreadable.remove(path);
     }
 
+    /// Where the version of an object that is in force stands: file and line.
+    pub fn place_of(&self, key: &ObjectKey) -> Option<(&str, usize)> {
+        let version = &self.held.get(key)?.version;
+        Some((&version.file, version.line))
+    }
+
     /// All files have been read once: what was restored from files that are not among them will
     /// not be needed. (What an unreadable folder held stays, and so do the Secrets of peers that
     /// stay.)
