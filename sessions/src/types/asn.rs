@@ -113,6 +113,24 @@ impl AsPath {
             .sum()
     }
 
+    /// The AS that the route came from last. A set has no first member (RFC 4271 §9.1.2.2 c).
+    pub fn first(&self) -> Option<u32> {
+        match self.0.first()? {
+            AsPathSegment::Sequence(asns) => asns.first().copied(),
+            AsPathSegment::Set(_) => None,
+        }
+    }
+
+    /// The path one hop on: `asn` in front (RFC 4271 §5.1.2).
+    pub fn prepended(&self, asn: u32) -> Self {
+        let mut segments = self.0.clone();
+        match segments.first_mut() {
+            Some(AsPathSegment::Sequence(asns)) => asns.insert(0, asn),
+            _ => segments.insert(0, AsPathSegment::Sequence(vec![asn])),
+        }
+        Self(segments)
+    }
+
     /// Every number in the path, in order.
     pub fn asns(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().flat_map(|segment| match segment {

@@ -54,7 +54,7 @@ pub struct Aggregator {
 /// An attribute that Fairway does not interpret, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnknownAttribute {
-    /// The flags octet as received.
+    /// The flags octet as received, without the bit that only says how long the length is.
     pub flags: u8,
     /// The type code.
     pub code: u8,

@@ -10,7 +10,6 @@ use std::net::IpAddr;
 
 use bytes::{BufMut, BytesMut};
 use zettabgp::message::attributes::BgpAttr;
-use zettabgp::message::attributes::aggregatoras::BgpAggregatorAS;
 use zettabgp::message::attributes::community::{
     BgpCommunity, BgpCommunityList, BgpLargeCommunity, BgpLargeCommunityList,
 };
@@ -21,7 +20,7 @@ use zettabgp::message::attributes::origin::{BgpAttrOrigin, BgpOrigin};
 
 use super::attribute::{code, flag, put_header, zettabgp_session};
 use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, MessageType, as_path, nlri};
-use crate::types::{AddressFamily, NextHop, Origin, PathAttributes, Prefix};
+use crate::types::{AddressFamily, Aggregator, Asn, NextHop, Origin, PathAttributes, Prefix};
 
 /// The attributes of a group of routes, as bytes, without prefixes and without MP_REACH_NLRI.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +102,7 @@ impl Encoder {
             aggregator,
             communities,
             large_communities,
-            unknown: _, // Only routes of our own are sent, and they have none.
+            unknown,
         } = attributes;
         let optional_transitive = flag::OPTIONAL | flag::TRANSITIVE;
         self.put(
@@ -130,19 +129,35 @@ impl Encoder {
         if *atomic_aggregate {
             self.put_bytes(flag::TRANSITIVE, code::ATOMIC_AGGREGATE, &[])?;
         }
-        if let Some(aggregator) = aggregator.filter(|it| four_octet_as || it.asn <= 0xFFFF) {
-            let value = BgpAggregatorAS { asn: aggregator.asn, addr: aggregator.router };
-            self.put(optional_transitive, code::AGGREGATOR, 8, &value)?;
+        if let Some(aggregator) = aggregator {
+            self.put_bytes(
+                optional_transitive,
+                code::AGGREGATOR,
+                &octets(aggregator, four_octet_as),
+            )?;
         }
         if !communities.is_empty() {
             let room = communities.len().checked_mul(4)?;
             let value = communities.iter().map(|it| BgpCommunity::new(it.0)).collect();
             self.put(optional_transitive, code::COMMUNITIES, room, &BgpCommunityList { value })?;
         }
+        let mut unknown = unknown.iter().peekable();
+        while let Some(attribute) = unknown.next_if(|it| it.code < code::AS4_PATH) {
+            self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
+        }
         if !four_octet_as && as_path.asns().any(|asn| u16::try_from(asn).is_err()) {
             // What a path of two octets cannot say (RFC 6793 §4.2.2).
             let path = as_path::encode(as_path, true);
             self.put_bytes(optional_transitive, code::AS4_PATH, &path)?;
+        }
+        if let Some(aggregator) =
+            aggregator.filter(|it| !four_octet_as && u16::try_from(it.asn).is_err())
+        {
+            let value = octets(&aggregator, true);
+            self.put_bytes(optional_transitive, code::AS4_AGGREGATOR, &value)?;
+        }
+        while let Some(attribute) = unknown.next_if(|it| it.code < code::LARGE_COMMUNITIES) {
+            self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
         }
         if !large_communities.is_empty() {
             let room = large_communities.len().checked_mul(12)?;
@@ -155,8 +170,23 @@ impl Encoder {
             let list = BgpLargeCommunityList { value };
             self.put(optional_transitive, code::LARGE_COMMUNITIES, room, &list)?;
         }
+        for attribute in unknown {
+            self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
+        }
         Some(())
     }
+}
+
+/// AGGREGATOR for a speaker of four-octet AS numbers, or for an old one, which is told AS_TRANS
+/// when the number does not fit (RFC 6793 §4.2.2). Not through zettabgp: 0.6.0 writes no octet of it,
+/// and says it has written some.
+fn octets(aggregator: &Aggregator, four_octet_as: bool) -> Vec<u8> {
+    let asn = if four_octet_as {
+        aggregator.asn.to_be_bytes().to_vec()
+    } else {
+        u16::try_from(aggregator.asn).unwrap_or(Asn::TRANS).to_be_bytes().to_vec()
+    };
+    [asn, aggregator.router.octets().to_vec()].concat()
 }
 
 /// Octets of an UPDATE before anything variable: the header and two lengths.

@@ -61,6 +61,42 @@ pub(super) fn decode(session: &BgpSessionParams, value: &[u8]) -> Option<AsPath>
     Some(AsPath(segments.collect()))
 }
 
+/// What an old speaker's AS_PATH and the AS4_PATH beside it say together: AS4_PATH, and in front
+/// of it the hops that only AS_PATH has, which those added who know no AS4_PATH (RFC 6793
+/// §4.2.3). An AS4_PATH with more hops than AS_PATH is not believed.
+pub(super) fn merge(as_path: AsPath, as4_path: AsPath) -> AsPath {
+    let Some(mut leading) = as_path.length().checked_sub(as4_path.length()) else {
+        return as_path;
+    };
+    let mut merged = AsPath::default();
+    for segment in as_path.0 {
+        if leading == 0 {
+            break;
+        }
+        merged.0.push(match segment {
+            AsPathSegment::Sequence(mut asns) => {
+                asns.truncate(leading);
+                leading = leading.saturating_sub(asns.len());
+                AsPathSegment::Sequence(asns)
+            }
+            set @ AsPathSegment::Set(_) => {
+                leading = leading.saturating_sub(1);
+                set
+            }
+        });
+    }
+    let mut rest = as4_path.0.into_iter();
+    match (merged.0.last_mut(), rest.next()) {
+        (Some(AsPathSegment::Sequence(front)), Some(AsPathSegment::Sequence(back))) => {
+            front.extend(back);
+        }
+        (_, Some(next)) => merged.0.push(next),
+        (_, None) => {}
+    }
+    merged.0.extend(rest);
+    merged
+}
+
 /// Encodes a path. In the two-octet form, numbers that do not fit become AS_TRANS
 /// (RFC 6793 §4.2.2). A segment holds 255 members, so longer ones are continued in another.
 ///
@@ -118,6 +154,18 @@ mod tests {
         let mut bytes = [0; 6];
         BgpASpath::from([65001]).encode_to(&session, &mut bytes).unwrap();
         assert_eq!(bytes[0], SEGMENT_SET);
+    }
+
+    #[test]
+    fn old_speakers_hops_go_in_front_of_as4_path() {
+        let path = |asns: &[u32]| AsPath::sequence(asns.to_vec());
+        let trans = u32::from(Asn::TRANS);
+        let merged = merge(path(&[5, trans, trans]), path(&[70_000, 80_000]));
+        assert_eq!(merged, path(&[5, 70_000, 80_000]));
+        assert_eq!(merge(path(&[trans]), path(&[70_000])), path(&[70_000]));
+        // Somebody aggregated on the way and dropped hops: the longer story is not believed.
+        assert_eq!(merge(path(&[5]), path(&[70_000, 80_000])), path(&[5]));
+        assert_eq!(merge(path(&[5, 6]), AsPath::default()), path(&[5, 6]));
     }
 
     #[test]

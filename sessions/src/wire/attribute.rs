@@ -11,7 +11,8 @@ use zettabgp::{BgpSessionParams, BgpTransportMode};
 
 use super::as_path;
 use crate::types::{
-    Aggregator, AsPath, Community, FamilySet, LargeCommunity, Origin, PeerKind, UnknownAttribute,
+    Aggregator, AsPath, Asn, Community, FamilySet, LargeCommunity, Origin, PeerKind,
+    UnknownAttribute,
 };
 
 /// Flag bits (RFC 4271 §4.3).
@@ -95,7 +96,9 @@ impl RawAttribute<'_> {
 
 impl From<RawAttribute<'_>> for UnknownAttribute {
     fn from(raw: RawAttribute<'_>) -> Self {
-        Self { flags: raw.flags, code: raw.code, value: raw.value.to_vec() }
+        // How long its length is belongs to the message, not to the attribute.
+        let flags = raw.flags & !flag::EXTENDED_LENGTH;
+        Self { flags, code: raw.code, value: raw.value.to_vec() }
     }
 }
 
@@ -198,9 +201,30 @@ pub(super) struct Values {
     pub(super) local_pref: Option<u32>,
     pub(super) atomic_aggregate: bool,
     pub(super) aggregator: Option<Aggregator>,
+    pub(super) as4_path: Option<AsPath>,
+    pub(super) as4_aggregator: Option<Aggregator>,
     pub(super) communities: Vec<Community>,
     pub(super) large_communities: Vec<LargeCommunity>,
     pub(super) unknown: Vec<UnknownAttribute>,
+}
+
+impl Values {
+    /// Puts together what an old speaker sent in two parts (RFC 6793 §4.2.3). In whichever order
+    /// the attributes came, this is done when all are read.
+    pub(super) fn merge_four_octet_as(&mut self) {
+        let (as4_path, as4_aggregator) = (self.as4_path.take(), self.as4_aggregator.take());
+        if let (Some(aggregator), Some(wide)) = (self.aggregator, as4_aggregator) {
+            // An aggregator that is no placeholder was put there by somebody who knew no AS4
+            // attributes: both are older than the aggregate and say nothing about it.
+            if aggregator.asn != u32::from(Asn::TRANS) {
+                return;
+            }
+            self.aggregator = Some(wide);
+        }
+        if let Some(as4_path) = as4_path {
+            self.as_path = self.as_path.take().map(|as_path| as_path::merge(as_path, as4_path));
+        }
+    }
 }
 
 /// Checks one attribute and takes its value in. The envelope (14, 15) never comes here.
@@ -255,10 +279,25 @@ pub(super) fn zettabgp_session(four_octet_as: bool) -> BgpSessionParams {
 /// Decodes a value that its rule has proven well-formed. `None` never happens while the guard
 /// holds; it is a fault like any other if it does.
 fn store(raw: RawAttribute<'_>, session: &Session, values: &mut Values) -> Option<()> {
-    let zettabgp_session = zettabgp_session(session.four_octet_as);
-    if raw.code == code::AS_PATH {
-        values.as_path = Some(as_path::decode(&zettabgp_session, raw.value)?);
-        return Some(());
+    // The attributes for speakers of two octets always have four (RFC 6793 §3).
+    let is_wide = matches!(raw.code, code::AS4_PATH | code::AS4_AGGREGATOR);
+    let zettabgp_session = zettabgp_session(session.four_octet_as || is_wide);
+    match raw.code {
+        code::AS_PATH => {
+            values.as_path = Some(as_path::decode(&zettabgp_session, raw.value)?);
+            return Some(());
+        }
+        code::AS4_PATH => {
+            values.as4_path = Some(as_path::decode(&zettabgp_session, raw.value)?);
+            return Some(());
+        }
+        code::AS4_AGGREGATOR => {
+            let (asn, router) = raw.value.split_first_chunk::<4>()?;
+            let router = <[u8; 4]>::try_from(router).ok()?.into();
+            values.as4_aggregator = Some(Aggregator { asn: u32::from_be_bytes(*asn), router });
+            return Some(());
+        }
+        _ => {}
     }
     let length = raw.value.len();
     let item =

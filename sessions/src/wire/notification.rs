@@ -6,9 +6,12 @@ use bytes::Bytes;
 
 use super::header::{MessageType, framed};
 use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, Reader};
+use crate::types::AddressFamily;
 
 /// Cease subcodes (RFC 4486 §3, RFC 8538, RFC 9384).
 pub mod cease {
+    /// Maximum Number of Prefixes Reached.
+    pub const MAXIMUM_PREFIXES: u8 = 1;
     /// Administrative Shutdown.
     pub const ADMINISTRATIVE_SHUTDOWN: u8 = 2;
     /// Peer De-configured.
@@ -40,6 +43,13 @@ impl Notification {
     /// A Cease without data.
     pub fn cease(subcode: u8) -> Self {
         Self { code: 6, subcode, data: Vec::new() }
+    }
+
+    /// More prefixes of `family` than `limit` (RFC 4486 §4).
+    pub fn maximum_prefixes(family: AddressFamily, limit: u32) -> Self {
+        let [high, low] = family.afi().to_be_bytes();
+        let data = [&[high, low, family.safi()][..], &limit.to_be_bytes()].concat();
+        Self { code: 6, subcode: cease::MAXIMUM_PREFIXES, data }
     }
 
     /// Reads a body. The framing has made sure that the two codes are there; a shorter body gives

@@ -1,6 +1,10 @@
 //! ROUTE-REFRESH: a request to hear everything again (RFC 2918).
 
+use bytes::Bytes;
+
+use super::header::{MessageType, framed};
 use super::{AddressFamilyPair, HEADER_LENGTH_BYTES, Reader, WireError};
+use crate::types::AddressFamily;
 
 /// A ROUTE-REFRESH message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +16,18 @@ pub struct RouteRefresh {
 }
 
 impl RouteRefresh {
+    /// A request to hear all of `family` again.
+    pub fn request(family: AddressFamily) -> Self {
+        Self { family: family.into(), subtype: 0 }
+    }
+
+    /// The message.
+    pub fn encode(&self) -> Bytes {
+        let [high, low] = self.family.afi.to_be_bytes();
+        let body = [high, low, self.subtype, self.family.safi];
+        framed(MessageType::RouteRefresh, &body).unwrap_or_default()
+    }
+
     /// Reads a body. Bytes after the first four are an ORF (RFC 5291), which we never offer, so
     /// they are a wrong length (RFC 7313 §5).
     pub fn parse(body: &[u8]) -> Result<Self, WireError> {
@@ -38,6 +54,9 @@ mod tests {
     fn a_request_is_four_bytes_and_nothing_else() {
         let refresh = RouteRefresh::parse(&[0, 1, 0, 1]).unwrap();
         assert_eq!(refresh.family, AddressFamilyPair { afi: 1, safi: 1 });
+        let asked = RouteRefresh::request(AddressFamily::Ipv6Unicast);
+        let message = asked.encode();
+        assert_eq!(RouteRefresh::parse(&message[HEADER_LENGTH_BYTES..]), Ok(asked));
         for body in [&[][..], &[0, 1, 0], &[0, 1, 0, 1, 1]] {
             let notification = RouteRefresh::parse(body).unwrap_err().notification();
             assert_eq!((notification.code, notification.subcode), (7, 1));

@@ -75,7 +75,8 @@ impl Update {
             four_octet_as: context.four_octet_as,
             families: context.families,
         };
-        let walk = Walk::over(attributes, &session)?;
+        let mut walk = Walk::over(attributes, &session)?;
+        walk.values.merge_four_octet_as();
         walk.conclude(withdrawn, announced, attributes.is_empty())
     }
 }
@@ -189,6 +190,7 @@ impl Walk {
         groups.retain(|(_, prefixes, _)| !prefixes.is_empty());
         for (code, _, next_hop) in &groups {
             let what = match next_hop {
+                None if self.seen.contains(code) => continue, // It has its fault already.
                 None => "it is missing",
                 Some(next_hop) if !is_host(*next_hop) => {
                     "its next hop is not the address of a host"
@@ -198,11 +200,11 @@ impl Walk {
             self.fault(*code, Disposition::TreatAsWithdraw, what);
         }
         if !groups.is_empty() {
-            if self.values.origin.is_none() {
-                self.fault(code::ORIGIN, Disposition::TreatAsWithdraw, "it is missing");
-            }
-            if self.values.as_path.is_none() {
-                self.fault(code::AS_PATH, Disposition::TreatAsWithdraw, "it is missing");
+            // One that came and could not be read has its fault already.
+            for code in [code::ORIGIN, code::AS_PATH] {
+                if !self.seen.contains(&code) {
+                    self.fault(code, Disposition::TreatAsWithdraw, "it is missing");
+                }
             }
         }
         let mut update =

@@ -1,5 +1,7 @@
 use super::*;
-use crate::types::{AsPath, Community, FamilySet, LargeCommunity, PeerKind};
+use crate::types::{
+    Aggregator, AsPath, Community, FamilySet, LargeCommunity, PeerKind, UnknownAttribute,
+};
 use crate::wire::{Framing, Update, UpdateContext};
 
 fn attributes(next_hop: &str) -> PathAttributes {
@@ -138,15 +140,32 @@ fn attributes_that_leave_no_room_for_a_prefix_are_refused() {
 fn an_old_speaker_gets_as_trans_and_the_true_path_beside_it() {
     let mut sent = attributes("192.0.2.7");
     sent.as_path = AsPath::sequence(vec![4_200_000_000]);
+    sent.aggregator = Some(Aggregator { asn: 4_200_000_000, router: [192, 0, 2, 1].into() });
     let block = AttributeBlock::encode(&sent, false).unwrap();
+    let carries = |part: &[u8]| block.bytes.windows(part.len()).any(|window| window == part);
+    assert!(carries(&[0x40, code::AS_PATH, 4, 2, 1, 0x5B, 0xA0]));
+    assert!(carries(&[0xC0, code::AS4_PATH, 6, 2, 1, 0xFA, 0x56, 0xEA, 0x00]));
+    assert!(carries(&[0xC0, code::AGGREGATOR, 6, 0x5B, 0xA0, 192, 0, 2, 1]));
+    assert!(carries(&[0xC0, code::AS4_AGGREGATOR, 8, 0xFA, 0x56, 0xEA, 0x00, 192, 0, 2, 1]));
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
     announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
     let update = received(&bytes, false).remove(0);
-    let attributes = &update.announced[0].attributes;
-    assert_eq!(attributes.as_path, AsPath::sequence(vec![23456]));
-    assert_eq!(attributes.unknown[0].code, code::AS4_PATH);
-    assert_eq!(attributes.unknown[0].value, [2, 1, 0xFA, 0x56, 0xEA, 0x00]);
+    assert_eq!(update.announced[0].attributes, sent, "and puts them together again");
+}
+
+#[test]
+fn attributes_that_we_do_not_interpret_are_sent_byte_for_byte_in_their_order() {
+    let mut sent = attributes("192.0.2.7");
+    let unknown = |code, length| UnknownAttribute { flags: 0xE0, code, value: vec![7; length] };
+    sent.unknown = vec![unknown(11, 3), unknown(20, 300), unknown(99, 0)];
+    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }];
+    let block = AttributeBlock::encode(&sent, true).unwrap();
+    let mut bytes = BytesMut::new();
+    let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
+    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    let update = received(&bytes, true).remove(0);
+    assert_eq!(update.announced[0].attributes, sent);
 }
 
 #[test]
