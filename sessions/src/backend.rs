@@ -12,8 +12,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::{
-    AddressFamily, Asn, Community, FamilySet, LargeCommunity, PeerConfig, PeerKey, Prefix, RouterId,
+    AddressFamily, Asn, Community, DecisionStep, FamilySet, LargeCommunity, Path, PathAttributes,
+    PeerConfig, PeerKey, Prefix, Refusal, RouterId,
 };
 use crate::wire::Capability;
 
@@ -60,7 +63,10 @@ pub trait Backend: Send + Sync {
     fn apply(&self, desired: Desired);
 
     /// What the backend does and sees right now.
-    fn view(&self) -> ViewFuture<'_>;
+    fn view(&self, scope: ViewScope) -> ViewFuture<'_>;
+
+    /// Resets the session with `peer`, or has its routes said again.
+    fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_>;
 
     /// Resolves when the backend has ended although nobody asked it to: nothing is announced any
     /// more, and the process had better say so and end, too.
@@ -70,8 +76,54 @@ pub trait Backend: Send + Sync {
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
+/// How much of a [`BgpView`] is wanted. A table may be large, and copying it takes the time of the
+/// sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViewScope {
+    /// Sessions with their counters; the lists of routes are empty.
+    Sessions,
+    /// All routes, too.
+    Routes,
+}
+
+/// The answer of [`Backend::clear`].
+pub type ClearFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ClearError>> + Send + 'a>>;
+
+/// What `fairway clear bgp` does to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Clear {
+    /// Ends it with Cease 6/4 and begins anew at once.
+    Hard,
+    /// Asks the neighbour to say all its routes again (RFC 2918).
+    SoftIn,
+    /// Says all our routes again.
+    SoftOut,
+    /// Both.
+    Soft,
+}
+
+/// Why a session could not be cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ClearError {
+    /// The backend ended.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// It was removed meanwhile.
+    #[error("there is no such neighbor")]
+    NoSuchPeer,
+    /// There is no session to refresh.
+    #[error("the session is not Established; there is nothing to refresh")]
+    NotEstablished,
+    /// The neighbour did not offer to be asked.
+    #[error(
+        "the neighbor does not support ROUTE-REFRESH (RFC 2918); clear the session without `soft`"
+    )]
+    NoRouteRefresh,
+}
+
 /// Why a backend could not answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BackendError {
     /// It ended.
     #[error("the BGP backend has stopped")]
@@ -87,6 +139,23 @@ pub struct BgpView {
     pub peers: Vec<PeerView>,
     /// All originated routes, in the order of their prefixes.
     pub routes: Vec<DesiredRoute>,
+    /// All accepted paths, in the order of their prefixes.
+    pub learned: Vec<LearnedRoute>,
+    /// Prefixes of each family, originated or learned.
+    pub prefixes: PerFamily<usize>,
+    /// Sessions that were ended by a fault of ours, since the daemon began.
+    pub panics: u64,
+}
+
+/// A path that was heard, and what route selection made of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearnedRoute {
+    /// The prefix.
+    pub prefix: Prefix,
+    /// The path.
+    pub path: Path,
+    /// The step at which it lost; `None` for the best one.
+    pub lost_at: Option<DecisionStep>,
 }
 
 /// One neighbour's part of a [`BgpView`].
@@ -106,14 +175,24 @@ pub struct PeerView {
     pub connections_established: u64,
     /// Times it left Established.
     pub connections_dropped: u64,
-    /// Prefixes announced to us and refused, since the session began, for each family.
+    /// Prefixes that it announces and that were accepted.
+    pub prefixes_accepted: PerFamily<u32>,
+    /// Announcements that were refused, since the session began.
     pub prefixes_refused: PerFamily<u64>,
+    /// Why, with the number of announcements.
+    pub refusals: Vec<(Refusal, u64)>,
     /// Malformed UPDATEs by what became of them.
     pub malformed: MalformedCounters,
+    /// The last one of them.
+    pub last_malformed: Option<LastMalformed>,
     /// Routes that this peer should have and does not get, with the reason.
     pub unannounced: Vec<(Prefix, String)>,
+    /// Prefixes that this peer was told.
+    pub prefixes_advertised: PerFamily<u32>,
     /// Routes that this peer was told.
-    pub advertised: Vec<AdvertisedRoute>,
+    pub advertised: Vec<PeerRoute>,
+    /// Routes that were accepted from this peer.
+    pub received: Vec<PeerRoute>,
     /// Why the last session or attempt ended.
     pub last_reset: Option<LastReset>,
     /// When the next attempt is due, while waiting for one.
@@ -178,13 +257,13 @@ pub struct SessionView {
     pub end_of_rib_received: PerFamily<bool>,
 }
 
-/// A route as one neighbour was told it.
+/// A route as one neighbour was told it, or told it to us.
 #[derive(Debug, Clone)]
-pub struct AdvertisedRoute {
+pub struct PeerRoute {
     /// The prefix.
     pub prefix: Prefix,
     /// The attributes that were sent.
-    pub attributes: Arc<crate::types::PathAttributes>,
+    pub attributes: Arc<PathAttributes>,
 }
 
 /// The states of RFC 4271 §8.2.2, and administrative ones that routers print.
@@ -261,6 +340,17 @@ pub struct MalformedCounters {
     pub treated_as_withdraw: u64,
     /// The session was reset.
     pub resets: u64,
+}
+
+/// A malformed UPDATE, for whoever wants to know what exactly came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastMalformed {
+    /// How long ago.
+    pub ago: Duration,
+    /// What was wrong, and what became of it.
+    pub text: String,
+    /// The message without its header.
+    pub body: Vec<u8>,
 }
 
 /// Why a session or an attempt ended.

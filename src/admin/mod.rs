@@ -1,12 +1,14 @@
-//! The socket that `fairway show` talks to, and what it prints.
+//! The socket that `fairway show` and `fairway clear` talk to, and what they print.
 //!
 //! A request is one line of JSON, and so is the answer; a connection may ask again. The daemon
 //! renders, so that the client knows nothing but words, and other front ends can share the text.
 
+mod clear;
 pub mod client;
 pub mod show;
 mod socket;
 
+use fairway_sessions::backend::Clear;
 use serde::{Deserialize, Serialize};
 
 use show::{Format, ShowCommand};
@@ -19,11 +21,21 @@ const REQUEST_LENGTH_BYTES_MAX: usize = 4096;
 /// What a client asks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Request {
-    /// What to show.
-    pub show: ShowCommand,
-    /// How.
-    pub format: Format,
+pub enum Request {
+    /// `fairway show`.
+    Show {
+        /// What.
+        what: ShowCommand,
+        /// For whom.
+        format: Format,
+    },
+    /// `fairway clear bgp`.
+    Clear {
+        /// An address, the name of a BGPPeer, or `*` for all.
+        peer: String,
+        /// What is done.
+        how: Clear,
+    },
 }
 
 /// What the daemon answers.

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use super::clear::clear;
 use super::show::{self, Snapshot};
 use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
 use crate::standalone::Published;
@@ -138,7 +139,11 @@ async fn answer(
     published: &watch::Receiver<Arc<Published>>,
     backend: &dyn Backend,
 ) -> Answer {
-    let bgp = match backend.view().await {
+    let (what, format) = match request {
+        Request::Show { what, format } => (what, *format),
+        Request::Clear { peer, how } => return clear(backend, peer, *how).await,
+    };
+    let bgp = match backend.view(what.scope()).await {
         Ok(bgp) => bgp,
         Err(error) => return Answer::Error(error.to_string()),
     };
@@ -155,7 +160,7 @@ async fn answer(
         stale: &state.stale,
         sources: &state.sources,
     };
-    match show::render(&request.show, request.format, &snapshot) {
+    match show::render(what, format, &snapshot) {
         Ok(output) => Answer::Output(output),
         Err(error) => Answer::Error(error.to_string()),
     }

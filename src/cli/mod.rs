@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 it could not (the reason on stderr); 2 wrong usage.
 
 mod check;
+mod clear;
 mod demo;
 mod paths;
 mod run;
@@ -24,6 +25,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FAIRWAY_COM
   fairway demo                               see it work, no root needed
   fairway run --config /etc/fairway          announce what the files there say
   fairway show bgp summary                   ask the running daemon
+  fairway clear bgp 192.0.2.1 soft           have all routes said again
   fairway check /etc/fairway                 find faults before they are applied")]
 struct Cli {
     #[command(subcommand)]
@@ -44,6 +46,8 @@ enum Command {
     Run(run::RunArguments),
     /// Ask the daemon on this machine
     Show(show::ShowArguments),
+    /// Begin a session anew, or have its routes said again
+    Clear(clear::ClearArguments),
     /// Find faults in resource files, without a daemon
     Check(check::CheckArguments),
     /// Two daemons on loopback: sessions come up, services arrive and leave
@@ -57,6 +61,7 @@ pub fn main() -> ExitCode {
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Clear(arguments) => clear::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };

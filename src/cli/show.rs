@@ -85,6 +85,9 @@ enum NeighborRoutes {
     /// What it was told
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 advertised-routes")]
     AdvertisedRoutes,
+    /// What it told, and was accepted
+    #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 received-routes")]
+    ReceivedRoutes,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -104,9 +107,12 @@ impl What {
             Self::Bgp { what: Bgp::Neighbors { peer, routes: None } } => {
                 ShowCommand::BgpNeighbors { peer }
             }
-            Self::Bgp {
-                what: Bgp::Neighbors { peer, routes: Some(NeighborRoutes::AdvertisedRoutes) },
-            } => ShowCommand::BgpAdvertisedRoutes { peer: peer? },
+            Self::Bgp { what: Bgp::Neighbors { peer, routes: Some(routes) } } => match routes {
+                NeighborRoutes::AdvertisedRoutes => {
+                    ShowCommand::BgpAdvertisedRoutes { peer: peer? }
+                }
+                NeighborRoutes::ReceivedRoutes => ShowCommand::BgpReceivedRoutes { peer: peer? },
+            },
             Self::Bgp { what: Bgp::Ipv4 { safi: Safi::Unicast { prefix } } } => {
                 ShowCommand::BgpUnicast { family: AddressFamily::Ipv4Unicast, prefix }
             }
@@ -121,17 +127,25 @@ impl What {
 }
 
 pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
-    let Some(show) = arguments.what.command() else {
-        eprintln!("fairway: advertised-routes needs a neighbor: its address or its name");
+    let Some(what) = arguments.what.command() else {
+        eprintln!(
+            "fairway: advertised-routes and received-routes need a neighbor: its address or its \
+             name"
+        );
         return Ok(ExitCode::from(2));
     };
     let format = if arguments.json { Format::Json } else { Format::Text };
     let socket = arguments.socket.clone().map_or_else(paths::default_socket, Ok)?;
-    let output = client::ask(&socket, &Request { show, format })?;
+    print(&client::ask(&socket, &Request::Show { what, format })?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes an answer of the daemon to stdout.
+pub(super) fn print(output: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(output.as_bytes()).and_then(|()| stdout.flush()) {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout"),
-        _ => Ok(ExitCode::SUCCESS),
+        _ => Ok(()),
     }
 }

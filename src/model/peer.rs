@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use fairway_sessions::types::{Asn, HoldTime, Password, RouterId};
+use fairway_sessions::types::{Asn, HoldTime, ImportPolicy, Password, PrefixFilter, RouterId};
 
 use super::{LabelSelector, ObjectName};
 
@@ -49,4 +49,8 @@ pub struct Peer {
     pub ebgp_multihop: bool,
     /// Both families over this session.
     pub dual_stack: bool,
+    /// What is accepted from it.
+    pub import: ImportPolicy,
+    /// Which learned routes it is told.
+    pub pass_on: PrefixFilter,
 }

@@ -60,6 +60,8 @@ fn config(peer: &Peer, node: &Node, password: Option<Password>) -> PeerConfig {
         } else {
             FamilySet::only(AddressFamily::of(peer.address))
         },
+        import: peer.import.clone(),
+        pass_on: peer.pass_on.clone(),
     }
 }
 

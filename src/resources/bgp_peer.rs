@@ -15,6 +15,7 @@ use super::fields::{AsNumber, GoDuration, HostAddress, KeyText, PeerPort, Text, 
 use super::label_selector::{self, RawLabelSelector};
 use super::metadata::Metadata;
 use super::report::{List, Report};
+use super::route_policy::{self, RawToAdvertise, RawToReceive};
 use crate::model::{Object, ObjectName, Peer, PeerPassword};
 
 /// BGP's own port, dialled when a peer names none.
@@ -45,6 +46,8 @@ struct RawSpec {
     dual_stack_address_family: Option<bool>,
     #[serde(rename = "disableMP")]
     disable_multiprotocol: Option<bool>,
+    to_receive: Option<RawToReceive>,
+    to_advertise: Option<RawToAdvertise>,
 
     #[serde(rename = "dynamicASN")]
     dynamic_asn: Option<Unsupported>,
@@ -58,8 +61,6 @@ struct RawSpec {
     listen_range: Option<Unsupported>,
     listen_limit: Option<Unsupported>,
     ttl_security_hops: Option<Unsupported>,
-    to_receive: Option<Unsupported>,
-    to_advertise: Option<Unsupported>,
     graceful_restart: Option<Unsupported>,
     add_path: Option<Unsupported>,
     extended_nexthop: Option<Unsupported>,
@@ -117,6 +118,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let timers = timers(raw.hold_time, raw.keepalive_time, report);
     let connect_interval = connect_interval(raw.connect_time, report);
     let password = password(raw.password, raw.password_secret, &metadata.name.namespace, report);
+    let import = route_policy::to_receive(raw.to_receive, report);
+    let pass_on = route_policy::to_advertise(raw.to_advertise, report);
     let node_selectors =
         label_selector::parse_list(raw.node_selectors, &spec.key("nodeSelectors"), report);
     let (hold_time, keepalive_interval) = timers?;
@@ -135,6 +138,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         password,
         ebgp_multihop,
         dual_stack: raw.dual_stack_address_family.unwrap_or(false),
+        import,
+        pass_on,
     }))
 }
 

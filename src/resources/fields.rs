@@ -144,6 +144,18 @@ bounded_number!(
     LengthIpv6(u8), 1, 128, "a prefix length"
 );
 bounded_number!(
+    /// A length of prefixes of either family.
+    Length(u8), 0, 128, "a prefix length"
+);
+bounded_number!(
+    /// How many prefixes there may be.
+    PrefixLimit(u32), 1, 4_294_967_295, "a number"
+);
+bounded_number!(
+    /// A share.
+    Percentage(u8), 1, 100, "a percentage"
+);
+bounded_number!(
     /// A LOCAL_PREF.
     LocalPreference(u32), 0, 4_294_967_295, "a number"
 );

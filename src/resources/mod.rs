@@ -24,6 +24,7 @@ mod metadata;
 mod node;
 mod object;
 mod report;
+mod route_policy;
 mod secret;
 mod service;
 mod suggest;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::Connected;
 use super::negotiate::{Negotiated, negotiate, our_open};
 use crate::backend::SessionState;
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{FamilySet, LocalNextHops, PeerConfig};
+use crate::types::{FamilySet, LocalNextHops, PeerConfig, Prefix};
 use crate::wire::header::{RawMessage, keepalive};
 use crate::wire::{
     Framing, MessageType, Notification, Open, RouteRefresh, Update, UpdateContext, WireError,
@@ -71,12 +72,15 @@ pub(super) struct Connection {
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
     pub(super) next_hops: LocalNextHops,
+    pub(super) networks: Vec<Prefix>,
     pub(super) negotiated: Option<Negotiated>,
     pub(super) keepalive_interval: Option<Duration>,
     framing: Framing,
     /// Waiting to be written.
     open: Option<Bytes>,
     keepalive_due: bool,
+    /// Families that the neighbour is asked to say again.
+    pub(super) refresh_due: FamilySet,
     hold_deadline: Option<Instant>,
     keepalive_deadline: Option<Instant>,
     send_hold_deadline: Option<Instant>,
@@ -91,11 +95,13 @@ impl Connection {
             local: None,
             remote: None,
             next_hops: LocalNextHops::default(),
+            networks: Vec::new(),
             negotiated: None,
             keepalive_interval: None,
             framing: Framing::default(),
             open: None,
             keepalive_due: false,
+            refresh_due: FamilySet::EMPTY,
             hold_deadline: Some(now + CONNECT_TIMEOUT),
             keepalive_deadline: None,
             send_hold_deadline: None,
@@ -103,17 +109,12 @@ impl Connection {
     }
 
     /// TCP is up: say OPEN and wait for the neighbour's.
-    pub(super) fn connected(
-        &mut self,
-        now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
-        next_hops: LocalNextHops,
-        config: &PeerConfig,
-    ) {
+    pub(super) fn connected(&mut self, now: Instant, connected: Connected, config: &PeerConfig) {
+        let Connected { local, remote, next_hops, networks } = connected;
         self.local = Some(local);
         self.remote = Some(remote);
         self.next_hops = next_hops;
+        self.networks = networks;
         self.state = SessionState::OpenSent;
         self.open = Some(our_open(config).encode());
         self.hold_deadline = Some(now + OPEN_TIMEOUT);
@@ -241,12 +242,17 @@ impl Connection {
         if let Some(open) = self.open.take() {
             return Some((MessageType::Open, open));
         }
-        std::mem::take(&mut self.keepalive_due).then(|| (MessageType::Keepalive, keepalive()))
+        if std::mem::take(&mut self.keepalive_due) {
+            return Some((MessageType::Keepalive, keepalive()));
+        }
+        let family = self.refresh_due.iter().next()?;
+        self.refresh_due.remove(family);
+        Some((MessageType::RouteRefresh, RouteRefresh::request(family).encode()))
     }
 
     /// Whether [`Connection::take_control`] has something.
     pub(super) fn has_control(&self) -> bool {
-        self.open.is_some() || self.keepalive_due
+        self.open.is_some() || self.keepalive_due || !self.refresh_due.is_empty()
     }
 }
 

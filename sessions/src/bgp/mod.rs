@@ -12,6 +12,7 @@ mod connection;
 mod negotiate;
 mod peer;
 mod reason;
+mod receive;
 mod transmit;
 mod view;
 
@@ -19,3 +20,4 @@ pub use connection::ConnectionId;
 pub use negotiate::Negotiated;
 pub use peer::{Action, Connected, Event, Peer};
 pub use reason::DownReason;
+pub use receive::Malformed;

@@ -19,6 +19,8 @@ pub struct Negotiated {
     pub families: FamilySet,
     /// Both use AS numbers of four octets.
     pub four_octet_as: bool,
+    /// The neighbour can be asked to say its routes again (RFC 2918).
+    pub route_refresh: bool,
     /// What we offered.
     pub capabilities_sent: Vec<Capability>,
     /// What the neighbour offered, in its order.
@@ -59,6 +61,7 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         hold_time: config.hold_time.negotiate(theirs.hold_time),
         families,
         four_octet_as: theirs.has_four_octet_as(),
+        route_refresh: theirs.capabilities.contains(&Capability::RouteRefresh),
         capabilities_sent: our_open(config).capabilities,
         capabilities_received: theirs.capabilities,
     })

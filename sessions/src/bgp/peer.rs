@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,14 +10,16 @@ use bytes::Bytes;
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
 use super::reason::DownReason;
-use crate::backend::{MalformedCounters, MessageCounters, PerFamily, SessionState};
+use super::receive::{Inbound, Malformed};
+use crate::backend::{MalformedCounters, MessageCounters, SessionState};
 use crate::rib::{AdjRibOut, Exporter, Ineligible};
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{FamilySet, LocalNextHops, PeerConfig, Prefix};
-use crate::wire::attribute::Disposition;
+use crate::types::{
+    AddressFamily, FamilySet, LocalNextHops, PathSource, PeerConfig, Prefix, RouteChange,
+};
 use crate::wire::notification::cease;
-use crate::wire::{MessageType, Notification, RawMessage, Update};
+use crate::wire::{MessageType, Notification, RawMessage};
 
 /// What happened.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ pub enum Event<'a> {
 }
 
 /// The two ends of a connection that came up.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Connected {
     /// Our end.
     pub local: SocketAddr,
@@ -42,6 +45,8 @@ pub struct Connected {
     pub remote: SocketAddr,
     /// What our end can be reached at.
     pub next_hops: LocalNextHops,
+    /// The networks of the interface that it runs over; empty when they are not known.
+    pub networks: Vec<Prefix>,
 }
 
 /// What to do.
@@ -57,8 +62,12 @@ pub enum Action {
     Down(DownReason),
     /// An attempt failed.
     AttemptFailed(DownReason),
-    /// Routes came, and were counted and refused.
-    Refused(Update),
+    /// Routes of this session were accepted, or those that were are gone.
+    Routes(Arc<PathSource>, Vec<RouteChange>),
+    /// A malformed UPDATE came, and the session lives.
+    Malformed(Malformed),
+    /// The neighbour announces nearly as many prefixes as it may: so many of them.
+    NearMaximum(AddressFamily, u32),
 }
 
 /// How often a neighbour is told that it has a session already.
@@ -76,6 +85,7 @@ pub struct Peer {
     pub(super) idle_hold: bool,
     pub(super) messages: MessageCounters,
     pub(super) malformed: MalformedCounters,
+    pub(super) last_malformed: Option<(Instant, Malformed)>,
     pub(super) connections_established: u64,
     pub(super) connections_dropped: u64,
     pub(super) changed_at: Option<Instant>,
@@ -84,11 +94,13 @@ pub struct Peer {
     pub(super) last_write: Option<Instant>,
     /// When a connection was last told that there is a session already.
     rejected_at: Option<Instant>,
+    /// Until when nobody is let in either.
+    refused_until: Option<Instant>,
     backoff: Backoff,
     rng: Rng,
     incarnation: u64,
     connections: u64,
-    actions: VecDeque<Action>,
+    pub(super) actions: VecDeque<Action>,
 }
 
 /// What exists only while the session is up.
@@ -99,8 +111,7 @@ pub(super) struct Established {
     pub(super) families: FamilySet,
     pub(super) adj_rib_out: AdjRibOut,
     pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
-    pub(super) prefixes_refused: PerFamily<u64>,
-    pub(super) end_of_rib_received: PerFamily<bool>,
+    pub(super) inbound: Inbound,
     pub(super) exporter: Exporter,
 }
 
@@ -117,6 +128,7 @@ impl Peer {
             idle_hold: false,
             messages: MessageCounters::default(),
             malformed: MalformedCounters::default(),
+            last_malformed: None,
             connections_established: 0,
             connections_dropped: 0,
             changed_at: None,
@@ -124,6 +136,7 @@ impl Peer {
             last_read: None,
             last_write: None,
             rejected_at: None,
+            refused_until: None,
             backoff: Backoff::default(),
             rng: Rng::seeded(seed.wrapping_add(incarnation)),
             incarnation,
@@ -160,11 +173,18 @@ impl Peer {
     /// would then wait for our own timer for nothing.
     pub fn accept(&mut self, now: Instant, connected: Connected) -> ConnectionId {
         let id = self.new_id();
-        if self.established.is_some() {
-            // An Established session wins (RFC 4271 §6.8). Who does not listen is not told again:
-            // a farewell keeps a socket for a while.
+        let refusal = if self.established.is_some() {
+            // An Established session wins (RFC 4271 §6.8).
+            Some(cease::COLLISION)
+        } else if self.refused_until.is_some_and(|until| now < until) {
+            Some(cease::CONNECTION_REJECTED)
+        } else {
+            None
+        };
+        if let Some(subcode) = refusal {
+            // Who does not listen is not told again: a farewell keeps a socket for a while.
             let told = self.rejected_at.is_some_and(|at| now.since(at) < REJECTION_GAP);
-            let notification = (!told).then(|| Notification::cease(cease::COLLISION).encode());
+            let notification = (!told).then(|| Notification::cease(subcode).encode());
             if notification.is_some() {
                 self.messages.sent.notifications += 1;
                 self.rejected_at = Some(now);
@@ -177,27 +197,44 @@ impl Peer {
             self.actions.push_back(Action::Close(older.id, None));
         }
         let mut connection = Connection::new(now, id);
-        let Connected { local, remote, next_hops } = connected;
-        connection.connected(now, local, remote, next_hops, &self.config);
+        connection.connected(now, connected, &self.config);
         self.incoming = Some(connection);
         id
     }
 
-    /// Other settings. Resets the session only if it must, and says why.
+    /// Other settings. Resets the session only if it must, and says why. What the neighbour is
+    /// told may be something else now: [`Peer::announce_all`] is due.
     pub fn reconfigure(&mut self, now: Instant, config: PeerConfig) {
-        let reset = self.config.needs_reset(&config);
-        if reset {
+        if self.config.needs_reset(&config) || self.needs_to_hear_again(&config) {
             self.stop(now, cease::CONFIGURATION_CHANGE, "the configuration of the peer changed");
+            self.config = config;
+            self.begin(now);
+            return;
         }
-        self.config = config;
-        if reset {
-            self.idle_hold = false;
-            self.dial_at = Some(now);
-        } else {
-            for connection in self.outgoing.iter_mut().chain(&mut self.incoming) {
-                connection.reconfigure(now, &self.config, &mut self.rng);
-            }
+        let before = std::mem::replace(&mut self.config, config);
+        for connection in self.outgoing.iter_mut().chain(&mut self.incoming) {
+            connection.reconfigure(now, &self.config, &mut self.rng);
         }
+        if before.pass_on != self.config.pass_on {
+            self.renew_exporter();
+        }
+        if before.import != self.config.import {
+            self.import_policy_changed(now);
+        }
+    }
+
+    /// Dials at once, whatever the neighbour did before.
+    fn begin(&mut self, now: Instant) {
+        self.backoff = Backoff::default();
+        self.refused_until = None;
+        self.idle_hold = false;
+        self.dial_at = Some(now);
+    }
+
+    /// Ends the session, tells the neighbour that the operator wants it so, and begins anew.
+    pub fn reset(&mut self, now: Instant) {
+        self.stop(now, cease::ADMINISTRATIVE_RESET, "the operator cleared the session");
+        self.begin(now);
     }
 
     /// Ends everything, with a Cease where there is somebody to tell. The peer dials no more until
@@ -222,6 +259,12 @@ impl Peer {
     pub fn postpone(&mut self, at: Instant) {
         self.idle_hold = true;
         self.dial_at = Some(at);
+    }
+
+    /// Waits until `at` before it dials again, and lets nobody in before either.
+    pub(super) fn refuse_until(&mut self, at: Instant) {
+        self.postpone(at);
+        self.refused_until = Some(at);
     }
 
     /// What to do next.
@@ -258,10 +301,9 @@ impl Peer {
     }
 
     fn connected(&mut self, now: Instant, id: ConnectionId, connected: Connected) {
-        let Connected { local, remote, next_hops } = connected;
         match self.outgoing.as_mut().filter(|it| it.id == id) {
             Some(connection) => {
-                connection.connected(now, local, remote, next_hops, &self.config);
+                connection.connected(now, connected, &self.config);
                 self.backoff.connected();
             }
             // It was given up while the dial was on its way.
@@ -301,7 +343,7 @@ impl Peer {
             Ok(Step::Nothing) => {}
             Ok(Step::OpenConfirm) => self.resolve_collision(now, id),
             Ok(Step::Established) => self.session_up(now, id),
-            Ok(Step::Update(update)) => self.update(update),
+            Ok(Step::Update(update)) => self.update(now, update, message),
             Ok(Step::Refresh(refresh)) => {
                 // Other subtypes are marks of RFC 7313, which we do not offer.
                 let family = refresh.family.family().filter(|_| refresh.subtype == 0);
@@ -317,27 +359,11 @@ impl Peer {
             Err(error) => {
                 if message.kind == MessageType::Update {
                     self.malformed.resets += 1;
+                    self.last_malformed = Some((now, Malformed::reset(&error, message)));
                 }
                 self.end(now, id, error.into());
             }
         }
-    }
-
-    /// Routes are counted and refused: nothing is accepted that nobody asked for (RFC 8212).
-    fn update(&mut self, update: Update) {
-        let Some(up) = &mut self.established else { return };
-        if let Some(family) = update.end_of_rib {
-            *up.end_of_rib_received.of_mut(family) = true;
-        }
-        for prefix in update.announced.iter().flat_map(|group| &group.prefixes) {
-            *up.prefixes_refused.of_mut(prefix.family()) += 1;
-        }
-        match update.faults.iter().map(|fault| fault.disposition).max() {
-            Some(Disposition::TreatAsWithdraw) => self.malformed.treated_as_withdraw += 1,
-            Some(Disposition::Discard) => self.malformed.attribute_discards += 1,
-            None => {}
-        }
-        self.actions.push_back(Action::Refused(update));
     }
 
     /// Both sides dialled: the connection of the speaker with the larger identifier stays, the
@@ -374,14 +400,14 @@ impl Peer {
         let four_octet_as = negotiated.four_octet_as;
         connection.next_hops = connection.next_hops.only(families);
         let next_hops = connection.next_hops;
+        let Some(inbound) = Inbound::begin(&self.config, self.connection(id)) else { return };
         self.established = Some(Established {
             connection: id,
             since: now,
             families,
             adj_rib_out: AdjRibOut::new(families, four_octet_as),
             unannounced: BTreeMap::new(),
-            prefixes_refused: PerFamily::default(),
-            end_of_rib_received: PerFamily::default(),
+            inbound,
             exporter: Exporter::new(&self.config, families, next_hops),
         });
         self.connections_established += 1;
@@ -391,7 +417,7 @@ impl Peer {
     }
 
     /// A connection is over. The last one decides when to dial again.
-    fn end(&mut self, now: Instant, id: ConnectionId, reason: DownReason) {
+    pub(super) fn end(&mut self, now: Instant, id: ConnectionId, reason: DownReason) {
         let dialled = self.outgoing.as_ref().is_some_and(|it| it.id == id);
         let Some(connection) = self.take_connection(id) else { return };
         let last_words = match &reason {
@@ -404,6 +430,7 @@ impl Peer {
         };
         self.actions.push_back(Action::Close(id, last_words));
         let up = self.established.take_if(|up| up.connection == id);
+        self.actions.extend(up.as_ref().and_then(|up| up.inbound.all_withdrawn()));
         if up.is_none() && (self.outgoing.is_some() || self.incoming.is_some()) {
             // The other connection goes on; this one was only the loser of a collision.
             return;

@@ -9,7 +9,8 @@ use bytes::BytesMut;
 
 use super::connection::{Connection, ConnectionId};
 use super::peer::Peer;
-use crate::rib::{Exporter, Ineligible, LocRib};
+use crate::backend::ClearError;
+use crate::rib::{Exporter, LocRib, Route};
 use crate::time::Instant;
 use crate::types::{LocalNextHops, Prefix};
 use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType};
@@ -38,6 +39,7 @@ impl Peer {
             buffer.extend_from_slice(&bytes);
             match kind {
                 MessageType::Open => self.messages.sent.opens += 1,
+                MessageType::RouteRefresh => self.messages.sent.route_refreshes += 1,
                 _ => self.messages.sent.keepalives += 1,
             }
         }
@@ -67,12 +69,17 @@ impl Peer {
         let Some(up) = self.established.as_mut() else { return };
         for prefix in prefixes {
             up.unannounced.remove(prefix);
-            let Some(route) = rib.route_for(*prefix, self.config.key) else {
-                up.adj_rib_out.remove(*prefix);
-                continue;
+            let outcome = match rib.route_for(*prefix, self.config.key) {
+                None => Ok(None),
+                Some(Route::Originated(route)) => up.exporter.originate(route).map(Some),
+                Some(Route::Learned(path)) => up.exporter.pass_on(*prefix, path),
             };
-            let outcome = up.exporter.export(route).and_then(|attributes| {
-                up.adj_rib_out.set(*prefix, attributes).map_err(Ineligible::from)
+            let outcome = outcome.and_then(|attributes| match attributes {
+                Some(attributes) => Ok(up.adj_rib_out.set(*prefix, attributes)?),
+                None => {
+                    up.adj_rib_out.remove(*prefix);
+                    Ok(())
+                }
             });
             if let Err(reason) = outcome {
                 up.adj_rib_out.remove(*prefix);
@@ -93,11 +100,25 @@ impl Peer {
             }
             _ => return false,
         }
-        if let Some(up) = &mut self.established {
-            up.exporter = Exporter::new(&self.config, up.families, next_hops);
-        }
+        self.renew_exporter();
         self.announce_all(rib);
         true
+    }
+
+    /// What a route leaves with may be something else than before.
+    pub(super) fn renew_exporter(&mut self) {
+        let connection = self.established.as_ref().map(|up| up.connection);
+        let next_hops = connection.and_then(|id| Some(self.connection(id)?.next_hops));
+        if let (Some(up), Some(next_hops)) = (&mut self.established, next_hops) {
+            up.exporter = Exporter::new(&self.config, up.families, next_hops);
+        }
+    }
+
+    /// Says all our routes again.
+    pub fn refresh_out(&mut self) -> Result<(), ClearError> {
+        let up = self.established.as_mut().ok_or(ClearError::NotEstablished)?;
+        up.families.iter().for_each(|family| up.adj_rib_out.refresh(family));
+        Ok(())
     }
 
     /// Our end of the session, while there is one.

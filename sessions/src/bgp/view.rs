@@ -1,9 +1,15 @@
 //! A neighbour as `show` sees it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::connection::Connection;
 use super::peer::{Established, Peer};
-use crate::backend::{AdvertisedRoute, LastReset, PeerView, PerFamily, SessionState, SessionView};
+use crate::backend::{
+    LastMalformed, LastReset, PeerRoute, PeerView, SessionState, SessionView, ViewScope,
+};
 use crate::time::Instant;
+use crate::types::{PathAttributes, Prefix};
 
 impl Peer {
     /// The state that `show` prints: that of the connection that has come furthest.
@@ -13,10 +19,10 @@ impl Peer {
         connections.map(|it| it.state).max().unwrap_or(waiting)
     }
 
-    /// Everything about this neighbour at `now`.
-    pub fn view(&self, now: Instant) -> PeerView {
+    /// What `scope` asks about this neighbour at `now`.
+    pub fn view(&self, now: Instant, scope: ViewScope) -> PeerView {
         let up = self.established.as_ref();
-        let advertised = up.map(advertised).unwrap_or_default();
+        let with_routes = up.filter(|_| scope == ViewScope::Routes);
         let unannounced = up.map(|up| &up.unannounced).into_iter().flatten();
         PeerView {
             config: self.config.clone(),
@@ -26,12 +32,25 @@ impl Peer {
             messages: self.messages,
             connections_established: self.connections_established,
             connections_dropped: self.connections_dropped,
-            prefixes_refused: up.map_or(PerFamily::default(), |up| up.prefixes_refused),
+            prefixes_accepted: up.map(|up| up.inbound.adj_rib_in.counts()).unwrap_or_default(),
+            prefixes_refused: up.map(|up| up.inbound.prefixes_refused).unwrap_or_default(),
+            refusals: up.map(|up| up.inbound.refusals()).unwrap_or_default(),
             malformed: self.malformed,
+            last_malformed: self.last_malformed.as_ref().map(|(at, malformed)| LastMalformed {
+                ago: now.since(*at),
+                text: malformed.to_string(),
+                body: malformed.body.clone(),
+            }),
             unannounced: unannounced
                 .map(|(prefix, reason)| (*prefix, reason.to_string()))
                 .collect(),
-            advertised,
+            prefixes_advertised: up.map(|up| up.adj_rib_out.counts()).unwrap_or_default(),
+            advertised: with_routes
+                .map(|up| routes(up.adj_rib_out.advertised()))
+                .unwrap_or_default(),
+            received: with_routes
+                .map(|up| routes(up.inbound.adj_rib_in.routes()))
+                .unwrap_or_default(),
             last_reset: self.last_reset.as_ref().map(|(at, reason)| LastReset {
                 ago: now.since(*at),
                 cause: reason.cause(),
@@ -47,14 +66,12 @@ impl Peer {
     }
 }
 
-fn advertised(up: &Established) -> Vec<AdvertisedRoute> {
-    let routes = up.adj_rib_out.advertised().iter();
-    routes
-        .map(|(prefix, attributes)| AdvertisedRoute {
-            prefix: *prefix,
-            attributes: attributes.clone(),
-        })
-        .collect()
+fn routes(table: &BTreeMap<Prefix, Arc<PathAttributes>>) -> Vec<PeerRoute> {
+    let route = |(prefix, attributes): (&Prefix, &Arc<PathAttributes>)| PeerRoute {
+        prefix: *prefix,
+        attributes: Arc::clone(attributes),
+    };
+    table.iter().map(route).collect()
 }
 
 fn session(connection: &Connection, up: &Established) -> Option<SessionView> {
@@ -70,6 +87,6 @@ fn session(connection: &Connection, up: &Established) -> Option<SessionView> {
         capabilities_received: negotiated.capabilities_received.clone(),
         capabilities_sent: negotiated.capabilities_sent.clone(),
         end_of_rib_sent: up.adj_rib_out.end_of_rib_sent(),
-        end_of_rib_received: up.end_of_rib_received,
+        end_of_rib_received: up.inbound.end_of_rib_received,
     })
 }

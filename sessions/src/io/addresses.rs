@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nix::ifaddrs::getifaddrs;
 
-use crate::types::LocalNextHops;
+use crate::types::{LocalNextHops, Prefix};
 
 /// Where the kernel lists its IPv6 addresses with their state, which getifaddrs does not tell.
 const IPV6_ADDRESSES: &str = "/proc/net/if_inet6";
@@ -12,9 +12,27 @@ const IPV6_ADDRESSES: &str = "/proc/net/if_inet6";
 /// others as the way to us.
 const UNFIT_FLAGS: u8 = 0x01 | 0x08 | 0x20 | 0x40;
 
+/// An address of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct InterfaceAddress {
+    interface: String,
+    address: IpAddr,
+    /// Bits of the network that it is on.
+    length: u8,
+}
+
+/// Our end of a connection, as the machine's addresses describe it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct LocalEnd {
+    /// What it may offer as next hops.
+    pub(super) next_hops: LocalNextHops,
+    /// The networks of its interface.
+    pub(super) networks: Vec<Prefix>,
+}
+
 /// All addresses at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Addresses(Vec<(String, IpAddr)>);
+pub(super) struct Addresses(Vec<InterfaceAddress>);
 
 impl Addresses {
     /// Asks the system. What it does not tell is left out: then a session has a next hop for its
@@ -23,43 +41,54 @@ impl Addresses {
         let interfaces = getifaddrs().into_iter().flatten();
         let ipv4 = interfaces.filter_map(|it| {
             let address = it.address?.as_sockaddr_in()?.ip();
-            Some((it.interface_name, IpAddr::V4(address)))
+            let mask = it.netmask.as_ref().and_then(|mask| Some(mask.as_sockaddr_in()?.ip()));
+            let ones = mask.map_or(32, |mask| u32::from(mask).count_ones());
+            Some(InterfaceAddress {
+                interface: it.interface_name,
+                address: IpAddr::V4(address),
+                length: u8::try_from(ones).unwrap_or(32),
+            })
         });
         let table = std::fs::read_to_string(IPV6_ADDRESSES).unwrap_or_default();
-        let ipv6 = table.lines().filter_map(ipv6_address);
-        Self(ipv4.chain(ipv6.map(|(name, address)| (name, IpAddr::V6(address)))).collect())
+        Self(ipv4.chain(table.lines().filter_map(ipv6_address)).collect())
     }
 
-    /// The next hops that a connection from `local` may offer: its own address, and for the other
-    /// family the first global address of the same interface.
+    /// The end of a connection from `local`: the next hops that it may offer are its own address,
+    /// and for the other family the first global address of the same interface.
     ///
     /// `Ours:` RFC 2545 §3 lets a link-local address go along on a shared subnet. We leave it out:
     /// routers prefer it when it is there, and a global one is right on every topology.
-    pub(super) fn next_hops(&self, local: IpAddr) -> LocalNextHops {
-        let interface = self.0.iter().find(|(_, address)| *address == local);
-        let same = |name: &&(String, IpAddr)| interface.is_some_and(|(own, _)| *own == name.0);
-        let here = || self.0.iter().filter(same).map(|(_, address)| *address);
+    pub(super) fn end_at(&self, local: IpAddr) -> LocalEnd {
+        let own = self.0.iter().find(|it| it.address == local);
+        let here = || {
+            let same =
+                |it: &&InterfaceAddress| own.is_some_and(|own| own.interface == it.interface);
+            self.0.iter().filter(same)
+        };
         let mut next_hops = LocalNextHops {
-            ipv4: here().find_map(global_ipv4),
-            ipv6: here().find_map(global_ipv6),
+            ipv4: here().find_map(|it| global_ipv4(it.address)),
+            ipv6: here().find_map(|it| global_ipv6(it.address)),
             ipv6_link_local: None,
         };
         match local {
             IpAddr::V4(local) => next_hops.ipv4 = Some(local),
             IpAddr::V6(local) => next_hops.ipv6 = Some(local),
         }
-        next_hops
+        let networks = here().filter_map(|it| Prefix::new(it.address, it.length).ok()).collect();
+        LocalEnd { next_hops, networks }
     }
 }
 
 /// A line of the kernel's list: address, interface index, prefix length, scope, flags, name; all
 /// but the name in hexadecimal.
-fn ipv6_address(line: &str) -> Option<(String, Ipv6Addr)> {
+fn ipv6_address(line: &str) -> Option<InterfaceAddress> {
     let mut fields = line.split_whitespace();
     let address = u128::from_str_radix(fields.next()?, 16).ok()?;
-    let flags = u8::from_str_radix(fields.nth(3)?, 16).ok()?;
-    let name = fields.next()?.to_owned();
-    (flags & UNFIT_FLAGS == 0).then_some((name, Ipv6Addr::from(address)))
+    let length = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
+    let flags = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
+    let interface = fields.next()?.to_owned();
+    let address = IpAddr::V6(Ipv6Addr::from(address));
+    (flags & UNFIT_FLAGS == 0).then_some(InterfaceAddress { interface, address, length })
 }
 
 fn global_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
@@ -87,7 +116,9 @@ mod tests {
         let line = |flags: &str| {
             ipv6_address(&format!("20010db8000000000000000000000001 02 40 00 {flags}     eth0"))
         };
-        assert_eq!(line("80"), Some(("eth0".to_owned(), "2001:db8::1".parse().unwrap())));
+        let settled = line("80").unwrap();
+        assert_eq!((settled.interface.as_str(), settled.length), ("eth0", 64));
+        assert_eq!(settled.address, "2001:db8::1".parse::<IpAddr>().unwrap());
         for unfit in ["40", "c0", "20", "01", "08"] {
             assert_eq!(line(unfit), None, "flags {unfit}");
         }
@@ -95,17 +126,25 @@ mod tests {
 
     #[test]
     fn the_other_family_comes_from_the_same_interface() {
-        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let at = |interface: &str, address: &str, length| InterfaceAddress {
+            interface: interface.to_owned(),
+            address: address.parse().unwrap(),
+            length,
+        };
         let addresses = Addresses(vec![
-            ("lo".to_owned(), address("127.0.0.1")),
-            ("eth1".to_owned(), address("2001:db8:1::1")),
-            ("eth0".to_owned(), address("10.0.0.1")),
-            ("eth0".to_owned(), address("fe80::1")),
-            ("eth0".to_owned(), address("2001:db8::1")),
+            at("lo", "127.0.0.1", 8),
+            at("eth1", "2001:db8:1::1", 64),
+            at("eth0", "10.0.0.1", 24),
+            at("eth0", "fe80::1", 64),
+            at("eth0", "2001:db8::1", 64),
         ]);
-        let next_hops = addresses.next_hops(address("10.0.0.1"));
-        assert_eq!(next_hops.ipv6, "2001:db8::1".parse().ok());
-        assert_eq!(addresses.next_hops(address("127.0.0.1")).ipv6, None);
-        assert_eq!(addresses.next_hops(address("192.0.2.9")).ipv4, "192.0.2.9".parse().ok());
+        let end_at = |local: &str| addresses.end_at(local.parse().unwrap());
+        let end = end_at("10.0.0.1");
+        assert_eq!(end.next_hops.ipv6, "2001:db8::1".parse().ok());
+        let networks: Vec<String> = end.networks.iter().map(ToString::to_string).collect();
+        assert_eq!(networks, ["10.0.0.0/24", "fe80::/64", "2001:db8::/64"]);
+        assert_eq!(end_at("127.0.0.1").next_hops.ipv6, None);
+        let unknown = end_at("192.0.2.9");
+        assert_eq!((unknown.next_hops.ipv4, unknown.networks), ("192.0.2.9".parse().ok(), vec![]));
     }
 }

@@ -19,11 +19,11 @@ use super::addresses::Addresses;
 use super::clock::Clock;
 use super::neighbour::{Neighbour, NetworkEvent};
 use super::sockopt;
-use crate::backend::{BgpView, Desired};
+use crate::backend::{BgpView, Clear, ClearError, Desired, ViewScope};
 use crate::bgp::{Event, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{Password, PeerConfig, PeerKey};
+use crate::types::{Password, PeerConfig, PeerKey, Prefix};
 use crate::wire::notification::cease;
 
 /// Events handled before sockets are filled and deadlines looked at.
@@ -36,7 +36,9 @@ const ADDRESSES_INTERVAL: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) enum Command {
     /// A snapshot.
-    View(oneshot::Sender<BgpView>),
+    View(ViewScope, oneshot::Sender<BgpView>),
+    /// Reset or refresh a session.
+    Clear(PeerKey, Clear, oneshot::Sender<Result<(), ClearError>>),
     /// End all sessions; answered when everything is on its way.
     Shutdown(oneshot::Sender<()>),
 }
@@ -69,6 +71,8 @@ pub(super) struct CoreTask {
     seed: u64,
     /// Peers that there ever were.
     incarnations: u64,
+    /// Faults of ours that ended a session.
+    panics: u64,
 }
 
 impl CoreTask {
@@ -91,6 +95,7 @@ impl CoreTask {
             addresses_due: Instant::ZERO,
             seed,
             incarnations: 0,
+            panics: 0,
         }
     }
 
@@ -124,13 +129,15 @@ impl CoreTask {
                 }
                 Some(event) = network.recv() => self.network_event(event),
                 command = commands.recv() => match command {
-                    Some(Command::View(answer)) => {
-                        // Whoever asked may have stopped waiting.
-                        let _ = answer.send(self.view());
+                    // Whoever asked may have stopped waiting: then nobody needs the answer.
+                    Some(Command::View(scope, answer)) => {
+                        let _ = answer.send(self.view(scope));
+                    }
+                    Some(Command::Clear(key, how, answer)) => {
+                        let _ = answer.send(self.clear(key, how));
                     }
                     Some(Command::Shutdown(done)) => {
                         self.shut_down();
-                        // Whoever asked may have stopped waiting.
                         let _ = done.send(());
                         return;
                     }
@@ -161,7 +168,10 @@ impl CoreTask {
         if worked.is_err() {
             error!(peer = %key, "a fault of ours: its session is ended and begins anew");
             self.incarnations = self.incarnations.saturating_add(1);
+            self.panics = self.panics.saturating_add(1);
             neighbour.begin_anew(now, self.seed, self.incarnations);
+            let touched = self.surroundings.rib.forget(key);
+            self.pass_on(now, &touched);
         }
     }
 
@@ -175,9 +185,55 @@ impl CoreTask {
                     neighbour.peer.handle(now, Event::Tick);
                 }
                 neighbour.act(now, surroundings);
-                neighbour.transmit(now);
+            });
+            self.learn(now, key);
+        }
+        for key in self.keys() {
+            self.with_neighbour(now, key, |neighbour, _| neighbour.transmit(now));
+        }
+    }
+
+    /// Takes what a neighbour announced and withdrew into the RIB, and tells the others.
+    fn learn(&mut self, now: Instant, key: PeerKey) {
+        let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
+        for (source, changes) in std::mem::take(&mut neighbour.changes) {
+            let touched = self.surroundings.rib.learn(&source, changes);
+            self.pass_on(now, &touched);
+        }
+    }
+
+    /// Tells those who are told learned routes what became of `prefixes`.
+    fn pass_on(&mut self, now: Instant, prefixes: &BTreeSet<Prefix>) {
+        if prefixes.is_empty() {
+            return;
+        }
+        for key in self.keys() {
+            self.with_neighbour(now, key, |neighbour, surroundings| {
+                if neighbour.peer.passes_on() {
+                    neighbour.peer.announce(&surroundings.rib, prefixes);
+                }
             });
         }
+    }
+
+    /// Resets a session, or has its routes said again.
+    fn clear(&mut self, key: PeerKey, how: Clear) -> Result<(), ClearError> {
+        let now = self.clock.now();
+        let mut outcome = Err(ClearError::NoSuchPeer);
+        self.with_neighbour(now, key, |neighbour, _| {
+            let peer = &mut neighbour.peer;
+            info!(peer = %key, name = peer.config().name, ?how, "cleared by the operator");
+            outcome = match how {
+                Clear::Hard => {
+                    peer.reset(now);
+                    Ok(())
+                }
+                Clear::SoftIn => peer.refresh_in(),
+                Clear::SoftOut => peer.refresh_out(),
+                Clear::Soft => peer.refresh_in().and_then(|()| peer.refresh_out()),
+            };
+        });
+        outcome
     }
 
     fn keys(&self) -> Vec<PeerKey> {
@@ -226,10 +282,11 @@ impl CoreTask {
                 let peer = Peer::new(now, (*config).clone(), self.seed, self.incarnations);
                 self.neighbours.insert(*key, Neighbour::new(peer));
             }
-            self.with_neighbour(now, *key, |neighbour, _| {
+            self.with_neighbour(now, *key, |neighbour, surroundings| {
                 if neighbour.peer.config() != *config {
                     neighbour.logged_failure = None;
                     neighbour.peer.reconfigure(now, (*config).clone());
+                    neighbour.peer.announce_all(&surroundings.rib);
                 }
             });
         }
@@ -250,6 +307,7 @@ impl CoreTask {
             neighbour.peer.stop(now, cease::PEER_DECONFIGURED, "the peer was removed");
             neighbour.act(now, surroundings);
         });
+        self.learn(now, key);
         self.neighbours.remove(&key);
         self.unprotected.remove(&key);
         if self.listener_keys.remove(&key).is_some() {
@@ -308,19 +366,23 @@ impl CoreTask {
         }
     }
 
-    fn view(&self) -> BgpView {
+    fn view(&self, scope: ViewScope) -> BgpView {
         let now = self.clock.now();
         let views = self.neighbours.iter().filter_map(|(key, neighbour)| {
-            let view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now)));
+            let view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now, scope)));
             if view.is_err() {
                 error!(peer = %key, "a fault of ours: it cannot be shown");
             }
             view.ok()
         });
+        let rib = Some(&self.surroundings.rib).filter(|_| scope == ViewScope::Routes);
         BgpView {
             generation: self.generation,
             peers: views.collect(),
-            routes: self.surroundings.rib.iter().cloned().collect(),
+            routes: rib.map(|rib| rib.originated().cloned().collect()).unwrap_or_default(),
+            learned: rib.map(|rib| rib.learned().collect()).unwrap_or_default(),
+            prefixes: self.surroundings.rib.counts(),
+            panics: self.panics,
         }
     }
 }

@@ -44,9 +44,8 @@ pub(super) async fn accept_all(
                 }
                 let key = PeerKey(remote.ip());
                 let local = stream.local_addr().map(|local| local.ip().to_canonical());
-                let next_hops = local.map(|local| Addresses::now().next_hops(local));
-                let next_hops = next_hops.unwrap_or_default();
-                let news = News::Accepted { stream, remote, next_hops };
+                let end = local.map(|local| Addresses::now().end_at(local)).unwrap_or_default();
+                let news = News::Accepted { stream, remote, end };
                 if events.send(NetworkEvent { key, news }).await.is_err() {
                     return;
                 }

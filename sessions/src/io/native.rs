@@ -14,7 +14,8 @@ use tracing::{info, warn};
 
 use super::core_task::{Command, CoreTask};
 use super::listen::{accept_all, listen};
-use crate::backend::{Backend, BackendError, BgpView, Desired, ViewFuture};
+use crate::backend::{Backend, BackendError, Clear, ClearFuture, Desired, ViewFuture, ViewScope};
+use crate::types::PeerKey;
 
 /// Events that may wait for the core: enough that readers rarely wait for each other, few enough
 /// that a flood fills the sockets and not our memory (each holds at most one read, 16 KiB).
@@ -75,11 +76,14 @@ impl NativeBackend {
         &self.listening
     }
 
-    async fn ask(&self) -> Result<BgpView, BackendError> {
-        let (answer, view) = oneshot::channel();
-        let stopped = |_| BackendError::Stopped;
-        self.commands.send(Command::View(answer)).await.map_err(stopped)?;
-        view.await.map_err(|_| BackendError::Stopped)
+    /// Sends the core a command, and waits for its answer.
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, BackendError> {
+        let (sender, answer) = oneshot::channel();
+        self.commands.send(command(sender)).await.map_err(|_| BackendError::Stopped)?;
+        answer.await.map_err(|_| BackendError::Stopped)
     }
 }
 
@@ -88,8 +92,12 @@ impl Backend for NativeBackend {
         self.desired.send_replace(Arc::new(desired));
     }
 
-    fn view(&self) -> ViewFuture<'_> {
-        Box::pin(self.ask())
+    fn view(&self, scope: ViewScope) -> ViewFuture<'_> {
+        Box::pin(self.ask(move |answer| Command::View(scope, answer)))
+    }
+
+    fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_> {
+        Box::pin(async move { self.ask(|answer| Command::Clear(peer, how, answer)).await? })
     }
 
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -99,10 +107,8 @@ impl Backend for NativeBackend {
 
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            let (done, all_told) = oneshot::channel();
-            if self.commands.send(Command::Shutdown(done)).await.is_ok() {
-                let _ = all_told.await;
-            }
+            // If it has ended already, there is nothing left to end.
+            let _ = self.ask(Command::Shutdown).await;
             self.tasks.close();
             if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await.is_err() {
                 warn!("not every neighbour closed its side in time");

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,17 +13,18 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
-use super::addresses::Addresses;
+use super::addresses::{Addresses, LocalEnd};
 use super::connection::Link;
 use super::core_task::Surroundings;
 use super::dial::dial;
 use super::sockopt;
-use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
+use crate::backend::ViewScope;
+use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Malformed, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{LocalNextHops, PeerKey};
+use crate::types::{AddressFamily, PathSource, PeerKey, RouteChange};
+use crate::wire::Notification;
 use crate::wire::attribute::Disposition;
-use crate::wire::{Notification, Update};
 
 /// Bytes given to a socket at once. Small enough that a change never waits behind much, large
 /// enough that a full table needs few turns.
@@ -47,9 +49,9 @@ pub(super) struct NetworkEvent {
 #[derive(Debug)]
 pub(super) enum News {
     /// The neighbour dialled us.
-    Accepted { stream: TcpStream, remote: SocketAddr, next_hops: LocalNextHops },
+    Accepted { stream: TcpStream, remote: SocketAddr, end: LocalEnd },
     /// A dial succeeded.
-    Connected { id: ConnectionId, stream: TcpStream, next_hops: LocalNextHops },
+    Connected { id: ConnectionId, stream: TcpStream, end: LocalEnd },
     /// A dial failed.
     ConnectFailed { id: ConnectionId, why: String },
     /// Bytes came.
@@ -71,6 +73,8 @@ pub(super) struct Neighbour {
     /// When a malformed UPDATE was logged last, and how many came since.
     malformed_logged_at: Option<Instant>,
     malformed_unlogged: u64,
+    /// What it announced and withdrew, on its way to the RIB.
+    pub(super) changes: Vec<(Arc<PathSource>, Vec<RouteChange>)>,
 }
 
 impl Neighbour {
@@ -83,17 +87,18 @@ impl Neighbour {
             logged_failure: None,
             malformed_logged_at: None,
             malformed_unlogged: 0,
+            changes: Vec::new(),
         }
     }
 
     /// Takes note of what happened.
     pub(super) fn hear(&mut self, now: Instant, news: News, surroundings: &Surroundings) {
         match news {
-            News::Accepted { stream, remote, next_hops } => {
-                self.accepted(now, stream, remote, next_hops, surroundings);
+            News::Accepted { stream, remote, end } => {
+                self.accepted(now, stream, remote, end, surroundings);
             }
-            News::Connected { id, stream, next_hops } => {
-                self.connected(now, id, stream, next_hops, surroundings);
+            News::Connected { id, stream, end } => {
+                self.connected(now, id, stream, end, surroundings);
             }
             News::ConnectFailed { id, why } => {
                 self.dials.remove(&id);
@@ -141,7 +146,9 @@ impl Neighbour {
                 }
                 Action::Down(reason) => self.log_down(&reason),
                 Action::AttemptFailed(reason) => self.log_failure(&reason),
-                Action::Refused(update) => self.log_refused(now, &update),
+                Action::Routes(source, changes) => self.changes.push((source, changes)),
+                Action::Malformed(malformed) => self.log_malformed(now, &malformed),
+                Action::NearMaximum(family, count) => self.log_near_maximum(family, count),
             }
         }
     }
@@ -168,9 +175,8 @@ impl Neighbour {
             let news = match dial(&config).await {
                 Ok(stream) => {
                     let local = stream.local_addr().map(|local| local.ip());
-                    let next_hops = local.map(|local| Addresses::now().next_hops(local));
-                    let next_hops = next_hops.unwrap_or_default();
-                    News::Connected { id, stream, next_hops }
+                    let end = local.map(|local| Addresses::now().end_at(local));
+                    News::Connected { id, stream, end: end.unwrap_or_default() }
                 }
                 Err(error) => News::ConnectFailed { id, why: error.to_string() },
             };
@@ -185,13 +191,13 @@ impl Neighbour {
         now: Instant,
         id: ConnectionId,
         stream: TcpStream,
-        next_hops: LocalNextHops,
+        end: LocalEnd,
         surroundings: &Surroundings,
     ) {
         if self.dials.remove(&id).is_none() {
             return; // Given up meanwhile; dropping the stream closes it.
         }
-        match self.prepare(&stream, next_hops) {
+        match self.prepare(&stream, end) {
             Ok(connected) => {
                 let key = self.peer.config().key;
                 self.links.insert(
@@ -209,11 +215,11 @@ impl Neighbour {
         now: Instant,
         stream: TcpStream,
         remote: SocketAddr,
-        next_hops: LocalNextHops,
+        end: LocalEnd,
         surroundings: &Surroundings,
     ) {
         let key = self.peer.config().key;
-        match self.prepare(&stream, next_hops) {
+        match self.prepare(&stream, end) {
             Ok(connected) => {
                 debug!(peer = %key, %remote, "connection accepted");
                 let id = self.peer.accept(now, connected);
@@ -227,7 +233,7 @@ impl Neighbour {
     /// Looks whether this end of the session can be reached elsewhere than before.
     pub(super) fn follow_addresses(&mut self, addresses: &Addresses, rib: &LocRib) {
         let Some(local) = self.peer.local_address() else { return };
-        let next_hops = addresses.next_hops(local);
+        let next_hops = addresses.end_at(local).next_hops;
         if self.peer.set_next_hops(rib, next_hops) {
             let config = self.peer.config();
             let (ipv4, ipv6) = (next_hops.ipv4, next_hops.ipv6);
@@ -236,7 +242,7 @@ impl Neighbour {
     }
 
     /// Options that both kinds of connection need.
-    fn prepare(&self, stream: &TcpStream, next_hops: LocalNextHops) -> Result<Connected, String> {
+    fn prepare(&self, stream: &TcpStream, end: LocalEnd) -> Result<Connected, String> {
         let config = self.peer.config();
         let text = |error: std::io::Error| error.to_string();
         let local = stream.local_addr().map_err(text)?;
@@ -244,12 +250,13 @@ impl Neighbour {
         stream.set_nodelay(true).map_err(text)?;
         sockopt::set_network(stream, local.ip(), config.ttl()).map_err(|it| it.to_string())?;
         sockopt::set_keepalive(stream).map_err(|it| it.to_string())?;
-        Ok(Connected { local, remote, next_hops })
+        let LocalEnd { next_hops, networks } = end;
+        Ok(Connected { local, remote, next_hops, networks })
     }
 
     fn log_up(&mut self, now: Instant) {
         self.logged_failure = None;
-        let view = self.peer.view(now);
+        let view = self.peer.view(now, ViewScope::Sessions);
         let Some(session) = view.session else { return };
         let families: Vec<String> = session.families.iter().map(|it| it.to_string()).collect();
         info!(
@@ -288,34 +295,29 @@ impl Neighbour {
         }
     }
 
-    fn log_refused(&mut self, now: Instant, update: &Update) {
+    fn log_near_maximum(&self, family: AddressFamily, count: u32) {
+        let config = self.peer.config();
+        let limit = config.import.maximum.map(|maximum| maximum.limit);
+        warn!(
+            peer = %config.key, name = config.name, %family, count, limit,
+            "the neighbour announces nearly as many prefixes as it may (toReceive.maxPrefixes); \
+             one over the limit ends the session"
+        );
+    }
+
+    fn log_malformed(&mut self, now: Instant, malformed: &Malformed) {
         let config = self.peer.config();
         let (peer, name) = (config.key, &config.name);
-        if let Some(fault) = update.faults.iter().max_by_key(|fault| fault.disposition) {
-            self.malformed_unlogged = self.malformed_unlogged.saturating_add(1);
-            let (attribute, what) = (fault.code, fault.what);
-            let disposition = format!("{:?}", fault.disposition);
-            // Discards are for whoever looks; and no neighbour writes our log as fast as it likes.
-            let quiet =
-                self.malformed_logged_at.is_some_and(|at| now.since(at) < MALFORMED_LOG_GAP);
-            if fault.disposition == Disposition::Discard || quiet {
-                debug!(%peer, name, attribute, disposition, what, "malformed UPDATE");
-            } else {
-                let updates = self.malformed_unlogged;
-                warn!(%peer, name, attribute, disposition, what, updates, "malformed UPDATEs");
-                self.malformed_logged_at = Some(now);
-                self.malformed_unlogged = 0;
-            }
-        }
-        for group in &update.announced {
-            for prefix in &group.prefixes {
-                let next_hop = group.attributes.next_hop;
-                let as_path = &group.attributes.as_path;
-                debug!(%peer, name, %prefix, %next_hop, %as_path, "route refused");
-            }
-        }
-        for prefix in &update.withdrawn {
-            debug!(%peer, name, %prefix, "route withdrawn by the neighbour");
+        self.malformed_unlogged = self.malformed_unlogged.saturating_add(1);
+        // Discards are for whoever looks; and no neighbour writes our log as fast as it likes.
+        let quiet = self.malformed_logged_at.is_some_and(|at| now.since(at) < MALFORMED_LOG_GAP);
+        if malformed.disposition() == Some(Disposition::Discard) || quiet {
+            debug!(%peer, name, %malformed, "malformed UPDATE");
+        } else {
+            let updates = self.malformed_unlogged;
+            warn!(%peer, name, %malformed, updates, "malformed UPDATEs");
+            self.malformed_logged_at = Some(now);
+            self.malformed_unlogged = 0;
         }
     }
 }

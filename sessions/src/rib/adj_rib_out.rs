@@ -18,6 +18,7 @@ use crate::wire::announce::{self, AttributeBlock, TooLong};
 pub struct AdjRibOut {
     four_octet_as: bool,
     advertised: BTreeMap<Prefix, Arc<PathAttributes>>,
+    counts: PerFamily<u32>,
     withdrawals: PerFamily<BTreeSet<Prefix>>,
     /// The group that holds each pending announcement.
     pending: BTreeMap<Prefix, GroupKey>,
@@ -48,6 +49,7 @@ impl AdjRibOut {
         Self {
             four_octet_as,
             advertised: BTreeMap::new(),
+            counts: PerFamily::default(),
             withdrawals: PerFamily::default(),
             pending: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -161,7 +163,10 @@ impl AdjRibOut {
             let withdrawals = self.withdrawals.of_mut(family);
             if !withdrawals.is_empty() {
                 for prefix in announce::withdrawal(family, withdrawals, to) {
-                    self.advertised.remove(&prefix);
+                    if self.advertised.remove(&prefix).is_some() {
+                        let count = self.counts.of_mut(family);
+                        *count = count.saturating_sub(1);
+                    }
                     self.owed.remove(&prefix);
                 }
                 return true;
@@ -177,7 +182,10 @@ impl AdjRibOut {
             for prefix in taken {
                 self.pending.remove(&prefix);
                 self.owed.remove(&prefix);
-                self.advertised.insert(prefix, Arc::clone(&attributes));
+                if self.advertised.insert(prefix, Arc::clone(&attributes)).is_none() {
+                    let count = self.counts.of_mut(family);
+                    *count = count.saturating_add(1);
+                }
             }
             return true;
         }
@@ -193,6 +201,11 @@ impl AdjRibOut {
     /// What the peer was told, in the order of prefixes.
     pub fn advertised(&self) -> &BTreeMap<Prefix, Arc<PathAttributes>> {
         &self.advertised
+    }
+
+    /// How many prefixes of each family the peer was told.
+    pub fn counts(&self) -> PerFamily<u32> {
+        self.counts
     }
 
     /// For which families the End-of-RIB marker was sent.

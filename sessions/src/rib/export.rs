@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::decision::LOCAL_PREF_DEFAULT;
 use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::types::{
-    AddressFamily, AsPath, FamilySet, LocalNextHops, PathAttributes, PeerConfig, PeerKind,
+    AddressFamily, AsPath, Community, FamilySet, LocalNextHops, NextHop, Path, PathAttributes,
+    PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, UnknownAttribute,
 };
-
-/// LOCAL_PREF of a route that does not say (FRR's and BIRD's default).
-const LOCAL_PREF_DEFAULT: u32 = 100;
+use crate::wire::attribute::{code, flag};
 
 /// Why a route is not announced to a peer that it is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,27 +29,34 @@ pub enum Ineligible {
 /// thousands of routes share one value.
 #[derive(Debug)]
 pub struct Exporter {
+    key: PeerKey,
     kind: PeerKind,
-    as_path: AsPath,
+    local_asn: u32,
+    pass_on: PrefixFilter,
     families: FamilySet,
     next_hops: LocalNextHops,
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
+    passed_on: BTreeMap<(AddressFamily, Arc<PathAttributes>), Arc<PathAttributes>>,
 }
 
 impl Exporter {
     /// The policy towards `config`'s neighbour, on a session that carries `families` and leaves
     /// this machine at `next_hops`.
     pub fn new(config: &PeerConfig, families: FamilySet, next_hops: LocalNextHops) -> Self {
-        let kind = config.kind();
-        let as_path = match kind {
-            PeerKind::External => AsPath::sequence(vec![config.local_asn.get()]),
-            PeerKind::Internal => AsPath::default(),
-        };
-        Self { kind, as_path, families, next_hops, made: BTreeMap::new() }
+        Self {
+            key: config.key,
+            kind: config.kind(),
+            local_asn: config.local_asn.get(),
+            pass_on: config.pass_on.clone(),
+            families,
+            next_hops,
+            made: BTreeMap::new(),
+            passed_on: BTreeMap::new(),
+        }
     }
 
-    /// The attributes that `route` leaves with.
-    pub fn export(&mut self, route: &DesiredRoute) -> Result<Arc<PathAttributes>, Ineligible> {
+    /// The attributes that a route of our own leaves with.
+    pub fn originate(&mut self, route: &DesiredRoute) -> Result<Arc<PathAttributes>, Ineligible> {
         let family = route.prefix.family();
         if !self.families.contains(family) {
             return Err(Ineligible::Family(family));
@@ -60,7 +67,11 @@ impl Exporter {
         }
         let next_hop = self.next_hops.of(family).ok_or(Ineligible::NextHop(family))?;
         let RouteAttributes { local_pref, communities, large_communities } = &*route.attributes;
-        let mut attributes = PathAttributes::originated(self.as_path.clone(), next_hop);
+        let as_path = match self.kind {
+            PeerKind::External => AsPath::sequence(vec![self.local_asn]),
+            PeerKind::Internal => AsPath::default(),
+        };
+        let mut attributes = PathAttributes::originated(as_path, next_hop);
         attributes.communities = communities.clone();
         attributes.large_communities = large_communities.clone();
         // External peers must not be sent it (RFC 4271 §5.1.5).
@@ -71,8 +82,105 @@ impl Exporter {
         Ok(attributes)
     }
 
+    /// The attributes that a learned route is passed on with; `None` when it is not for this peer.
+    pub fn pass_on(
+        &mut self,
+        prefix: Prefix,
+        path: &Path,
+    ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
+        let family = prefix.family();
+        if !self.pass_on.allows(prefix)
+            || !self.families.contains(family)
+            || !self.may_be_told(path)
+        {
+            return Ok(None);
+        }
+        // Whoever announced it is not part of what leaves, so paths of equal attributes share one.
+        let key = (family, Arc::clone(&path.attributes));
+        if let Some(made) = self.passed_on.get(&key) {
+            return Ok(Some(Arc::clone(made)));
+        }
+        let own = self.next_hops.of(family);
+        let made = Arc::new(match self.kind {
+            PeerKind::External => {
+                let next_hop = own.ok_or(Ineligible::NextHop(family))?;
+                to_external(&path.attributes, self.local_asn, next_hop)
+            }
+            PeerKind::Internal => to_internal(&path.attributes),
+        });
+        self.passed_on.insert(key, Arc::clone(&made));
+        Ok(Some(made))
+    }
+
+    /// Not back to where it came from, nothing from one internal peer to another (RFC 4271
+    /// §9.2.1), and not where its communities forbid it (RFC 1997).
+    fn may_be_told(&self, path: &Path) -> bool {
+        let communities = &path.attributes.communities;
+        let is_internal = |kind| kind == PeerKind::Internal;
+        path.source.key != self.key
+            && !(is_internal(path.source.kind) && is_internal(self.kind))
+            && !communities.contains(&Community::NO_ADVERTISE)
+            && (is_internal(self.kind)
+                || !communities.contains(&Community::NO_EXPORT)
+                    && !communities.contains(&Community::NO_EXPORT_SUBCONFED))
+    }
+
     /// Forgets what it made: attributes that no route has any more would pile up.
     pub fn forget(&mut self) {
         self.made.clear();
+        self.passed_on.clear();
     }
 }
+
+/// What was heard, for a neighbour in another AS: our AS in front, us as the next hop, without
+/// what is only for our own AS (RFC 4271 §5.1.2 to §5.1.5).
+fn to_external(heard: &PathAttributes, local_asn: u32, next_hop: NextHop) -> PathAttributes {
+    PathAttributes {
+        as_path: heard.as_path.prepended(local_asn),
+        next_hop,
+        med: None,
+        local_pref: None,
+        unknown: heard.unknown.iter().filter_map(|it| passed_on(it, PeerKind::External)).collect(),
+        ..heard.clone()
+    }
+}
+
+/// What was heard from another AS, for a neighbour in ours: as it was, and with a LOCAL_PREF
+/// (RFC 4271 §5.1.5). The link-local half of a next hop is only for the link that it came over
+/// (RFC 2545 §3).
+fn to_internal(heard: &PathAttributes) -> PathAttributes {
+    PathAttributes {
+        next_hop: match heard.next_hop {
+            NextHop::Ipv6 { global, .. } => NextHop::Ipv6 { global, link_local: None },
+            next_hop @ NextHop::Ipv4(_) => next_hop,
+        },
+        local_pref: Some(heard.local_pref.unwrap_or(LOCAL_PREF_DEFAULT)),
+        unknown: heard.unknown.iter().filter_map(|it| passed_on(it, PeerKind::Internal)).collect(),
+        ..heard.clone()
+    }
+}
+
+/// An attribute that we do not interpret, as it goes on: transitive ones with the mark that
+/// somebody did not know them, others not at all (RFC 4271 §5).
+fn passed_on(attribute: &UnknownAttribute, to: PeerKind) -> Option<UnknownAttribute> {
+    if attribute.flags & flag::TRANSITIVE == 0 {
+        return None;
+    }
+    let mut attribute = attribute.clone();
+    if attribute.code != code::EXTENDED_COMMUNITIES {
+        attribute.flags |= flag::PARTIAL;
+    } else if to == PeerKind::External {
+        // Each community says for itself whether it leaves the AS (RFC 4360 §2, RFC 7153 §3).
+        const NON_TRANSITIVE: u8 = 0x40;
+        let leaves = |it: &&[u8]| it.first().is_some_and(|kind| kind & NON_TRANSITIVE == 0);
+        attribute.value =
+            attribute.value.chunks_exact(8).filter(leaves).flatten().copied().collect();
+        if attribute.value.is_empty() {
+            return None;
+        }
+    }
+    Some(attribute)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,54 +1,180 @@
-//! The routes that this node originates (RFC 4271 §3.2, Loc-RIB).
+//! The routes that this node uses: those it originates, and the best of those it heard
+//! (RFC 4271 §3.2, Loc-RIB).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::backend::DesiredRoute;
-use crate::types::{PeerKey, Prefix};
+use super::decision::{best, decide};
+use crate::backend::{DesiredRoute, LearnedRoute, PerFamily};
+use crate::types::{DecisionStep, Path, PathSource, PeerKey, Prefix, RouteChange};
 
-/// All originated routes. A prefix may have several, each for other peers.
+/// All routes. A prefix may have several originated ones, each for other peers; where it has one
+/// at all, that goes before whatever was heard.
 #[derive(Debug, Default)]
 pub struct LocRib {
-    routes: BTreeMap<Prefix, Vec<DesiredRoute>>,
+    originated: BTreeMap<Prefix, Vec<DesiredRoute>>,
+    learned: BTreeMap<Prefix, Candidates>,
+    /// The keys of `learned`: too many to count each time.
+    learned_counts: PerFamily<usize>,
+}
+
+/// The paths to one prefix, at least one.
+#[derive(Debug)]
+struct Candidates {
+    paths: Vec<Path>,
+    best: usize,
+}
+
+impl Candidates {
+    fn best(&self) -> Option<&Path> {
+        self.paths.get(self.best)
+    }
+
+    /// What the peer `source` says now takes the place of what it said before.
+    fn replace(&mut self, source: &Arc<PathSource>, change: Option<Path>) {
+        let position = self.paths.iter().position(|path| path.source.key == source.key);
+        match (position, change) {
+            (Some(position), Some(path)) => {
+                if let Some(present) = self.paths.get_mut(position) {
+                    *present = path;
+                }
+            }
+            (Some(position), None) => drop(self.paths.remove(position)),
+            (None, Some(path)) => self.paths.push(path),
+            (None, None) => {}
+        }
+        self.best = best(&self.paths).unwrap_or(0);
+    }
+}
+
+/// What a peer may be told of a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route<'a> {
+    /// It is originated here, for this peer.
+    Originated(&'a DesiredRoute),
+    /// It was heard, and this is the best path.
+    Learned(&'a Path),
 }
 
 impl LocRib {
-    /// Replaces the whole set. Returns the prefixes for which something changed.
+    /// Replaces all originated routes. Returns the prefixes for which something changed.
     pub fn set(&mut self, routes: Vec<DesiredRoute>) -> BTreeSet<Prefix> {
         let mut fresh: BTreeMap<Prefix, Vec<DesiredRoute>> = BTreeMap::new();
         for route in routes {
             fresh.entry(route.prefix).or_default().push(route);
         }
-        let gone = self.routes.keys().filter(|prefix| !fresh.contains_key(prefix));
+        let gone = self.originated.keys().filter(|prefix| !fresh.contains_key(prefix));
         let changed = fresh.iter().filter(|(prefix, wanted)| {
-            self.routes.get(prefix).is_none_or(|present| present != *wanted)
+            self.originated.get(prefix).is_none_or(|present| present != *wanted)
         });
         let touched = gone.chain(changed.map(|(prefix, _)| prefix)).copied().collect();
-        self.routes = fresh;
+        self.originated = fresh;
         touched
     }
 
-    /// The route that `peer` should be told for `prefix`.
-    pub fn route_for(&self, prefix: Prefix, peer: PeerKey) -> Option<&DesiredRoute> {
-        self.routes.get(&prefix)?.iter().find(|route| route.peers.contains(&peer))
+    /// Takes in what the peer `source` announced and withdrew. Returns the prefixes that have
+    /// another best path now.
+    pub fn learn(
+        &mut self,
+        source: &Arc<PathSource>,
+        changes: Vec<RouteChange>,
+    ) -> BTreeSet<Prefix> {
+        let mut touched = BTreeSet::new();
+        for RouteChange { prefix, attributes } in changes {
+            let path = attributes.map(|attributes| Path { source: Arc::clone(source), attributes });
+            if self.replace(prefix, source, path) && !self.originated.contains_key(&prefix) {
+                touched.insert(prefix);
+            }
+        }
+        touched
     }
 
-    /// All routes in the order of their prefixes.
-    pub fn iter(&self) -> impl Iterator<Item = &DesiredRoute> {
-        self.routes.values().flatten()
+    /// Says whether the best path to `prefix` is another one now.
+    fn replace(&mut self, prefix: Prefix, source: &Arc<PathSource>, path: Option<Path>) -> bool {
+        let Some(candidates) = self.learned.get_mut(&prefix) else {
+            let Some(path) = path else { return false };
+            self.learned.insert(prefix, Candidates { paths: vec![path], best: 0 });
+            let count = self.learned_counts.of_mut(prefix.family());
+            *count = count.saturating_add(1);
+            return true;
+        };
+        let before = candidates.best().cloned();
+        candidates.replace(source, path);
+        let differs = candidates.best() != before.as_ref();
+        if candidates.paths.is_empty() {
+            self.learned.remove(&prefix);
+            let count = self.learned_counts.of_mut(prefix.family());
+            *count = count.saturating_sub(1);
+        }
+        differs
     }
 
-    /// All prefixes in order.
+    /// Forgets all paths of `peer`, of which nobody remembers what it announced. Returns the
+    /// prefixes that have another best path now.
+    pub fn forget(&mut self, peer: PeerKey) -> BTreeSet<Prefix> {
+        let source = |candidates: &Candidates| {
+            let path = candidates.paths.iter().find(|path| path.source.key == peer);
+            path.map(|path| Arc::clone(&path.source))
+        };
+        let of_peer = self.learned.iter();
+        let of_peer = of_peer.filter_map(|(prefix, it)| Some((*prefix, source(it)?)));
+        let of_peer: Vec<_> = of_peer.collect();
+        let gone = |prefix| vec![RouteChange { prefix, attributes: None }];
+        of_peer.into_iter().flat_map(|(prefix, source)| self.learn(&source, gone(prefix))).collect()
+    }
+
+    /// The route that `peer` may be told for `prefix`.
+    pub fn route_for(&self, prefix: Prefix, peer: PeerKey) -> Option<Route<'_>> {
+        if let Some(routes) = self.originated.get(&prefix) {
+            let route = routes.iter().find(|route| route.peers.contains(&peer));
+            return route.map(Route::Originated);
+        }
+        self.learned.get(&prefix)?.best().map(Route::Learned)
+    }
+
+    /// All originated routes in the order of their prefixes.
+    pub fn originated(&self) -> impl Iterator<Item = &DesiredRoute> {
+        self.originated.values().flatten()
+    }
+
+    /// All learned paths in the order of their prefixes, each with what route selection made of
+    /// it.
+    pub fn learned(&self) -> impl Iterator<Item = LearnedRoute> + '_ {
+        self.learned.iter().flat_map(|(prefix, candidates)| {
+            let mut steps = decide(&candidates.paths);
+            if self.originated.contains_key(prefix) {
+                steps.fill(Some(DecisionStep::Originated));
+            }
+            let paths = candidates.paths.iter().zip(steps);
+            paths.map(|(path, lost_at)| LearnedRoute {
+                prefix: *prefix,
+                path: path.clone(),
+                lost_at,
+            })
+        })
+    }
+
+    /// How many prefixes of each family there are.
+    pub fn counts(&self) -> PerFamily<usize> {
+        let mut counts = self.learned_counts;
+        for prefix in self.originated.keys().filter(|prefix| !self.learned.contains_key(prefix)) {
+            let count = counts.of_mut(prefix.family());
+            *count = count.saturating_add(1);
+        }
+        counts
+    }
+
+    /// All prefixes that peers may be told.
     pub fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
-        self.routes.keys().copied()
+        self.originated.keys().chain(self.learned.keys()).copied()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::backend::RouteAttributes;
+    use crate::types::{AsPath, Asn, NextHop, PathAttributes, PeerKind, RouterId};
 
     fn route(prefix: &str, peers: &[&str], local_pref: u32) -> DesiredRoute {
         DesiredRoute {
@@ -58,6 +184,34 @@ mod tests {
                 local_pref: Some(local_pref),
                 ..RouteAttributes::default()
             }),
+        }
+    }
+
+    fn source(number: u8) -> Arc<PathSource> {
+        Arc::new(PathSource {
+            key: PeerKey([192, 0, 2, number].into()),
+            kind: PeerKind::External,
+            remote_asn: Asn::new(65_000 + u32::from(number)).unwrap(),
+            router_id: RouterId::new(u32::from(number)).unwrap(),
+        })
+    }
+
+    fn announced(prefix: &str, hops: usize) -> RouteChange {
+        let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
+        let as_path = AsPath::sequence(vec![7; hops]);
+        let attributes = Some(Arc::new(PathAttributes::originated(as_path, next_hop)));
+        RouteChange { prefix: prefix.parse().unwrap(), attributes }
+    }
+
+    fn withdrawn(prefix: &str) -> RouteChange {
+        RouteChange { prefix: prefix.parse().unwrap(), attributes: None }
+    }
+
+    /// The number of the peer whose path is used.
+    fn best_from(rib: &LocRib, prefix: &str) -> Option<u32> {
+        match rib.route_for(prefix.parse().unwrap(), PeerKey([192, 0, 2, 99].into()))? {
+            Route::Learned(path) => Some(path.source.router_id.get()),
+            Route::Originated(_) => Some(0),
         }
     }
 
@@ -79,11 +233,56 @@ mod tests {
             route("10.0.0.1/32", &["192.0.2.2"], 2),
         ]);
         let local_pref = |peer: &str| {
-            rib.route_for("10.0.0.1/32".parse().unwrap(), PeerKey(peer.parse().unwrap()))
-                .map(|route| route.attributes.local_pref.unwrap())
+            let route =
+                rib.route_for("10.0.0.1/32".parse().unwrap(), PeerKey(peer.parse().unwrap()));
+            match route {
+                Some(Route::Originated(route)) => route.attributes.local_pref,
+                _ => None,
+            }
         };
         assert_eq!(local_pref("192.0.2.1"), Some(1));
         assert_eq!(local_pref("192.0.2.2"), Some(2));
         assert_eq!(local_pref("192.0.2.3"), None);
+    }
+
+    #[test]
+    fn the_best_path_wins_and_the_next_best_takes_over() {
+        let mut rib = LocRib::default();
+        let (one, two) = (source(1), source(2));
+        assert_eq!(rib.learn(&one, vec![announced("10.0.0.0/8", 3)]).len(), 1);
+        assert_eq!(rib.learn(&two, vec![announced("10.0.0.0/8", 2)]).len(), 1);
+        assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
+        // A worse path changes nothing for anybody.
+        assert!(rib.learn(&one, vec![announced("10.0.0.0/8", 4)]).is_empty());
+        assert_eq!(rib.learn(&two, vec![withdrawn("10.0.0.0/8")]).len(), 1);
+        assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(1));
+        assert_eq!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).len(), 1);
+        assert_eq!(best_from(&rib, "10.0.0.0/8"), None);
+        assert!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).is_empty());
+    }
+
+    #[test]
+    fn what_is_originated_hides_what_was_heard_until_it_goes() {
+        let mut rib = LocRib::default();
+        rib.learn(&source(1), vec![announced("10.0.0.1/32", 1)]);
+        assert_eq!(rib.set(vec![route("10.0.0.1/32", &["192.0.2.99"], 1)]).len(), 1);
+        assert_eq!(best_from(&rib, "10.0.0.1/32"), Some(0));
+        assert!(rib.learn(&source(2), vec![announced("10.0.0.1/32", 1)]).is_empty());
+        assert_eq!(rib.counts(), PerFamily { ipv4: 1, ipv6: 0 });
+        assert!(rib.learned().all(|it| it.lost_at == Some(DecisionStep::Originated)));
+        assert_eq!(rib.set(Vec::new()).len(), 1);
+        assert_eq!(best_from(&rib, "10.0.0.1/32"), Some(1));
+    }
+
+    #[test]
+    fn a_peer_can_be_forgotten_as_a_whole() {
+        let mut rib = LocRib::default();
+        rib.learn(&source(1), vec![announced("10.0.0.0/8", 1), announced("11.0.0.0/8", 1)]);
+        rib.learn(&source(2), vec![announced("10.0.0.0/8", 1)]);
+        assert_eq!(rib.forget(source(1).key).len(), 2);
+        assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
+        assert_eq!(best_from(&rib, "11.0.0.0/8"), None);
+        assert_eq!(rib.learned().count(), 1);
+        assert_eq!(rib.counts(), PerFamily { ipv4: 1, ipv6: 0 });
     }
 }

@@ -7,8 +7,7 @@ use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::bgp::{Action, ConnectionId, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{Community, PeerConfig, Prefix};
-use crate::wire::Update;
+use crate::types::{Community, PeerConfig, Prefix, RouteChange};
 
 /// A speaker with one neighbour.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ impl Router {
 
     /// What the neighbour should have heard from us.
     pub(super) fn told(&self) -> BTreeMap<Prefix, Vec<Community>> {
-        let routes = self.rib.iter();
+        let routes = self.rib.originated();
         routes.map(|route| (route.prefix, route.attributes.communities.clone())).collect()
     }
 
@@ -78,22 +77,20 @@ impl Router {
                     self.heard.clear();
                     self.peer.announce_all(&self.rib);
                 }
-                Action::Refused(update) => self.hear(update),
-                Action::Down(_) => self.heard.clear(),
-                Action::AttemptFailed(_) => {}
+                Action::Routes(_, changes) => self.hear(changes),
+                Action::Down(_) => assert!(self.heard.is_empty(), "routes go with their session"),
+                Action::AttemptFailed(_) | Action::Malformed(_) | Action::NearMaximum(..) => {}
                 action @ (Action::Connect(_) | Action::Close(..)) => return Some(action),
             }
         }
     }
 
-    fn hear(&mut self, update: Update) {
-        for prefix in &update.withdrawn {
-            self.heard.remove(prefix);
-        }
-        for group in update.announced {
-            for prefix in group.prefixes {
-                self.heard.insert(prefix, group.attributes.communities.clone());
-            }
+    fn hear(&mut self, changes: Vec<RouteChange>) {
+        for RouteChange { prefix, attributes } in changes {
+            match attributes {
+                Some(attributes) => self.heard.insert(prefix, attributes.communities.clone()),
+                None => self.heard.remove(&prefix),
+            };
         }
     }
 }

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 
 use super::router::Router;
 use super::wire::{Parcel, Wire};
-use crate::backend::SessionState;
+use crate::backend::{SessionState, ViewScope};
 use crate::bgp::{Action, Connected, ConnectionId, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -140,7 +140,9 @@ impl World {
 
     /// Sessions that either side lost after they were Established.
     pub fn sessions_dropped(&self) -> u64 {
-        let dropped = |side: usize| self.sides[side].peer.view(self.now).connections_dropped;
+        let dropped = |side: usize| {
+            self.sides[side].peer.view(self.now, ViewScope::Sessions).connections_dropped
+        };
         dropped(0) + dropped(1)
     }
 
@@ -369,5 +371,6 @@ fn ends(side: usize) -> Connected {
             ipv6: None,
             ipv6_link_local: None,
         },
+        networks: Vec::new(),
     }
 }

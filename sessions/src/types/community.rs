@@ -22,6 +22,15 @@ const WELL_KNOWN: &[(&str, u32)] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Community(pub u32);
 
+impl Community {
+    /// Not to be told to external peers (RFC 1997).
+    pub const NO_EXPORT: Self = Self(0xFFFF_FF01);
+    /// Not to be told to anybody (RFC 1997).
+    pub const NO_ADVERTISE: Self = Self(0xFFFF_FF02);
+    /// Not to be told to external peers, not even those in our confederation (RFC 1997).
+    pub const NO_EXPORT_SUBCONFED: Self = Self(0xFFFF_FF03);
+}
+
 impl fmt::Display for Community {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match WELL_KNOWN.iter().find(|(_, value)| *value == self.0) {

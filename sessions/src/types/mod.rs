@@ -6,20 +6,26 @@ mod asn;
 mod attributes;
 mod community;
 mod family;
+mod filter;
 mod next_hop;
 mod password;
+mod path;
 mod peer;
 mod prefix;
+mod refusal;
 mod timers;
 
 pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
 pub use community::{Community, LargeCommunity};
 pub use family::{AddressFamily, FamilySet};
+pub use filter::{PrefixFilter, PrefixRange, PrefixRangeError};
 pub use next_hop::{LocalNextHops, NextHop};
 pub use password::{Password, PasswordError};
-pub use peer::{PeerConfig, PeerKey, PeerKind};
+pub use path::{DecisionStep, Path, PathSource, RouteChange};
+pub use peer::{ImportPolicy, MaximumPrefixes, PeerConfig, PeerKey, PeerKind};
 pub use prefix::{Prefix, PrefixError};
+pub use refusal::Refusal;
 pub use timers::{HoldTime, HoldTimeError};
 
 /// A value that its text does not describe.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{Asn, FamilySet, HoldTime, Password, RouterId};
+use super::{Asn, FamilySet, HoldTime, Password, PrefixFilter, RouterId};
 
 /// How a neighbour is named: by its address. (Interfaces and VRFs join when those come.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +23,35 @@ pub enum PeerKind {
     Internal,
     /// eBGP.
     External,
+}
+
+/// How many prefixes a neighbour may announce, in each family (RFC 4486 §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaximumPrefixes {
+    /// One more ends the session. At least 1.
+    pub limit: u32,
+    /// The share of the limit at which a warning is due, 1 to 100.
+    pub warn_percent: u8,
+}
+
+impl MaximumPrefixes {
+    /// The share at which a warning is due when the operator does not say (FRR's default).
+    pub const WARN_PERCENT_DEFAULT: u8 = 75;
+
+    /// The count at which a warning is due.
+    pub fn warn_at(self) -> u32 {
+        let share = u64::from(self.limit) * u64::from(self.warn_percent) / 100;
+        u32::try_from(share).unwrap_or(self.limit).max(1)
+    }
+}
+
+/// What is accepted from a neighbour. By default nothing (RFC 8212).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImportPolicy {
+    /// Which prefixes.
+    pub allowed: PrefixFilter,
+    /// How many of them; counted after `allowed`, since what that refuses is not kept.
+    pub maximum: Option<MaximumPrefixes>,
 }
 
 /// The desired settings of one neighbour, valid by construction: `resources` checks what users
@@ -57,6 +86,10 @@ pub struct PeerConfig {
     pub multihop: bool,
     /// The families that we offer.
     pub families: FamilySet,
+    /// What is accepted from it.
+    pub import: ImportPolicy,
+    /// Which learned routes it is told, beside those that name it.
+    pub pass_on: PrefixFilter,
 }
 
 impl PeerConfig {
@@ -94,6 +127,8 @@ impl PeerConfig {
             password,
             multihop: _,
             families,
+            import: _,
+            pass_on: _,
         } = self;
         *key != wanted.key
             || *local_asn != wanted.local_asn
@@ -128,6 +163,8 @@ impl PeerConfig {
             password: None,
             multihop: false,
             families: FamilySet::BOTH,
+            import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
+            pass_on: PrefixFilter::Nothing,
         }
     }
 }

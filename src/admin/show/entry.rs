@@ -6,16 +6,19 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use fairway_sessions::backend::DesiredRoute;
-use fairway_sessions::types::{AddressFamily, PeerKey, Prefix};
+use fairway_sessions::backend::{DesiredRoute, LearnedRoute};
+use fairway_sessions::types::{
+    AddressFamily, AsPath, AsPathSegment, Path, PeerKey, PeerKind, Prefix, UnknownAttribute,
+};
 use ipnet::IpNet;
 use serde_json::Value;
 
+use super::hex::hex;
 use super::instance::Instance;
 use super::neighbor::family_word;
 use super::object::Object;
 use super::route::{
-    Entry, SELECTION_REASON, WEIGHT, communities, entries, joined, large_communities, unspecified,
+    Entry, EntryPath, communities, entries, joined, large_communities, unspecified,
 };
 use super::{ShowError, Snapshot};
 
@@ -71,31 +74,70 @@ pub(super) fn text(
     } else {
         let _ = writeln!(text, "  Advertised to non peer-group peers:\n  {}", joined(&told));
     }
-    let here = unspecified(family);
+    let reason = entry.selection_reason();
     for (position, path) in entry.paths.iter().enumerate() {
-        let attributes = &path.attributes;
-        let local_pref = attributes.local_pref.map(|it| format!(" localpref {it},"));
-        let rank = if position == 0 {
-            format!("best ({SELECTION_REASON})")
-        } else {
-            "multipath".to_owned()
-        };
-        let _ = writeln!(
-            text,
-            "  Local\n    {here} from {here} ({})\n      \
-             Origin IGP, metric 0,{} weight {WEIGHT}, valid, sourced, local, {rank}",
-            instance.router_id,
-            local_pref.unwrap_or_default()
-        );
-        if !attributes.communities.is_empty() {
-            let _ = writeln!(text, "      Community: {}", joined(&attributes.communities));
-        }
-        if !attributes.large_communities.is_empty() {
-            let large = joined(&attributes.large_communities);
-            let _ = writeln!(text, "      Large Community: {large}");
-        }
+        text.push_str(&path_lines(*path, position, &reason, &instance));
     }
     Ok(text)
+}
+
+/// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not
+/// interpreted.
+fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Instance) -> String {
+    let next_hop = path.next_hop();
+    let (head, from, router_id, kind) = match path {
+        EntryPath::Originated(_) => {
+            ("Local".to_owned(), next_hop, instance.router_id, "sourced, local")
+        }
+        EntryPath::Learned(LearnedRoute { path: Path { source, attributes }, .. }) => (
+            match attributes.as_path.length() {
+                0 => "Local".to_owned(),
+                _ => attributes.as_path.to_string(),
+            },
+            source.key.0,
+            source.router_id,
+            match source.kind {
+                PeerKind::External => "external",
+                PeerKind::Internal => "internal",
+            },
+        ),
+    };
+    let mut text = format!(
+        "  {head}\n    {next_hop} from {from} ({router_id})\n      Origin {}",
+        path.origin()
+    );
+    let number = |name: &str, value: Option<u32>| {
+        value.map(|value| format!(", {name} {value}")).unwrap_or_default()
+    };
+    text.push_str(&number("metric", path.metric()));
+    text.push_str(&number("localpref", path.local_pref()));
+    text.push_str(&number("weight", Some(path.weight()).filter(|weight| *weight > 0)));
+    let _ = write!(text, ", valid, {kind}");
+    match path {
+        _ if position == 0 => drop(write!(text, ", best ({reason})")),
+        EntryPath::Originated(_) => text.push_str(", multipath"),
+        EntryPath::Learned(learned) => {
+            let lost_at = learned.lost_at.map(|step| step.to_string()).unwrap_or_default();
+            let _ = write!(text, ", not best ({lost_at})");
+        }
+    }
+    text.push('\n');
+    if !path.communities().is_empty() {
+        let _ = writeln!(text, "      Community: {}", joined(path.communities()));
+    }
+    if !path.large_communities().is_empty() {
+        let _ = writeln!(text, "      Large Community: {}", joined(path.large_communities()));
+    }
+    if let EntryPath::Learned(learned) = path {
+        for UnknownAttribute { flags, code, value } in &learned.path.attributes.unknown {
+            let (length, value) = (value.len(), hex(value));
+            let _ = writeln!(
+                text,
+                "      Attribute {code}, flags 0x{flags:02x}, {length} bytes: {value}"
+            );
+        }
+    }
+    text
 }
 
 /// The entry as an object; an empty one when there is none.
@@ -111,11 +153,28 @@ pub(super) fn json(
     let told = advertised_to(snapshot, entry.prefix);
     let advertised_to: Object =
         told.iter().map(|peer| (peer.to_string(), Object::new().into())).collect();
+    let reason = entry.selection_reason();
     let paths: Vec<Value> = entry
         .paths
         .iter()
         .enumerate()
-        .map(|(position, route)| path(snapshot, &instance, route, position == 0).into())
+        .map(|(position, path)| {
+            let rank = |object: Object| match (position, path) {
+                (0, _) => {
+                    let best = Object::new().field("overall", true);
+                    object.field("bestpath", best.field("selectionReason", reason.as_str()))
+                }
+                (_, EntryPath::Originated(_)) => object.field("multipath", true),
+                (_, EntryPath::Learned(learned)) => {
+                    object.optional("lostAt", learned.lost_at.map(|step| step.to_string()))
+                }
+            };
+            match path {
+                EntryPath::Originated(route) => originated(snapshot, &instance, route, rank),
+                EntryPath::Learned(route) => learned(&instance, route, rank),
+            }
+            .into()
+        })
         .collect();
     Ok(Object::new()
         .field("prefix", entry.prefix.to_string())
@@ -124,20 +183,15 @@ pub(super) fn json(
         .field("paths", paths))
 }
 
-fn path(
+fn originated(
     snapshot: &Snapshot<'_>,
     instance: &Instance,
     route: &DesiredRoute,
-    is_best: bool,
+    rank: impl FnOnce(Object) -> Object,
 ) -> Object {
     let family = route.prefix.family();
     let here = unspecified(family).to_string();
     let is_ipv6 = family == AddressFamily::Ipv6Unicast;
-    let as_path = Object::new()
-        .field("string", "Local")
-        .field("segments", Vec::<Value>::new())
-        .field("length", 0);
-    let best = Object::new().field("overall", true).field("selectionReason", SELECTION_REASON);
     let next_hop = Object::new()
         .field("ip", here.as_str())
         .field("hostname", snapshot.node.name.as_str())
@@ -148,21 +202,82 @@ fn path(
         .field("used", true);
     let peer =
         Object::new().field("peerId", here).field("routerId", instance.router_id.to_string());
-    let attributes = &route.attributes;
-    Object::new()
-        .field("aspath", as_path)
-        .field("origin", "IGP")
-        .field("metric", 0)
-        .optional("locPrf", attributes.local_pref)
-        .field("weight", WEIGHT)
+    let path = EntryPath::Originated(route);
+    let object = Object::new()
+        .field("aspath", as_path(&AsPath::default()))
+        .field("origin", path.origin().name())
+        .optional("metric", path.metric())
+        .optional("locPrf", path.local_pref())
+        .field("weight", path.weight())
         .field("valid", true)
         .field("version", instance.table_version)
         .field("sourced", true)
-        .field("local", true)
-        .flag("multipath", !is_best)
-        .optional("bestpath", is_best.then_some(best))
-        .optional("community", communities(&attributes.communities))
-        .optional("largeCommunity", large_communities(&attributes.large_communities))
+        .field("local", true);
+    rank(object)
+        .optional("community", communities(path.communities()))
+        .optional("largeCommunity", large_communities(path.large_communities()))
         .field("nexthops", vec![Value::from(next_hop)])
         .field("peer", peer)
+}
+
+/// `lostAt` and `unknownAttributes` are ours.
+fn learned(
+    instance: &Instance,
+    route: &LearnedRoute,
+    rank: impl FnOnce(Object) -> Object,
+) -> Object {
+    let Path { source, attributes } = &route.path;
+    let path = EntryPath::Learned(route);
+    let is_ipv6 = route.prefix.family() == AddressFamily::Ipv6Unicast;
+    let next_hop = Object::new()
+        .field("ip", path.next_hop().to_string())
+        .field("afi", family_word(AddressFamily::of(path.next_hop())))
+        .optional("scope", is_ipv6.then_some("global"))
+        .field("metric", 0)
+        .field("accessible", true)
+        .field("used", true);
+    let peer = Object::new()
+        .field("peerId", source.key.to_string())
+        .field("routerId", source.router_id.to_string())
+        .field("type", if path.is_internal() { "internal" } else { "external" });
+    let unknown: Vec<Value> = attributes.unknown.iter().map(|it| unknown(it).into()).collect();
+    let aggregator = attributes.aggregator;
+    let object = Object::new()
+        .field("aspath", as_path(&attributes.as_path))
+        .field("origin", path.origin().name())
+        .optional("metric", path.metric())
+        .optional("locPrf", path.local_pref())
+        .field("valid", true)
+        .field("version", instance.table_version)
+        .flag("atomicAggregate", attributes.atomic_aggregate)
+        .optional("aggregatorAs", aggregator.map(|it| it.asn))
+        .optional("aggregatorId", aggregator.map(|it| it.router.to_string()));
+    rank(object)
+        .optional("community", communities(path.communities()))
+        .optional("largeCommunity", large_communities(path.large_communities()))
+        .optional("unknownAttributes", (!unknown.is_empty()).then_some(unknown))
+        .field("nexthops", vec![Value::from(next_hop)])
+        .field("peer", peer)
+}
+
+fn as_path(path: &AsPath) -> Object {
+    let segment = |segment: &AsPathSegment| {
+        let (kind, asns) = match segment {
+            AsPathSegment::Sequence(asns) => ("as-sequence", asns),
+            AsPathSegment::Set(asns) => ("as-set", asns),
+        };
+        Value::from(Object::new().field("type", kind).field("list", asns.clone()))
+    };
+    let text = if path.0.is_empty() { "Local".to_owned() } else { path.to_string() };
+    Object::new()
+        .field("string", text)
+        .field("segments", path.0.iter().map(segment).collect::<Vec<_>>())
+        .field("length", path.length())
+}
+
+fn unknown(attribute: &UnknownAttribute) -> Object {
+    Object::new()
+        .field("code", attribute.code)
+        .field("flags", attribute.flags)
+        .field("value", hex(&attribute.value))
 }

@@ -1,7 +1,7 @@
 //! What `fairway show` prints: FRR's words where FRR has them, kubectl's habits elsewhere.
 //!
 //! ```text
-//!  Snapshot ─► render ─┬─► summary, neighbors, table, advertised   (as FRR 8.4)
+//!  Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes  (as FRR 8.4)
 //!                      └─► services, pools, config                 (ours)
 //! ```
 //!
@@ -9,17 +9,18 @@
 //! and never prints a password. Keys and columns that FRR has and a snapshot cannot answer are
 //! left out; each module names its own. All output ends with a newline, unless it is empty.
 
-mod advertised;
 mod capabilities;
 mod columns;
 mod config;
 mod entry;
+mod hex;
 mod instance;
 mod neighbor;
 mod neighbors;
 mod neighbors_json;
 mod neighbors_text;
 mod object;
+mod peer_routes;
 mod pools;
 mod reset;
 mod route;
@@ -31,7 +32,7 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-use fairway_sessions::backend::BgpView;
+use fairway_sessions::backend::{BgpView, ViewScope};
 use fairway_sessions::types::{AddressFamily, RouterId};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,8 @@ use crate::allocator::Outcomes;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
+pub(super) use neighbor::called as neighbors_called;
+use peer_routes::Direction;
 
 /// Everything that can be shown, as it was at one moment.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +84,11 @@ pub enum ShowCommand {
         /// An address or the name of a BGPPeer.
         peer: String,
     },
+    /// `show bgp neighbors PEER received-routes`.
+    BgpReceivedRoutes {
+        /// An address or the name of a BGPPeer.
+        peer: String,
+    },
     /// `show bgp ipv4|ipv6 unicast [PREFIX]`.
     BgpUnicast {
         /// The table.
@@ -94,6 +102,21 @@ pub enum ShowCommand {
     Pools,
     /// `show config`.
     Config,
+}
+
+impl ShowCommand {
+    /// How much of the backend's state the answer needs.
+    pub fn scope(&self) -> ViewScope {
+        match self {
+            Self::BgpSummary | Self::BgpNeighbors { .. } | Self::Pools | Self::Config => {
+                ViewScope::Sessions
+            }
+            Self::BgpAdvertisedRoutes { .. }
+            | Self::BgpReceivedRoutes { .. }
+            | Self::BgpUnicast { .. }
+            | Self::Services => ViewScope::Routes,
+        }
+    }
 }
 
 /// For whom.
@@ -141,11 +164,11 @@ pub fn render(
         (ShowCommand::BgpNeighbors { peer }, Format::Json) => {
             Ok(pretty(neighbors::json(snapshot, peer.as_deref())))
         }
-        (ShowCommand::BgpAdvertisedRoutes { peer }, Format::Text) => {
-            advertised::text(snapshot, peer)
+        (ShowCommand::BgpAdvertisedRoutes { peer }, format) => {
+            peer_routes(snapshot, peer, Direction::Advertised, format)
         }
-        (ShowCommand::BgpAdvertisedRoutes { peer }, Format::Json) => {
-            Ok(pretty(advertised::json(snapshot, peer)))
+        (ShowCommand::BgpReceivedRoutes { peer }, format) => {
+            peer_routes(snapshot, peer, Direction::Received, format)
         }
         (ShowCommand::BgpUnicast { family, prefix: None }, Format::Text) => {
             Ok(table::text(snapshot, *family))
@@ -165,6 +188,18 @@ pub fn render(
         (ShowCommand::Pools, Format::Json) => Ok(pretty(pools::json(snapshot))),
         (ShowCommand::Config, Format::Text) => Ok(config::text(snapshot)),
         (ShowCommand::Config, Format::Json) => Ok(pretty(config::json(snapshot))),
+    }
+}
+
+fn peer_routes(
+    snapshot: &Snapshot<'_>,
+    peer: &str,
+    direction: Direction,
+    format: Format,
+) -> Result<String, ShowError> {
+    match format {
+        Format::Text => peer_routes::text(snapshot, peer, direction),
+        Format::Json => Ok(pretty(peer_routes::json(snapshot, peer, direction))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use fairway_sessions::backend::{PeerView, SessionState};
+use fairway_sessions::backend::{BgpView, PeerView, ResetCause, SessionState};
 use fairway_sessions::types::AddressFamily;
 
 use super::Snapshot;
@@ -24,10 +24,15 @@ pub(super) fn family_key(family: AddressFamily) -> &'static str {
     }
 }
 
+/// See [`called`].
+pub(super) fn find<'a>(snapshot: &Snapshot<'a>, wanted: Option<&str>) -> Vec<&'a PeerView> {
+    called(snapshot.bgp, wanted)
+}
+
 /// The neighbours called `wanted`: the one with this address, else all with this name (peers of
 /// several namespaces may share one). Everybody when nobody is asked for.
-pub(super) fn find<'a>(snapshot: &Snapshot<'a>, wanted: Option<&str>) -> Vec<&'a PeerView> {
-    let peers = snapshot.bgp.peers.iter();
+pub(in crate::admin) fn called<'a>(view: &'a BgpView, wanted: Option<&str>) -> Vec<&'a PeerView> {
+    let peers = view.peers.iter();
     match wanted {
         None => peers.collect(),
         Some(text) => match text.parse::<IpAddr>() {
@@ -49,8 +54,25 @@ pub(super) fn carries(peer: &PeerView, family: AddressFamily) -> bool {
 }
 
 /// How many routes of `family` it was told.
-pub(super) fn sent(peer: &PeerView, family: AddressFamily) -> usize {
-    peer.advertised.iter().filter(|route| route.prefix.family() == family).count()
+pub(super) fn sent(peer: &PeerView, family: AddressFamily) -> u32 {
+    *peer.prefixes_advertised.of(family)
+}
+
+/// How many routes of `family` were accepted from it.
+pub(super) fn accepted(peer: &PeerView, family: AddressFamily) -> u32 {
+    *peer.prefixes_accepted.of(family)
+}
+
+/// Whether it is left alone because it announced too many prefixes.
+pub(super) fn exceeded_maximum(peer: &PeerView) -> bool {
+    let cause = peer.last_reset.as_ref().map(|reset| &reset.cause);
+    peer.state < SessionState::OpenSent && cause == Some(&ResetCause::NotificationSent(6, 1))
+}
+
+/// The state as the tables print it.
+pub(super) fn state_name(peer: &PeerView) -> String {
+    let name = peer.state.name();
+    if exceeded_maximum(peer) { format!("{name} (PfxCt)") } else { name.to_owned() }
 }
 
 /// The keepalive interval that is offered: what the operator wants, else a third of the hold time.

@@ -8,14 +8,15 @@
 //! `extendedOptionalParametersLength`.
 //!
 //! Ours: `lastNotification`, `lastErrorText`, `nextConnectInMsec`, `malformedUpdates`,
-//! `unannounced`, and `prefixesRefused` in each family.
+//! `lastMalformedUpdate`, `refusedPrefixes`, `unannounced`, and `prefixesRefused` in each family.
 
 use fairway_sessions::backend::{PeerView, SessionState};
 use fairway_sessions::types::PeerKind;
 use serde_json::Value;
 
+use super::hex::hex;
 use super::neighbor::{
-    carries, family_key, is_established, keepalive_configured, sent, timers_in_use,
+    accepted, carries, family_key, is_established, keepalive_configured, sent, timers_in_use,
 };
 use super::object::Object;
 use super::time::{clock, milliseconds};
@@ -100,9 +101,10 @@ fn message_statistics(peer: &PeerView) -> Object {
         .field("totalRecv", received.total())
 }
 
-/// Both policies exist without being written: nothing comes in, and only what advertisements say
-/// goes out. `sentPrefixCounter` is absent, not 0, without a session that carries the family.
+/// Both policies exist without being written: nothing comes in but what `toReceive` allows, and
+/// nothing goes out but what advertisements and `toAdvertise` say. `sentPrefixCounter` is absent, not 0, without a session that carries the family.
 fn families(peer: &PeerView) -> Object {
+    let maximum = peer.config.import.maximum;
     let families = peer.config.families.iter();
     families
         .map(|family| {
@@ -111,8 +113,10 @@ fn families(peer: &PeerView) -> Object {
                 .field("commAttriSentToNbr", "extendedAndStandard")
                 .field("inboundPathPolicyConfig", true)
                 .field("outboundPathPolicyConfig", true)
-                .field("acceptedPrefixCounter", 0)
+                .field("acceptedPrefixCounter", accepted(peer, family))
                 .optional("sentPrefixCounter", sent)
+                .optional("prefixAllowedMax", maximum.map(|it| it.limit))
+                .optional("prefixAllowedWarningThresh", maximum.map(|it| it.warn_percent))
                 .field("prefixesRefused", *peer.prefixes_refused.of(family));
             (family_key(family).to_owned(), fields.into())
         })
@@ -154,6 +158,17 @@ fn refusals(peer: &PeerView) -> Object {
         .field("attributeDiscard", peer.malformed.attribute_discards)
         .field("treatAsWithdraw", peer.malformed.treated_as_withdraw)
         .field("reset", peer.malformed.resets);
+    let last = peer.last_malformed.as_ref().map(|last| {
+        Object::new()
+            .field("agoMsec", milliseconds(last.ago))
+            .field("text", last.text.as_str())
+            .field("bytes", hex(&last.body))
+    });
+    let refused: Object = peer
+        .refusals
+        .iter()
+        .map(|(refusal, count)| (refusal.name().to_owned(), (*count).into()))
+        .collect();
     let unannounced: Vec<Value> = peer
         .unannounced
         .iter()
@@ -162,5 +177,9 @@ fn refusals(peer: &PeerView) -> Object {
             object.field("reason", reason.as_str()).into()
         })
         .collect();
-    Object::new().field("malformedUpdates", malformed).field("unannounced", unannounced)
+    Object::new()
+        .field("malformedUpdates", malformed)
+        .optional("lastMalformedUpdate", last)
+        .field("refusedPrefixes", refused)
+        .field("unannounced", unannounced)
 }

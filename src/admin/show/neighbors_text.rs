@@ -7,10 +7,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use fairway_sessions::backend::{MalformedCounters, PeerView, SessionState};
+use fairway_sessions::backend::{LastMalformed, MalformedCounters, PeerView, SessionState};
 use fairway_sessions::types::{AddressFamily, PeerKind};
 
-use super::neighbor::{carries, is_established, keepalive_configured, sent, timers_in_use};
+use super::hex::hex;
+use super::neighbor::{
+    accepted, carries, is_established, keepalive_configured, sent, timers_in_use,
+};
 use super::time::{clock, clock_or_never};
 use super::{capabilities, reset};
 
@@ -110,6 +113,15 @@ fn message_statistics(peer: &PeerView) -> String {
              treat as withdraw {treated_as_withdraw}, reset {resets}"
         );
     }
+    if let Some(LastMalformed { ago, text: what, body }) = &peer.last_malformed {
+        let _ = writeln!(
+            text,
+            "  Last malformed update {} ago: {what}\n    {} bytes: {}",
+            clock(*ago),
+            body.len(),
+            hex(body)
+        );
+    }
     text
 }
 
@@ -120,15 +132,25 @@ fn family_lines(peer: &PeerView, family: AddressFamily) -> String {
     }
     text.push_str(
         "  Community attribute sent to this neighbor(all)\n  \
-         Inbound path policy configured\n  Outbound path policy configured\n  \
-         0 accepted prefixes\n",
+         Inbound path policy configured\n  Outbound path policy configured\n",
     );
+    let _ = writeln!(text, "  {} accepted prefixes", accepted(peer, family));
+    if let Some(maximum) = peer.config.import.maximum {
+        let _ = writeln!(
+            text,
+            "  Maximum prefixes allowed {}\n  Threshold for warning message {}%",
+            maximum.limit, maximum.warn_percent
+        );
+    }
     if carries(peer, family) {
         let _ = writeln!(text, "  {} sent prefixes", sent(peer, family));
     }
     let refused = *peer.prefixes_refused.of(family);
     if refused > 0 {
         let _ = writeln!(text, "  {refused} refused prefixes");
+    }
+    for (refusal, count) in peer.refusals.iter().filter(|_| refused > 0) {
+        let _ = writeln!(text, "  Refused (both families): {count}: {refusal}");
     }
     let of_family = peer.unannounced.iter().filter(|(prefix, _)| prefix.family() == family);
     for (prefix, reason) in of_family {

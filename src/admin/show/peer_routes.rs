@@ -1,19 +1,54 @@
-//! `show bgp neighbors PEER advertised-routes`: what one neighbour has been told.
+//! `show bgp neighbors PEER advertised-routes|received-routes`: what one neighbour has been told,
+//! and what it told us and was accepted.
 //!
-//! FRR shows the routes as they were before the last changes: next hop 0.0.0.0, an empty path.
-//! Here they are as they were sent: our next hop, our AS in the path, and MED and LOCAL_PREF only
-//! if they were in the UPDATE. Both families of the session are in one table. Ours in JSON:
+//! FRR shows advertised routes as they were before the last changes: next hop 0.0.0.0, an empty
+//! path. Here they are as they were sent: our next hop, our AS in the path, and MED and LOCAL_PREF
+//! only if they were in the UPDATE. Received routes are those that passed `toReceive`: what it
+//! refuses is counted and not kept. Both families of the session are in one table. Ours in JSON:
 //! `nextHopLinkLocal`, `community`, `largeCommunity`.
 
 use std::fmt::Write;
 
-use fairway_sessions::backend::{AdvertisedRoute, PeerView};
+use fairway_sessions::backend::{PeerRoute, PeerView};
 use fairway_sessions::types::{Asn, NextHop};
 
 use super::instance::{Instance, LOCAL_PREF_DEFAULT};
 use super::object::Object;
-use super::route::{Row, WEIGHT, communities, large_communities};
+use super::route::{Row, communities, large_communities};
 use super::{ShowError, Snapshot, neighbor};
+
+/// Which routes of a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// What it has been told.
+    Advertised,
+    /// What it told.
+    Received,
+}
+
+impl Direction {
+    fn routes(self, peer: &PeerView) -> &[PeerRoute] {
+        match self {
+            Self::Advertised => &peer.advertised,
+            Self::Received => &peer.received,
+        }
+    }
+
+    /// FRR weighs what it originates, and nearly all that is advertised here is.
+    fn weight(self) -> u32 {
+        match self {
+            Self::Advertised => 32_768,
+            Self::Received => 0,
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Advertised => "advertisedRoutes",
+            Self::Received => "receivedRoutes",
+        }
+    }
+}
 
 /// The instance as `peer` sees it.
 fn instance(snapshot: &Snapshot<'_>, peer: &PeerView) -> Instance {
@@ -25,41 +60,47 @@ fn instance(snapshot: &Snapshot<'_>, peer: &PeerView) -> Instance {
 }
 
 /// The routes in FRR's columns; nothing at all when there are none, as in FRR.
-pub(super) fn text(snapshot: &Snapshot<'_>, wanted: &str) -> Result<String, ShowError> {
+pub(super) fn text(
+    snapshot: &Snapshot<'_>,
+    wanted: &str,
+    direction: Direction,
+) -> Result<String, ShowError> {
     let peers = neighbor::find(snapshot, Some(wanted));
     let peer = peers.first().ok_or(ShowError::NoSuchNeighbor)?;
-    if peer.advertised.is_empty() {
+    let routes = direction.routes(peer);
+    if routes.is_empty() {
         return Ok(String::new());
     }
     let mut text = instance(snapshot, peer).table_head();
-    for AdvertisedRoute { prefix, attributes } in &peer.advertised {
+    for PeerRoute { prefix, attributes } in routes {
         let row = Row {
             status: "*>",
             network: prefix.to_string(),
             next_hop: attributes.next_hop.address(),
             metric: attributes.med,
             local_pref: attributes.local_pref,
+            weight: direction.weight(),
             path: attributes.as_path.to_string(),
             origin_code: attributes.origin.code(),
         };
         text.push_str(&row.line());
     }
-    let _ = writeln!(text, "\nTotal number of prefixes {}", peer.advertised.len());
+    let _ = writeln!(text, "\nTotal number of prefixes {}", routes.len());
     Ok(text)
 }
 
 /// The routes by prefix. Without any, the head is absent, as in FRR 8.4.
-pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Object {
+pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str, direction: Direction) -> Object {
     let peers = neighbor::find(snapshot, Some(wanted));
     let Some(peer) = peers.first() else {
         return Object::new().field("warning", "No such neighbor in this view/vrf");
     };
-    let head =
-        if peer.advertised.is_empty() { Object::new() } else { head(&instance(snapshot, peer)) };
-    let routes: Object =
-        peer.advertised.iter().map(|it| (it.prefix.to_string(), route(it).into())).collect();
-    head.field("advertisedRoutes", routes)
-        .field("totalPrefixCounter", peer.advertised.len())
+    let routes = direction.routes(peer);
+    let head = if routes.is_empty() { Object::new() } else { head(&instance(snapshot, peer)) };
+    let objects: Object =
+        routes.iter().map(|it| (it.prefix.to_string(), route(it, direction).into())).collect();
+    head.field(direction.key(), objects)
+        .field("totalPrefixCounter", routes.len())
         .field("filteredPrefixCounter", 0)
 }
 
@@ -85,8 +126,8 @@ fn head(instance: &Instance) -> Object {
         .field("bgpOriginCodes", origin_codes)
 }
 
-fn route(route: &AdvertisedRoute) -> Object {
-    let AdvertisedRoute { prefix, attributes } = route;
+fn route(route: &PeerRoute, direction: Direction) -> Object {
+    let PeerRoute { prefix, attributes } = route;
     let object = Object::new()
         .field("addrPrefix", prefix.address().to_string())
         .field("prefixLen", prefix.length())
@@ -100,7 +141,7 @@ fn route(route: &AdvertisedRoute) -> Object {
     object
         .optional("metric", attributes.med)
         .optional("locPrf", attributes.local_pref)
-        .field("weight", WEIGHT)
+        .field("weight", direction.weight())
         .field("path", attributes.as_path.to_string())
         .field("bgpOriginCode", attributes.origin.code().to_string())
         .field("appliedStatusSymbols", Object::new().field("*", true).field(">", true))

@@ -1,38 +1,130 @@
 //! What the tables and the single entries have in common: paths, rows, communities.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use fairway_sessions::backend::DesiredRoute;
-use fairway_sessions::types::{AddressFamily, Community, LargeCommunity, Prefix};
+use fairway_sessions::backend::{DesiredRoute, LearnedRoute};
+use fairway_sessions::types::{AddressFamily, Community, LargeCommunity, Origin, PeerKind, Prefix};
 use serde_json::Value;
 
 use super::Snapshot;
 use super::object::Object;
 
 /// The weight that FRR gives to what it originates itself.
-pub(super) const WEIGHT: u32 = 32_768;
-/// The only way a path is chosen here.
-pub(super) const SELECTION_REASON: &str = "First path received";
+const WEIGHT_ORIGINATED: u32 = 32_768;
+/// Why the only path to a prefix is the best, in FRR's words.
+const ONLY_PATH: &str = "First path received";
 
-/// A prefix and its paths: one for each set of attributes that some peers are told. All are in
-/// use, so the first is shown as the best and the others as its multipath.
+/// A prefix and its paths, the best first. Of originated ones there is one for each set of
+/// attributes that some peers are told. All are in use, so the others are its multipath.
 pub(super) struct Entry<'a> {
     pub(super) prefix: Prefix,
-    pub(super) paths: Vec<&'a DesiredRoute>,
+    pub(super) paths: Vec<EntryPath<'a>>,
+}
+
+/// One path of an [`Entry`].
+#[derive(Clone, Copy)]
+pub(super) enum EntryPath<'a> {
+    Originated(&'a DesiredRoute),
+    Learned(&'a LearnedRoute),
+}
+
+impl Entry<'_> {
+    /// Why the first path is the best: the last step that threw another one out.
+    pub(super) fn selection_reason(&self) -> String {
+        let lost_at = self.paths.iter().filter_map(|path| match path {
+            EntryPath::Originated(_) => None,
+            EntryPath::Learned(learned) => learned.lost_at,
+        });
+        lost_at.max().map_or_else(|| ONLY_PATH.to_owned(), |step| step.to_string())
+    }
+}
+
+impl EntryPath<'_> {
+    pub(super) fn is_multipath(self, position: usize) -> bool {
+        position > 0 && matches!(self, Self::Originated(_))
+    }
+
+    pub(super) fn is_internal(self) -> bool {
+        matches!(self, Self::Learned(it) if it.path.source.kind == PeerKind::Internal)
+    }
+
+    pub(super) fn next_hop(self) -> IpAddr {
+        match self {
+            Self::Originated(route) => unspecified(route.prefix.family()),
+            Self::Learned(learned) => learned.path.attributes.next_hop.address(),
+        }
+    }
+
+    pub(super) fn metric(self) -> Option<u32> {
+        match self {
+            Self::Originated(_) => Some(0),
+            Self::Learned(learned) => learned.path.attributes.med,
+        }
+    }
+
+    pub(super) fn local_pref(self) -> Option<u32> {
+        match self {
+            Self::Originated(route) => route.attributes.local_pref,
+            Self::Learned(learned) => learned.path.attributes.local_pref,
+        }
+    }
+
+    pub(super) fn weight(self) -> u32 {
+        match self {
+            Self::Originated(_) => WEIGHT_ORIGINATED,
+            Self::Learned(_) => 0,
+        }
+    }
+
+    pub(super) fn as_path(self) -> String {
+        match self {
+            Self::Originated(_) => String::new(),
+            Self::Learned(learned) => learned.path.attributes.as_path.to_string(),
+        }
+    }
+
+    pub(super) fn origin(self) -> Origin {
+        match self {
+            Self::Originated(_) => Origin::Igp,
+            Self::Learned(learned) => learned.path.attributes.origin,
+        }
+    }
+
+    pub(super) fn communities(&self) -> &[Community] {
+        match self {
+            Self::Originated(route) => &route.attributes.communities,
+            Self::Learned(learned) => &learned.path.attributes.communities,
+        }
+    }
+
+    pub(super) fn large_communities(&self) -> &[LargeCommunity] {
+        match self {
+            Self::Originated(route) => &route.attributes.large_communities,
+            Self::Learned(learned) => &learned.path.attributes.large_communities,
+        }
+    }
 }
 
 /// The table of `family`, by prefix.
 pub(super) fn entries<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> Vec<Entry<'a>> {
-    let routes = snapshot.bgp.routes.iter().filter(|route| route.prefix.family() == family);
-    let mut entries: Vec<Entry<'_>> = Vec::new();
-    for route in routes {
-        match entries.last_mut().filter(|entry| entry.prefix == route.prefix) {
-            Some(entry) => entry.paths.push(route),
-            None => entries.push(Entry { prefix: route.prefix, paths: vec![route] }),
-        }
+    let bgp = snapshot.bgp;
+    let originated = bgp.routes.iter().map(|it| (it.prefix, EntryPath::Originated(it)));
+    let learned = bgp.learned.iter().map(|it| (it.prefix, EntryPath::Learned(it)));
+    let mut entries: BTreeMap<Prefix, Vec<EntryPath<'_>>> = BTreeMap::new();
+    for (prefix, path) in originated.chain(learned).filter(|(it, _)| it.family() == family) {
+        entries.entry(prefix).or_default().push(path);
     }
-    entries
+    let rank = |path: &EntryPath<'_>| match path {
+        EntryPath::Originated(_) => 0,
+        EntryPath::Learned(learned) => 1 + u8::from(learned.lost_at.is_some()),
+    };
+    let sorted = |(prefix, mut paths): (Prefix, Vec<EntryPath<'a>>)| {
+        paths.sort_by_key(rank);
+        Entry { prefix, paths }
+    };
+    entries.into_iter().map(sorted).collect()
 }
 
 /// The next hop that FRR shows for what it originates.
@@ -45,13 +137,14 @@ pub(super) fn unspecified(family: AddressFamily) -> IpAddr {
 
 /// One row of a table.
 pub(super) struct Row<'a> {
-    /// Two characters, as in `*>`.
+    /// Up to three characters, as in `*>i`.
     pub(super) status: &'a str,
     /// Empty in the second and later rows of a prefix.
     pub(super) network: String,
     pub(super) next_hop: IpAddr,
     pub(super) metric: Option<u32>,
     pub(super) local_pref: Option<u32>,
+    pub(super) weight: u32,
     pub(super) path: String,
     pub(super) origin_code: char,
 }
@@ -62,12 +155,13 @@ impl Row<'_> {
         let number = |value: Option<u32>| value.map(|it| it.to_string()).unwrap_or_default();
         let separator = if self.path.is_empty() { "" } else { " " };
         format!(
-            "{:2} {}{}{:>10}{:>7}{WEIGHT:>7} {}{separator}{}\n",
+            "{:3}{}{}{:>10}{:>7}{:>7} {}{separator}{}\n",
             self.status,
             cell(&self.network, 17, 20),
             cell(&self.next_hop.to_string(), 16, 36),
             number(self.metric),
             number(self.local_pref),
+            self.weight,
             self.path,
             self.origin_code
         )
@@ -135,6 +229,7 @@ mod tests {
                 next_hop: next_hop.parse().unwrap(),
                 metric: None,
                 local_pref: Some(200),
+                weight: 32_768,
                 path: "65001".to_owned(),
                 origin_code: 'i',
             };

@@ -3,7 +3,7 @@
 //! `ribMemory` and `peerMemory` are computed as FRR does it, entries times the size of one, so
 //! they are lower bounds. `tableVersion` of a peer is 0, as in FRR 8.4. Left out:
 //! `peerGroupCount`, `peerGroupMemory` (there are no peer groups), `softwareVersion`. Ours:
-//! `pfxRefused`. `bestPath` is empty: nothing is learned, so there is nothing to choose.
+//! `pfxRefused`. `bestPath` is empty, as in FRR without options.
 
 use std::fmt::Write;
 
@@ -11,7 +11,9 @@ use fairway_sessions::backend::{DesiredRoute, PeerView};
 use fairway_sessions::types::{AddressFamily, Asn};
 
 use super::instance::Instance;
-use super::neighbor::{carries, family_key, family_word, is_established, sent};
+use super::neighbor::{
+    accepted, carries, exceeded_maximum, family_key, family_word, is_established, sent, state_name,
+};
 use super::object::Object;
 use super::time::{clock_or_never, milliseconds};
 use super::{Snapshot, capabilities};
@@ -44,14 +46,11 @@ impl Family<'_> {
 fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
     let of = |family| {
         let peers = snapshot.bgp.peers.iter().filter(|it| it.config.families.contains(family));
-        let routes = snapshot.bgp.routes.iter().filter(|it| it.prefix.family() == family);
-        let mut prefixes: Vec<_> = routes.map(|route| route.prefix).collect();
-        prefixes.dedup();
         Family {
             family,
             instance: Instance::of(snapshot, Some(family)),
             peers: peers.collect(),
-            entries: prefixes.len(),
+            entries: *snapshot.bgp.prefixes.of(family),
             now_epoch_seconds: snapshot.now_epoch_seconds,
         }
     };
@@ -96,12 +95,12 @@ fn block(family: &Family<'_>) -> String {
 
 fn row(peer: &PeerView, family: AddressFamily, width: usize) -> String {
     let (state, sent) = if carries(peer, family) {
-        ("0".to_owned(), sent(peer, family).to_string())
+        (accepted(peer, family).to_string(), sent(peer, family).to_string())
     } else if is_established(peer) {
         // FRR's word for a session without this family.
         ("NoNeg".to_owned(), "NoNeg".to_owned())
     } else {
-        (peer.state.name().to_owned(), "0".to_owned())
+        (state_name(peer), "0".to_owned())
     };
     format!(
         "{:width$}4 {:>10} {:>9} {:>9} {:>8} {:>4} {:>4} {:>8} {state:>12} {sent:>8} {}\n",
@@ -197,11 +196,11 @@ fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
         .field("peerUptime", clock_or_never(peer.since))
         .field("peerUptimeMsec", peer.since.map_or(0, milliseconds))
         .optional("peerUptimeEstablishedEpoch", established_epoch)
-        .field("pfxRcd", 0)
+        .field("pfxRcd", accepted(peer, family.family))
         .field("pfxSnt", sent(peer, family.family))
         .field("pfxRefused", *peer.prefixes_refused.of(family.family))
-        .field("state", peer.state.name())
-        .field("peerState", "OK")
+        .field("state", state_name(peer))
+        .field("peerState", if exceeded_maximum(peer) { "PfxCt" } else { "OK" })
         .field("connectionsEstablished", peer.connections_established)
         .field("connectionsDropped", peer.connections_dropped)
         .optional("desc", (!config.name.is_empty()).then_some(config.name.as_str()))

@@ -8,7 +8,9 @@ mod peering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use fairway_sessions::types::{AddressFamily, Asn, HoldTime, PeerKey, Prefix};
+use fairway_sessions::types::{
+    AddressFamily, Asn, HoldTime, ImportPolicy, PeerKey, Prefix, PrefixFilter,
+};
 
 use crate::allocator::{Allocator, Outcomes};
 use crate::model::{
@@ -72,6 +74,8 @@ fn peer(called: &str, address: &str) -> Peer {
         password: PeerPassword::None,
         ebgp_multihop: false,
         dual_stack: false,
+        import: ImportPolicy::default(),
+        pass_on: PrefixFilter::Nothing,
     }
 }
 

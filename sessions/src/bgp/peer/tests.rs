@@ -7,11 +7,13 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::*;
-use crate::backend::{DesiredRoute, RouteAttributes};
+use crate::backend::{DesiredRoute, RouteAttributes, ViewScope};
 use crate::rib::LocRib;
 use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RouterId};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
+
+mod receiving;
 
 const ROOM: usize = 65_536;
 
@@ -32,6 +34,7 @@ fn ends(number: u8) -> Connected {
             ipv6: Some([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)].into()),
             ipv6_link_local: None,
         },
+        networks: Vec::new(),
     }
 }
 
@@ -42,7 +45,6 @@ struct Side {
     /// Our connection to the wire it runs over.
     wires: BTreeMap<ConnectionId, usize>,
     log: Vec<String>,
-    refused: usize,
 }
 
 /// A TCP connection: who dialled is side 0 of it.
@@ -69,7 +71,6 @@ impl Pair {
             rib: LocRib::default(),
             wires: BTreeMap::new(),
             log: Vec::new(),
-            refused: 0,
         };
         Self {
             now: Instant::ZERO,
@@ -105,9 +106,14 @@ impl Pair {
                 Action::AttemptFailed(reason) => {
                     self.sides[side].log.push(format!("failed: {reason}"));
                 }
-                Action::Refused(update) => {
-                    let announced = update.announced.iter().map(|it| it.prefixes.len());
-                    self.sides[side].refused += announced.sum::<usize>();
+                Action::Routes(source, changes) => {
+                    let Side { peer, rib, .. } = &mut self.sides[side];
+                    let touched = rib.learn(&source, changes);
+                    peer.announce(rib, &touched);
+                }
+                Action::Malformed(malformed) => self.sides[side].log.push(malformed.to_string()),
+                Action::NearMaximum(family, count) => {
+                    self.sides[side].log.push(format!("near maximum: {count} of {family}"));
                 }
             }
         }
@@ -306,8 +312,8 @@ fn routes_are_announced_and_withdrawn() {
     let mut pair = Pair::ebgp();
     pair.originate(0, &["198.51.100.1/32", "2001:db8:1::1/128"]);
     pair.run_for(seconds(5));
-    assert_eq!(pair.sides[1].refused, 2);
-    let view = pair.sides[0].peer.view(pair.now);
+    assert_eq!(pair.sides[1].rib.learned().count(), 2);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
     assert_eq!(view.advertised.len(), 2);
     assert_eq!(view.advertised[0].attributes.as_path.to_string(), "65001");
     assert_eq!(view.advertised[1].attributes.next_hop.to_string(), "2001:db8::1");
@@ -317,8 +323,8 @@ fn routes_are_announced_and_withdrawn() {
 
     pair.originate(0, &["198.51.100.1/32"]);
     pair.run_for(seconds(1));
-    assert_eq!(pair.sides[0].peer.view(pair.now).advertised.len(), 1);
-    assert_eq!(pair.sides[1].peer.view(pair.now).prefixes_refused.ipv4, 1);
+    assert_eq!(pair.sides[0].peer.view(pair.now, ViewScope::Routes).advertised.len(), 1);
+    assert_eq!(pair.sides[1].rib.learned().count(), 1);
 }
 
 #[test]
@@ -329,7 +335,7 @@ fn a_route_without_a_next_hop_is_held_back_with_its_reason() {
     }
     pair.originate(0, &["198.51.100.1/32", "2001:db8:1::1/128"]);
     pair.run_for(seconds(5));
-    let view = pair.sides[0].peer.view(pair.now);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
     assert_eq!(view.advertised.len(), 1);
     assert_eq!(view.unannounced[0].1, "the session does not carry IPv6 Unicast");
 }
@@ -339,7 +345,7 @@ fn internal_peers_get_a_local_preference_and_an_empty_path() {
     let mut pair = Pair::new(config(65001, 65001, 1), config(65001, 65001, 2));
     pair.originate(0, &["198.51.100.1/32"]);
     pair.run_for(seconds(40));
-    let view = pair.sides[0].peer.view(pair.now);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
     assert_eq!(view.advertised[0].attributes.local_pref, Some(100));
     assert_eq!(view.advertised[0].attributes.as_path.to_string(), "");
 }
@@ -382,11 +388,13 @@ fn a_refresh_sends_everything_again() {
     let mut pair = Pair::ebgp();
     pair.originate(0, &["198.51.100.1/32"]);
     pair.run_for(seconds(5));
+    let updates = |pair: &Pair| pair.sides[1].peer.messages.received.updates;
+    let before = updates(&pair);
     let refresh = framed(MessageType::RouteRefresh, &[0, 1, 0, 1]).unwrap();
     let id = pair.sides[0].peer.established.as_ref().unwrap().connection;
     pair.sides[0].peer.handle(pair.now, Event::Received(id, &refresh));
     pair.settle();
-    assert_eq!(pair.sides[1].refused, 2);
+    assert_eq!(updates(&pair), before + 2); // the route, and the marker behind it
     pair.assert_up();
 }
 
@@ -586,13 +594,13 @@ fn an_address_that_comes_later_brings_its_routes() {
     let without = LocalNextHops { ipv6: None, ..ends(1).next_hops };
     assert!(peer.set_next_hops(rib, without));
     pair.settle();
-    let view = pair.sides[0].peer.view(pair.now);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
     assert_eq!((view.advertised.len(), view.unannounced.len()), (1, 1));
     let Side { peer, rib, .. } = &mut pair.sides[0];
     assert!(peer.set_next_hops(rib, ends(1).next_hops));
     assert!(!peer.set_next_hops(rib, ends(1).next_hops));
     pair.settle();
-    let view = pair.sides[0].peer.view(pair.now);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
     assert_eq!((view.advertised.len(), view.unannounced.len()), (2, 0));
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_sessions::backend::{
-    AdvertisedRoute, BgpView, DesiredRoute, LastReset, MalformedCounters, MessageCounters,
-    MessageCounts, PeerView, PerFamily, ResetCause, RouteAttributes, SessionState, SessionView,
+    BgpView, DesiredRoute, LastReset, MalformedCounters, MessageCounters, MessageCounts, PeerRoute,
+    PeerView, PerFamily, ResetCause, RouteAttributes, SessionState, SessionView,
 };
 use fairway_sessions::types::{
-    AddressFamily, AsPath, Asn, FamilySet, HoldTime, NextHop, Password, PathAttributes, PeerConfig,
-    PeerKey, Prefix, RouterId,
+    AddressFamily, AsPath, Asn, FamilySet, HoldTime, ImportPolicy, NextHop, Password,
+    PathAttributes, PeerConfig, PeerKey, Prefix, PrefixFilter, RouterId,
 };
 use fairway_sessions::wire::Capability;
 
@@ -58,7 +58,14 @@ impl Lab {
             peers: Arc::new(told.clone()),
             attributes: Arc::new(attributes(local_pref)),
         });
-        let bgp = BgpView { generation: 10, peers, routes: routes.to_vec() };
+        let prefixes = PerFamily { ipv4: 2, ipv6: 1 };
+        let bgp = BgpView {
+            generation: 10,
+            peers,
+            routes: routes.to_vec(),
+            prefixes,
+            ..BgpView::default()
+        };
         Self { bgp, ..Self::without_peers() }
     }
 
@@ -138,6 +145,8 @@ pub(super) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
             password: None,
             multihop: false,
             families: FamilySet::only(AddressFamily::of(key)),
+            import: ImportPolicy::default(),
+            pass_on: PrefixFilter::Nothing,
         },
         state: SessionState::Idle,
         session: None,
@@ -145,10 +154,15 @@ pub(super) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
         messages: MessageCounters::default(),
         connections_established: 0,
         connections_dropped: 0,
+        prefixes_accepted: PerFamily::default(),
         prefixes_refused: PerFamily::default(),
+        refusals: Vec::new(),
         malformed: MalformedCounters::default(),
+        last_malformed: None,
         unannounced: Vec::new(),
+        prefixes_advertised: PerFamily::default(),
         advertised: Vec::new(),
+        received: Vec::new(),
         last_reset: None,
         next_connect_in: None,
         last_read: None,
@@ -187,12 +201,12 @@ fn session(local: &str, remote: &str, family: AddressFamily) -> SessionView {
     }
 }
 
-fn advertised(prefix: &str, next_hop: NextHop) -> AdvertisedRoute {
+fn advertised(prefix: &str, next_hop: NextHop) -> PeerRoute {
     let RouteAttributes { communities, large_communities, .. } = attributes(None);
     let path = AsPath::sequence(vec![65001]);
     let sent = PathAttributes::originated(path, next_hop);
     let attributes = Arc::new(PathAttributes { communities, large_communities, ..sent });
-    AdvertisedRoute { prefix: self::prefix(prefix), attributes }
+    PeerRoute { prefix: self::prefix(prefix), attributes }
 }
 
 /// Established for the second time, with a password.
@@ -208,6 +222,7 @@ fn router_one() -> PeerView {
     let next_hop = NextHop::Ipv4("10.1.1.1".parse().unwrap());
     peer.advertised =
         ["203.0.113.10/32", "203.0.113.11/32"].map(|it| advertised(it, next_hop)).to_vec();
+    peer.prefixes_advertised.ipv4 = 2;
     peer.last_reset = Some(LastReset {
         ago: seconds(22),
         cause: ResetCause::NotificationReceived(6, 0, None),
@@ -230,6 +245,7 @@ fn router_one_ipv6() -> PeerView {
     let global = "2001:db8:1:1::1".parse().unwrap();
     let next_hop = NextHop::Ipv6 { global, link_local: "fe80::1".parse().ok() };
     peer.advertised = vec![advertised("2001:db8:aaaa::10/128", next_hop)];
+    peer.prefixes_advertised.ipv6 = 1;
     peer
 }
 

@@ -104,7 +104,8 @@ const RESET: &str = "lastResetDueTo:s lastResetCode:n";
 const ENDS: &str = "externalBgpNbrMaxHopsAway:n hostLocal:s portLocal:n hostForeign:s \
     portForeign:n -nexthop:s -nexthopGlobal:s -nexthopLocal:s -bgpConnection:s \
     connectRetryTimer:n -estimatedRttInMsecs:n";
-const REFUSALS: &str = "-readThread:s -writeThread:s +malformedUpdates:o +unannounced:a";
+const REFUSALS: &str = "-readThread:s -writeThread:s +malformedUpdates:o +refusedPrefixes:o \
+                        +unannounced:a";
 
 #[test]
 fn an_established_neighbor_has_the_keys_of_frr() {

@@ -1,0 +1,237 @@
+//! What a peer accepts, counts, refuses, asks for again, and forgets.
+
+use super::*;
+use crate::backend::{ClearError, PerFamily};
+use crate::types::{
+    AsPath, ImportPolicy, MaximumPrefixes, NextHop, PathAttributes, PrefixFilter, PrefixRange,
+    Refusal,
+};
+use crate::wire::announce::{AttributeBlock, announcement};
+
+fn accepting(import: ImportPolicy) -> Pair {
+    Pair::new(config(65001, 65002, 1), PeerConfig { import, ..config(65002, 65001, 2) })
+}
+
+fn limited(limit: u32) -> ImportPolicy {
+    let maximum = Some(MaximumPrefixes { limit, warn_percent: 75 });
+    ImportPolicy { allowed: PrefixFilter::Everything, maximum }
+}
+
+fn listed(prefix: &str) -> PrefixFilter {
+    PrefixFilter::Listed(vec![PrefixRange::new(prefix.parse().unwrap(), None, Some(32)).unwrap()])
+}
+
+fn prefixes(count: u32) -> Vec<String> {
+    (0..count).map(|number| format!("198.51.{}.{}/32", number / 256, number % 256)).collect()
+}
+
+fn originate(pair: &mut Pair, count: u32) {
+    let prefixes = prefixes(count);
+    pair.originate(0, &prefixes.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+fn view(pair: &Pair, side: usize) -> crate::backend::PeerView {
+    pair.sides[side].peer.view(pair.now, ViewScope::Routes)
+}
+
+/// The right side, given bytes as if the left one had sent them.
+fn hear(pair: &mut Pair, bytes: &[u8]) {
+    let id = pair.sides[1].peer.established.as_ref().unwrap().connection;
+    pair.sides[1].peer.handle(pair.now, Event::Received(id, bytes));
+    pair.settle();
+}
+
+/// An UPDATE that announces 203.0.113.0/24 along `as_path` to `next_hop`.
+fn update(as_path: &[u32], next_hop: [u8; 4]) -> BytesMut {
+    let next_hop = NextHop::Ipv4(next_hop.into());
+    let attributes = PathAttributes::originated(AsPath::sequence(as_path.to_vec()), next_hop);
+    let block = AttributeBlock::encode(&attributes, true).unwrap();
+    let mut prefixes = BTreeSet::from(["203.0.113.0/24".parse().unwrap()]);
+    let mut bytes = BytesMut::new();
+    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    bytes
+}
+
+#[test]
+fn nothing_is_accepted_that_nobody_asked_for() {
+    let mut pair = accepting(ImportPolicy::default());
+    originate(&mut pair, 3);
+    pair.run_for(seconds(5));
+    let view = view(&pair, 1);
+    assert_eq!(view.prefixes_accepted, PerFamily::default());
+    assert_eq!(view.refusals, [(Refusal::Policy, 3)]);
+    assert_eq!(pair.sides[1].rib.learned().count(), 0);
+}
+
+#[test]
+fn only_the_listed_prefixes_are_accepted() {
+    let allowed = listed("198.51.0.0/31");
+    let mut pair = accepting(ImportPolicy { allowed, maximum: None });
+    originate(&mut pair, 5);
+    pair.run_for(seconds(5));
+    let view = view(&pair, 1);
+    assert_eq!(view.received.len(), 2);
+    assert_eq!((view.prefixes_accepted.ipv4, view.prefixes_refused.ipv4), (2, 3));
+}
+
+#[test]
+fn routes_go_when_their_session_does() {
+    let mut pair = Pair::ebgp();
+    originate(&mut pair, 3);
+    pair.run_for(seconds(5));
+    assert_eq!(pair.sides[1].rib.learned().count(), 3);
+    pair.sides[0].peer.stop(pair.now, cease::ADMINISTRATIVE_SHUTDOWN, "a test");
+    pair.settle();
+    assert_eq!(pair.sides[1].rib.learned().count(), 0);
+    assert_eq!(view(&pair, 1).prefixes_accepted.ipv4, 0);
+}
+
+#[test]
+fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while() {
+    let mut pair = accepting(limited(10));
+    originate(&mut pair, 10);
+    pair.run_for(seconds(5));
+    pair.assert_up();
+    originate(&mut pair, 11);
+    pair.run_for(seconds(5));
+    let reason = "Cease/Maximum Number of Prefixes Reached (6/1)";
+    assert!(pair.sides[0].log.iter().any(|line| line.contains(reason)), "{:?}", pair.sides[0].log);
+    assert_eq!(pair.sides[1].rib.learned().count(), 0);
+    // The neighbour dials all the time, and is told 6/5.
+    pair.run_for(seconds(20));
+    assert_eq!(view(&pair, 1).connections_established, 1);
+    let rejected = "Cease/Connection Rejected (6/5)";
+    assert!(
+        pair.sides[0].log.iter().any(|line| line.contains(rejected)),
+        "{:?}",
+        pair.sides[0].log
+    );
+    // When the mistake at the other end is mended, the session comes back by itself.
+    originate(&mut pair, 10);
+    pair.run_for(seconds(45));
+    pair.assert_up();
+    assert_eq!(pair.sides[1].rib.learned().count(), 10);
+}
+
+#[test]
+fn the_notification_of_too_many_prefixes_names_family_and_limit() {
+    let notification = Notification::maximum_prefixes(AddressFamily::Ipv6Unicast, 1000);
+    assert_eq!(notification.data, [0, 2, 1, 0, 0, 0x03, 0xE8]);
+}
+
+#[test]
+fn nearly_too_many_prefixes_are_warned_of_once() {
+    let mut pair = accepting(limited(100));
+    let warnings = |pair: &Pair| {
+        pair.sides[1].log.iter().filter(|line| line.starts_with("near maximum")).count()
+    };
+    originate(&mut pair, 74);
+    pair.run_for(seconds(5));
+    assert_eq!(warnings(&pair), 0);
+    originate(&mut pair, 75);
+    pair.run_for(seconds(1));
+    originate(&mut pair, 80);
+    pair.run_for(seconds(1));
+    assert_eq!(warnings(&pair), 1);
+    originate(&mut pair, 10);
+    pair.run_for(seconds(1));
+    originate(&mut pair, 90);
+    pair.run_for(seconds(1));
+    assert_eq!(warnings(&pair), 2);
+    pair.assert_up();
+}
+
+#[test]
+fn a_wider_policy_asks_for_everything_again_and_a_narrower_one_forgets_at_once() {
+    let mut pair = accepting(ImportPolicy { allowed: listed("198.51.0.0/31"), maximum: None });
+    originate(&mut pair, 5);
+    pair.run_for(seconds(5));
+    let change = |pair: &mut Pair, import| {
+        let config = PeerConfig { import, ..pair.sides[1].peer.config().clone() };
+        pair.sides[1].peer.reconfigure(pair.now, config);
+        pair.settle();
+    };
+    change(&mut pair, ImportPolicy { allowed: PrefixFilter::Everything, maximum: None });
+    assert_eq!(pair.sides[1].rib.learned().count(), 5);
+    change(&mut pair, ImportPolicy { allowed: listed("198.51.0.4/32"), maximum: None });
+    assert_eq!(pair.sides[1].rib.learned().count(), 1);
+    change(&mut pair, ImportPolicy { allowed: PrefixFilter::Everything, ..limited(4) });
+    assert!(pair.sides[0].log.last().unwrap().contains("(6/1)"), "{:?}", pair.sides[0].log);
+}
+
+#[test]
+fn without_route_refresh_another_policy_needs_another_session() {
+    let mut pair = accepting(ImportPolicy::default());
+    originate(&mut pair, 2);
+    pair.run_for(seconds(5));
+    let up = pair.sides[1].peer.established.as_ref().unwrap().connection;
+    let connection = pair.sides[1].peer.connection_mut(up).unwrap();
+    connection.negotiated.as_mut().unwrap().route_refresh = false;
+    assert_eq!(pair.sides[1].peer.refresh_in(), Err(ClearError::NoRouteRefresh));
+    let import = ImportPolicy { allowed: PrefixFilter::Everything, maximum: None };
+    let config = PeerConfig { import, ..pair.sides[1].peer.config().clone() };
+    pair.sides[1].peer.reconfigure(pair.now, config);
+    pair.run_for(seconds(10));
+    assert!(pair.sides[0].log[1].contains("(6/6)"), "{:?}", pair.sides[0].log);
+    assert_eq!(pair.sides[1].rib.learned().count(), 2);
+}
+
+#[test]
+fn the_operator_resets_and_refreshes() {
+    let mut pair = Pair::ebgp();
+    assert_eq!(pair.sides[0].peer.refresh_out(), Err(ClearError::NotEstablished));
+    assert_eq!(pair.sides[0].peer.refresh_in(), Err(ClearError::NotEstablished));
+    originate(&mut pair, 2);
+    pair.run_for(seconds(5));
+    let updates = |pair: &Pair| pair.sides[1].peer.messages.received.updates;
+    let before = updates(&pair);
+    pair.sides[0].peer.refresh_out().unwrap();
+    pair.settle();
+    assert_eq!(updates(&pair), before + 3); // the routes, and a marker for each family
+    pair.sides[1].peer.refresh_in().unwrap();
+    pair.settle();
+    assert_eq!(pair.sides[0].peer.messages.received.route_refreshes, 2);
+    assert_eq!(updates(&pair), before + 6);
+    pair.sides[0].peer.reset(pair.now);
+    pair.run_for(seconds(3));
+    assert!(pair.sides[1].log[1].contains("Cease/Administrative Reset (6/4)"));
+    pair.assert_up();
+}
+
+#[test]
+fn a_route_that_may_not_be_used_takes_the_place_of_the_one_before() {
+    let mut pair = Pair::ebgp();
+    pair.run_for(seconds(5));
+    let learned = |pair: &Pair| pair.sides[1].rib.learned().count();
+    let cases: [(&[u32], [u8; 4], Refusal); 4] = [
+        (&[65001, 65002], [192, 0, 2, 1], Refusal::AsLoop),
+        (&[7, 65001], [192, 0, 2, 1], Refusal::FirstAs),
+        (&[], [192, 0, 2, 1], Refusal::FirstAs),
+        (&[65001], [192, 0, 2, 2], Refusal::OwnNextHop),
+    ];
+    for (as_path, next_hop, refusal) in cases {
+        hear(&mut pair, &update(&[65001, 7], [192, 0, 2, 1]));
+        assert_eq!(learned(&pair), 1);
+        hear(&mut pair, &update(as_path, next_hop));
+        assert_eq!(learned(&pair), 0, "{refusal:?}");
+        let refusals = view(&pair, 1).refusals;
+        assert!(refusals.iter().any(|(it, _)| *it == refusal), "{refusals:?}");
+    }
+    pair.assert_up();
+}
+
+#[test]
+fn the_last_malformed_update_is_kept_with_its_bytes() {
+    let mut pair = Pair::ebgp();
+    pair.run_for(seconds(5));
+    let mut bytes = update(&[65001], [192, 0, 2, 1]);
+    let origin = bytes.windows(4).position(|it| it == [0x40, 1, 1, 0]).unwrap();
+    bytes[origin + 3] = 9;
+    hear(&mut pair, &bytes);
+    let view = view(&pair, 1);
+    assert_eq!(view.malformed.treated_as_withdraw, 1);
+    let last = view.last_malformed.unwrap();
+    assert_eq!(last.text, "treated as withdrawal: attribute 1: its value is malformed");
+    assert_eq!(last.body, bytes[19..]);
+    pair.assert_up();
+}

@@ -1,0 +1,299 @@
+//! What a neighbour announces: judged, kept, and handed on.
+//!
+//! Another part of [`Peer`]. Knows no other neighbour: which of several paths is best is for
+//! [`crate::rib::LocRib`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connection::Connection;
+use super::peer::{Action, Peer};
+use super::reason::DownReason;
+use crate::backend::{ClearError, PerFamily};
+use crate::rib::{AdjRibIn, Importer};
+use crate::time::Instant;
+use crate::types::{
+    AddressFamily, PathSource, PeerConfig, Prefix, PrefixFilter, Refusal, RouteChange,
+};
+use crate::wire::attribute::{AttributeFault, Disposition};
+use crate::wire::{Notification, RawMessage, Update, WireError};
+
+/// How long a neighbour that announced too many prefixes is left alone, and not let in.
+///
+/// `Ours:` routers wait for the operator. A limit guards us against a mistake at the other end,
+/// and when that is mended the session should be back without anybody's doing.
+const MAXIMUM_PREFIXES_WAIT: Duration = Duration::from_secs(30);
+
+/// A malformed UPDATE and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// The faults of attributes; empty when the session was reset.
+    pub faults: Vec<AttributeFault>,
+    /// Why the session was reset, if it was.
+    pub reset: Option<String>,
+    /// The message without its header.
+    pub body: Vec<u8>,
+}
+
+impl Malformed {
+    pub(super) fn reset(error: &WireError, message: &RawMessage) -> Self {
+        let reset = Some(error.to_string());
+        Self { faults: Vec::new(), reset, body: message.body.to_vec() }
+    }
+
+    /// The strongest thing that a fault led to; `None` when that was a reset.
+    pub fn disposition(&self) -> Option<Disposition> {
+        self.faults.iter().map(|fault| fault.disposition).max()
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(reset) = &self.reset {
+            return write!(f, "session reset: {reset}");
+        }
+        f.write_str(match self.disposition() {
+            Some(Disposition::TreatAsWithdraw) => "treated as withdrawal",
+            Some(Disposition::Discard) | None => "attribute discarded",
+        })?;
+        for (position, fault) in self.faults.iter().enumerate() {
+            let separator = if position == 0 { ": " } else { "; " };
+            match fault.code {
+                0 => write!(f, "{separator}attribute list: {}", fault.what)?,
+                code => write!(f, "{separator}attribute {code}: {}", fault.what)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The receiving half of an Established session.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    pub(super) adj_rib_in: AdjRibIn,
+    source: Arc<PathSource>,
+    pub(super) prefixes_refused: PerFamily<u64>,
+    pub(super) end_of_rib_received: PerFamily<bool>,
+    importer: Importer,
+    refusals: BTreeMap<Refusal, u64>,
+    /// Families whose count was near the maximum when it was last looked at.
+    warned: PerFamily<bool>,
+}
+
+impl Inbound {
+    /// The receiving half of a session over `connection`, which has just come up.
+    pub(super) fn begin(config: &PeerConfig, connection: Option<&Connection>) -> Option<Self> {
+        let connection = connection?;
+        let negotiated = connection.negotiated.as_ref()?;
+        let next_hops = connection.next_hops;
+        let own_addresses = [connection.local.map(|local| local.ip())]
+            .into_iter()
+            .chain([next_hops.ipv4.map(Into::into), next_hops.ipv6.map(Into::into)])
+            .flatten()
+            .collect();
+        let networks = connection.networks.clone();
+        Some(Self {
+            adj_rib_in: AdjRibIn::default(),
+            source: Arc::new(PathSource {
+                key: config.key,
+                kind: config.kind(),
+                remote_asn: negotiated.remote_asn,
+                router_id: negotiated.remote_router_id,
+            }),
+            prefixes_refused: PerFamily::default(),
+            end_of_rib_received: PerFamily::default(),
+            importer: Importer::new(config, connection.remote?.ip(), own_addresses, networks),
+            refusals: BTreeMap::new(),
+            warned: PerFamily::default(),
+        })
+    }
+
+    pub(super) fn refusals(&self) -> Vec<(Refusal, u64)> {
+        self.refusals.iter().map(|(refusal, count)| (*refusal, *count)).collect()
+    }
+
+    /// What is left to say when the session is over; `None` when nothing was accepted.
+    pub(super) fn all_withdrawn(&self) -> Option<Action> {
+        let prefixes = self.adj_rib_in.routes().keys();
+        let changes: Vec<_> =
+            prefixes.map(|prefix| RouteChange { prefix: *prefix, attributes: None }).collect();
+        (!changes.is_empty()).then(|| Action::Routes(Arc::clone(&self.source), changes))
+    }
+
+    /// Takes in the routes of an UPDATE, and returns what changed by it. Stops at the first prefix
+    /// that is one too many, and names its family.
+    fn take(&mut self, update: Update) -> (Vec<RouteChange>, Option<AddressFamily>) {
+        let mut changes = Vec::new();
+        for prefix in update.withdrawn {
+            self.withdraw(prefix, &mut changes);
+        }
+        for group in update.announced {
+            let judged = self.importer.judge(&group.attributes);
+            let attributes = Arc::new(group.attributes);
+            for prefix in group.prefixes {
+                if let Err(refusal) = judged.and_then(|()| self.importer.allows(prefix)) {
+                    self.refuse(prefix, refusal);
+                    // Whatever it said before, it does not say any more.
+                    self.withdraw(prefix, &mut changes);
+                } else if self.adj_rib_in.announce(prefix, &attributes) {
+                    let attributes = Some(Arc::clone(&attributes));
+                    changes.push(RouteChange { prefix, attributes });
+                    if self.is_over_maximum(prefix.family()) {
+                        return (changes, Some(prefix.family()));
+                    }
+                }
+            }
+        }
+        (changes, None)
+    }
+
+    fn withdraw(&mut self, prefix: Prefix, changes: &mut Vec<RouteChange>) {
+        if self.adj_rib_in.withdraw(prefix) {
+            changes.push(RouteChange { prefix, attributes: None });
+        }
+    }
+
+    fn refuse(&mut self, prefix: Prefix, refusal: Refusal) {
+        *self.prefixes_refused.of_mut(prefix.family()) += 1;
+        *self.refusals.entry(refusal).or_default() += 1;
+    }
+
+    fn is_over_maximum(&self, family: AddressFamily) -> bool {
+        let maximum = self.importer.policy().maximum;
+        maximum.is_some_and(|maximum| *self.adj_rib_in.counts().of(family) > maximum.limit)
+    }
+
+    /// The families whose count has just come near the maximum, with the count.
+    fn newly_near_maximum(&mut self) -> Vec<(AddressFamily, u32)> {
+        let Some(maximum) = self.importer.policy().maximum else { return Vec::new() };
+        let counts = self.adj_rib_in.counts();
+        let mut near = Vec::new();
+        for family in AddressFamily::ALL {
+            let count = *counts.of(family);
+            let is_near = count >= maximum.warn_at();
+            if is_near && !self.warned.of(family) {
+                near.push((family, count));
+            }
+            *self.warned.of_mut(family) = is_near;
+        }
+        near
+    }
+
+    /// What a change of the policy throws out.
+    fn reconsider(&mut self) -> Vec<RouteChange> {
+        let refused = |prefix: &&Prefix| self.importer.allows(**prefix).is_err();
+        let refused: Vec<Prefix> =
+            self.adj_rib_in.routes().keys().filter(refused).copied().collect();
+        let mut changes = Vec::new();
+        for prefix in refused {
+            self.withdraw(prefix, &mut changes);
+        }
+        changes
+    }
+}
+
+impl Peer {
+    /// Routes came: those that are wanted are kept and handed on, the others counted.
+    pub(super) fn update(&mut self, now: Instant, update: Update, message: &RawMessage) {
+        if !update.faults.is_empty() {
+            self.note_malformed(now, &update, message);
+        }
+        let Some(up) = &mut self.established else { return };
+        if let Some(family) = update.end_of_rib {
+            *up.inbound.end_of_rib_received.of_mut(family) = true;
+        }
+        let (changes, over) = up.inbound.take(update);
+        self.routes_changed(now, changes, over);
+    }
+
+    fn routes_changed(
+        &mut self,
+        now: Instant,
+        changes: Vec<RouteChange>,
+        over: Option<AddressFamily>,
+    ) {
+        if let Some(up) = self.established.as_ref().filter(|_| !changes.is_empty()) {
+            self.actions.push_back(Action::Routes(Arc::clone(&up.inbound.source), changes));
+        }
+        if let Some(family) = over {
+            self.end_over_maximum(now, family);
+            return;
+        }
+        let near = self.established.as_mut().map(|up| up.inbound.newly_near_maximum());
+        for (family, count) in near.unwrap_or_default() {
+            self.actions.push_back(Action::NearMaximum(family, count));
+        }
+    }
+
+    /// Cease 6/1 (RFC 4486 §4), and a wait in which the neighbour is not let in either: it would
+    /// come back with the same flood.
+    fn end_over_maximum(&mut self, now: Instant, family: AddressFamily) {
+        let (Some(up), Some(maximum)) = (&self.established, self.config.import.maximum) else {
+            return;
+        };
+        let limit = maximum.limit;
+        let reason = DownReason::Sent {
+            notification: Notification::maximum_prefixes(family, limit),
+            why: format!("more than {limit} prefixes of {family} (toReceive.maxPrefixes)"),
+        };
+        let id = up.connection;
+        self.end(now, id, reason);
+        self.refuse_until(now + MAXIMUM_PREFIXES_WAIT);
+    }
+
+    fn note_malformed(&mut self, now: Instant, update: &Update, message: &RawMessage) {
+        let faults = update.faults.clone();
+        let malformed = Malformed { faults, reset: None, body: message.body.to_vec() };
+        match malformed.disposition() {
+            Some(Disposition::TreatAsWithdraw) => self.malformed.treated_as_withdraw += 1,
+            Some(Disposition::Discard) | None => self.malformed.attribute_discards += 1,
+        }
+        self.last_malformed = Some((now, malformed.clone()));
+        self.actions.push_back(Action::Malformed(malformed));
+    }
+
+    /// Asks the neighbour to say all its routes again (RFC 2918).
+    pub fn refresh_in(&mut self) -> Result<(), ClearError> {
+        let up = self.established.as_ref().ok_or(ClearError::NotEstablished)?;
+        let (id, families) = (up.connection, up.families);
+        let connection = self.connection_mut(id).ok_or(ClearError::NotEstablished)?;
+        if !connection.negotiated.as_ref().is_some_and(|it| it.route_refresh) {
+            return Err(ClearError::NoRouteRefresh);
+        }
+        connection.refresh_due = families;
+        Ok(())
+    }
+
+    /// Whether what `config` wants to accept can only be had over a new session: what is refused
+    /// is not kept, and this neighbour cannot be asked again.
+    pub(super) fn needs_to_hear_again(&self, config: &PeerConfig) -> bool {
+        let Some(up) = &self.established else { return false };
+        let negotiated = self.connection(up.connection).and_then(|it| it.negotiated.as_ref());
+        self.config.import.allowed != config.import.allowed
+            && negotiated.is_some_and(|it| !it.route_refresh)
+    }
+
+    /// What the operator wants to accept has changed: what is no longer wanted goes at once, the
+    /// rest the neighbour is asked for.
+    pub(super) fn import_policy_changed(&mut self, now: Instant) {
+        let policy = self.config.import.clone();
+        let Some(up) = &mut self.established else { return };
+        let wants_others = up.inbound.importer.policy().allowed != policy.allowed;
+        up.inbound.importer.set_policy(policy);
+        let changes = up.inbound.reconsider();
+        let mut families = up.families.iter();
+        let over = families.find(|family| up.inbound.is_over_maximum(*family));
+        self.routes_changed(now, changes, over);
+        if wants_others {
+            // Without a session there is nobody to ask, and the next one says everything anyway.
+            let _ = self.refresh_in();
+        }
+    }
+
+    /// Whether the neighbour may be told routes that were learned.
+    pub fn passes_on(&self) -> bool {
+        self.established.is_some() && self.config.pass_on != PrefixFilter::Nothing
+    }
+}

@@ -1,0 +1,219 @@
+//! Route selection: of several paths to a prefix, the one that is used (RFC 4271 §9.1).
+//!
+//! Works by elimination, as the RFC has it: each step throws out the paths that are worse than the
+//! best of those still in. Comparing them two by two would not do, since MULTI_EXIT_DISC counts
+//! only between paths through the same neighbouring AS.
+
+use std::cmp::Reverse;
+
+use super::import::originator;
+use crate::types::{DecisionStep, Path, PeerKind};
+use crate::wire::attribute::code;
+
+/// LOCAL_PREF of a path that carries none: all external ones (FRR's and BIRD's default).
+pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
+
+/// For each of `paths` the step that threw it out; `None` for the one that stays.
+pub fn decide(paths: &[Path]) -> Vec<Option<DecisionStep>> {
+    let mut lost = vec![None; paths.len()];
+    let mut contest = Contest { paths, lost: &mut lost };
+    contest.keep_least(DecisionStep::LocalPref, |path| Reverse(local_pref(path)));
+    contest.keep_least(DecisionStep::AsPathLength, |path| path.attributes.as_path.length());
+    contest.keep_least(DecisionStep::Origin, |path| path.attributes.origin);
+    contest.compare_exit_discriminators();
+    contest.keep_least(DecisionStep::PeerKind, |path| path.source.kind == PeerKind::Internal);
+    // §9.1.2.2 e, the cost of the way to the next hop, is not known here: all are equal.
+    contest.keep_least(DecisionStep::RouterId, identifier);
+    // Between reflected copies the shorter way through the reflectors wins (RFC 4456 §9).
+    contest.keep_least(DecisionStep::RouterId, cluster_list_length);
+    contest.keep_least(DecisionStep::PeerAddress, |path| path.source.key);
+    lost
+}
+
+/// The position of the best of `paths`.
+pub(super) fn best(paths: &[Path]) -> Option<usize> {
+    match paths {
+        [] => None,
+        [_] => Some(0), // Nearly all prefixes have one path.
+        paths => decide(paths).iter().position(Option::is_none),
+    }
+}
+
+struct Contest<'a> {
+    paths: &'a [Path],
+    lost: &'a mut [Option<DecisionStep>],
+}
+
+impl Contest<'_> {
+    fn keep_least<K: Ord>(&mut self, step: DecisionStep, key: impl Fn(&Path) -> K) {
+        let alive = self.paths.iter().zip(&*self.lost).filter(|(_, lost)| lost.is_none());
+        let Some(least) = alive.map(|(path, _)| key(path)).min() else { return };
+        for (path, lost) in self.paths.iter().zip(&mut *self.lost) {
+            if lost.is_none() && key(path) > least {
+                *lost = Some(step);
+            }
+        }
+    }
+
+    /// Each path is held against those through the same neighbouring AS, whether or not these
+    /// lose against others (§9.1.2.2 c).
+    fn compare_exit_discriminators(&mut self) {
+        let discriminator = |path: &Path| path.attributes.med.unwrap_or(0);
+        let alive: Vec<&Path> = self
+            .paths
+            .iter()
+            .zip(&*self.lost)
+            .filter_map(|(path, lost)| lost.is_none().then_some(path))
+            .collect();
+        for (path, lost) in self.paths.iter().zip(&mut *self.lost) {
+            let beaten = alive.iter().any(|other| {
+                neighbouring_as(other) == neighbouring_as(path)
+                    && discriminator(other) < discriminator(path)
+            });
+            if lost.is_none() && beaten {
+                *lost = Some(DecisionStep::MultiExitDiscriminator);
+            }
+        }
+    }
+}
+
+fn local_pref(path: &Path) -> u32 {
+    path.attributes.local_pref.unwrap_or(LOCAL_PREF_DEFAULT)
+}
+
+/// The AS that the path came into ours from; `None` for one that began in ours.
+fn neighbouring_as(path: &Path) -> Option<u32> {
+    path.attributes.as_path.first()
+}
+
+/// The BGP identifier of who brought the path into our AS (RFC 4456 §9).
+fn identifier(path: &Path) -> u32 {
+    originator(&path.attributes).unwrap_or(path.source.router_id.get())
+}
+
+fn cluster_list_length(path: &Path) -> usize {
+    let mut unknown = path.attributes.unknown.iter();
+    unknown.find(|it| it.code == code::CLUSTER_LIST).map_or(0, |it| it.value.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::types::{
+        AsPath, Asn, NextHop, Origin, PathAttributes, PathSource, PeerKey, RouterId,
+        UnknownAttribute,
+    };
+
+    /// A path of external peer `number` through its AS and one more.
+    fn path(number: u8) -> Path {
+        let next_hop = NextHop::Ipv4([192, 0, 2, number].into());
+        let asn = 65_000 + u32::from(number);
+        Path {
+            source: Arc::new(PathSource {
+                key: PeerKey([192, 0, 2, number].into()),
+                kind: PeerKind::External,
+                remote_asn: Asn::new(asn).unwrap(),
+                router_id: RouterId::new(u32::from(number)).unwrap(),
+            }),
+            attributes: Arc::new(PathAttributes::originated(
+                AsPath::sequence(vec![asn, 7]),
+                next_hop,
+            )),
+        }
+    }
+
+    fn with(mut path: Path, change: impl FnOnce(&mut PathAttributes)) -> Path {
+        change(Arc::make_mut(&mut path.attributes));
+        path
+    }
+
+    fn from(mut path: Path, change: impl FnOnce(&mut PathSource)) -> Path {
+        change(Arc::make_mut(&mut path.source));
+        path
+    }
+
+    /// Asserts that `winner` beats `loser` at `step`, in whatever order they come.
+    fn assert_beats(winner: &Path, loser: &Path, step: DecisionStep) {
+        assert_eq!(decide(&[winner.clone(), loser.clone()]), [None, Some(step)]);
+        assert_eq!(decide(&[loser.clone(), winner.clone()]), [Some(step), None]);
+        assert_eq!(best(&[loser.clone(), winner.clone()]), Some(1));
+    }
+
+    #[test]
+    fn each_step_decides_when_those_before_it_do_not() {
+        use DecisionStep as Step;
+        // Path 1 would win at the last two steps, so each winner is path 2.
+        let preferred = with(path(2), |it| it.local_pref = Some(101));
+        assert_beats(&preferred, &path(1), Step::LocalPref);
+        let short = with(path(2), |it| it.as_path = AsPath::sequence(vec![65_002]));
+        assert_beats(&short, &path(1), Step::AsPathLength);
+        let unknown_origin = with(path(1), |it| it.origin = Origin::Incomplete);
+        assert_beats(&path(2), &unknown_origin, Step::Origin);
+        let same_as = |number, med| {
+            with(path(number), |it| {
+                it.as_path = AsPath::sequence(vec![9, 7]);
+                it.med = Some(med);
+            })
+        };
+        assert_beats(&same_as(2, 5), &same_as(1, 6), Step::MultiExitDiscriminator);
+        let internal = from(path(1), |it| it.kind = PeerKind::Internal);
+        assert_beats(&path(2), &internal, Step::PeerKind);
+        assert_beats(&path(1), &path(2), Step::RouterId);
+        let same_router = from(path(2), |it| it.router_id = RouterId::new(1).unwrap());
+        assert_beats(&path(1), &same_router, Step::PeerAddress);
+    }
+
+    #[test]
+    fn a_missing_exit_discriminator_is_the_lowest_and_other_systems_do_not_compare() {
+        let through = |number, asn, med| {
+            with(path(number), |it| {
+                it.as_path = AsPath::sequence(vec![asn, 7]);
+                it.med = med;
+            })
+        };
+        let step = DecisionStep::MultiExitDiscriminator;
+        assert_beats(&through(2, 9, None), &through(1, 9, Some(1)), step);
+        assert_beats(&through(1, 9, Some(50)), &through(2, 8, Some(1)), DecisionStep::RouterId);
+    }
+
+    #[test]
+    fn the_order_of_arrival_never_decides() {
+        // The classic trap: two by two, the winner of these three depends on the order.
+        let through = |number, asn, med| {
+            with(path(number), |it| {
+                it.as_path = AsPath::sequence(vec![asn, 7]);
+                it.med = Some(med);
+            })
+        };
+        let (a, b, c) = (through(1, 9, 20), through(2, 8, 0), through(3, 9, 10));
+        let orders = [[&a, &b, &c], [&a, &c, &b], [&b, &a, &c], [&b, &c, &a], [&c, &a, &b]];
+        for order in orders {
+            let paths: Vec<Path> = order.into_iter().cloned().collect();
+            assert_eq!(paths[best(&paths).unwrap()], b);
+        }
+    }
+
+    #[test]
+    fn a_reflected_path_counts_as_that_of_who_brought_it_in() {
+        let reflected = |number: u8, originator: u32, clusters: usize| {
+            let attribute = |code, value| UnknownAttribute { flags: 0x80, code, value };
+            with(from(path(number), |it| it.kind = PeerKind::Internal), |it| {
+                it.unknown = vec![
+                    attribute(code::ORIGINATOR_ID, originator.to_be_bytes().to_vec()),
+                    attribute(code::CLUSTER_LIST, vec![1; 4 * clusters]),
+                ];
+            })
+        };
+        assert_beats(&reflected(2, 1, 1), &reflected(1, 2, 1), DecisionStep::RouterId);
+        assert_beats(&reflected(2, 5, 1), &reflected(1, 5, 2), DecisionStep::RouterId);
+        assert_beats(&reflected(1, 5, 1), &reflected(2, 5, 1), DecisionStep::PeerAddress);
+    }
+
+    #[test]
+    fn no_paths_no_best() {
+        assert_eq!(best(&[]), None);
+        assert_eq!(best(&[path(1)]), Some(0));
+    }
+}

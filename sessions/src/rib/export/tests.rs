@@ -1,0 +1,121 @@
+use super::*;
+use crate::types::{AsPathSegment, Asn, PathSource, RouterId};
+
+/// A path heard from an external (or internal) peer 192.0.2.9 in AS 65009.
+fn heard(kind: PeerKind) -> Path {
+    let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
+    let mut attributes = PathAttributes::originated(AsPath::sequence(vec![65_009, 7]), next_hop);
+    attributes.med = Some(50);
+    attributes.local_pref = (kind == PeerKind::Internal).then_some(300);
+    Path {
+        source: Arc::new(PathSource {
+            key: PeerKey([192, 0, 2, 9].into()),
+            kind,
+            remote_asn: Asn::new(65_009).unwrap(),
+            router_id: RouterId::new(9).unwrap(),
+        }),
+        attributes: Arc::new(attributes),
+    }
+}
+
+fn with(mut path: Path, change: impl FnOnce(&mut PathAttributes)) -> Path {
+    change(Arc::make_mut(&mut path.attributes));
+    path
+}
+
+/// What a neighbour (AS 65002, or in our AS 65001) is told of `path`.
+fn told(to: PeerKind, path: &Path) -> Option<Arc<PathAttributes>> {
+    let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
+    if to == PeerKind::Internal {
+        config.remote_asn = config.local_asn;
+    }
+    let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+    exporter.pass_on("203.0.113.0/24".parse().unwrap(), path).unwrap()
+}
+
+#[test]
+fn other_systems_are_told_the_way_through_us() {
+    let told = told(PeerKind::External, &heard(PeerKind::Internal)).unwrap();
+    assert_eq!(told.as_path.to_string(), "65001 65009 7");
+    assert_eq!(told.next_hop, NextHop::Ipv4([192, 0, 2, 1].into()));
+    assert_eq!((told.med, told.local_pref), (None, None));
+}
+
+#[test]
+fn our_own_system_is_told_what_was_heard() {
+    let told = told(PeerKind::Internal, &heard(PeerKind::External)).unwrap();
+    assert_eq!(told.as_path.to_string(), "65009 7");
+    assert_eq!(told.next_hop, NextHop::Ipv4([192, 0, 2, 9].into()));
+    assert_eq!((told.med, told.local_pref), (Some(50), Some(100)));
+}
+
+#[test]
+fn routes_of_internal_peers_are_not_for_internal_peers() {
+    assert_eq!(told(PeerKind::Internal, &heard(PeerKind::Internal)), None);
+}
+
+#[test]
+fn a_route_never_goes_back_to_where_it_came_from() {
+    let mut path = heard(PeerKind::External);
+    Arc::make_mut(&mut path.source).key = PeerConfig::example(1).key;
+    assert_eq!(told(PeerKind::External, &path), None);
+}
+
+#[test]
+fn well_known_communities_are_obeyed() {
+    let carrying =
+        |community| with(heard(PeerKind::External), |it| it.communities = vec![community]);
+    let cases = [
+        (Community::NO_EXPORT, false, true),
+        (Community::NO_EXPORT_SUBCONFED, false, true),
+        (Community::NO_ADVERTISE, false, false),
+        (Community(1), true, true),
+    ];
+    for (community, external, internal) in cases {
+        let path = carrying(community);
+        assert_eq!(told(PeerKind::External, &path).is_some(), external, "{community}");
+        assert_eq!(told(PeerKind::Internal, &path).is_some(), internal, "{community}");
+    }
+}
+
+#[test]
+fn unknown_attributes_go_on_when_they_are_transitive_and_marked_partial() {
+    let unknown = |flags, code| UnknownAttribute { flags, code, value: vec![1, 2, 3] };
+    let path = with(heard(PeerKind::External), |it| {
+        it.unknown = vec![unknown(0x80, 10), unknown(0xC0, 99), unknown(0xE0, 100)];
+    });
+    for kind in [PeerKind::External, PeerKind::Internal] {
+        let told = told(kind, &path).unwrap();
+        assert_eq!(told.unknown, [unknown(0xE0, 99), unknown(0xE0, 100)]);
+    }
+}
+
+#[test]
+fn extended_communities_that_are_for_one_system_stay_in_it() {
+    let communities = [[0x00, 2, 0, 1, 0, 0, 0, 1], [0x43, 0, 0, 0, 0, 0, 0, 0]];
+    let path = with(heard(PeerKind::External), |it| {
+        let (flags, code) = (0xC0, code::EXTENDED_COMMUNITIES);
+        it.unknown = vec![UnknownAttribute { flags, code, value: communities.concat() }];
+    });
+    let value = |kind| told(kind, &path).unwrap().unknown[0].value.clone();
+    assert_eq!(value(PeerKind::External), communities[0]);
+    assert_eq!(value(PeerKind::Internal), communities.concat());
+}
+
+#[test]
+fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {
+    let path = with(heard(PeerKind::External), |it| {
+        it.as_path = AsPath(vec![AsPathSegment::Set(vec![1, 2])]);
+    });
+    assert_eq!(told(PeerKind::External, &path).unwrap().as_path.to_string(), "65001 {1,2}");
+}
+
+#[test]
+fn nothing_learned_is_told_to_who_is_not_meant_to_hear_it() {
+    let config = PeerConfig::example(1);
+    let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+    let path = heard(PeerKind::External);
+    assert_eq!(exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path), Ok(None));
+}

@@ -1,0 +1,191 @@
+//! Which routes of a peer may be used at all, before any are compared (RFC 4271 §9.1.2).
+
+use std::net::IpAddr;
+
+use crate::types::{
+    AddressFamily, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix, Refusal,
+    RouterId,
+};
+use crate::wire::attribute::code;
+
+/// The import side of one session.
+#[derive(Debug)]
+pub struct Importer {
+    policy: ImportPolicy,
+    kind: PeerKind,
+    local_asn: u32,
+    remote_asn: u32,
+    router_id: RouterId,
+    /// An external neighbour that must be next door.
+    adjacent: bool,
+    remote: IpAddr,
+    own_addresses: Vec<IpAddr>,
+    networks: Vec<Prefix>,
+}
+
+impl Importer {
+    /// The policy towards `config`'s neighbour at `remote`, on a session whose end here has
+    /// `own_addresses` on an interface with `networks`.
+    pub fn new(
+        config: &PeerConfig,
+        remote: IpAddr,
+        own_addresses: Vec<IpAddr>,
+        networks: Vec<Prefix>,
+    ) -> Self {
+        Self {
+            policy: config.import.clone(),
+            kind: config.kind(),
+            local_asn: config.local_asn.get(),
+            remote_asn: config.remote_asn.get(),
+            router_id: config.router_id,
+            adjacent: config.kind() == PeerKind::External && !config.multihop,
+            remote,
+            own_addresses,
+            networks,
+        }
+    }
+
+    /// Other settings of the operator.
+    pub fn set_policy(&mut self, policy: ImportPolicy) {
+        self.policy = policy;
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> &ImportPolicy {
+        &self.policy
+    }
+
+    /// Whether routes with these attributes can be accepted.
+    ///
+    /// `Ours:` whether the next hop can be reached is not asked: nothing is forwarded along these
+    /// routes before they are installed, and who is told them is given a next hop of ours.
+    pub fn judge(&self, attributes: &PathAttributes) -> Result<(), Refusal> {
+        let as_path = &attributes.as_path;
+        if as_path.asns().any(|asn| asn == self.local_asn) {
+            return Err(Refusal::AsLoop);
+        }
+        if self.kind == PeerKind::External && as_path.first() != Some(self.remote_asn) {
+            return Err(Refusal::FirstAs);
+        }
+        if originator(attributes) == Some(self.router_id.get()) {
+            return Err(Refusal::Reflected);
+        }
+        let next_hop = attributes.next_hop;
+        if self.own_addresses.contains(&next_hop.address()) {
+            return Err(Refusal::OwnNextHop);
+        }
+        if self.adjacent && !self.is_shared(next_hop) {
+            return Err(Refusal::ForeignNextHop);
+        }
+        Ok(())
+    }
+
+    /// Whether the operator wants `prefix`.
+    pub fn allows(&self, prefix: Prefix) -> Result<(), Refusal> {
+        if self.policy.allowed.allows(prefix) { Ok(()) } else { Err(Refusal::Policy) }
+    }
+
+    /// Where no network of the family is known, there is nothing to hold a next hop against.
+    fn is_shared(&self, next_hop: NextHop) -> bool {
+        let address = next_hop.address();
+        if address == self.remote {
+            return true;
+        }
+        let family = AddressFamily::of(address);
+        let mut networks = self.networks.iter().filter(|it| it.family() == family).peekable();
+        networks.peek().is_none() || networks.any(|network| network.contains(address))
+    }
+}
+
+/// ORIGINATOR_ID (RFC 4456 §8). It is kept as bytes, and its length was checked.
+pub(super) fn originator(attributes: &PathAttributes) -> Option<u32> {
+    let attribute = attributes.unknown.iter().find(|it| it.code == code::ORIGINATOR_ID)?;
+    attribute.value.as_slice().try_into().ok().map(u32::from_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{AsPath, AsPathSegment, Asn, PrefixFilter, UnknownAttribute};
+
+    fn importer(config: &PeerConfig) -> Importer {
+        let own = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        let networks = vec!["192.0.2.0/24".parse().unwrap()];
+        Importer::new(config, [192, 0, 2, 2].into(), own, networks)
+    }
+
+    fn heard(as_path: Vec<u32>, next_hop: &str) -> PathAttributes {
+        let next_hop = match next_hop.parse().unwrap() {
+            IpAddr::V4(address) => NextHop::Ipv4(address),
+            IpAddr::V6(global) => NextHop::Ipv6 { global, link_local: None },
+        };
+        PathAttributes::originated(AsPath::sequence(as_path), next_hop)
+    }
+
+    #[test]
+    fn a_path_with_our_own_as_is_a_loop() {
+        let importer = importer(&PeerConfig::example(1));
+        assert_eq!(importer.judge(&heard(vec![65002, 7], "192.0.2.2")), Ok(()));
+        let looped = heard(vec![65002, 65001], "192.0.2.2");
+        assert_eq!(importer.judge(&looped), Err(Refusal::AsLoop));
+        let mut in_a_set = heard(vec![65002], "192.0.2.2");
+        in_a_set.as_path.0.push(AsPathSegment::Set(vec![7, 65001]));
+        assert_eq!(importer.judge(&in_a_set), Err(Refusal::AsLoop));
+    }
+
+    #[test]
+    fn an_external_path_begins_with_the_as_of_the_peer() {
+        let external = importer(&PeerConfig::example(1));
+        for path in [vec![], vec![7, 65002]] {
+            let heard = heard(path, "192.0.2.2");
+            assert_eq!(external.judge(&heard), Err(Refusal::FirstAs));
+        }
+        let internal =
+            PeerConfig { remote_asn: Asn::new(65_001).unwrap(), ..PeerConfig::example(1) };
+        let internal = importer(&internal);
+        assert_eq!(internal.judge(&heard(vec![], "192.0.2.2")), Ok(()));
+        assert_eq!(internal.judge(&heard(vec![7], "192.0.2.2")), Ok(()));
+    }
+
+    #[test]
+    fn a_next_hop_that_is_us_or_on_no_shared_network_is_of_no_use() {
+        let config = PeerConfig::example(1);
+        let judge = |config: &PeerConfig, next_hop: &str| {
+            importer(config).judge(&heard(vec![65002], next_hop))
+        };
+        assert_eq!(judge(&config, "192.0.2.1"), Err(Refusal::OwnNextHop));
+        assert_eq!(judge(&config, "2001:db8::1"), Err(Refusal::OwnNextHop));
+        assert_eq!(judge(&config, "192.0.2.77"), Ok(()), "a third party on the same network");
+        assert_eq!(judge(&config, "198.51.100.1"), Err(Refusal::ForeignNextHop));
+        assert_eq!(judge(&config, "2001:db8:5::1"), Ok(()), "no network of that family is known");
+        let far = PeerConfig { multihop: true, ..config };
+        assert_eq!(judge(&far, "198.51.100.1"), Ok(()));
+    }
+
+    #[test]
+    fn a_route_of_ours_that_a_reflector_gives_back_is_refused() {
+        let internal =
+            PeerConfig { remote_asn: Asn::new(65_001).unwrap(), ..PeerConfig::example(1) };
+        let mut reflected = heard(vec![7], "192.0.2.2");
+        let originator = |id: u32| UnknownAttribute {
+            flags: 0x80,
+            code: code::ORIGINATOR_ID,
+            value: id.to_be_bytes().to_vec(),
+        };
+        reflected.unknown = vec![originator(internal.router_id.get())];
+        assert_eq!(importer(&internal).judge(&reflected), Err(Refusal::Reflected));
+        reflected.unknown = vec![originator(99)];
+        assert_eq!(importer(&internal).judge(&reflected), Ok(()));
+    }
+
+    #[test]
+    fn nothing_is_accepted_that_nobody_asked_for() {
+        let silent = PeerConfig { import: ImportPolicy::default(), ..PeerConfig::example(1) };
+        let prefix = "10.0.0.0/8".parse().unwrap();
+        assert_eq!(importer(&silent).allows(prefix), Err(Refusal::Policy));
+        let mut importer = importer(&silent);
+        let allowed = PrefixFilter::Everything;
+        importer.set_policy(ImportPolicy { allowed, maximum: None });
+        assert_eq!(importer.allows(prefix), Ok(()));
+    }
+}

@@ -1,0 +1,73 @@
+//! A learned route: what was said about a prefix, and who said it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Asn, PathAttributes, PeerKey, PeerKind, Prefix, RouterId};
+
+/// The session that a path was learned from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathSource {
+    /// The neighbour.
+    pub key: PeerKey,
+    /// iBGP or eBGP.
+    pub kind: PeerKind,
+    /// Its AS.
+    pub remote_asn: Asn,
+    /// Its BGP identifier.
+    pub router_id: RouterId,
+}
+
+/// One way to a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// Who said it.
+    pub source: Arc<PathSource>,
+    /// What was said.
+    pub attributes: Arc<PathAttributes>,
+}
+
+/// A prefix that a neighbour announced with new attributes, or no longer announces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteChange {
+    /// The prefix.
+    pub prefix: Prefix,
+    /// `None` when it is gone.
+    pub attributes: Option<Arc<PathAttributes>>,
+}
+
+/// The steps of route selection in their order (RFC 4271 §9.1), each with the name FRR prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DecisionStep {
+    /// What this node originates goes before all that it hears.
+    Originated,
+    /// The highest LOCAL_PREF (§9.1.1).
+    LocalPref,
+    /// The fewest hops (§9.1.2.2 a).
+    AsPathLength,
+    /// The lowest ORIGIN (§9.1.2.2 b).
+    Origin,
+    /// The lowest MULTI_EXIT_DISC among paths through the same neighbouring AS (§9.1.2.2 c).
+    MultiExitDiscriminator,
+    /// eBGP before iBGP (§9.1.2.2 d).
+    PeerKind,
+    /// The lowest BGP identifier (§9.1.2.2 f).
+    RouterId,
+    /// The lowest address (§9.1.2.2 g).
+    PeerAddress,
+}
+
+impl fmt::Display for DecisionStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Originated => "Weight",
+            Self::LocalPref => "Local Pref",
+            Self::AsPathLength => "AS Path",
+            Self::Origin => "Origin",
+            Self::MultiExitDiscriminator => "MED",
+            Self::PeerKind => "Peer Type",
+            Self::RouterId => "Router ID",
+            Self::PeerAddress => "Neighbor IP",
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! `toReceive` and `toAdvertise` of a BGPPeer: which learned routes pass, in frr-k8s's words.
+//!
+//! Knows no session; `bgp_peer` calls it.
+
+use fairway_sessions::types::{ImportPolicy, MaximumPrefixes, Prefix, PrefixFilter, PrefixRange};
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::{Length, Percentage, PrefixLimit, Text, Unsupported};
+use super::report::{List, Report, elements};
+
+/// `spec.toReceive`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawToReceive {
+    allowed: Option<RawAllowed>,
+    max_prefixes: Option<RawMaximumPrefixes>,
+}
+
+/// `spec.toAdvertise`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawToAdvertise {
+    allowed: Option<RawAllowed>,
+    #[expect(dead_code, reason = "read only to be refused")]
+    next_hop: Option<Unsupported>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawAllowed {
+    mode: Option<Mode>,
+    prefixes: Option<List<RawRange>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Mode {
+    Filtered,
+    All,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawRange {
+    prefix: Option<Text<Prefix>>,
+    ge: Option<Length>,
+    le: Option<Length>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawMaximumPrefixes {
+    limit: Option<PrefixLimit>,
+    warn_percent: Option<Percentage>,
+}
+
+/// What is accepted from the peer. Without the field, nothing.
+pub(super) fn to_receive(raw: Option<RawToReceive>, report: &mut Report<'_>) -> ImportPolicy {
+    let path = FieldPath::of("spec.toReceive");
+    let Some(raw) = raw else { return ImportPolicy::default() };
+    let allowed = filter(raw.allowed, &path, report);
+    let maximum = raw.max_prefixes.and_then(|raw| maximum(&raw, &path.key("maxPrefixes"), report));
+    if maximum.is_some() && allowed == PrefixFilter::Nothing {
+        report.warning(
+            &path.key("maxPrefixes"),
+            "has no effect: toReceive.allowed lets nothing in, and what is not let in is not \
+             counted",
+        );
+    }
+    ImportPolicy { allowed, maximum }
+}
+
+/// Which learned routes the peer is told. Without the field, none.
+pub(super) fn to_advertise(raw: Option<RawToAdvertise>, report: &mut Report<'_>) -> PrefixFilter {
+    let path = FieldPath::of("spec.toAdvertise");
+    raw.map(|raw| filter(raw.allowed, &path, report)).unwrap_or_default()
+}
+
+/// `allowed`; its mode is `filtered` unless it says otherwise.
+fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) -> PrefixFilter {
+    let path = parent.key("allowed");
+    let Some(raw) = raw else { return PrefixFilter::Nothing };
+    let list = path.key("prefixes");
+    if raw.mode == Some(Mode::All) {
+        if raw.prefixes.is_some_and(|prefixes| !prefixes.is_empty()) {
+            report.fault(&list, "and mode all cannot both be given; use mode filtered");
+        }
+        return PrefixFilter::Everything;
+    }
+    let ranges: Vec<PrefixRange> = elements(raw.prefixes)
+        .filter_map(|(position, raw)| range(&raw, &list.index(position), report))
+        .collect();
+    if ranges.is_empty() && !report.is_faulty(&path) {
+        report.warning(
+            &path,
+            "lets nothing through: mode is filtered and there are no prefixes; list some, or use \
+             mode all",
+        );
+        return PrefixFilter::Nothing;
+    }
+    PrefixFilter::Listed(ranges)
+}
+
+fn range(raw: &RawRange, path: &FieldPath, report: &mut Report<'_>) -> Option<PrefixRange> {
+    let prefix = raw.prefix.as_ref().map(|Text(prefix)| *prefix);
+    let prefix = report.required(prefix, &path.key("prefix"), "a prefix, as in 192.0.2.0/24")?;
+    let length = |raw: &Option<Length>| raw.as_ref().map(|Length(length)| *length);
+    match PrefixRange::new(prefix, length(&raw.ge), length(&raw.le)) {
+        Ok(range) => Some(range),
+        Err(error) => {
+            report.fault(path, error);
+            None
+        }
+    }
+}
+
+fn maximum(
+    raw: &RawMaximumPrefixes,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) -> Option<MaximumPrefixes> {
+    let limit = raw.limit.map(|PrefixLimit(limit)| limit);
+    let limit = report.required(limit, &path.key("limit"), "a number from 1 to 4294967295")?;
+    let percent = raw.warn_percent.map(|Percentage(percent)| percent);
+    let warn_percent = percent.unwrap_or(MaximumPrefixes::WARN_PERCENT_DEFAULT);
+    Some(MaximumPrefixes { limit, warn_percent })
+}
