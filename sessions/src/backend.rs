@@ -143,8 +143,6 @@ pub struct BgpView {
     pub learned: Vec<LearnedRoute>,
     /// Prefixes of each family, originated or learned.
     pub prefixes: PerFamily<usize>,
-    /// Sessions that were ended by a fault of ours, since the daemon began.
-    pub panics: u64,
 }
 
 /// A path that was heard, and what route selection made of it.
@@ -175,6 +173,8 @@ pub struct PeerView {
     pub connections_established: u64,
     /// Times it left Established.
     pub connections_dropped: u64,
+    /// Times that a fault of ours ended what concerned it.
+    pub panics: u64,
     /// Prefixes that it announces and that were accepted.
     pub prefixes_accepted: PerFamily<u32>,
     /// Announcements that were refused, since the session began.

@@ -88,6 +88,7 @@ pub struct Peer {
     pub(super) last_malformed: Option<(Instant, Malformed)>,
     pub(super) connections_established: u64,
     pub(super) connections_dropped: u64,
+    pub(super) panics: u64,
     pub(super) changed_at: Option<Instant>,
     pub(super) last_reset: Option<(Instant, DownReason)>,
     pub(super) last_read: Option<Instant>,
@@ -131,6 +132,7 @@ impl Peer {
             last_malformed: None,
             connections_established: 0,
             connections_dropped: 0,
+            panics: 0,
             changed_at: None,
             last_reset: None,
             last_read: None,
@@ -143,6 +145,23 @@ impl Peer {
             connections: 0,
             actions: VecDeque::new(),
         }
+    }
+
+    /// The same neighbour after a panic in what concerned this one: nothing of its state can be
+    /// trusted but what only counts. It is left alone until `at`.
+    pub fn after_panic(&self, now: Instant, at: Instant, seed: u64, incarnation: u64) -> Self {
+        let mut peer = Self::new(now, self.config.clone(), seed, incarnation);
+        peer.messages = self.messages;
+        peer.malformed = self.malformed;
+        peer.last_malformed.clone_from(&self.last_malformed);
+        peer.connections_established = self.connections_established;
+        peer.connections_dropped = self.connections_established;
+        peer.panics = self.panics.saturating_add(1);
+        let why = "a fault of ours; please report it with the log".to_owned();
+        let notification = Notification::cease(cease::UNSPECIFIC);
+        peer.last_reset = Some((now, DownReason::Sent { notification, why }));
+        peer.postpone(at);
+        peer
     }
 
     /// The settings in force.

@@ -32,6 +32,7 @@ impl Peer {
             messages: self.messages,
             connections_established: self.connections_established,
             connections_dropped: self.connections_dropped,
+            panics: self.panics,
             prefixes_accepted: up.map(|up| up.inbound.adj_rib_in.counts()).unwrap_or_default(),
             prefixes_refused: up.map(|up| up.inbound.prefixes_refused).unwrap_or_default(),
             refusals: up.map(|up| up.inbound.refusals()).unwrap_or_default(),

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -20,6 +21,10 @@ use crate::types::PeerKey;
 /// Bytes taken from a socket at once: a few full messages. One neighbour cannot hold the core up
 /// for longer than these take to parse.
 const READ_LENGTH_BYTES: usize = 16 * 1024;
+/// Reads of one connection that may wait for the core: one that is being handled, and one behind
+/// it. A neighbour that sends as fast as it can fills its own socket, and not the queue that all
+/// others share.
+const READS_MAX: usize = 2;
 /// Room for a chunk that is being written, and for the last words.
 const CHUNKS_MAX: usize = 2;
 /// How long last words may take to leave, and how long the neighbour may take to close its side
@@ -95,13 +100,16 @@ async fn read_all(
     events: mpsc::Sender<NetworkEvent>,
 ) {
     let mut buffer = vec![0; READ_LENGTH_BYTES];
+    let budget = Arc::new(Semaphore::new(READS_MAX));
     loop {
+        // Nobody closes it: the error cannot come.
+        let Ok(permit) = Arc::clone(&budget).acquire_owned().await else { return };
         let news = match stream.read(&mut buffer).await {
             Ok(0) => News::Closed { id, why: None },
             Err(error) => News::Closed { id, why: Some(error.to_string()) },
             Ok(count) => {
                 let bytes = Bytes::copy_from_slice(buffer.get(..count).unwrap_or_default());
-                News::Received { id, bytes }
+                News::Received { id, bytes, permit }
             }
         };
         let last = matches!(news, News::Closed { .. });
@@ -194,6 +202,24 @@ mod tests {
         assert_eq!(heard, b"session farewell");
         drop(far);
         tasks.wait().await;
+    }
+
+    #[tokio::test]
+    async fn a_flood_waits_in_the_socket_and_not_in_the_queue_of_all() {
+        let (link, mut far, _tasks, mut news) = link().await;
+        let flood = tokio::spawn(async move {
+            let _ = far.write_all(&vec![0; 4 * 1024 * 1024]).await;
+        });
+        let mut held = Vec::new();
+        for _ in 0..READS_MAX {
+            held.push(news.recv().await.unwrap());
+        }
+        let quiet = timeout(Duration::from_millis(100), news.recv()).await;
+        assert!(quiet.is_err(), "no more than its budget is taken from one neighbour");
+        held.pop();
+        assert!(news.recv().await.is_some(), "what was handled makes room for the next");
+        drop(link);
+        flood.abort();
     }
 
     #[tokio::test]

@@ -26,8 +26,9 @@ use crate::time::Instant;
 use crate::types::{Password, PeerConfig, PeerKey, Prefix};
 use crate::wire::notification::cease;
 
-/// Events handled before sockets are filled and deadlines looked at.
-const BURST_MAX: usize = 64;
+/// Events handled before sockets are filled and deadlines looked at: a quarter of a megabyte of
+/// UPDATEs at most.
+const BURST_MAX: usize = 16;
 
 /// How old the list of the machine's addresses may be.
 const ADDRESSES_INTERVAL: Duration = Duration::from_secs(2);
@@ -71,8 +72,6 @@ pub(super) struct CoreTask {
     seed: u64,
     /// Peers that there ever were.
     incarnations: u64,
-    /// Faults of ours that ended a session.
-    panics: u64,
 }
 
 impl CoreTask {
@@ -95,7 +94,6 @@ impl CoreTask {
             addresses_due: Instant::ZERO,
             seed,
             incarnations: 0,
-            panics: 0,
         }
     }
 
@@ -168,7 +166,6 @@ impl CoreTask {
         if worked.is_err() {
             error!(peer = %key, "a fault of ours: its session is ended and begins anew");
             self.incarnations = self.incarnations.saturating_add(1);
-            self.panics = self.panics.saturating_add(1);
             neighbour.begin_anew(now, self.seed, self.incarnations);
             let touched = self.surroundings.rib.forget(key);
             self.pass_on(now, &touched);
@@ -382,7 +379,6 @@ impl CoreTask {
             routes: rib.map(|rib| rib.originated().cloned().collect()).unwrap_or_default(),
             learned: rib.map(|rib| rib.learned().collect()).unwrap_or_default(),
             prefixes: self.surroundings.rib.counts(),
-            panics: self.panics,
         }
     }
 }
@@ -414,6 +410,9 @@ mod tests {
         core.with_neighbour(now, config(2).key, |_, _| panic!("a fault of ours"));
         assert_eq!(state(&core, 2), SessionState::Idle);
         assert_eq!(state(&core, 3), SessionState::Connect);
+        let panics: Vec<u64> =
+            core.view(ViewScope::Sessions).peers.iter().map(|it| it.panics).collect();
+        assert_eq!(panics, [1, 0]);
         let neighbour = &core.neighbours[&config(2).key];
         assert!(neighbour.dials.is_empty() && neighbour.peer.next_deadline() > Some(now));
     }

@@ -18,7 +18,8 @@ use crate::backend::{Backend, BackendError, Clear, ClearFuture, Desired, ViewFut
 use crate::types::PeerKey;
 
 /// Events that may wait for the core: enough that readers rarely wait for each other, few enough
-/// that a flood fills the sockets and not our memory (each holds at most one read, 16 KiB).
+/// that a flood fills the sockets and not our memory (each holds at most one read, 16 KiB, and no
+/// connection has more than two).
 const EVENTS_MAX: usize = 256;
 /// Questions that may wait: each is one `show`.
 const COMMANDS_MAX: usize = 16;

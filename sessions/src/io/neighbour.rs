@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
@@ -25,6 +25,7 @@ use crate::time::Instant;
 use crate::types::{AddressFamily, PathSource, PeerKey, RouteChange};
 use crate::wire::Notification;
 use crate::wire::attribute::Disposition;
+use crate::wire::notification::cease;
 
 /// Bytes given to a socket at once. Small enough that a change never waits behind much, large
 /// enough that a full table needs few turns.
@@ -54,8 +55,8 @@ pub(super) enum News {
     Connected { id: ConnectionId, stream: TcpStream, end: LocalEnd },
     /// A dial failed.
     ConnectFailed { id: ConnectionId, why: String },
-    /// Bytes came.
-    Received { id: ConnectionId, bytes: Bytes },
+    /// Bytes came. The next are read when the permit is dropped.
+    Received { id: ConnectionId, bytes: Bytes, permit: OwnedSemaphorePermit },
     /// What was given to the writer has left.
     Written { id: ConnectionId },
     /// The connection ended, in order or with an error.
@@ -104,7 +105,10 @@ impl Neighbour {
                 self.dials.remove(&id);
                 self.peer.handle(now, Event::ConnectFailed(id, why));
             }
-            News::Received { id, bytes } => self.peer.handle(now, Event::Received(id, &bytes)),
+            News::Received { id, bytes, permit } => {
+                self.peer.handle(now, Event::Received(id, &bytes));
+                drop(permit);
+            }
             News::Written { id } => {
                 if let Some(link) = self.links.get_mut(&id) {
                     link.busy = false;
@@ -116,15 +120,16 @@ impl Neighbour {
 
     /// Ends everything and starts over, as another incarnation of the same peer.
     pub(super) fn begin_anew(&mut self, now: Instant, seed: u64, incarnation: u64) {
-        let farewell = Notification::cease(0).encode();
+        let farewell = Notification::cease(cease::UNSPECIFIC).encode();
         for link in std::mem::take(&mut self.links).into_values() {
             link.finish(Some(farewell.clone()));
         }
         for dial in std::mem::take(&mut self.dials).into_values() {
             dial.abort();
         }
-        self.peer = Peer::new(now, self.peer.config().clone(), seed, incarnation);
-        self.peer.postpone(now + FAULT_WAIT);
+        // What it announced is forgotten with it.
+        self.changes.clear();
+        self.peer = self.peer.after_panic(now, now + FAULT_WAIT, seed, incarnation);
     }
 
     /// Does what the peer wants done.

@@ -20,7 +20,11 @@ use zettabgp::message::attributes::origin::{BgpAttrOrigin, BgpOrigin};
 
 use super::attribute::{code, flag, put_header, zettabgp_session};
 use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, MessageType, as_path, nlri};
-use crate::types::{AddressFamily, Aggregator, Asn, NextHop, Origin, PathAttributes, Prefix};
+use crate::types::{
+    AddressFamily, Aggregator, Asn, LargeCommunity, NextHop, Origin, PathAttributes, Prefix,
+};
+
+const OPTIONAL_TRANSITIVE: u8 = flag::OPTIONAL | flag::TRANSITIVE;
 
 /// The attributes of a group of routes, as bytes, without prefixes and without MP_REACH_NLRI.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,94 +96,93 @@ impl Encoder {
 
     /// Everything in the order of type codes (RFC 4271 §5).
     fn put_all(&mut self, attributes: &PathAttributes, four_octet_as: bool) -> Option<()> {
-        let PathAttributes {
-            origin,
-            as_path,
-            next_hop,
-            med,
-            local_pref,
-            atomic_aggregate,
-            aggregator,
-            communities,
-            large_communities,
-            unknown,
-        } = attributes;
-        let optional_transitive = flag::OPTIONAL | flag::TRANSITIVE;
-        self.put(
-            flag::TRANSITIVE,
-            code::ORIGIN,
-            1,
-            &BgpOrigin::new(match origin {
-                Origin::Igp => BgpAttrOrigin::Igp,
-                Origin::Egp => BgpAttrOrigin::Egp,
-                Origin::Incomplete => BgpAttrOrigin::Incomplete,
-            }),
-        )?;
-        self.put_bytes(flag::TRANSITIVE, code::AS_PATH, &as_path::encode(as_path, four_octet_as))?;
-        if let NextHop::Ipv4(address) = next_hop {
-            let value = BgpNextHop::new(IpAddr::V4(*address));
-            self.put(flag::TRANSITIVE, code::NEXT_HOP, 4, &value)?;
+        self.put_well_known(attributes, four_octet_as)?;
+        if let Some(aggregator) = &attributes.aggregator {
+            let value = octets(aggregator, four_octet_as);
+            self.put_bytes(OPTIONAL_TRANSITIVE, code::AGGREGATOR, &value)?;
         }
-        if let Some(med) = med {
-            self.put(flag::OPTIONAL, code::MULTI_EXIT_DISC, 4, &BgpMED::new(*med))?;
-        }
-        if let Some(local_pref) = local_pref {
-            self.put(flag::TRANSITIVE, code::LOCAL_PREF, 4, &BgpLocalpref::new(*local_pref))?;
-        }
-        if *atomic_aggregate {
-            self.put_bytes(flag::TRANSITIVE, code::ATOMIC_AGGREGATE, &[])?;
-        }
-        if let Some(aggregator) = aggregator {
-            self.put_bytes(
-                optional_transitive,
-                code::AGGREGATOR,
-                &octets(aggregator, four_octet_as),
-            )?;
-        }
+        let communities = &attributes.communities;
         if !communities.is_empty() {
             let room = communities.len().checked_mul(4)?;
             let value = communities.iter().map(|it| BgpCommunity::new(it.0)).collect();
-            self.put(optional_transitive, code::COMMUNITIES, room, &BgpCommunityList { value })?;
+            self.put(OPTIONAL_TRANSITIVE, code::COMMUNITIES, room, &BgpCommunityList { value })?;
         }
-        let mut unknown = unknown.iter().peekable();
+        let mut unknown = attributes.unknown.iter().peekable();
         while let Some(attribute) = unknown.next_if(|it| it.code < code::AS4_PATH) {
             self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
         }
-        if !four_octet_as && as_path.asns().any(|asn| u16::try_from(asn).is_err()) {
-            // What a path of two octets cannot say (RFC 6793 §4.2.2).
-            let path = as_path::encode(as_path, true);
-            self.put_bytes(optional_transitive, code::AS4_PATH, &path)?;
-        }
-        if let Some(aggregator) =
-            aggregator.filter(|it| !four_octet_as && u16::try_from(it.asn).is_err())
-        {
-            let value = octets(&aggregator, true);
-            self.put_bytes(optional_transitive, code::AS4_AGGREGATOR, &value)?;
+        if !four_octet_as {
+            self.put_for_old_speakers(attributes)?;
         }
         while let Some(attribute) = unknown.next_if(|it| it.code < code::LARGE_COMMUNITIES) {
             self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
         }
-        if !large_communities.is_empty() {
-            let room = large_communities.len().checked_mul(12)?;
-            let large = |it: &crate::types::LargeCommunity| BgpLargeCommunity {
-                ga: it.global,
-                ldp1: it.local1,
-                ldp2: it.local2,
-            };
-            let value = large_communities.iter().map(large).collect();
-            let list = BgpLargeCommunityList { value };
-            self.put(optional_transitive, code::LARGE_COMMUNITIES, room, &list)?;
-        }
+        self.put_large_communities(&attributes.large_communities)?;
         for attribute in unknown {
             self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
         }
         Some(())
     }
+
+    /// ORIGIN to ATOMIC_AGGREGATE. They are all well-known but MULTI_EXIT_DISC.
+    fn put_well_known(&mut self, attributes: &PathAttributes, four_octet_as: bool) -> Option<()> {
+        let origin = BgpOrigin::new(match attributes.origin {
+            Origin::Igp => BgpAttrOrigin::Igp,
+            Origin::Egp => BgpAttrOrigin::Egp,
+            Origin::Incomplete => BgpAttrOrigin::Incomplete,
+        });
+        self.put(flag::TRANSITIVE, code::ORIGIN, 1, &origin)?;
+        let as_path = as_path::encode(&attributes.as_path, four_octet_as);
+        self.put_bytes(flag::TRANSITIVE, code::AS_PATH, &as_path)?;
+        if let NextHop::Ipv4(address) = attributes.next_hop {
+            let value = BgpNextHop::new(IpAddr::V4(address));
+            self.put(flag::TRANSITIVE, code::NEXT_HOP, 4, &value)?;
+        }
+        if let Some(med) = attributes.med {
+            self.put(flag::OPTIONAL, code::MULTI_EXIT_DISC, 4, &BgpMED::new(med))?;
+        }
+        if let Some(local_pref) = attributes.local_pref {
+            self.put(flag::TRANSITIVE, code::LOCAL_PREF, 4, &BgpLocalpref::new(local_pref))?;
+        }
+        if attributes.atomic_aggregate {
+            self.put_bytes(flag::TRANSITIVE, code::ATOMIC_AGGREGATE, &[])?;
+        }
+        Some(())
+    }
+
+    /// What two octets could not say (RFC 6793 §4.2.2).
+    fn put_for_old_speakers(&mut self, attributes: &PathAttributes) -> Option<()> {
+        let is_wide = |asn: u32| u16::try_from(asn).is_err();
+        if attributes.as_path.asns().any(is_wide) {
+            let path = as_path::encode(&attributes.as_path, true);
+            self.put_bytes(OPTIONAL_TRANSITIVE, code::AS4_PATH, &path)?;
+        }
+        if let Some(aggregator) = attributes.aggregator.filter(|it| is_wide(it.asn)) {
+            let value = octets(&aggregator, true);
+            self.put_bytes(OPTIONAL_TRANSITIVE, code::AS4_AGGREGATOR, &value)?;
+        }
+        Some(())
+    }
+
+    fn put_large_communities(&mut self, communities: &[LargeCommunity]) -> Option<()> {
+        if communities.is_empty() {
+            return Some(());
+        }
+        let room = communities.len().checked_mul(12)?;
+        let large = |it: &LargeCommunity| BgpLargeCommunity {
+            ga: it.global,
+            ldp1: it.local1,
+            ldp2: it.local2,
+        };
+        let value = communities.iter().map(large).collect();
+        let list = BgpLargeCommunityList { value };
+        self.put(OPTIONAL_TRANSITIVE, code::LARGE_COMMUNITIES, room, &list)
+    }
 }
 
 /// AGGREGATOR for a speaker of four-octet AS numbers, or for an old one, which is told AS_TRANS
-/// when the number does not fit (RFC 6793 §4.2.2). Not through zettabgp: 0.6.0 writes no octet of it,
-/// and says it has written some.
+/// when the number does not fit (RFC 6793 §4.2.2). Not through zettabgp: 0.6.0 writes no octet of
+/// it, and says it has written some.
 fn octets(aggregator: &Aggregator, four_octet_as: bool) -> Vec<u8> {
     let asn = if four_octet_as {
         aggregator.asn.to_be_bytes().to_vec()

@@ -10,6 +10,8 @@ use crate::types::AddressFamily;
 
 /// Cease subcodes (RFC 4486 §3, RFC 8538, RFC 9384).
 pub mod cease {
+    /// None of the others.
+    pub const UNSPECIFIC: u8 = 0;
     /// Maximum Number of Prefixes Reached.
     pub const MAXIMUM_PREFIXES: u8 = 1;
     /// Administrative Shutdown.

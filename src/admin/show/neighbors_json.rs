@@ -8,7 +8,7 @@
 //! `extendedOptionalParametersLength`.
 //!
 //! Ours: `lastNotification`, `lastErrorText`, `nextConnectInMsec`, `malformedUpdates`,
-//! `lastMalformedUpdate`, `refusedPrefixes`, `unannounced`, and `prefixesRefused` in each family.
+//! `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`, and `prefixesRefused` in each family.
 
 use fairway_sessions::backend::{PeerView, SessionState};
 use fairway_sessions::types::PeerKind;
@@ -33,6 +33,7 @@ pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
         .field("addressFamilyInfo", families(peer))
         .field("connectionsEstablished", peer.connections_established)
         .field("connectionsDropped", peer.connections_dropped)
+        .optional("faultsOfOurs", (peer.panics > 0).then_some(peer.panics))
         .extend(reset::json(peer))
         .extend(connection(peer))
         .extend(refusals(peer))

@@ -104,6 +104,9 @@ fn message_statistics(peer: &PeerView) -> String {
     for (title, sent, received) in rows {
         let _ = writeln!(text, "    {title:15}{sent:>10} {received:>10}");
     }
+    if peer.panics > 0 {
+        let _ = writeln!(text, "  Sessions ended by a fault of ours: {}", peer.panics);
+    }
     text.push_str("  Minimum time between advertisement runs is 0 seconds\n");
     let MalformedCounters { attribute_discards, treated_as_withdraw, resets } = peer.malformed;
     if peer.malformed != MalformedCounters::default() {

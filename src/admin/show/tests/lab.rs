@@ -154,6 +154,7 @@ pub(super) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
         messages: MessageCounters::default(),
         connections_established: 0,
         connections_dropped: 0,
+        panics: 0,
         prefixes_accepted: PerFamily::default(),
         prefixes_refused: PerFamily::default(),
         refusals: Vec::new(),
