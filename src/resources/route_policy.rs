@@ -2,6 +2,8 @@
 //!
 //! Knows no session; `bgp_peer` calls it.
 
+use std::str::FromStr;
+
 use fairway_sessions::types::{ImportPolicy, MaximumPrefixes, Prefix, PrefixFilter, PrefixRange};
 use serde::Deserialize;
 
@@ -29,15 +31,26 @@ pub(super) struct RawToAdvertise {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAllowed {
-    mode: Option<Mode>,
+    mode: Option<Text<Mode>>,
     prefixes: Option<List<RawRange>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Filtered,
     All,
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "filtered" => Ok(Self::Filtered),
+            "all" => Ok(Self::All),
+            other => Err(format!("{other:?} is no mode; expected filtered or all")),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -82,7 +95,7 @@ fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) 
     let path = parent.key("allowed");
     let Some(raw) = raw else { return PrefixFilter::Nothing };
     let list = path.key("prefixes");
-    if raw.mode == Some(Mode::All) {
+    if raw.mode == Some(Text(Mode::All)) {
         if raw.prefixes.is_some_and(|prefixes| !prefixes.is_empty()) {
             report.fault(&list, "and mode all cannot both be given; use mode filtered");
         }

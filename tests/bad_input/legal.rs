@@ -30,6 +30,20 @@ fn inputs_that_are_fine_are_not_faults() {
     }
 }
 
+#[test]
+fn route_policies_are_read_in_the_words_of_the_manual() {
+    for policy in [
+        "toReceive: {allowed: {mode: all}}",
+        "toAdvertise: {allowed: {mode: all}}",
+        "toReceive: {allowed: {mode: filtered, prefixes: [{prefix: 10.0.0.0/8, le: 24}]}}",
+        "toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 100, warnPercent: 80}}",
+    ] {
+        let resolution = beside_good(policy, &peer(&format!("{SOUND_PEER}{policy}")));
+        assert_eq!(resolution.findings, [], "{policy}");
+        assert_eq!(resolution.objects.len(), 7, "{policy}");
+    }
+}
+
 #[rustfmt::skip] // One line for each input.
 #[test]
 fn legal_but_odd_inputs_are_warnings() {
