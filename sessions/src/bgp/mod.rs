@@ -9,6 +9,7 @@
 
 mod backoff;
 mod connection;
+mod control;
 mod negotiate;
 mod peer;
 mod reason;

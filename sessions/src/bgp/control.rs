@@ -1,0 +1,95 @@
+//! What the operator and the process do to a neighbour: other settings, a stop, a reset, a wait.
+//!
+//! Another part of [`Peer`]. Called by the core task of `io`.
+
+use super::backoff::Backoff;
+use super::peer::{Action, Peer};
+use super::reason::DownReason;
+use crate::time::Instant;
+use crate::types::PeerConfig;
+use crate::wire::Notification;
+use crate::wire::notification::cease;
+
+impl Peer {
+    /// The same neighbour after a panic in what concerned this one: nothing of its state can be
+    /// trusted but what only counts. It is left alone until `at`.
+    pub fn after_panic(&self, now: Instant, at: Instant, seed: u64, incarnation: u64) -> Self {
+        let mut peer = Self::new(now, self.config.clone(), seed, incarnation);
+        peer.messages = self.messages;
+        peer.malformed = self.malformed;
+        peer.last_malformed.clone_from(&self.last_malformed);
+        peer.connections_established = self.connections_established;
+        peer.connections_dropped = self.connections_established;
+        peer.panics = self.panics.saturating_add(1);
+        let why = "a fault of ours; please report it with the log".to_owned();
+        let notification = Notification::cease(cease::UNSPECIFIC);
+        peer.last_reset = Some((now, DownReason::Sent { notification, why }));
+        peer.postpone(at);
+        peer
+    }
+
+    /// Other settings. Resets the session only if it must, and says why. What the neighbour is
+    /// told may be something else now: [`Peer::announce_all`] is due.
+    pub fn reconfigure(&mut self, now: Instant, config: PeerConfig) {
+        if self.config.needs_reset(&config) || self.needs_to_hear_again(&config) {
+            self.stop(now, cease::CONFIGURATION_CHANGE, "the configuration of the peer changed");
+            self.config = config;
+            self.begin(now);
+            return;
+        }
+        let before = std::mem::replace(&mut self.config, config);
+        for connection in self.outgoing.iter_mut().chain(&mut self.incoming) {
+            connection.reconfigure(now, &self.config, &mut self.rng);
+        }
+        if before.pass_on != self.config.pass_on {
+            self.renew_exporter();
+        }
+        if before.import != self.config.import {
+            self.import_policy_changed(now);
+        }
+    }
+
+    /// Dials at once, whatever the neighbour did before.
+    fn begin(&mut self, now: Instant) {
+        self.backoff = Backoff::default();
+        self.refused_until = None;
+        self.idle_hold = false;
+        self.dial_at = Some(now);
+    }
+
+    /// Ends the session, tells the neighbour that the operator wants it so, and begins anew.
+    pub fn reset(&mut self, now: Instant) {
+        self.stop(now, cease::ADMINISTRATIVE_RESET, "the operator cleared the session");
+        self.begin(now);
+    }
+
+    /// Ends everything, with a Cease where there is somebody to tell. The peer dials no more until
+    /// it is reconfigured.
+    pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
+        for id in self.connection_ids() {
+            if self.established.as_ref().is_some_and(|up| up.connection == id) {
+                let notification = Notification::cease(subcode);
+                self.end(now, id, DownReason::Sent { notification, why: why.to_owned() });
+                continue;
+            }
+            // An attempt that is given up has not failed: nobody needs to hear of it.
+            let connection = self.take_connection(id);
+            let is_up = connection.is_some_and(|it| it.remote.is_some());
+            let last_words = is_up.then(|| Notification::cease(subcode).encode());
+            self.actions.push_back(Action::Close(id, last_words));
+        }
+        self.dial_at = None;
+    }
+
+    /// Waits until `at` before it dials (again).
+    pub fn postpone(&mut self, at: Instant) {
+        self.idle_hold = true;
+        self.dial_at = Some(at);
+    }
+
+    /// Waits until `at` before it dials again, and lets nobody in before either.
+    pub(super) fn refuse_until(&mut self, at: Instant) {
+        self.postpone(at);
+        self.refused_until = Some(at);
+    }
+}
