@@ -195,7 +195,8 @@ impl Connection {
             .map(|hold_time| now + hold_time.saturating_mul(2).max(SEND_HOLD_TIME_MIN));
     }
 
-    fn restart_keepalive_timer(&mut self, now: Instant, rng: &mut Rng) {
+    /// KeepaliveTimer runs from the last KEEPALIVE or UPDATE (RFC 4271 §8.2.2).
+    pub(super) fn restart_keepalive_timer(&mut self, now: Instant, rng: &mut Rng) {
         self.keepalive_deadline =
             self.keepalive_interval.map(|interval| now + rng.jittered(interval));
     }

@@ -43,6 +43,7 @@ impl Peer {
                 _ => self.messages.sent.keepalives += 1,
             }
         }
+        let updates = self.messages.sent.updates;
         if let Some(up) = self.established.as_mut().filter(|up| up.connection == id) {
             while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room
                 && up.adj_rib_out.next_message(buffer)
@@ -52,8 +53,13 @@ impl Peer {
         }
         if buffer.len() > before {
             self.last_write = Some(now);
-            if let Some(connection) = self.connection_mut(id) {
+            let said_update = self.messages.sent.updates > updates;
+            let Self { outgoing, incoming, rng, .. } = self;
+            if let Some(connection) = outgoing.iter_mut().chain(incoming).find(|it| it.id == id) {
                 connection.restart_send_hold_timer(now);
+                if said_update {
+                    connection.restart_keepalive_timer(now, rng);
+                }
             }
         }
     }

@@ -9,6 +9,8 @@ use crate::types::{AsPath, AsPathSegment, Asn};
 
 const SEGMENT_SET: u8 = 1;
 const SEGMENT_SEQUENCE: u8 = 2;
+const SEGMENT_CONFEDERATION_SEQUENCE: u8 = 3;
+const SEGMENT_CONFEDERATION_SET: u8 = 4;
 
 /// Whether every segment is a set or a sequence, has at least one member, none of them AS 0
 /// (RFC 7607 §2), and ends where the next begins. zettabgp loops for ever on a stray byte and
@@ -33,16 +35,38 @@ pub(super) fn is_well_formed(value: &[u8], asn_octets: usize) -> bool {
     true
 }
 
-/// Whether a value that [`is_well_formed`] has an AS_SET in it.
+/// Whether there is a set in it, of a confederation or not.
 pub(super) fn has_set(value: &[u8], asn_octets: usize) -> bool {
-    let mut reader = Reader::new(value);
-    while let (Some(kind), Some(count)) = (reader.u8(), reader.u8()) {
-        if kind == SEGMENT_SET {
-            return true;
+    segments(value, asn_octets)
+        .any(|(kind, _)| matches!(kind, SEGMENT_SET | SEGMENT_CONFEDERATION_SET))
+}
+
+/// An AS4_PATH without the confederation sequences that somebody behind an old speaker let out
+/// (RFC 6793 §6). What follows a segment that overruns stays, for the guard to refuse.
+pub(super) fn without_confederation_sequences(value: &[u8]) -> Vec<u8> {
+    const ASN_OCTETS: usize = 4;
+    let mut kept = Vec::new();
+    let mut read = 0_usize;
+    for (kind, bytes) in segments(value, ASN_OCTETS) {
+        read = read.saturating_add(bytes.len());
+        if kind != SEGMENT_CONFEDERATION_SEQUENCE {
+            kept.extend_from_slice(bytes);
         }
-        let _asns = reader.take(usize::from(count).saturating_mul(asn_octets));
     }
-    false
+    kept.extend_from_slice(value.get(read..).unwrap_or_default());
+    kept
+}
+
+/// Each segment with its type, up to the first that overruns.
+fn segments(value: &[u8], asn_octets: usize) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        let [kind, count, ..] = *rest else { return None };
+        let length = usize::from(count).saturating_mul(asn_octets).saturating_add(2);
+        let (segment, behind) = rest.split_at_checked(length)?;
+        rest = behind;
+        Some((kind, segment))
+    })
 }
 
 /// Whether the octets of an AS number are those of AS 0.
@@ -154,6 +178,15 @@ mod tests {
         let mut bytes = [0; 6];
         BgpASpath::from([65001]).encode_to(&session, &mut bytes).unwrap();
         assert_eq!(bytes[0], SEGMENT_SET);
+    }
+
+    #[test]
+    fn confederation_sequences_are_cut_out_of_as4_path() {
+        let (confederation, sequence) = ([3, 1, 0, 0, 0, 9], [2, 1, 0, 1, 0, 0]);
+        let path = [confederation, sequence, confederation].concat();
+        assert_eq!(without_confederation_sequences(&path), sequence);
+        let overrun = [&sequence[..], &[3, 9, 0]].concat();
+        assert_eq!(without_confederation_sequences(&overrun), overrun);
     }
 
     #[test]

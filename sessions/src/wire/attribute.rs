@@ -251,19 +251,27 @@ pub(super) fn accept(
         // RFC 7606 §3 (c), but an attribute whose own faults only discard it stays mild.
         return Err(fault(rule.disposition, "its optional and transitive flags are wrong"));
     }
-    if !(rule.well_formed)(raw.value, session) {
-        return Err(fault(rule.disposition, "its value is malformed"));
-    }
-    let set = match raw.code {
-        code::AS_PATH => as_path::has_set(raw.value, session.asn_octets()),
-        code::AS4_PATH => as_path::has_set(raw.value, 4),
+    let cleaned;
+    let value = if raw.code == code::AS4_PATH {
+        cleaned = as_path::without_confederation_sequences(raw.value);
+        &cleaned
+    } else {
+        raw.value
+    };
+    let is_set = match raw.code {
+        code::AS_PATH => as_path::has_set(value, session.asn_octets()),
+        code::AS4_PATH => as_path::has_set(value, 4),
         _ => false,
     };
-    if set {
+    if is_set {
         // RFC 9774 §3.
-        return Err(fault(Disposition::TreatAsWithdraw, "it contains an AS_SET"));
+        return Err(fault(Disposition::TreatAsWithdraw, "it contains a set"));
     }
-    store(raw, session, values).ok_or(fault(rule.disposition, "its value cannot be read"))
+    if !(rule.well_formed)(value, session) {
+        return Err(fault(rule.disposition, "its value is malformed"));
+    }
+    store(RawAttribute { value, ..raw }, session, values)
+        .ok_or(fault(rule.disposition, "its value cannot be read"))
 }
 
 /// zettabgp's view of a session. Only the width of AS numbers matters to the values decoded here;

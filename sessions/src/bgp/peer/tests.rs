@@ -384,6 +384,22 @@ fn a_removed_peer_is_told_so_and_left_alone() {
 }
 
 #[test]
+fn an_update_puts_off_the_next_keepalive() {
+    let mut pair = Pair::ebgp();
+    pair.run_for(seconds(5));
+    let keepalives = |pair: &Pair| pair.sides[0].peer.messages.sent.keepalives;
+    let before = keepalives(&pair);
+    for number in 0..20 {
+        pair.originate(0, &[&format!("198.51.100.{number}/32")]);
+        pair.run_for(seconds(1));
+    }
+    assert_eq!(keepalives(&pair), before, "an UPDATE each second says as much");
+    pair.run_for(seconds(4));
+    assert!(keepalives(&pair) > before);
+    pair.assert_up();
+}
+
+#[test]
 fn a_refresh_sends_everything_again() {
     let mut pair = Pair::ebgp();
     pair.originate(0, &["198.51.100.1/32"]);
