@@ -28,6 +28,9 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// lost it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// KEEPALIVEs may not follow each other faster than this (RFC 4271 §4.4).
+const KEEPALIVE_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
 /// A tick that comes this much too late means that we stood still, not the neighbour.
 const LATE: Duration = Duration::from_millis(250);
 /// What the neighbour's bytes then get to be read.
@@ -197,8 +200,9 @@ impl Connection {
 
     /// KeepaliveTimer runs from the last KEEPALIVE or UPDATE (RFC 4271 §8.2.2).
     pub(super) fn restart_keepalive_timer(&mut self, now: Instant, rng: &mut Rng) {
-        self.keepalive_deadline =
-            self.keepalive_interval.map(|interval| now + rng.jittered(interval));
+        self.keepalive_deadline = self
+            .keepalive_interval
+            .map(|interval| now + rng.jittered(interval).max(KEEPALIVE_INTERVAL_MIN));
     }
 
     /// The operator chose another keepalive interval.
@@ -265,5 +269,5 @@ fn unexpected(state: SessionState, kind: MessageType) -> WireError {
         SessionState::Established => 3,
         SessionState::Idle | SessionState::Connect | SessionState::Active => 0,
     };
-    WireError::UnexpectedMessage { message: kind.name(), state: state.name(), subcode }
+    WireError::UnexpectedMessage { message: kind, state: state.name(), subcode }
 }

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, PeerConfig, PeerKind, RouterId};
+use crate::types::{Asn, FamilySet, HoldTime, PeerConfig, PeerKind, RouterId};
 use crate::wire::{Capability, Open, WireError};
 
 /// What a session agreed on: the only source of options for the wire.
@@ -51,9 +51,9 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
     }
     let families = config.families.intersection(theirs.families());
     if families.is_empty() {
-        // RFC 5492 §3: the data names what we miss.
-        let missed = config.families.iter().next().unwrap_or(AddressFamily::Ipv4Unicast);
-        return Err(WireError::NoCommonFamily(Capability::Multiprotocol(missed.into()).encode()));
+        // RFC 5492 §5: the data lists all that we miss.
+        let missed = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
+        return Err(WireError::NoCommonFamily(missed.flat_map(|it| it.encode()).collect()));
     }
     Ok(Negotiated {
         remote_asn: expected,
@@ -75,5 +75,148 @@ impl Negotiated {
         // Zero would mean a flood; the operator means "none", which only a hold time of zero is.
         let chosen = config.keepalive_interval.filter(|interval| !interval.is_zero());
         Some(chosen.map_or(third, |chosen| chosen.min(third)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{AddressFamily, Asn};
+
+    /// Speaker 1 of the pair: AS 65001, identifier 1, hold time 9 s, both families.
+    fn config() -> PeerConfig {
+        PeerConfig::example(1)
+    }
+
+    /// What speaker 2 says to it.
+    fn theirs() -> Open {
+        our_open(&PeerConfig::example(2))
+    }
+
+    fn answer(config: &PeerConfig, theirs: Open) -> (u8, u8, Vec<u8>) {
+        let notification = negotiate(config, theirs).unwrap_err().notification();
+        (notification.code, notification.subcode, notification.data)
+    }
+
+    //= RFC 4760 §8 MUST: every family that we want to exchange is offered.
+    //= RFC 6793 §4.1 MUST: AS numbers of four octets are offered as a capability.
+    //= RFC 6793 §4.1 MUST: the capability carries our AS number.
+    //= RFC 2918 §4 SHOULD: route refresh is offered by who answers it.
+    //= RFC 4760 §8 SHOULD: the reserved octet of the capability is sent as zero.
+    #[test]
+    fn our_open_offers_what_we_can_do() {
+        let local_asn = Asn::new(4_200_000_001).unwrap();
+        let open = our_open(&PeerConfig { local_asn, ..config() });
+        let bytes: Vec<u8> = open.capabilities.iter().flat_map(Capability::encode).collect();
+        let ipv4 = [1, 4, 0, 1, 0, 1];
+        let ipv6 = [1, 4, 0, 2, 0, 1];
+        let four_octet_as = [65, 4, 0xFA, 0x56, 0xEA, 0x01];
+        assert_eq!(bytes, [&ipv4[..], &ipv6, &[2, 0], &four_octet_as].concat());
+    }
+
+    //= RFC 5492 §4 SHOULD NOT: the same capability is offered twice.
+    #[test]
+    fn nothing_is_offered_twice() {
+        let mut codes = our_open(&config()).capabilities;
+        codes.sort_by_key(Capability::encode);
+        let all = codes.len();
+        codes.dedup();
+        assert_eq!(codes.len(), all);
+    }
+
+    //= RFC 7607 §2 MUST: AS 0 in an OPEN is answered with Bad Peer AS, 2/2.
+    //+ RFC 4271 §6.2: an AS that is not the one that was configured is answered with Bad Peer AS, 2/2.
+    #[test]
+    fn only_the_configured_as_is_taken() {
+        for asn in [0, 1, 65001, 65003, 23456, u32::MAX] {
+            assert_eq!(answer(&config(), Open { asn, ..theirs() }), (2, 2, Vec::new()));
+        }
+        assert!(negotiate(&config(), theirs()).is_ok());
+    }
+
+    //= RFC 6286 §2.2 MUST: our own identifier from an internal peer is answered with 2/3.
+    //= RFC 6286 §2.2 MUST: our own identifier from an external peer is accepted.
+    #[test]
+    fn our_own_identifier_is_refused_inside_the_as_only() {
+        let router_id = config().router_id;
+        assert!(negotiate(&config(), Open { router_id, ..theirs() }).is_ok());
+        let internal = PeerConfig { remote_asn: config().local_asn, ..config() };
+        let open = Open { asn: internal.remote_asn.get(), ..theirs() };
+        assert_eq!(answer(&internal, Open { router_id, ..open.clone() }), (2, 3, Vec::new()));
+        assert!(negotiate(&internal, open).is_ok());
+    }
+
+    //+ RFC 4760 §8: routes of a family are exchanged when both sides offered it.
+    #[test]
+    fn a_session_carries_the_families_that_both_offer() {
+        let only = |family| PeerConfig { families: FamilySet::only(family), ..config() };
+        for family in AddressFamily::ALL {
+            let session = negotiate(&only(family), theirs()).unwrap();
+            assert_eq!(session.families, FamilySet::only(family));
+            let session = negotiate(
+                &config(),
+                our_open(&PeerConfig {
+                    families: FamilySet::only(family),
+                    ..PeerConfig::example(2)
+                }),
+            );
+            assert_eq!(session.unwrap().families, FamilySet::only(family));
+        }
+    }
+
+    //= RFC 5492 §3 MAY: a session without a capability that we need is ended with 2/7.
+    //= RFC 5492 §5 MUST: the data of 2/7 lists the capabilities that were missed, as an OPEN would.
+    #[test]
+    fn without_a_common_family_the_answer_lists_what_we_miss() {
+        let neither = Open {
+            capabilities: vec![Capability::Multiprotocol(crate::wire::AddressFamilyPair {
+                afi: 25,
+                safi: 70,
+            })],
+            ..theirs()
+        };
+        let missed = vec![1, 4, 0, 1, 0, 1, 1, 4, 0, 2, 0, 1];
+        assert_eq!(answer(&config(), neither), (2, 7, missed));
+    }
+
+    //= RFC 5492 §3 MUST NOT: a session is ended for a capability that we do not support.
+    //= RFC 5492 §5 MUST NOT: 2/7 answers a capability that we do not understand.
+    #[test]
+    fn capabilities_that_nobody_knows_change_nothing() {
+        let mut open = theirs();
+        let plain = negotiate(&config(), open.clone()).unwrap();
+        open.capabilities.extend(
+            (0..=u8::MAX)
+                .filter(|code| ![1, 2, 65].contains(code))
+                .map(|code| Capability::Other { code, value: vec![code; usize::from(code % 5)] }),
+        );
+        let capabilities_received = open.capabilities.clone();
+        let session = negotiate(&config(), open).unwrap();
+        assert_eq!(session, Negotiated { capabilities_received, ..plain });
+    }
+
+    //= RFC 6793 §4.1 MUST: AS numbers have four octets when both sides offer them, and else two.
+    #[test]
+    fn four_octets_need_both_sides() {
+        let mut open = theirs();
+        assert!(negotiate(&config(), open.clone()).unwrap().four_octet_as);
+        open.capabilities.retain(|it| !matches!(it, Capability::FourOctetAs(_)));
+        assert!(!negotiate(&config(), open).unwrap().four_octet_as);
+    }
+
+    //= RFC 4271 §6.2 MUST: a hold time that was accepted is used as it was negotiated.
+    //= RFC 4271 §10 SHOULD: KEEPALIVEs come at a third of the hold time.
+    //= RFC 4271 §4.4 MAY: the rate of KEEPALIVEs follows the hold time.
+    #[test]
+    fn keepalives_follow_the_hold_time_that_was_agreed_on() {
+        let seconds = |seconds| HoldTime::from_seconds(seconds).unwrap();
+        for (ours, other, agreed) in [(9, 90, 9), (90, 9, 9), (90, 0, 0), (0, 3, 0), (3, 3, 3)] {
+            let config = PeerConfig { hold_time: seconds(ours), ..config() };
+            let open = Open { hold_time: seconds(other), ..theirs() };
+            let session = negotiate(&config, open).unwrap();
+            assert_eq!(session.hold_time, seconds(agreed), "{ours} and {other}");
+            let third = (agreed > 0).then(|| Duration::from_secs(agreed) / 3);
+            assert_eq!(session.keepalive_interval(&config), third, "{ours} and {other}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Faults of single attributes that RFC 7606 keeps away from the session are in
 //! [`super::attribute`].
 
-use super::Notification;
+use super::{MessageType, Notification};
 
 /// A message that cannot be accepted. The text says what came and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum WireError {
     /// RFC 4271 §6.2: 1 or 2 seconds.
     #[error("OPEN: a hold time of {0} s; expected 0 or at least 3 s")]
     HoldTime(u16),
-    /// RFC 5492 §5: no address family in common. The bytes are the capability that we miss.
+    /// RFC 5492 §5: no address family in common. The bytes are the capabilities that we miss.
     #[error("OPEN: no address family in common")]
     NoCommonFamily(Vec<u8>),
     /// RFC 4271 §6.2: lengths that contradict each other.
@@ -73,10 +73,10 @@ pub enum WireError {
     #[error("UPDATE: a prefix cannot be read: {0}")]
     InvalidNetworkField(&'static str),
     /// RFC 6608: a message that the state does not allow.
-    #[error("{message} is not allowed in {state}")]
+    #[error("{} is not allowed in {state}", message.name())]
     UnexpectedMessage {
-        /// Its name.
-        message: &'static str,
+        /// What came.
+        message: MessageType,
         /// The state we are in.
         state: &'static str,
         /// RFC 6608 §3: 1 OpenSent, 2 OpenConfirm, 3 Established.
@@ -111,7 +111,7 @@ impl WireError {
             Self::UnknownWellKnown { attribute, .. } => (3, 2, attribute.clone()),
             Self::OptionalAttribute { attribute, .. } => (3, 9, attribute.clone()),
             Self::InvalidNetworkField(_) => (3, 10, Vec::new()),
-            Self::UnexpectedMessage { subcode, .. } => (5, *subcode, Vec::new()),
+            Self::UnexpectedMessage { message, subcode, .. } => (5, *subcode, vec![message.code()]),
             Self::RouteRefreshLength(_, message) => (7, 1, message.clone()),
             Self::HoldTimerExpired(_) => (4, 0, Vec::new()),
             Self::SendHoldTimerExpired => (8, 0, Vec::new()),

@@ -14,6 +14,7 @@ use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 
 mod receiving;
+mod timers;
 
 const ROOM: usize = 65_536;
 
@@ -236,6 +237,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+//= RFC 4271 §6.8 MUST: when two connections collide, one of them is closed.
 #[test]
 fn two_that_dial_at_the_same_instant_end_with_one_session() {
     for (left_id, right_id) in [(1, 2), (2, 1)] {
@@ -247,6 +249,8 @@ fn two_that_dial_at_the_same_instant_end_with_one_session() {
     }
 }
 
+//= RFC 4271 §4.4 MUST: KEEPALIVEs are sent often enough that the hold timer of the other side does not expire.
+//= RFC 4271 §8.2.2 MUST: a KEEPALIVE in Established restarts the hold timer.
 #[test]
 fn a_session_lives_on_keepalives_alone() {
     let mut pair = Pair::ebgp();
@@ -255,6 +259,7 @@ fn a_session_lives_on_keepalives_alone() {
     assert_eq!(pair.logs(), [["up"], ["up"]]);
 }
 
+//= RFC 4271 §6.5 MUST: silence for the hold time is answered with Hold Timer Expired, 4/0, and the end.
 #[test]
 fn hold_timer_expiry_sends_notification_and_dials_again() {
     let mut pair = Pair::ebgp();
@@ -270,6 +275,8 @@ fn hold_timer_expiry_sends_notification_and_dials_again() {
     pair.assert_up();
 }
 
+//= RFC 4271 §4.4 MUST NOT: KEEPALIVEs are sent in intervals when the hold time is zero.
+//= RFC 4271 §8.2.2 MUST: with a hold time of zero the hold timer does not run.
 #[test]
 fn a_hold_time_of_zero_means_no_timer_and_no_keepalives() {
     let mut pair = Pair::ebgp();
@@ -280,6 +287,7 @@ fn a_hold_time_of_zero_means_no_timer_and_no_keepalives() {
     assert_eq!(pair.sides[0].peer.messages.sent.keepalives, 1);
 }
 
+//= RFC 4271 §8.2.2 MUST: a connection that fails is tried again when ConnectRetryTimer expires.
 #[test]
 fn retries_are_spread_out_and_never_stop() {
     let mut pair = Pair::ebgp();
@@ -292,6 +300,8 @@ fn retries_are_spread_out_and_never_stop() {
     pair.assert_up();
 }
 
+//= RFC 4271 §6.2 MUST: an AS that is not the one that was configured is answered with Bad Peer AS, 2/2.
+//= RFC 4271 §8.1.1 MAY: a peer that oscillates is damped.
 #[test]
 fn a_neighbour_that_always_refuses_is_not_hammered() {
     let mut pair = Pair::ebgp();
@@ -307,6 +317,9 @@ fn a_neighbour_that_always_refuses_is_not_hammered() {
     pair.assert_up();
 }
 
+//= RFC 8212 §3 MUST NOT: routes of an external peer are used without an import policy.
+//= RFC 4271 §5.1.2 MUST: the originator is the only AS in the path that an external peer is told.
+//= RFC 4271 §5.1.3 SHOULD: the next hop of our own routes is our address on the interface of the session.
 #[test]
 fn routes_are_announced_and_withdrawn() {
     let mut pair = Pair::ebgp();
@@ -340,6 +353,8 @@ fn a_route_without_a_next_hop_is_held_back_with_its_reason() {
     assert_eq!(view.unannounced[0].1, "the session does not carry IPv6 Unicast");
 }
 
+//= RFC 4271 §5.1.5 MUST: LOCAL_PREF is sent to internal peers.
+//= RFC 4271 §5.1.2 MUST: an internal peer is told our own routes with an empty AS_PATH.
 #[test]
 fn internal_peers_get_a_local_preference_and_an_empty_path() {
     let mut pair = Pair::new(config(65001, 65001, 1), config(65001, 65001, 2));
@@ -350,6 +365,7 @@ fn internal_peers_get_a_local_preference_and_an_empty_path() {
     assert_eq!(view.advertised[0].attributes.as_path.to_string(), "");
 }
 
+//= RFC 4486 §4 SHOULD: a session that ends for another change of configuration ends with 6/6.
 #[test]
 fn only_a_change_that_must_resets_the_session() {
     let mut pair = Pair::ebgp();
@@ -371,6 +387,7 @@ fn only_a_change_that_must_resets_the_session() {
     assert!(pair.sides[1].log[1].contains("Cease/Other Configuration Change (6/6)"));
 }
 
+//= RFC 4486 §4 SHOULD: the session of a peer that is removed ends with Peer De-configured, 6/3.
 #[test]
 fn a_removed_peer_is_told_so_and_left_alone() {
     let mut pair = Pair::ebgp();
@@ -383,6 +400,7 @@ fn a_removed_peer_is_told_so_and_left_alone() {
     assert_eq!(pair.dials, dials);
 }
 
+//+ RFC 2918 §4: a ROUTE-REFRESH is answered with the Adj-RIB-Out of its family.
 #[test]
 fn an_update_puts_off_the_next_keepalive() {
     let mut pair = Pair::ebgp();
@@ -441,28 +459,37 @@ fn open_of(asn: u32) -> Bytes {
     .encode()
 }
 
+//= RFC 6608 §4 MUST: a message that OpenSent does not allow is answered with 5/1.
+//= RFC 6608 §4 MUST: a message that OpenConfirm does not allow is answered with 5/2.
+//= RFC 6608 §4 MUST: a message that Established does not allow is answered with 5/3.
+//= RFC 6608 §4 MUST: the data of these NOTIFICATIONs is the type of the message.
+//= RFC 4271 §6.6 MUST: an unexpected message is a Finite State Machine Error, code 5.
+//= RFC 4271 §9 MUST: an UPDATE in any state but Established is an error.
 #[test]
 fn messages_that_the_state_does_not_allow_get_its_subcode() {
     let update = framed(MessageType::Update, &[0; 4]).unwrap();
-    let cases: [(&[Bytes], u8); 3] = [
-        (std::slice::from_ref(&update), 1),
-        (&[open_of(65002), update.clone()], 2),
-        (&[open_of(65002), keepalive(), open_of(65002)], 3),
+    let cases: [(&[Bytes], u8, u8); 3] = [
+        (std::slice::from_ref(&update), 1, 2),
+        (&[open_of(65002), update.clone()], 2, 2),
+        (&[open_of(65002), keepalive(), open_of(65002)], 3, 1),
     ];
-    for (messages, subcode) in cases {
+    for (messages, subcode, message) in cases {
         let (_, bytes) = answers(messages);
-        assert!(bytes.ends_with(&[0, 21, 3, 5, subcode]), "{bytes:?}");
+        assert!(bytes.ends_with(&[0, 22, 3, 5, subcode, message]), "{bytes:?}");
     }
 }
 
+//= RFC 4271 §6.4 MUST NOT: a NOTIFICATION is answered with a NOTIFICATION.
 #[test]
 fn a_notification_is_never_answered() {
     let notification = Notification::cease(cease::ADMINISTRATIVE_SHUTDOWN).encode();
     let (peer, bytes) = answers(&[open_of(65002), keepalive(), notification]);
-    assert!(!bytes.windows(3).any(|window| window == [0, 21, 3]), "{bytes:?}");
+    // The connection is closed, and there are no last words.
+    assert_eq!(bytes, []);
     assert_eq!(peer.state(), SessionState::Idle);
 }
 
+//= RFC 4271 §8.2.2 MUST: a connection over which no OPEN comes ends when the hold timer expires.
 #[test]
 fn a_silent_connection_gives_its_slot_back() {
     let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);
@@ -498,20 +525,19 @@ fn late_news_of_a_removed_peer_never_reach_its_successor() {
     assert_eq!(second.state(), SessionState::OpenSent);
 }
 
+//= RFC 7313 §5 MUST: a ROUTE-REFRESH of another subtype than 0, 1 and 2 is ignored.
 #[test]
-fn a_neighbour_that_reads_nothing_runs_into_the_send_hold_timer() {
-    let (mut peer, id) = established();
-    // It goes on talking, but its socket never has room.
-    let mut second = 0;
-    while peer.state() == SessionState::Established {
-        second += 1;
-        let now = Instant::ZERO + seconds(second);
-        peer.handle(now, Event::Received(id, &keepalive()));
-        peer.handle(now, Event::Tick);
+fn only_a_plain_request_is_a_refresh() {
+    let mut pair = Pair::ebgp();
+    pair.originate(0, &["198.51.100.1/32"]);
+    pair.run_for(seconds(5));
+    let id = pair.sides[0].peer.established.as_ref().unwrap().connection;
+    for subtype in 1..=u8::MAX {
+        let refresh = framed(MessageType::RouteRefresh, &[0, 1, subtype, 1]).unwrap();
+        pair.sides[0].peer.handle(pair.now, Event::Received(id, &refresh));
     }
-    assert_eq!(second, 480);
-    let (_, reason) = peer.last_reset.as_ref().unwrap();
-    assert!(reason.to_string().starts_with("notification sent: Send Hold Timer Expired (8/0)"));
+    assert!(!pair.sides[0].peer.wants_to_transmit(id));
+    pair.assert_up();
 }
 
 #[test]
@@ -532,14 +558,17 @@ fn a_late_tick_is_our_own_standstill_and_not_the_neighbours() {
 
 /// A peer with one accepted session.
 fn established() -> (Peer, ConnectionId) {
-    let mut peer = Peer::new(
-        Instant::ZERO,
-        PeerConfig { hold_time: HoldTime::DEFAULT, ..config(65001, 65002, 1) },
-        7,
-        0,
-    );
+    established_with(90)
+}
+
+/// The same, with a hold time of so many seconds.
+fn established_with(hold_time: u64) -> (Peer, ConnectionId) {
+    let hold_time = HoldTime::from_seconds(hold_time).unwrap();
+    let config = PeerConfig { hold_time, ..config(65001, 65002, 1) };
+    let mut peer = Peer::new(Instant::ZERO, config, 7, 0);
     let id = peer.accept(Instant::ZERO, ends(1));
-    for message in [open_of(65002), keepalive()] {
+    let open = Open { hold_time, ..Open::parse(&open_of(65002)[19..]).unwrap() };
+    for message in [open.encode(), keepalive()] {
         peer.handle(Instant::ZERO, Event::Received(id, &message));
     }
     assert_eq!(peer.state(), SessionState::Established);
@@ -588,6 +617,7 @@ fn a_lost_dial_is_given_up_and_repeated() {
     assert!(peer.next_deadline().is_some());
 }
 
+//= RFC 2918 §4 MUST: a ROUTE-REFRESH of a family that we did not offer is ignored.
 #[test]
 fn a_refresh_of_a_family_that_was_not_agreed_on_is_ignored() {
     let mut pair = Pair::ebgp();
