@@ -35,6 +35,7 @@ impl Rng {
 mod tests {
     use super::*;
 
+    //= RFC 4271 §10 MUST: jitter is a factor between 0.75 and 1.0.
     #[test]
     fn jitter_stays_between_three_quarters_and_the_whole() {
         let mut rng = Rng::seeded(7);

@@ -57,6 +57,7 @@ fn doubled(times: u32) -> Duration {
 mod tests {
     use super::*;
 
+    //= RFC 4271 §10 SHOULD: ConnectRetryTimer has jitter.
     #[test]
     fn waits_grow_to_their_limit_and_are_never_zero() {
         let mut rng = Rng::seeded(1);

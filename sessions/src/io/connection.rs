@@ -192,6 +192,7 @@ mod tests {
         (link, far, tasks, news)
     }
 
+    //= RFC 4271 §4.5 MUST: the connection is closed right after a NOTIFICATION was sent.
     #[tokio::test]
     async fn last_words_follow_what_is_being_written() {
         let (mut link, mut far, tasks, _news) = link().await;

@@ -106,8 +106,11 @@ pub(super) fn set_ipv6_only(socket: &impl AsFd, address: SocketAddr) -> Result<(
 mod tests {
     use std::net::TcpListener;
 
+    use nix::sys::socket::getsockopt;
+
     use super::*;
 
+    //= RFC 4271 §E MUST: TCP MD5 is supported.
     #[test]
     fn the_kernel_takes_keys_of_both_families_and_forgets_them() {
         for address in ["127.0.0.1", "::1"] {
@@ -117,6 +120,27 @@ mod tests {
             assert_eq!(set_md5(&listener, address, Some(&key)), Ok(()));
             assert_eq!(set_md5(&listener, address, None), Ok(()));
             assert_eq!(set_md5(&listener, address, None), Ok(()));
+        }
+    }
+
+    //= RFC 4271 §E SHOULD: packets carry the precedence of network control, DSCP 110xxx.
+    #[test]
+    fn packets_leave_as_network_control_and_as_far_as_they_may() {
+        for address in ["127.0.0.1", "::1"] {
+            let address: IpAddr = address.parse().unwrap();
+            let listener = TcpListener::bind((address, 0)).unwrap();
+            set_network(&listener, address, 1).unwrap();
+            let (ttl, class) = match address {
+                IpAddr::V4(_) => (
+                    getsockopt(&listener, sockopt::Ipv4Ttl).unwrap(),
+                    getsockopt(&listener, sockopt::Ipv4Tos).unwrap(),
+                ),
+                IpAddr::V6(_) => (
+                    getsockopt(&listener, sockopt::Ipv6Ttl).unwrap(),
+                    getsockopt(&listener, sockopt::Ipv6TClass).unwrap(),
+                ),
+            };
+            assert_eq!((ttl, class >> 5), (1, 0b110), "{address}");
         }
     }
 }

@@ -255,6 +255,7 @@ mod tests {
             .collect()
     }
 
+    //= RFC 4271 §9.2.1.1 MUST: of several changes that wait the last one is sent.
     #[test]
     fn a_flapping_prefix_costs_one_message() {
         let mut table = table();
@@ -268,6 +269,7 @@ mod tests {
         assert_eq!(updates[0].announced[0].attributes, *attributes(7));
     }
 
+    //= RFC 4271 §9.2 SHOULD NOT: a route that the peer has is sent again.
     #[test]
     fn what_the_peer_already_has_is_not_sent_again() {
         let mut table = table();
@@ -305,6 +307,7 @@ mod tests {
         );
     }
 
+    //= RFC 2918 §4 MUST: a ROUTE-REFRESH is answered with the Adj-RIB-Out of its family.
     #[test]
     fn a_refresh_sends_everything_again_and_nothing_twice() {
         let mut table = table();
@@ -336,6 +339,7 @@ mod tests {
         assert_eq!(drain(&mut table).len(), 2); // one UPDATE and the marker
     }
 
+    //= RFC 4271 §9.2 MUST NOT: a route that does not fit into a message is sent.
     #[test]
     fn attributes_that_fit_no_message_withdraw_the_route() {
         let mut table = table();
@@ -349,6 +353,7 @@ mod tests {
 
     /// Random changes and sends in any order: the receiver's table always ends as the last
     /// changes say.
+    //= RFC 4271 §9.2 MUST: every route that is new and every route that is gone is told.
     #[test]
     fn the_receiver_ends_with_what_was_set_last() {
         for seed in 0..200 {

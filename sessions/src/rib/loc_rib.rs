@@ -225,6 +225,7 @@ mod tests {
         assert_eq!(rib.set(second).len(), 3);
     }
 
+    //= RFC 8212 §3 MUST NOT: routes are told to a peer for which no export policy asks for them.
     #[test]
     fn each_peer_sees_its_own_route_for_a_prefix() {
         let mut rib = LocRib::default();

@@ -172,6 +172,8 @@ mod tests {
         assert_eq!(AsPath::default().to_string(), "");
     }
 
+    //= RFC 7607 §2 MUST NOT: a speaker claims to be AS 0.
+    //= RFC 6286 §2.1 MUST: a BGP identifier is not zero.
     #[test]
     fn reserved_numbers_are_refused() {
         assert!("0".parse::<Asn>().is_err());

@@ -98,6 +98,7 @@ impl FromStr for LargeCommunity {
 mod tests {
     use super::*;
 
+    //= RFC 8092 §5 SHOULD: a large community is written as three decimal numbers with colons between.
     #[test]
     fn text_and_value_agree_in_both_directions() {
         for text in ["65001:100", "0:0", "no-export", "graceful-shutdown", "65535:1000"] {

@@ -54,6 +54,7 @@ mod tests {
         assert!(!format!("{password:?}").contains("canary"));
     }
 
+    //= RFC 2385 §4.5 SHOULD: a key has up to 80 octets.
     #[test]
     fn lengths_are_those_of_the_kernel() {
         assert_eq!(Password::new(""), Err(PasswordError::Empty));

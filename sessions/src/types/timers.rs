@@ -51,6 +51,8 @@ impl Default for HoldTime {
 mod tests {
     use super::*;
 
+    //= RFC 4271 §4.2 MUST: a hold time is zero or at least three seconds.
+    //= RFC 4271 §4.2 MUST: the smaller of the two hold times is used.
     #[test]
     fn one_and_two_seconds_are_forbidden_and_zero_means_off() {
         assert!(HoldTime::from_seconds(1).is_err());

@@ -15,7 +15,7 @@ const SEGMENT_CONFEDERATION_SET: u8 = 4;
 /// Whether every segment is a set or a sequence, has at least one member, none of them AS 0
 /// (RFC 7607 §2), and ends where the next begins. zettabgp loops for ever on a stray byte and
 /// panics on others, so nothing else may reach it. Confederation segments fail: no peer of ours
-/// is in one (RFC 5065 §5.3).
+/// is in one (RFC 5065 §5).
 pub(super) fn is_well_formed(value: &[u8], asn_octets: usize) -> bool {
     let mut reader = Reader::new(value);
     while !reader.is_empty() {
@@ -180,6 +180,7 @@ mod tests {
         assert_eq!(bytes[0], SEGMENT_SET);
     }
 
+    //= RFC 4271 §5.1.2 SHOULD: a path of more than 255 members goes on in another segment.
     #[test]
     fn confederation_sequences_are_cut_out_of_as4_path() {
         let (confederation, sequence) = ([3, 1, 0, 0, 0, 9], [2, 1, 0, 1, 0, 0]);

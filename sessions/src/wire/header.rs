@@ -150,6 +150,7 @@ mod tests {
         framing.next_message()
     }
 
+    //= RFC 4271 §4 MUST: a message is processed only when all of it has been received.
     #[test]
     fn messages_come_out_whole_however_the_stream_is_cut() {
         let stream = [keepalive(), framed(MessageType::Update, &[0; 4]).unwrap()].concat();
@@ -166,6 +167,12 @@ mod tests {
         }
     }
 
+    //= RFC 4271 §6.1 MUST: a length below 19 or above 4096 is answered with 1/2.
+    //= RFC 4271 §6.1 MUST: an OPEN shorter than 29 octets is answered with 1/2.
+    //= RFC 4271 §6.1 MUST: an UPDATE shorter than 23 octets is answered with 1/2.
+    //= RFC 4271 §6.1 MUST: a NOTIFICATION shorter than 21 octets is answered with 1/2.
+    //= RFC 4271 §6.1 MUST: a KEEPALIVE of any length but 19 octets is answered with 1/2.
+    //= RFC 4271 §6.1 MUST: the data of 1/2 is the length that was received.
     #[test]
     fn every_impossible_length_is_answered_with_itself() {
         for (code, allowed) in [(1, 29..=4096), (2, 23..=4096), (3, 21..=4096), (4, 19..=19)] {
@@ -182,11 +189,15 @@ mod tests {
         }
     }
 
+    //= RFC 4271 §6.1 MUST: a marker that is not all ones is answered with 1/1.
+    //= RFC 4271 §6.1 MUST: an unknown type is answered with 1/3 and the type as data.
     #[test]
     fn a_broken_marker_and_an_unknown_type_have_their_own_answers() {
         let mut bytes = header(19, 4);
         bytes[3] = 0;
         assert_eq!(first(&bytes), Err(WireError::NotSynchronised));
+        let notification = WireError::NotSynchronised.notification();
+        assert_eq!(notification, Notification { code: 1, subcode: 1, data: Vec::new() });
         let notification = first(&header(19, 77)).unwrap_err().notification();
         assert_eq!(notification, Notification { code: 1, subcode: 3, data: vec![77] });
     }

@@ -173,6 +173,8 @@ impl fmt::Display for Notification {
 mod tests {
     use super::*;
 
+    //= RFC 9003 §2 MUST: only Administrative Shutdown and Administrative Reset carry a text.
+    //= RFC 9003 §2 MUST NOT: octets that are not UTF-8 are interpreted.
     #[test]
     fn a_shutdown_text_is_shown_and_a_lying_length_survived() {
         let say =
@@ -182,6 +184,12 @@ mod tests {
         assert_eq!(say(b"\x02\x1b["), Some("\\u{1b}[".to_owned()));
         assert_eq!(say(b""), None);
         assert_eq!(say(b"\x00"), None);
+        // What is no UTF-8 stays a mark that something was there.
+        assert_eq!(say(b"\x04a\xC0\xAFb"), Some("a\u{FFFD}\u{FFFD}b".to_owned()));
+        for subcode in 0..=u8::MAX {
+            let notification = Notification { code: 6, subcode, data: b"\x01x".to_vec() };
+            assert_eq!(notification.shutdown_text().is_some(), matches!(subcode, 2 | 4));
+        }
     }
 
     #[test]
@@ -195,6 +203,7 @@ mod tests {
         assert_eq!(Notification { code: 99, subcode: 9, data: vec![] }.reason(), "Unknown Error");
     }
 
+    //+ RFC 4271 §4.1: no message is longer than 4096 octets.
     #[test]
     fn data_that_does_not_fit_is_cut() {
         let notification = Notification { code: 3, subcode: 9, data: vec![0; 9000] };

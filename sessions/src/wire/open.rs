@@ -164,6 +164,8 @@ mod tests {
         (notification.code, notification.subcode)
     }
 
+    //= RFC 6793 §4.1 MUST: the AS number of the capability counts, not the field of two octets.
+    //= RFC 6793 §4.2.1 MUST: a number that does not fit two octets is AS_TRANS in the field of the OPEN.
     #[test]
     fn an_open_survives_the_round_trip() {
         let mut capabilities = vec![
@@ -173,6 +175,7 @@ mod tests {
             Capability::Other { code: 73, value: b"\x04node\x03lab".to_vec() },
         ];
         let open = example(capabilities.clone());
+        assert_eq!(open.encode()[20..22], Asn::TRANS.to_be_bytes());
         assert_eq!(Open::parse(&open.encode()[19..]), Ok(open));
         // More than 255 bytes of capabilities take the form of RFC 9072.
         capabilities.push(Capability::Other { code: 200, value: vec![7; 250] });
@@ -181,24 +184,40 @@ mod tests {
         assert_eq!(Open::parse(&open.encode()[19..]), Ok(open));
     }
 
+    //= RFC 4271 §4.1 MUST: the marker is all ones.
+    //= RFC 4271 §4.1 MUST: the length is that of the message and its header, without padding.
+    //= RFC 5492 §4 SHOULD: all capabilities travel in one optional parameter.
     #[test]
     fn golden_bytes_of_a_plain_open() {
         let open = Open {
             asn: 65001,
             hold_time: HoldTime::DEFAULT,
             router_id: RouterId::new(0xC000_0201).unwrap(),
-            capabilities: vec![Capability::RouteRefresh],
+            capabilities: vec![Capability::RouteRefresh, Capability::FourOctetAs(65001)],
         };
-        let expected =
-            [&[0xFF; 16][..], &[0, 33, 1, 4, 0xFD, 0xE9, 0, 90, 192, 0, 2, 1, 4, 2, 2, 2, 0]]
-                .concat();
+        let expected = [
+            &[0xFF; 16][..],
+            &[0, 39, 1],                           // length, OPEN
+            &[4, 0xFD, 0xE9, 0, 90, 192, 0, 2, 1], // version, AS, hold time, identifier
+            &[10, 2, 8],                           // one parameter
+            &[2, 0, 65, 4, 0, 0, 0xFD, 0xE9],      // two capabilities
+        ]
+        .concat();
         assert_eq!(open.encode(), expected);
     }
 
+    //= RFC 4271 §6.2 MUST: another version is answered with 2/1, and the data says 4.
+    //= RFC 4271 §6.2 MUST: a hold time of one or two seconds is answered with 2/6.
+    //= RFC 4271 §6.2 MUST: an unknown optional parameter is answered with 2/4.
+    //= RFC 4271 §6.2 MUST: an optional parameter that is known and malformed is answered with 2/0.
+    //= RFC 6286 §2.2 MUST: an identifier of zero is answered with Bad BGP Identifier, 2/3.
     #[test]
     fn each_fault_has_its_own_subcode() {
-        assert_eq!(answer(&[5, 0, 1, 0, 90, 1, 1, 1, 1, 0]), (2, 1));
-        assert_eq!(answer(&[4, 0, 1, 0, 2, 1, 1, 1, 1, 0]), (2, 6));
+        let version = Open::parse(&[5, 0, 1, 0, 90, 1, 1, 1, 1, 0]).unwrap_err().notification();
+        assert_eq!((version.code, version.subcode, version.data), (2, 1, vec![0, 4]));
+        for seconds in [1, 2] {
+            assert_eq!(answer(&[4, 0, 1, 0, seconds, 1, 1, 1, 1, 0]), (2, 6));
+        }
         assert_eq!(answer(&[4, 0, 1, 0, 90, 0, 0, 0, 0, 0]), (2, 3));
         assert_eq!(answer(&body(&[2, 1, 0])), (2, 4));
         for contradiction in [
@@ -223,12 +242,26 @@ mod tests {
         }
     }
 
+    //= RFC 5492 §3 MUST: a capability that we do not know is ignored.
     #[test]
     fn a_hostname_with_a_domain_does_not_refuse_the_session() {
         let open = Open::parse(&body(&[
             15, 2, 13, 73, 11, 4, b'n', b'o', b'd', b'e', 5, b'l', b'a', b'b', b'.', b'x',
         ]));
         assert!(matches!(open.unwrap().capabilities[0], Capability::Other { code: 73, .. }));
+    }
+
+    //= RFC 5492 §4 MUST: capabilities in several optional parameters are accepted.
+    //= RFC 5492 §4 MUST: a capability that comes twice, word for word, is accepted.
+    //= RFC 4760 §8 SHOULD: the reserved octet of the capability is ignored when it is received.
+    #[test]
+    fn capabilities_count_wherever_and_however_often_they_stand() {
+        let ipv6 = [2, 6, 1, 4, 0, 2, 9, 1]; // its reserved octet is 9
+        let parameters = [&[20][..], &ipv6, &[2, 2, 2, 0], &ipv6].concat();
+        let open = Open::parse(&body(&parameters)).unwrap();
+        assert_eq!(open.families(), FamilySet::only(AddressFamily::Ipv6Unicast));
+        assert_eq!(open.capabilities.len(), 3);
+        assert_eq!(open.capabilities[1], Capability::RouteRefresh);
     }
 
     #[test]

@@ -50,6 +50,9 @@ impl RouteRefresh {
 mod tests {
     use super::*;
 
+    //= RFC 2918 §3 MUST: a ROUTE-REFRESH is four octets: the family, a reserved octet, the subsequent family.
+    //= RFC 7313 §5 MUST: a ROUTE-REFRESH of another length is answered with 7/1.
+    //= RFC 7313 §5 MUST: the data of 7/1 is the whole ROUTE-REFRESH message.
     #[test]
     fn a_request_is_four_bytes_and_nothing_else() {
         let refresh = RouteRefresh::parse(&[0, 1, 0, 1]).unwrap();
@@ -60,7 +63,9 @@ mod tests {
         for body in [&[][..], &[0, 1, 0], &[0, 1, 0, 1, 1]] {
             let notification = RouteRefresh::parse(body).unwrap_err().notification();
             assert_eq!((notification.code, notification.subcode), (7, 1));
-            assert!(notification.data.ends_with(body));
+            let length = u8::try_from(19 + body.len()).unwrap();
+            let whole = [&[0xFF; 16][..], &[0, length, 5], body].concat();
+            assert_eq!(notification.data, whole);
         }
     }
 }

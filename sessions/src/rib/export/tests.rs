@@ -1,6 +1,8 @@
 use super::*;
 use crate::types::{AsPathSegment, Asn, PathSource, RouterId};
 
+mod originating;
+
 /// A path heard from an external (or internal) peer 192.0.2.9 in AS 65009.
 fn heard(kind: PeerKind) -> Path {
     let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());

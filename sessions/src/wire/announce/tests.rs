@@ -37,6 +37,10 @@ fn hosts(family: AddressFamily, count: u32) -> BTreeSet<Prefix> {
         .collect()
 }
 
+//= RFC 4271 §5 MUST: an UPDATE that announces carries ORIGIN, AS_PATH and NEXT_HOP.
+//= RFC 4271 §4.3 MUST: well-known attributes are sent with the transitive bit set.
+//= RFC 4271 §4.3 MUST: well-known attributes are sent with the partial bit clear.
+//= RFC 4271 §4.3 MUST: the four low bits of the attribute flags are sent as zero.
 #[test]
 fn golden_bytes_of_one_ipv4_route() {
     let block = AttributeBlock::encode(&attributes("192.0.2.7"), true).unwrap();
@@ -56,6 +60,7 @@ fn golden_bytes_of_one_ipv4_route() {
     assert_eq!(bytes[16..19], [0, 48, 2]);
 }
 
+//= RFC 6793 §4.2.2 MUST NOT: AS4_PATH is sent when every number fits two octets.
 #[test]
 fn what_is_sent_is_what_a_receiver_reads() {
     for next_hop in ["192.0.2.7", "2001:db8::7"] {
@@ -79,6 +84,7 @@ fn what_is_sent_is_what_a_receiver_reads() {
     }
 }
 
+//= RFC 4271 §4.1 MUST: no message is longer than 4096 octets.
 #[test]
 fn messages_are_packed_full_and_never_longer_than_4096() {
     for (family, next_hop) in
@@ -136,6 +142,8 @@ fn attributes_that_leave_no_room_for_a_prefix_are_refused() {
     }
 }
 
+//= RFC 6793 §4.2.2 MUST: a speaker of two octets is sent AS_PATH in two octets, AS_TRANS for what does not fit.
+//= RFC 6793 §4.2.2 MUST: a speaker of two octets is sent AS4_PATH beside a path that does not fit.
 #[test]
 fn an_old_speaker_gets_as_trans_and_the_true_path_beside_it() {
     let mut sent = attributes("192.0.2.7");
@@ -176,4 +184,127 @@ fn our_own_communities_are_not_marked_partial() {
     let bytes = AttributeBlock::encode(&sent, true).unwrap().bytes;
     assert!(bytes.windows(3).any(|window| window == [0xC0, code::COMMUNITIES, 4]));
     assert!(bytes.windows(3).any(|window| window == [0xC0, code::LARGE_COMMUNITIES, 12]));
+}
+
+/// Type codes and flags of the attributes of one UPDATE, in their order.
+fn attributes_of(message: &[u8]) -> Vec<(u8, u8)> {
+    let withdrawn = usize::from(u16::from_be_bytes([message[19], message[20]]));
+    let length =
+        usize::from(u16::from_be_bytes([message[21 + withdrawn], message[22 + withdrawn]]));
+    let mut rest = &message[23 + withdrawn..][..length];
+    let mut found = Vec::new();
+    while let [flags, code, tail @ ..] = rest {
+        let (header, length) = if flags & flag::EXTENDED_LENGTH == 0 {
+            (1, usize::from(tail[0]))
+        } else {
+            (2, usize::from(u16::from_be_bytes([tail[0], tail[1]])))
+        };
+        found.push((*code, *flags));
+        rest = &tail[header + length..];
+    }
+    found
+}
+
+//= RFC 4760 §3 MUST: the reserved octet of MP_REACH_NLRI is sent as zero.
+//= RFC 4760 §3 MUST: MP_REACH_NLRI comes with ORIGIN and AS_PATH.
+//= RFC 4760 §3 SHOULD NOT: NEXT_HOP comes with the prefixes of MP_REACH_NLRI alone.
+//= RFC 7606 §5.1 MUST: MP_REACH_NLRI is the first attribute.
+//= RFC 2545 §3 MUST: the length of a next hop without a link-local address is 16.
+#[test]
+fn golden_bytes_of_one_ipv6_route() {
+    let block = AttributeBlock::encode(&attributes("2001:db8::7"), true).unwrap();
+    let mut prefixes = BTreeSet::from(["2001:db8:1::/48".parse().unwrap()]);
+    let mut bytes = BytesMut::new();
+    announcement(AddressFamily::Ipv6Unicast, &block, &mut prefixes, &mut bytes);
+    let body = [
+        &[0, 0][..],                     // no withdrawn routes
+        &[0, 45],                        // attributes
+        &[0x90, 14, 0, 28, 0, 2, 1, 16], // MP_REACH_NLRI, next hop
+        &[0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7],
+        &[0],                                  // reserved
+        &[48, 0x20, 0x01, 0x0D, 0xB8, 0, 1],   // the prefix
+        &[0x40, 1, 1, 0],                      // ORIGIN IGP
+        &[0x40, 2, 6, 2, 1, 0, 0, 0xFD, 0xE9], // AS_PATH 65001
+    ]
+    .concat();
+    assert_eq!(bytes[19..], body[..]);
+}
+
+//= RFC 4271 §5 SHOULD: attributes are sent in the order of their type codes.
+//= RFC 4271 §4.3 MUST: optional attributes that are not transitive are sent with the partial bit clear.
+#[test]
+fn attributes_go_out_in_order() {
+    let mut sent = attributes("192.0.2.7");
+    sent.as_path = AsPath::sequence(vec![4_200_000_000]);
+    (sent.med, sent.local_pref) = (Some(7), Some(250));
+    sent.atomic_aggregate = true;
+    sent.aggregator = Some(crate::types::Aggregator { asn: 65001, router: [1, 1, 1, 1].into() });
+    sent.communities = vec![Community(1)];
+    sent.large_communities = vec![LargeCommunity { global: 65001, local1: 1, local2: 2 }];
+    for (four_octet_as, expected) in
+        [(true, &[1, 2, 3, 4, 5, 6, 7, 8, 32][..]), (false, &[1, 2, 3, 4, 5, 6, 7, 8, 17, 32])]
+    {
+        let block = AttributeBlock::encode(&sent, four_octet_as).unwrap();
+        let mut bytes = BytesMut::new();
+        let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
+        announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+        let sent = attributes_of(&bytes);
+        let codes: Vec<u8> = sent.iter().map(|(code, _)| *code).collect();
+        assert_eq!(codes, expected);
+        for (code, flags) in sent {
+            let kind = match code {
+                1..=3 | 5 | 6 => flag::TRANSITIVE,
+                4 => flag::OPTIONAL,
+                _ => flag::OPTIONAL | flag::TRANSITIVE,
+            };
+            assert_eq!(flags, kind, "attribute {code}");
+        }
+    }
+}
+
+//= RFC 6793 §4.1 MUST: a speaker of four octets is sent AS_PATH in four octets.
+//= RFC 6793 §4.1 MUST NOT: a speaker of four octets is sent AS4_PATH.
+#[test]
+fn a_new_speaker_gets_the_true_path_and_nothing_beside_it() {
+    let mut sent = attributes("192.0.2.7");
+    sent.as_path = AsPath::sequence(vec![4_200_000_000, 65001]);
+    let block = AttributeBlock::encode(&sent, true).unwrap();
+    let path = [0x40, 2, 10, 2, 2, 0xFA, 0x56, 0xEA, 0x00, 0, 0, 0xFD, 0xE9];
+    assert_eq!(block.bytes[4..][..path.len()], path);
+    let mut bytes = BytesMut::new();
+    let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
+    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    assert!(attributes_of(&bytes).iter().all(|(code, _)| *code != code::AS4_PATH));
+}
+
+//= RFC 7606 §5.1 MUST NOT: an UPDATE has prefixes in more than one of its four fields.
+//= RFC 7606 §5.1 MUST: MP_UNREACH_NLRI is the first attribute.
+//= RFC 4760 §4 MAY: an UPDATE with MP_UNREACH_NLRI has no other attribute.
+#[test]
+fn every_update_has_prefixes_in_one_field_only() {
+    for family in AddressFamily::ALL {
+        let next_hop =
+            if family == AddressFamily::Ipv4Unicast { "192.0.2.7" } else { "2001:db8::7" };
+        let block = AttributeBlock::encode(&attributes(next_hop), true).unwrap();
+        let (mut announced, mut withdrawn) = (BytesMut::new(), BytesMut::new());
+        announcement(family, &block, &mut hosts(family, 3), &mut announced);
+        withdrawal(family, &mut hosts(family, 3), &mut withdrawn);
+        let fields = |message: &[u8]| {
+            let body = &message[19..];
+            let gone = usize::from(u16::from_be_bytes([body[0], body[1]]));
+            let length = usize::from(u16::from_be_bytes([body[2 + gone], body[3 + gone]]));
+            let codes: Vec<u8> = attributes_of(message).iter().map(|(code, _)| *code).collect();
+            (gone > 0, body.len() > 4 + gone + length, codes)
+        };
+        match family {
+            AddressFamily::Ipv4Unicast => {
+                assert_eq!(fields(&announced), (false, true, vec![1, 2, 3]));
+                assert_eq!(fields(&withdrawn), (true, false, vec![]));
+            }
+            AddressFamily::Ipv6Unicast => {
+                assert_eq!(fields(&announced), (false, false, vec![14, 1, 2]));
+                assert_eq!(fields(&withdrawn), (false, false, vec![15]));
+            }
+        }
+    }
 }

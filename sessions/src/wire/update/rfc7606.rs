@@ -340,24 +340,32 @@ fn check(rows: &[Row], four_octet_as: bool) {
 #[rustfmt::skip]
 fn lengths() -> Vec<Row> {
     vec![
+        //= RFC 7606 §3 (b) MUST: withdrawn routes that overrun the message are answered with 3/1.
         row("withdrawn length one past the message",        "7606 §3 (b)",  only(&[]).gone().lies(3, 0), Reset(1, None)),
+        //= RFC 7606 §3 (a) MUST: a fault that ends the session is answered with an UPDATE Message Error.
         row("withdrawn length 65535",                       "7606 §3 (b)",  only(&[]).lies(65535, 0), Reset(1, None)),
         row("withdrawn length that eats the next length",   "7606 §3 (b)",  only(&[]).gone().lies(1, 0), Reset(1, None)),
         row("withdrawn length one short",                   "7606 §5.3",    only(&[]).gone().lies(-1, 0), Reset(1, None)),
+        //= RFC 7606 §3 (b) MUST: attributes that overrun the message are answered with 3/1.
         row("attribute length one past the message",        "7606 §3 (b)",  v4().lies(0, 5), Reset(1, None)),
         row("attribute length 65535",                       "7606 §3 (b)",  only(&[]).lies(0, 65535), Reset(1, None)),
         row("attribute length past it, with withdrawn",     "7606 §3 (b)",  only(&[]).gone().lies(0, 1), Reset(1, None)),
+        //= RFC 4271 §6.3 MUST: lengths that together exceed the message are a Malformed Attribute List.
         row("both lengths past the message",                "CVE-2026-37462", only(&[]).lies(65535, 65535), Reset(1, None)),
+        //= RFC 7606 §4 MUST: the total attribute length alone says where the prefixes begin.
         row("attribute length one short",                   "7606 §4",      v4().lies(0, -1).announcing(&["0.0.0.0/1", "1.0.0.0/10"]), Withdraw),
         row("attribute length one long",                    "7606 §4",      v4().lies(0, 1).announcing(&["1.0.0.0/10"]), Withdraw),
         row("attribute length that takes the prefix in",    "7606 §5.2",    v4().lies(0, 4), Reset(1, None)),
         row("attribute length 0 before attributes",         "7606 §5.3",    v4().lies(0, -20), Reset(10, None)),
+        //= RFC 7606 §4 MUST: fewer octets than the header of an attribute needs withdraw the routes.
         row("one stray octet after the attributes",         "7606 §4",      v4().with([0x40]), Withdraw),
         row("two stray octets after the attributes",        "7606 §4",      v4().with([0x40, 99]), Withdraw),
         row("two stray zeros after the attributes",         "FRR corpus",   v4().with([0, 0]), Withdraw),
         row("three zeros after the attributes",             "4271 §6.3",    v4().with([0, 0, 0]), Reset(2, Some(0))),
+        //= RFC 7606 §4 MUST: three octets where an extended length needs four withdraw the routes.
         row("three octets, extended length",                "7606 §4",      v4().with([O | EXTENDED, 4, 0]), Withdraw),
         row("only a stray octet, with a prefix",            "7606 §4",      only(&[&[0x40]]).nlri(V4_BYTES, &[V4]), Withdraw),
+        //= RFC 7606 §4 MUST: an attribute that overruns the list withdraws the routes.
         row("last attribute overruns by one",               "7606 §4",      v4().with([O, 4, 5, 0, 0, 0, 1]), Withdraw),
         row("last attribute says 255 octets",               "7606 §4",      v4().with([OT, 8, 255, 1, 2, 3, 4]), Withdraw),
         row("last attribute says 65535 octets",             "7606 §4",      v4().with([OT | EXTENDED, 8, 255, 255, 1]), Withdraw),
@@ -370,6 +378,7 @@ fn lengths() -> Vec<Row> {
         row("overrun behind MP_REACH, both families",       "7606 §4",      both().with([O, 4, 9, 0]), Withdraw),
         row("overrun that hides MP_REACH",                  "7606 §5.2",    v6().first([O, 4, 255, 0]), Reset(1, None)),
         row("overrun that hides MP_REACH, prefix in body",  "7606 §4. Ours: the prefix in sight goes", both().first([O, 4, 255, 0]).announcing(&[V4]), Withdraw),
+        //= RFC 7606 §5.2 MUST: an overrun in an UPDATE that announces nothing ends the session.
         row("overrun, nothing announced",                   "7606 §5.2",    only(&[&[O, 4, 9, 0]]), Reset(1, None)),
         row("overrun, only withdrawn",                      "7606 §5.2",    only(&[&[O, 4, 9, 0]]).gone(), Reset(1, None)),
         row("stray octet behind MP_UNREACH",                "7606 §5.2",    only(&[&unreach(2, 1, GONE6_BYTES), &[0x40]]), Reset(1, None)),
@@ -384,27 +393,38 @@ fn prefixes() -> Vec<Row> {
         row("a good one of IPv6",                       "4760 §3",      v6(), Accept),
         row("a good one of both",                       "7606 §5.1",    both(), Accept),
         row("End-of-RIB of IPv4",                       "4724 §2",      only(&[]), Accept),
+        //= RFC 4271 §4.3 MUST: an UPDATE that only withdraws needs no attributes.
         row("only withdrawn",                           "CVE-2026-42285", only(&[]).gone(), Accept),
+        //= RFC 4271 §4.3 MAY: an UPDATE withdraws and announces at once.
         row("withdrawn and announced",                  "7606 §5.1",    v4().gone(), Accept),
+        //= RFC 7606 §2 MUST: treat-as-withdraw counts all that is announced as withdrawn.
         row("withdrawn and announced, one malformed",   "7606 §2",      v4().gone().swap([WK, 1, 0]), Withdraw),
+        //= RFC 4271 §4.3 MUST: an UPDATE that withdraws and announces the same prefix is processed.
         row("the same prefix withdrawn and announced",  "4271 §4.3",    v4().withdrawn(V4_BYTES, &[V4]), Accept),
         row("the same prefix twice",                    "4271 §4.3",    v4().nlri(&[V4_BYTES, V4_BYTES].concat(), &[V4, V4]), Accept),
+        //= RFC 4271 §4.3 MUST: a prefix of length zero matches all addresses.
         row("the default route",                        "4271 §4.3",    v4().nlri(&[0], &["0.0.0.0/0"]), Accept),
         row("a host",                                   "4271 §4.3",    v4().nlri(&[32, 10, 1, 1, 1], &["10.1.1.1/32"]), Accept),
+        //= RFC 4271 §4.3 MUST: the bits behind the length of a prefix mean nothing.
         row("bits beyond the length",                   "4271 §4.3",    v4().nlri(&[20, 10, 1, 255], &["10.1.240.0/20"]), Accept),
         row("a multicast prefix",                       "4271 §6.3. Ours: kept, nothing is imported", v4().nlri(&[4, 224], &["224.0.0.0/4"]), Accept),
+        //= RFC 7606 §5.3 MUST: an IPv4 prefix longer than 32 bits is incorrect.
+        //= RFC 4271 §6.3 MUST: prefixes that cannot be read are answered with Invalid Network Field, 3/10.
         row("/33",                                      "7606 §5.3",    v4().nlri(&[33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
         row("/255",                                     "7606 §5.3",    v4().nlri(&[255; 33], &[]), Reset(10, None)),
         row("a length octet and nothing",               "7606 §5.3",    v4().nlri(&[8], &[]), Reset(10, None)),
+        //= RFC 7606 §5.3 MUST: a prefix that needs more octets than are left is incorrect.
         row("/24 of two octets",                        "7606 §5.3",    v4().nlri(&[24, 10, 1], &[]), Reset(10, None)),
         row("/32 of three octets",                      "7606 §5.3",    v4().nlri(&[32, 10, 1, 1], &[]), Reset(10, None)),
         row("a good prefix, then /33",                  "7606 §5.3",    v4().nlri(&[24, 10, 1, 1, 33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
         row("a good prefix, then half of one",          "7606 §5.3",    v4().nlri(&[24, 10, 1, 1, 24, 10], &[]), Reset(10, None)),
+        //= RFC 7606 §3 (i) MUST: withdrawn prefixes are checked like announced ones.
         row("withdrawn /33",                            "7606 §3 (i)",  only(&[]).withdrawn(&[33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
         row("withdrawn /24 of two octets",              "7606 §3 (i)",  only(&[]).withdrawn(&[24, 10, 1], &[]), Reset(10, None)),
         row("withdrawn /33 beside a good announcement", "7606 §3 (i)",  v4().withdrawn(&[33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
         row("/33 without attributes",                   "7606 §5.3",    only(&[]).nlri(&[33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
         row("/33 and a malformed ORIGIN",               "7606 §3 (h)",  bad_origin().nlri(&[33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
+        //= RFC 7606 §3 (j) MUST: prefixes that cannot be read end the session, whatever else is wrong.
         row("half a prefix behind an overrun",          "7606 §3 (j)",  v4().with([O, 4, 9]).nlri(&[24, 10], &[]), Reset(10, None)),
     ]
 }
@@ -415,31 +435,41 @@ fn origin_and_next_hop() -> Vec<Row> {
     vec![
         row("ORIGIN EGP",                       "4271 §5.1.1",  v4().swap([WK, 1, 1, 1]), Accept),
         row("ORIGIN incomplete",                "4271 §5.1.1",  v4().swap([WK, 1, 1, 2]), Accept),
+        //= RFC 7606 §7.1 MUST: an ORIGIN with an undefined value withdraws the routes.
         row("ORIGIN 3",                         "7606 §7.1",    v4().swap([WK, 1, 1, 3]), Withdraw),
         row("ORIGIN 255",                       "7606 §7.1",    v4().swap([WK, 1, 1, 255]), Withdraw),
         row("ORIGIN of no octet",               "7606 §7.1",    v4().swap([WK, 1, 0]), Withdraw),
+        //= RFC 7606 §7.1 MUST: an ORIGIN that is not one octet long withdraws the routes.
         row("ORIGIN of two octets",             "7606 §7.1",    v4().swap([WK, 1, 2, 0, 0]), Withdraw),
         row("ORIGIN of 3000 octets",            "7606 §7.1",    v4().swap(attr(WK | EXTENDED, 1, &[0; 3000])), Withdraw),
+        //= RFC 7606 §3 (c) MUST: a well-known attribute that is not marked transitive withdraws the routes.
         row("ORIGIN with flags 0x00",           "7606 §3 (c)",  v4().swap([0, 1, 1, 0]), Withdraw),
         row("ORIGIN without transitive, 0x80",  "GoBGP 3392",   v4().swap([O, 1, 1, 0]), Withdraw),
+        //= RFC 7606 §3 (c) MUST: a well-known attribute that is marked optional withdraws the routes.
         row("ORIGIN optional transitive",       "7606 §3 (c)",  v4().swap([OT, 1, 1, 0]), Withdraw),
         row("ORIGIN partial",                   "7606 §3 (c). Ours: not looked at", v4().swap([WK | PARTIAL, 1, 1, 0]), Accept),
         row("ORIGIN with a length of two octets", "4271 §4.3. Ours: read", v4().swap([WK | EXTENDED, 1, 0, 1, 0]), Accept),
+        //= RFC 4271 §4.3 MUST: the four low bits of the attribute flags are ignored.
         row("ORIGIN with the unused bits set",  "4271 §4.3",    v4().swap([WK | 0x0F, 1, 1, 0]), Accept),
+        //= RFC 7606 §3 (d) MUST: routes without ORIGIN count as withdrawn.
         row("ORIGIN missing",                   "7606 §3 (d)",  v4().without(1), Withdraw),
+        //= RFC 7606 §3 (d) MUST: routes of MP_REACH_NLRI without ORIGIN count as withdrawn.
         row("ORIGIN missing beside MP_REACH",   "7606 §3 (d)",  v6().without(1), Withdraw),
+        //= RFC 7606 §3 (g) MUST: of an attribute that is repeated only the first counts.
         row("ORIGIN twice",                     "7606 §3 (g)",  v4().with([WK, 1, 1, 2]), Discard(&[1])),
         row("ORIGIN thrice",                    "7606 §3 (g)",  v4().with([WK, 1, 1, 2]).with([WK, 1, 1, 2]), Discard(&[1])),
         row("ORIGIN twice, the second malformed", "7606 §3 (g)", v4().with([OT, 1, 3, 9, 9, 9]), Discard(&[1])),
         row("ORIGIN twice, the first malformed", "7606 §3 (g)", v4().first([WK, 1, 1, 9]), Withdraw),
         row("NEXT_HOP of no octet",             "7606 §7.3",    hop(&[]), Withdraw),
         row("NEXT_HOP of three octets",         "7606 §7.3",    hop(&[192, 0, 2]), Withdraw),
+        //= RFC 7606 §7.3 MUST: a NEXT_HOP that is not four octets long withdraws the routes.
         row("NEXT_HOP of five octets",          "7606 §7.3",    hop(&[192, 0, 2, 1, 0]), Withdraw),
         row("NEXT_HOP of an IPv6 address",      "CVE-2026-30405", hop(&GLOBAL), Withdraw),
         row("NEXT_HOP of 255 octets",           "7606 §7.3",    hop(&[1; 255]), Withdraw),
         row("NEXT_HOP 0.0.0.0",                 "4271 §6.3, 7606 §3 (e)", hop(&[0, 0, 0, 0]), Withdraw),
         row("NEXT_HOP 0.1.2.3",                 "4271 §6.3, 7606 §3 (e)", hop(&[0, 1, 2, 3]), Withdraw),
         row("NEXT_HOP 127.0.0.1",               "4271 §6.3. Ours: judged where it is used", hop(&[127, 0, 0, 1]), Accept),
+        //= RFC 7606 §3 (e) MUST: a NEXT_HOP that is the address of no host withdraws the routes.
         row("NEXT_HOP 224.0.0.5",               "4271 §6.3, 7606 §3 (e)", hop(&[224, 0, 0, 5]), Withdraw),
         row("NEXT_HOP 239.255.255.255",         "4271 §6.3, 7606 §3 (e)", hop(&[239, 255, 255, 255]), Withdraw),
         row("NEXT_HOP 255.255.255.255",         "4271 §6.3, 7606 §3 (e)", hop(&[255, 255, 255, 255]), Withdraw),
@@ -447,10 +477,12 @@ fn origin_and_next_hop() -> Vec<Row> {
         row("NEXT_HOP 169.254.0.1",             "4271 §6.3. Ours: a host on the link", hop(&[169, 254, 0, 1]), Accept),
         row("NEXT_HOP optional",                "7606 §3 (c)",  v4().swap([OT, 3, 4, 192, 0, 2, 1]), Withdraw),
         row("NEXT_HOP with flags 0x00",         "7606 §3 (c)",  v4().swap([0, 3, 4, 192, 0, 2, 1]), Withdraw),
+        //= RFC 7606 §3 (d) MUST: routes of the body without NEXT_HOP count as withdrawn.
         row("NEXT_HOP missing",                 "7606 §3 (d)",  v4().without(3), Withdraw),
         row("NEXT_HOP missing, both families",  "7606 §3 (d)",  both().without(3), Withdraw),
         row("NEXT_HOP twice",                   "7606 §3 (g)",  v4().with([WK, 3, 4, 0, 0, 0, 0]), Discard(&[3])),
         row("NEXT_HOP beside MP_REACH alone",   "4760 §3",      v6().with([WK, 3, 4, 192, 0, 2, 1]), Accept),
+        //= RFC 4760 §3 SHOULD: a NEXT_HOP beside the prefixes of MP_REACH_NLRI alone is ignored.
         row("NEXT_HOP 0.0.0.0 beside MP_REACH alone", "4760 §3", v6().with([WK, 3, 4, 0, 0, 0, 0]), Accept),
         row("NEXT_HOP of five octets beside MP_REACH", "7606 §7.3. Ours: 4760 §3 would ignore it", v6().with([WK, 3, 5, 192, 0, 2, 1, 0]), Withdraw),
         row("a martian NEXT_HOP, both families", "4271 §6.3. Ours: all of the UPDATE", both().swap([WK, 3, 4, 224, 0, 0, 1]), Withdraw),
@@ -462,28 +494,38 @@ fn as_paths() -> Vec<Row> {
     let with = |segments: &[&[u8]]| v4().swap(path(segments));
     let good = segment(2, &[65001]);
     vec![
+        //= RFC 7606 §4 MAY: an AS_PATH has a length of zero.
         row("empty AS_PATH",                    "4271 §5.1.2, CVE-2026-49838. Ours: the first AS is not checked", with(&[]), Accept),
         row("AS_PATH of one octet",             "7606 §7.2",    with(&[&[2]]), Withdraw),
         row("AS_PATH of a header that says 1",  "7606 §7.2",    with(&[&[2, 1]]), Withdraw),
         row("AS_PATH of a header that says 255", "7606 §7.2",   with(&[&[2, 255]]), Withdraw),
+        //= RFC 7606 §7.2 MUST: an AS_PATH segment without members withdraws the routes.
         row("AS_PATH segment of none",          "7606 §7.2",    with(&[&[2, 0]]), Withdraw),
         row("AS_PATH segment of none behind a good one", "7606 §7.2", with(&[&good, &[2, 0]]), Withdraw),
         row("AS_PATH segment of none before a good one", "7606 §7.2", with(&[&[1, 0], &good]), Withdraw),
+        //= RFC 7606 §7.2 MUST: an AS_PATH segment that overruns the attribute withdraws the routes.
         row("AS_PATH overrun by one AS",        "7606 §7.2",    with(&[&[2, 2, 0, 0, 0xFD, 0xE9]]), Withdraw),
         row("AS_PATH overrun by one octet",     "7606 §7.2",    with(&[&[2, 1, 0, 0, 0xFD]]), Withdraw),
         row("AS_PATH overrun in the second segment", "7606 §7.2", with(&[&good, &[2, 3, 0, 0, 0, 1]]), Withdraw),
+        //= RFC 7606 §7.2 MUST: a single octet behind the last AS_PATH segment withdraws the routes.
         row("AS_PATH underrun by one octet",    "7606 §7.2",    with(&[&good, &[2]]), Withdraw),
         row("AS_PATH segment type 0",           "7606 §7.2",    with(&[&segment(0, &[65001])]), Withdraw),
+        //= RFC 9774 §3 MUST: an AS_SET in AS_PATH withdraws the routes.
         row("AS_SET",                           "9774 §3",      with(&[&segment(1, &[65001])]), Withdraw),
         row("AS_SET behind a sequence",         "9774 §3",      with(&[&good, &segment(1, &[1, 2])]), Withdraw),
-        row("AS_CONFED_SEQUENCE",               "5065 §5.3",    with(&[&segment(3, &[65001])]), Withdraw),
-        row("AS_CONFED_SET",                    "5065 §5.3",    with(&[&segment(4, &[65001])]), Withdraw),
-        row("AS_CONFED_SEQUENCE before a sequence", "5065 §5.3", with(&[&segment(3, &[64512]), &good]), Withdraw),
+        //= RFC 5065 §5 MUST: a confederation segment from outside one is a malformed AS_PATH.
+        row("AS_CONFED_SEQUENCE",               "5065 §5",      with(&[&segment(3, &[65001])]), Withdraw),
+        //= RFC 9774 §3 MUST: an AS_CONFED_SET in AS_PATH withdraws the routes.
+        row("AS_CONFED_SET",                    "5065 §5",      with(&[&segment(4, &[65001])]), Withdraw),
+        row("AS_CONFED_SEQUENCE before a sequence", "5065 §5", with(&[&segment(3, &[64512]), &good]), Withdraw),
         row("AS_CONFED_SEQUENCE behind a sequence", "2008-09 incident", with(&[&good, &segment(3, &[64512])]), Withdraw),
+        //= RFC 7606 §7.2 MUST: an AS_PATH segment of an unknown type withdraws the routes.
         row("AS_PATH segment type 5",           "7606 §7.2",    with(&[&segment(5, &[65001])]), Withdraw),
         row("AS_PATH segment type 255",         "7606 §7.2",    with(&[&segment(255, &[65001])]), Withdraw),
+        //= RFC 6793 §4.1 MUST: between speakers of four octets AS_PATH is read in four octets.
         row("AS_PATH of two-octet numbers",     "6793 §4.1",    v4().swap(OLD_PATH), Withdraw),
         row("AS 0 alone",                       "7607 §2",      with(&[&segment(2, &[0])]), Withdraw),
+        //= RFC 7607 §2 MUST: AS 0 in AS_PATH withdraws the routes.
         row("AS 0 in the middle",               "7607 §2",      with(&[&segment(2, &[65001, 0, 65002])]), Withdraw),
         row("AS 0 in the second segment",       "7607 §2",      with(&[&good, &segment(2, &[65002, 0])]), Withdraw),
         row("AS 65536, whose low half is 0",    "7607 §2",      with(&[&segment(2, &[65001, 65536])]), Accept),
@@ -500,6 +542,7 @@ fn as_paths() -> Vec<Row> {
         row("AS_PATH optional",                 "7606 §3 (c)",  v4().swap([&[O], &PATH[1..]].concat()), Withdraw),
         row("AS_PATH optional transitive",      "7606 §3 (c)",  v4().swap([&[OT], &PATH[1..]].concat()), Withdraw),
         row("AS_PATH partial",                  "7606 §3 (c). Ours: not looked at", v4().swap([&[WK | PARTIAL], &PATH[1..]].concat()), Accept),
+        //= RFC 7606 §3 (d) MUST: routes without AS_PATH count as withdrawn.
         row("AS_PATH missing",                  "7606 §3 (d)",  v4().without(2), Withdraw),
         row("AS_PATH missing beside MP_REACH",  "7606 §3 (d)",  v6().without(2), Withdraw),
         row("AS_PATH twice",                    "7606 §3 (g)",  v4().with(path(&[&[9, 9]])), Discard(&[2])),
@@ -515,6 +558,7 @@ fn numbers_and_aggregates() -> Vec<Row> {
     vec![
         row("MED",                              "7606 §7.4",    v4().with([O, 4, 4, 0, 0, 0, 1]), Accept),
         row("MED of no octet",                  "7606 §7.4",    v4().with([O, 4, 0]), Withdraw),
+        //= RFC 7606 §7.4 MUST: a MULTI_EXIT_DISC that is not four octets long withdraws the routes.
         row("MED of three octets",              "7606 §7.4",    v4().with([O, 4, 3, 0, 0, 1]), Withdraw),
         row("MED of five octets",               "7606 §7.4",    v4().with([O, 4, 5, 0, 0, 0, 0, 1]), Withdraw),
         row("MED well-known",                   "7606 §3 (c)",  v4().with([WK, 4, 4, 0, 0, 0, 1]), Withdraw),
@@ -522,31 +566,40 @@ fn numbers_and_aggregates() -> Vec<Row> {
         row("MED with flags 0x00",              "7606 §3 (c)",  v4().with([0, 4, 4, 0, 0, 0, 1]), Withdraw),
         row("MED partial",                      "7606 §3 (c). Ours: not looked at", v4().with([O | PARTIAL, 4, 4, 0, 0, 0, 1]), Accept),
         row("MED twice",                        "7606 §3 (g)",  v4().with([O, 4, 4, 0, 0, 0, 1]).with([O, 4, 0]), Discard(&[4])),
+        //= RFC 7606 §7.5 MUST: LOCAL_PREF from an external peer is dropped, and the routes stay.
         rows("LOCAL_PREF",                      "7606 §7.5",    preference(WK, &[0, 0, 0, 200]), Discard(&[5]), Accept),
         rows("LOCAL_PREF of no octet",          "7606 §7.5",    preference(WK, &[]), Discard(&[5]), Withdraw),
+        //= RFC 7606 §7.5 MUST: LOCAL_PREF of a wrong length from an internal peer withdraws the routes.
         rows("LOCAL_PREF of three octets",      "7606 §7.5",    preference(WK, &[0, 0, 200]), Discard(&[5]), Withdraw),
         rows("LOCAL_PREF of five octets",       "7606 §7.5",    preference(WK, &[0, 0, 0, 0, 200]), Discard(&[5]), Withdraw),
         rows("LOCAL_PREF optional",             "7606 §7.5",    preference(O, &[0, 0, 0, 200]), Discard(&[5]), Withdraw),
         rows("LOCAL_PREF optional transitive",  "7606 §7.5",    preference(OT, &[0, 0, 0, 200]), Discard(&[5]), Withdraw),
         rows("LOCAL_PREF twice",                "7606 §3 (g)",  preference(WK, &[0, 0, 0, 200]).with([WK, 5, 0]), Discard(&[5, 5]), Discard(&[5])),
         row("LOCAL_PREF missing",               "4271 §5.1.5. Ours: the default counts", v4(), Accept),
+        //= RFC 7606 §4 MAY: an ATOMIC_AGGREGATE has a length of zero.
         row("ATOMIC_AGGREGATE",                 "7606 §7.6",    v4().with([WK, 6, 0]), Accept),
+        //= RFC 7606 §7.6 MUST: an ATOMIC_AGGREGATE that is not empty is dropped, and the routes stay.
         row("ATOMIC_AGGREGATE of one octet",    "7606 §7.6",    v4().with([WK, 6, 1, 0]), Discard(&[6])),
         row("ATOMIC_AGGREGATE of 255 octets",   "7606 §7.6",    v4().with(attr(WK, 6, &[7; 255])), Discard(&[6])),
+        //= RFC 7606 §3 (f) MUST: no fault of ATOMIC_AGGREGATE costs the routes.
         row("ATOMIC_AGGREGATE optional",        "7606 §3 (f). Ours: no stronger for flags", v4().with([O, 6, 0]), Discard(&[6])),
         row("ATOMIC_AGGREGATE optional transitive", "7606 §3 (f). Ours: no stronger for flags", v4().with([OT, 6, 0]), Discard(&[6])),
         row("ATOMIC_AGGREGATE twice",           "7606 §3 (g)",  v4().with([WK, 6, 0]).with([WK, 6, 0]), Discard(&[6])),
         row("AGGREGATOR",                       "7606 §7.7",    aggregator(OT, &[0, 0, 0xFD, 0xE9, 1, 1, 1, 1]), Accept),
         row("AGGREGATOR of no octet",           "7606 §7.7",    aggregator(OT, &[]), Discard(&[7])),
+        //= RFC 7606 §7.7 MUST: between speakers of four octets an AGGREGATOR that has not eight octets is dropped.
         row("AGGREGATOR of a two-octet AS",     "7606 §7.7",    aggregator(OT, &[0xFD, 0xE9, 1, 1, 1, 1]), Discard(&[7])),
         row("AGGREGATOR of seven octets",       "7606 §7.7",    aggregator(OT, &[0, 0xFD, 0xE9, 1, 1, 1, 1]), Discard(&[7])),
         row("AGGREGATOR of nine octets",        "7606 §7.7",    aggregator(OT, &[0, 0, 0xFD, 0xE9, 1, 1, 1, 1, 0]), Discard(&[7])),
+        //= RFC 7607 §2 MUST: an AGGREGATOR with AS 0 is dropped.
         row("AGGREGATOR with AS 0",             "7607 §2",      aggregator(OT, &[0, 0, 0, 0, 1, 1, 1, 1]), Discard(&[7])),
         row("AGGREGATOR with router 0.0.0.0",   "4271 §5.1.7. Ours: not looked at", aggregator(OT, &[0, 0, 0xFD, 0xE9, 0, 0, 0, 0]), Accept),
         row("AGGREGATOR partial",               "4271 §4.3",    aggregator(OT | PARTIAL, &[0, 0, 0xFD, 0xE9, 1, 1, 1, 1]), Accept),
         row("AGGREGATOR well-known",            "7606 §3 (f). Ours: no stronger for flags", aggregator(WK, &[0, 0, 0xFD, 0xE9, 1, 1, 1, 1]), Discard(&[7])),
+        //= RFC 7606 §3 (f) MUST: no fault of AGGREGATOR costs the routes.
         row("AGGREGATOR not transitive",        "7606 §3 (f). Ours: no stronger for flags", aggregator(O, &[0, 0, 0xFD, 0xE9, 1, 1, 1, 1]), Discard(&[7])),
         row("AGGREGATOR twice",                 "7606 §3 (g)",  aggregator(OT, &[0, 0, 0xFD, 0xE9, 1, 1, 1, 1]).with([OT, 7, 0]), Discard(&[7])),
+        //= RFC 7606 §5.2 MUST: a fault that only drops its attribute ends no session, even when nothing is announced.
         row("malformed AGGREGATOR, nothing announced", "7606 §5.2", only(&[&unreach(2, 1, GONE6_BYTES), &[OT, 7, 0]]).withdrawing(&[GONE6]), Discard(&[7])),
     ]
 }
@@ -560,8 +613,10 @@ fn communities_and_clusters() -> Vec<Row> {
         row("COMMUNITIES of every well-known kind", "1997",     list(OT, 8, &[255, 255, 255, 1, 255, 255, 255, 4, 255, 255, 0, 0, 255, 255, 2, 154]), Accept),
         row("COMMUNITIES, 1000 of them",        "1997",         long(8, 4000), Accept),
         row("COMMUNITIES with the same twice",  "1997",         list(OT, 8, &[0, 1, 0, 2, 0, 1, 0, 2]), Accept),
+        //= RFC 7606 §7.8 MUST: an empty COMMUNITIES withdraws the routes.
         row("COMMUNITIES of none",              "7606 §7.8",    list(OT, 8, &[]), Withdraw),
         row("COMMUNITIES of three octets",      "7606 §7.8",    list(OT, 8, &[0, 1, 0]), Withdraw),
+        //= RFC 7606 §7.8 MUST: COMMUNITIES whose length is no multiple of four withdraw the routes.
         row("COMMUNITIES of five octets",       "7606 §7.8",    list(OT, 8, &[0, 1, 0, 2, 3]), Withdraw),
         row("COMMUNITIES of 3001 octets",       "7606 §7.8",    long(8, 3001), Withdraw),
         row("COMMUNITIES not transitive",       "7606 §3 (c)",  list(O, 8, &[0, 1, 0, 2]), Withdraw),
@@ -569,32 +624,45 @@ fn communities_and_clusters() -> Vec<Row> {
         row("COMMUNITIES partial",              "4271 §4.3",    list(OT | PARTIAL, 8, &[0, 1, 0, 2]), Accept),
         row("COMMUNITIES twice",                "7606 §3 (g)",  list(OT, 8, &[0, 1, 0, 2]).with([OT, 8, 1, 0]), Discard(&[8])),
         row("EXTENDED_COMMUNITIES",             "7606 §7.14",   list(OT, 16, &[0, 2, 0, 1, 0, 0, 0, 1]), Accept),
+        //= RFC 7606 §7.14 MUST NOT: an extended community of an unknown type is treated as an error.
         row("EXTENDED_COMMUNITIES of a type of none", "4360 §3", list(OT, 16, &[255; 16]), Accept),
+        //= RFC 7606 §7.14 MUST: an empty EXTENDED_COMMUNITIES withdraws the routes.
         row("EXTENDED_COMMUNITIES of none",     "7606 §7.14",   list(OT, 16, &[]), Withdraw),
+        //= RFC 7606 §7.14 MUST: EXTENDED_COMMUNITIES whose length is no multiple of eight withdraw the routes.
         row("EXTENDED_COMMUNITIES of seven octets", "7606 §7.14", list(OT, 16, &[7; 7]), Withdraw),
         row("EXTENDED_COMMUNITIES of twelve octets", "7606 §7.14", list(OT, 16, &[7; 12]), Withdraw),
         row("EXTENDED_COMMUNITIES not transitive", "7606 §3 (c)", list(O, 16, &[7; 8]), Withdraw),
         row("EXTENDED_COMMUNITIES twice",       "7606 §3 (g)",  list(OT, 16, &[7; 8]).with([OT, 16, 0]), Discard(&[16])),
         row("LARGE_COMMUNITIES",                "8092 §3",      list(OT, 32, &[7; 12]), Accept),
+        //= RFC 8092 §6 MUST NOT: a reserved AS number as Global Administrator makes the attribute malformed.
         row("LARGE_COMMUNITIES of reserved numbers", "8092 §5", list(OT, 32, &[[0; 12], [255; 12]].concat()), Accept),
+        //= RFC 8092 §6 MUST NOT: the same value twice makes the attribute malformed.
         row("LARGE_COMMUNITIES with the same twice", "8092 §3", list(OT, 32, &[7; 24]), Accept),
         row("LARGE_COMMUNITIES, 300 of them",   "8092 §3",      long(32, 3600), Accept),
+        //= RFC 8092 §6 MUST: an empty LARGE_COMMUNITIES is malformed.
         row("LARGE_COMMUNITIES of none",        "8092 §6",      list(OT, 32, &[]), Withdraw),
+        //= RFC 8092 §6 MUST: LARGE_COMMUNITIES whose length is no multiple of twelve are malformed.
         row("LARGE_COMMUNITIES of eleven octets", "8092 §6",    list(OT, 32, &[7; 11]), Withdraw),
+        //= RFC 8092 §6 MUST: malformed LARGE_COMMUNITIES withdraw the routes.
         row("LARGE_COMMUNITIES of sixteen octets", "8092 §6",   list(OT, 32, &[7; 16]), Withdraw),
         row("LARGE_COMMUNITIES not transitive", "7606 §3 (c)",  list(O, 32, &[7; 12]), Withdraw),
         row("LARGE_COMMUNITIES well-known",     "7606 §3 (c)",  list(WK, 32, &[7; 12]), Withdraw),
         row("LARGE_COMMUNITIES partial",        "8092 §6",      list(OT | PARTIAL, 32, &[7; 12]), Accept),
+        //= RFC 7606 §7.9 MUST: ORIGINATOR_ID from an external peer is dropped, and the routes stay.
         rows("ORIGINATOR_ID",                   "7606 §7.9",    list(O, 9, &[1, 1, 1, 1]), Discard(&[9]), Accept),
         rows("ORIGINATOR_ID of 0.0.0.0",        "4456 §8. Ours: not looked at", list(O, 9, &[0; 4]), Discard(&[9]), Accept),
         rows("ORIGINATOR_ID of no octet",       "7606 §7.9",    list(O, 9, &[]), Discard(&[9]), Withdraw),
+        //= RFC 7606 §7.9 MUST: ORIGINATOR_ID of a wrong length from an internal peer withdraws the routes.
         rows("ORIGINATOR_ID of three octets",   "7606 §7.9",    list(O, 9, &[1; 3]), Discard(&[9]), Withdraw),
         rows("ORIGINATOR_ID of five octets",    "7606 §7.9",    list(O, 9, &[1; 5]), Discard(&[9]), Withdraw),
         rows("ORIGINATOR_ID transitive",        "7606 §3 (c)",  list(OT, 9, &[1; 4]), Discard(&[9]), Withdraw),
         rows("ORIGINATOR_ID twice",             "7606 §3 (g)",  list(O, 9, &[1; 4]).with([O, 9, 0]), Discard(&[9, 9]), Discard(&[9])),
+        //= RFC 7606 §7.10 MUST: CLUSTER_LIST from an external peer is dropped, and the routes stay.
         rows("CLUSTER_LIST",                    "7606 §7.10",   list(O, 10, &[1; 8]), Discard(&[10]), Accept),
         rows("CLUSTER_LIST of 63",              "4456 §8",      list(O, 10, &[1; 252]), Discard(&[10]), Accept),
+        //= RFC 7606 §7.10 MUST: an empty CLUSTER_LIST from an internal peer withdraws the routes.
         rows("CLUSTER_LIST of none",            "7606 §7.10",   list(O, 10, &[]), Discard(&[10]), Withdraw),
+        //= RFC 7606 §7.10 MUST: CLUSTER_LIST of no multiple of four octets from an internal peer withdraws the routes.
         rows("CLUSTER_LIST of six octets",      "7606 §7.10",   list(O, 10, &[1; 6]), Discard(&[10]), Withdraw),
         rows("CLUSTER_LIST well-known",         "7606 §3 (c)",  list(WK, 10, &[1; 4]), Discard(&[10]), Withdraw),
     ]
@@ -613,6 +681,7 @@ fn reachable() -> Vec<Row> {
         row("two global next hops",                 "2545 §3. Ours: not looked at", hop(&[GLOBAL, GLOBAL].concat()), Accept),
         row("a next hop of no octet",               "7606 §7.11",   hop(&[]), Reset(9, Some(14))),
         row("an IPv4 next hop",                     "7606 §7.11",   hop(&[192, 0, 2, 1]), Reset(9, Some(14))),
+        //= RFC 7606 §7.11 MUST: a next hop whose length does not fit its family ends the session.
         row("a next hop of 12 octets",              "7606 §7.11",   hop(&[1; 12]), Reset(9, Some(14))),
         row("a next hop of 15 octets",              "7606 §7.11",   hop(&GLOBAL[..15]), Reset(9, Some(14))),
         row("a next hop of 17 octets",              "7606 §7.11",   hop(&[1; 17]), Reset(9, Some(14))),
@@ -626,20 +695,27 @@ fn reachable() -> Vec<Row> {
         row("next hop ::1",                         "4760 §3. Ours: judged where it is used", hop(&ipv6(0, 1)), Accept),
         row("next hop ff02::1",                     "4760 §3, 4271 §6.3", hop(&ipv6(0xFF02, 1)), Withdraw),
         row("a link-local next hop alone",          "2545 §2. Ours: routers send it", hop(&LINK_LOCAL), Accept),
+        //= RFC 4760 §7 SHOULD: a session that a bad MP_REACH_NLRI ends is ended with Optional Attribute Error, 3/9.
         row("MP_REACH of no octet",                 "7606 §5.3",    raw(&[]), Reset(9, Some(14))),
         row("MP_REACH of three octets",             "7606 §5.3",    raw(&[0, 2, 1]), Reset(9, Some(14))),
+        //= RFC 7606 §5.3 MUST: an MP_REACH_NLRI shorter than five octets is incorrect.
         row("MP_REACH of four octets",              "7606 §5.3",    raw(&[0, 2, 1, 0]), Reset(9, Some(14))),
         row("MP_REACH of five octets",              "7606 §7.11",   raw(&[0, 2, 1, 0, 0]), Reset(9, Some(14))),
         row("MP_REACH that ends behind the next hop", "7606 §5.3",  raw(&[&[0, 2, 1, 16][..], &GLOBAL].concat()), Reset(9, Some(14))),
         row("the reserved octet 1",                 "4760 §3",      reserved(1), Accept),
+        //= RFC 4760 §3 SHOULD: the reserved octet of MP_REACH_NLRI is ignored when it is received.
         row("the reserved octet 255",               "4760 §3",      reserved(255), Accept),
         row("MP_REACH without prefixes",            "4760 §3. Ours: it announces nothing", v6().swap(reach6(&GLOBAL, &[])).announcing(&[]), Accept),
         row("MP_REACH without prefixes, bad ORIGIN", "7606 §5.2",   v6().swap(reach6(&GLOBAL, &[])).swap([WK, 1, 0]), Reset(1, None)),
+        //= RFC 7606 §5.3 MUST: a prefix of MP_REACH_NLRI longer than its family allows is incorrect.
         row("an IPv6 /129",                         "7606 §5.3",    v6().swap(reach6(&GLOBAL, &[129; 18])), Reset(9, Some(14))),
         row("an IPv6 /255",                         "7606 §5.3",    v6().swap(reach6(&GLOBAL, &[255])), Reset(9, Some(14))),
+        //= RFC 7606 §5.3 MUST: a prefix that needs more octets than MP_REACH_NLRI has left is incorrect.
         row("half an IPv6 prefix",                  "CVE-2023-38407", v6().swap(reach6(&GLOBAL, &V6_BYTES[..4])), Reset(9, Some(14))),
         row("a good IPv6 prefix and a length octet", "7606 §5.3",   v6().swap(reach6(&GLOBAL, &[V6_BYTES, &[64]].concat())), Reset(9, Some(14))),
+        //= RFC 4760 §5 MUST: a prefix of length zero matches all addresses of its family.
         row("the IPv6 default route",               "4760 §5",      v6().swap(reach6(&GLOBAL, &[0])).announcing(&["::/0"]), Accept),
+        //= RFC 4760 §5 MUST: the bits behind the length of a prefix mean nothing.
         row("IPv6 bits beyond the length",          "4760 §5",      v6().swap(reach6(&GLOBAL, &[20, 0x20, 0x01, 0xFF])).announcing(&["2001:f000::/20"]), Accept),
         row("IPv4 in MP_REACH",                     "4760 §3",      v6().swap(reach4(&[192, 0, 2, 1], V4_BYTES)).announcing(&[V4]), Accept),
         row("IPv4 in MP_REACH, next hop 0.0.0.0",   "4760 §3, 4271 §6.3", v6().swap(reach4(&[0; 4], V4_BYTES)).announcing(&[V4]), Withdraw),
@@ -647,14 +723,19 @@ fn reachable() -> Vec<Row> {
         row("IPv4 in MP_REACH, no next hop",        "7606 §7.11",   v6().swap(reach4(&[], V4_BYTES)), Reset(9, Some(14))),
         row("IPv4 in MP_REACH, /33",                "7606 §5.3",    v6().swap(reach4(&[192, 0, 2, 1], &[33; 6])), Reset(9, Some(14))),
         row("IPv4 in MP_REACH and in the body",     "7606 §5.1",    v4().first(reach4(&[192, 0, 2, 1], &[24, 10, 2, 2])).announcing(&[V4, "10.2.2.0/24"]), Accept),
+        //= RFC 7606 §5.1 MUST: MP_REACH_NLRI is accepted in any place among the attributes.
         row("MP_REACH behind the others",           "7606 §5.1",    v6().reversed(), Accept),
+        //= RFC 4271 §5 MUST: attributes are accepted in any order.
         row("every attribute in falling order",     "4271 §5",      both().reversed(), Accept),
         row("MP_REACH optional transitive",         "7606 §5.3",    flags(OT), Reset(9, Some(14))),
+        //= RFC 7606 §5.3 MUST: an MP_REACH_NLRI with wrong flags is incorrect.
         row("MP_REACH well-known",                  "7606 §5.3",    flags(WK), Reset(9, Some(14))),
         row("MP_REACH with flags 0x00",             "7606 §5.3",    flags(0), Reset(9, Some(14))),
         row("MP_REACH partial",                     "7606 §3 (c). Ours: not looked at", flags(O | PARTIAL), Accept),
+        //= RFC 4271 §4.3 MUST: the extended length bit says whether the length has one octet or two.
         row("MP_REACH with a length of two octets", "4271 §4.3",    flags(O | EXTENDED), Accept),
         row("bad MP_REACH with a length of two octets", "4760 §7",  v6().swap(attr(O | EXTENDED, 14, &[0, 2, 1])), Reset(9, Some(14))),
+        //= RFC 7606 §3 (g) MUST: a second MP_REACH_NLRI is answered with 3/1.
         row("MP_REACH twice",                       "7606 §3 (g)",  v6().with(attr(O, 14, &value)), Reset(1, None)),
         row("MP_REACH twice, the second malformed", "7606 §3 (g)",  v6().with([O, 14, 0]), Reset(1, None)),
         row("MP_REACH twice, of two families",      "7606 §3 (g)",  v6().with(reach4(&[192, 0, 2, 1], V4_BYTES)), Reset(1, None)),
@@ -666,6 +747,7 @@ fn reachable() -> Vec<Row> {
         row("MP_REACH of labelled IPv6",            "CVE-2023-38407", other(2, 4), Accept),
         row("MP_REACH of VPNv4",                    "4760 §7. Ours: read no further", other(1, 128), Accept),
         row("MP_REACH of flowspec, length 0",       "CVE-2023-38406", v4().first(attr(O, 14, &reach(1, 133, &[], &[0]))), Accept),
+        //= RFC 4760 §6 MAY: a family that is not supported is read no further.
         row("MP_REACH of EVPN",                     "4760 §7. Ours: read no further", other(25, 70), Accept),
         row("another family, its next hop overruns", "7606 §7.11. Ours: no milder than ours", v4().first(attr(O, 14, &[0, 25, 70, 9, 1])), Reset(9, Some(14))),
         row("another family and a bad ORIGIN",      "7606 §5.2",    v6().swap(attr(O, 14, &reach(25, 70, &[1; 4], &[1; 9]))).swap([WK, 1, 0]).announcing(&[]), Withdraw),
@@ -679,25 +761,33 @@ fn unreachable_prefixes() -> Vec<Row> {
     vec![
         row("MP_UNREACH",                           "4760 §4",      gone6(), Accept),
         row("MP_UNREACH with good attributes",      "4760 §4",      gone6().with([WK, 1, 1, 0]).with(PATH), Accept),
+        //= RFC 7606 §5.2 MUST: a bad attribute in an UPDATE that announces nothing ends the session.
         row("MP_UNREACH and a bad ORIGIN",          "7606 §5.2",    gone6().with([WK, 1, 1, 9]), Reset(1, None)),
         row("MP_UNREACH and a bad MED",             "7606 §5.2",    gone6().with([O, 4, 0]), Reset(1, None)),
         row("withdrawn in the body and a bad ORIGIN", "7606 §5.2",  only(&[&[WK, 1, 1, 9]]).gone(), Reset(1, None)),
         row("a bad ORIGIN and no prefix",           "7606 §5.2",    only(&[&[WK, 1, 1, 9]]), Reset(1, None)),
+        //= RFC 4271 §6.3 MUST: an UPDATE with good attributes and no prefix is valid.
         row("good attributes and no prefix",        "7606 §5.2",    v4().nlri(&[], &[]), Accept),
         rows("LOCAL_PREF and no prefix",            "7606 §5.2",    only(&[&[WK, 5, 4, 0, 0, 0, 1]]), Discard(&[5]), Accept),
         row("End-of-RIB of IPv6",                   "4724 §2",      only(&[&unreach(2, 1, &[])]), Accept),
         row("End-of-RIB of IPv4 in MP_UNREACH",     "4724 §2",      only(&[&unreach(1, 1, &[])]), Accept),
         row("End-of-RIB of another family",         "4724 §2",      only(&[&unreach(25, 70, &[])]), Accept),
         row("End-of-RIB, extended length",          "4271 §4.3",    only(&[&attr(O | EXTENDED, 15, &[0, 2, 1])]), Accept),
+        //= RFC 4760 §7 MAY: a bad MP_UNREACH_NLRI ends the session.
         row("MP_UNREACH of no octet",               "7606 §5.3",    only(&[&[O, 15, 0]]), Reset(9, Some(15))),
+        //= RFC 7606 §5.3 MUST: an MP_UNREACH_NLRI shorter than three octets is incorrect.
         row("MP_UNREACH of two octets",             "7606 §5.3",    only(&[&[O, 15, 2, 0, 2]]), Reset(9, Some(15))),
+        //= RFC 7606 §5.3 MUST: a prefix of MP_UNREACH_NLRI longer than its family allows is incorrect.
         row("MP_UNREACH of /129",                   "7606 §5.3",    only(&[&unreach(2, 1, &[129; 18])]), Reset(9, Some(15))),
+        //= RFC 7606 §5.3 MUST: a prefix that needs more octets than MP_UNREACH_NLRI has left is incorrect.
         row("MP_UNREACH of half a prefix",          "7606 §5.3",    only(&[&unreach(2, 1, &GONE6_BYTES[..4])]), Reset(9, Some(15))),
         row("MP_UNREACH of an IPv4 /33",            "7606 §5.3",    only(&[&unreach(1, 1, &[33; 6])]), Reset(9, Some(15))),
         row("MP_UNREACH of another family",         "4760 §7. Ours: read no further", v4().first(unreach(1, 133, &[0, 255])), Accept),
         row("MP_UNREACH optional transitive",       "7606 §5.3",    flags(OT), Reset(9, Some(15))),
+        //= RFC 7606 §5.3 MUST: an MP_UNREACH_NLRI with wrong flags is incorrect.
         row("MP_UNREACH well-known",                "7606 §5.3",    flags(WK), Reset(9, Some(15))),
         row("MP_UNREACH partial",                   "7606 §3 (c). Ours: not looked at", flags(O | PARTIAL).withdrawing(&[GONE6]), Accept),
+        //= RFC 7606 §3 (g) MUST: a second MP_UNREACH_NLRI is answered with 3/1.
         row("MP_UNREACH twice",                     "7606 §3 (g)",  gone6().with(unreach(1, 1, &[])), Reset(1, None)),
         row("MP_UNREACH and MP_REACH",              "7606 §5.1",    v6().with(unreach(2, 1, GONE6_BYTES)).withdrawing(&[GONE6]), Accept),
         row("MP_UNREACH and MP_REACH, one malformed", "7606 §2",    v6().with(unreach(2, 1, GONE6_BYTES)).withdrawing(&[GONE6]).swap([WK, 1, 0]), Withdraw),
@@ -705,6 +795,7 @@ fn unreachable_prefixes() -> Vec<Row> {
         row("MP_UNREACH and a prefix in the body",  "7606 §5.1",    v4().first(unreach(2, 1, GONE6_BYTES)).withdrawing(&[GONE6]), Accept),
         row("MP_UNREACH and a prefix, nothing mandatory", "CVE-2023-47234", gone6().nlri(V4_BYTES, &[V4]), Withdraw),
         row("End-of-RIB with a prefix",             "CVE-2023-47235", only(&[&unreach(2, 1, &[])]).nlri(V4_BYTES, &[V4]), Withdraw),
+        //= RFC 7606 §5.1 MUST: prefixes are accepted in all four fields of one UPDATE.
         row("all four fields at once",              "7606 §5.1",    both().gone().with(unreach(2, 1, GONE6_BYTES)).withdrawing(&[GONE4, GONE6]), Accept),
     ]
 }
@@ -714,12 +805,16 @@ fn unknown_attributes_and_incidents() -> Vec<Row> {
     let unknown = |flags: u8, code: u8, value: &[u8]| v4().with(attr(flags, code, value));
     let kept = "4271 §5. Ours: kept as bytes, never sent on";
     vec![
+        //= RFC 4271 §5 SHOULD: a path with an unknown optional transitive attribute is accepted.
         row("unknown optional transitive",          kept,           unknown(OT, 99, &[1, 2, 3]), Accept),
         row("unknown optional transitive, partial", "4271 §5",      unknown(OT | PARTIAL, 99, &[1]), Accept),
         row("unknown optional transitive of no octet", "4271 §5. Ours: unknown has no syntax", unknown(OT, 99, &[]), Accept),
+        //= RFC 4271 §5 MUST: an unknown optional attribute that is not transitive is ignored quietly.
         row("unknown optional, not transitive",     "4271 §5",      unknown(O, 99, &[1, 2, 3]), Accept),
         row("unknown optional, not transitive, partial", "4271 §4.3. Ours: not looked at", unknown(O | PARTIAL, 99, &[1]), Accept),
+        //= RFC 7606 §3 (g) MUST: an unknown attribute that is repeated costs nothing either.
         row("unknown optional twice",               "7606 §3 (g)",  unknown(OT, 99, &[1]).with([OT, 99, 0]), Discard(&[99])),
+        //= RFC 4271 §6.3 MUST: an unknown well-known attribute is answered with 3/2 and the attribute as data.
         row("unknown well-known",                   "4271 §6.3",    unknown(WK, 99, &[7]), Reset(2, Some(99))),
         row("unknown well-known of no octet",       "CVE-2026-41642", unknown(WK, 99, &[]), Reset(2, Some(99))),
         row("unknown well-known with flags 0x00",   "4271 §6.3",    unknown(0, 99, &[7]), Reset(2, Some(99))),
@@ -761,11 +856,14 @@ fn unknown_attributes_and_incidents() -> Vec<Row> {
 fn several_faults() -> Vec<Row> {
     let bad_reach = [O, 14, 4, 0, 2, 1, 0];
     vec![
+        //= RFC 7606 §3 (h) MUST: several faults of one strength are handled as each of them would be.
         row("two discards",                         "7606 §3 (h)",  v4().with([WK, 6, 1, 0]).with([OT, 7, 0]), Discard(&[6, 7])),
         rows("three discards, one of them internal", "7606 §3 (h)", v4().with([WK, 6, 1, 0]).with([OT, 7, 0]).with([O, 9, 4, 1, 1, 1, 1]), Discard(&[6, 7, 9]), Discard(&[6, 7])),
+        //= RFC 7606 §3 (h) MUST: treat-as-withdraw is stronger than attribute discard, in either order.
         row("discard, then withdraw",               "7606 §3 (h)",  v4().with([WK, 6, 1, 0]).with([OT, 8, 1, 0]), Withdraw),
         row("withdraw, then discard",               "7606 §3 (h)",  v4().with([OT, 8, 1, 0]).with([WK, 6, 1, 0]), Withdraw),
         row("every mandatory one malformed",        "7606 §3 (h)",  v4().swap([WK, 1, 0]).swap([WK, 2, 1, 0]).swap([WK, 3, 0]), Withdraw),
+        //= RFC 7606 §3 (h) MUST: a session reset is stronger than treat-as-withdraw, in either order.
         row("withdraw, then reset",                 "7606 §3 (h)",  v4().swap([WK, 1, 0]).with(bad_reach), Reset(9, Some(14))),
         row("reset, then withdraw",                 "7606 §3 (h)",  v4().swap([WK, 1, 0]).first(bad_reach), Reset(9, Some(14))),
         row("withdraw, then unknown well-known",    "7606 §3 (h)",  v4().swap([WK, 1, 0]).with([WK, 99, 0]), Reset(2, Some(99))),
@@ -778,10 +876,12 @@ fn several_faults() -> Vec<Row> {
         row("one bad attribute, both families",     "7606 §2",      both().with([OT, 8, 1, 0]), Withdraw),
         row("a bad attribute in all four fields",   "7606 §2",      both().gone().with(unreach(2, 1, GONE6_BYTES)).withdrawing(&[GONE4, GONE6]).with([OT, 8, 0]), Withdraw),
         rows("bad LOCAL_PREF, both families",       "7606 §7.5",    both().with([WK, 5, 1, 0]), Discard(&[5]), Withdraw),
+        //= RFC 6793 §4.1 MUST: AS4_PATH from a speaker of four octets is dropped, and the routes stay.
         row("AS4_PATH between new speakers",        "6793 §4.1",    v4().with(attr(OT, 17, &segment(2, &[65001]))), Discard(&[17])),
         row("malformed AS4_PATH between new speakers", "6793 §4.1", v4().with([OT, 17, 1, 0]), Discard(&[17])),
         row("well-known AS4_PATH, first, one octet", "CVE-2026-41643", v4().first([WK, 17, 1, 0]), Discard(&[17])),
         row("AS_CONFED_SEQUENCE in AS4_PATH",       "2008-09 incident", v4().with(attr(OT, 17, &segment(3, &[65001]))), Discard(&[17])),
+        //= RFC 6793 §4.1 MUST: AS4_AGGREGATOR from a speaker of four octets is dropped, and the routes stay.
         row("AS4_AGGREGATOR between new speakers",  "6793 §4.1",    v4().first([OT, 18, 8, 0, 0, 0, 1, 1, 1, 1, 1]), Discard(&[18])),
         row("malformed AS4_AGGREGATOR between new speakers", "6793 §4.1", v4().with([OT, 18, 0]), Discard(&[18])),
         row("well-known AS4_AGGREGATOR between new speakers", "6793 §4.1", v4().with([WK, 18, 8, 0, 0, 0, 1, 1, 1, 1, 1]), Discard(&[18])),
@@ -806,38 +906,52 @@ fn old_speakers() -> Vec<Row> {
         row("1900 hops, old",                       "CVE-2026-49943", v4().swap(attr(WK | EXTENDED, 2, &[&[2, 100][..], &[1; 200]].concat().repeat(19))), Accept),
         row("AS 0, old",                            "7607 §2",      with(&[2, 2, 0xFD, 0xE9, 0, 0]), Withdraw),
         row("AS_SET, old",                          "9774 §3",      with(&[2, 1, 0xFD, 0xE9, 1, 1, 0, 1]), Withdraw),
-        row("AS_CONFED_SEQUENCE, old",              "5065 §5.3",    with(&[3, 1, 0xFD, 0xE9]), Withdraw),
+        row("AS_CONFED_SEQUENCE, old",              "5065 §5",      with(&[3, 1, 0xFD, 0xE9]), Withdraw),
         row("AS_PATH overrun by one octet, old",    "7606 §7.2",    with(&[2, 1, 0xFD]), Withdraw),
         row("AS_PATH underrun by one octet, old",   "7606 §7.2",    with(&[2, 1, 0xFD, 0xE9, 2]), Withdraw),
         row("AS_PATH segment of none, old",         "7606 §7.2",    with(&[2, 0]), Withdraw),
         row("AS_PATH segment type 5, old",          "7606 §7.2",    with(&[5, 1, 0xFD, 0xE9]), Withdraw),
         row("AGGREGATOR, old",                      "7606 §7.7",    aggregator(&[0xFD, 0xE9, 1, 1, 1, 1]), Accept),
+        //= RFC 7606 §7.7 MUST: with a speaker of two octets an AGGREGATOR that has not six octets is dropped.
         row("AGGREGATOR of a four-octet AS, old",   "7606 §7.7",    aggregator(&[0, 0, 0xFD, 0xE9, 1, 1, 1, 1]), Discard(&[7])),
         row("AGGREGATOR with AS 0, old",            "7607 §2",      aggregator(&[0, 0, 1, 1, 1, 1]), Discard(&[7])),
+        //= RFC 6793 §4.2.3 MUST: AS4_PATH beside AS_PATH is accepted from a speaker of two octets.
         row("AS4_PATH behind AS_PATH",              "6793 §4.2.3", path4(&segment(2, &[4_200_000_000])), Accept),
         row("AS4_PATH before AS_PATH",              "6793 §4.2.3",  good().first(attr(OT, 17, &segment(2, &[4_200_000_000]))), Accept),
         row("AS4_PATH longer than AS_PATH",         "6793 §4.2.3", path4(&segment(2, &[1, 2, 3])), Accept),
         row("AS4_PATH partial",                     "4271 §4.3",    good().with(attr(OT | PARTIAL, 17, &segment(2, &[1]))), Accept),
+        //= RFC 6793 §6 MUST: an AS4_PATH that is too short is malformed.
         row("AS4_PATH of no octet",                 malformed,      path4(&[]), Discard(&[17])),
+        //= RFC 6793 §6 MUST: a malformed AS4_PATH is dropped, and the UPDATE is processed.
         row("AS4_PATH of one octet, first",         "CVE-2026-41643", good().first([OT, 17, 1, 0]), Discard(&[17])),
         row("AS4_PATH of one octet, well-known, first", "CVE-2026-41643. Ours: no stronger for flags", good().first([WK, 17, 1, 0]), Discard(&[17])),
         row("AS4_PATH not transitive",              "6793 §6. Ours: no stronger for flags", good().with(attr(O, 17, &segment(2, &[1]))), Discard(&[17])),
+        //= RFC 6793 §6 MUST: an AS4_PATH of an odd length is malformed.
         row("AS4_PATH of five octets",              malformed,      path4(&[2, 1, 0, 0, 1]), Discard(&[17])),
+        //= RFC 6793 §6 MUST: an AS4_PATH segment without members is malformed.
         row("AS4_PATH segment of none",             malformed,      path4(&[2, 0]), Discard(&[17])),
+        //= RFC 6793 §6 MUST: an AS4_PATH segment that contradicts the length is malformed.
         row("AS4_PATH overrun",                     malformed,      path4(&[2, 2, 0, 0, 0, 1]), Discard(&[17])),
         row("AS4_PATH underrun",                    malformed,      path4(&[2, 1, 0, 0, 0, 1, 2]), Discard(&[17])),
+        //= RFC 6793 §6 MUST: an AS4_PATH segment of an unknown type is malformed.
         row("AS4_PATH segment type 5",              malformed,      path4(&segment(5, &[1])), Discard(&[17])),
+        //= RFC 7607 §2 MUST: AS 0 in AS4_PATH is handled as RFC 6793 says: the attribute is dropped.
         row("AS4_PATH with AS 0",                   "7607 §2, 6793 §6", path4(&segment(2, &[0])), Discard(&[17])),
+        //= RFC 9774 §3 MUST: an AS_SET in AS4_PATH withdraws the routes.
         row("AS4_PATH with an AS_SET",              "9774 §3",      path4(&segment(1, &[1])), Withdraw),
         row("AS4_PATH with AS_CONFED_SEQUENCE",     "2008-09 incident, 6793 §6", path4(&[segment(3, &[1]), segment(2, &[2])].concat()), Accept),
         row("AS4_PATH of AS_CONFED_SEQUENCE alone", "6793 §6",      path4(&segment(3, &[1])), Discard(&[17])),
         row("AS4_PATH with AS_CONFED_SET",          "9774 §3",      path4(&[segment(4, &[1]), segment(2, &[2])].concat()), Withdraw),
         row("AS4_PATH twice",                       "7606 §3 (g)",  path4(&segment(2, &[1])).with([OT, 17, 0]), Discard(&[17])),
+        //= RFC 6793 §4.2.3 MUST: AS4_AGGREGATOR beside AGGREGATOR is accepted from a speaker of two octets.
         row("AS4_AGGREGATOR beside AS_TRANS",       "6793 §4.2.3",  aggregator(&[0x5B, 0xA0, 1, 1, 1, 1]).with([OT, 18, 8, 0, 1, 0, 0, 1, 1, 1, 1]), Accept),
         row("AS4_AGGREGATOR before the others",     "6793 §4.2.3",  good().first([OT, 18, 8, 0, 1, 0, 0, 1, 1, 1, 1]), Accept),
         row("AS4_AGGREGATOR of no octet",           malformed,      aggregator4(&[]), Discard(&[18])),
+        //= RFC 6793 §6 MUST: a malformed AS4_AGGREGATOR is dropped, and the UPDATE is processed.
         row("AS4_AGGREGATOR of six octets",         malformed,      aggregator4(&[0, 1, 1, 1, 1, 1]), Discard(&[18])),
+        //= RFC 6793 §6 MUST: an AS4_AGGREGATOR that is not eight octets long is malformed.
         row("AS4_AGGREGATOR of nine octets",        malformed,      aggregator4(&[1; 9]), Discard(&[18])),
+        //= RFC 7607 §2 MUST: AS 0 in AS4_AGGREGATOR is handled as RFC 6793 says: the attribute is dropped.
         row("AS4_AGGREGATOR with AS 0",             "7607 §2, 6793 §6", aggregator4(&[0, 0, 0, 0, 1, 1, 1, 1]), Discard(&[18])),
         row("AS4_AGGREGATOR well-known",            "6793 §6. Ours: no stronger for flags", good().with([WK, 18, 8, 0, 1, 0, 0, 1, 1, 1, 1]), Discard(&[18])),
         row("malformed AS4_PATH and AS4_AGGREGATOR", "7606 §3 (h)", path4(&[0]).with([OT, 18, 0]), Discard(&[17, 18])),
@@ -973,6 +1087,7 @@ fn obey(law: &Law, flags: u8, length: usize) {
     }
 }
 
+//= RFC 7606 §3 (c) MUST: wrong optional or transitive bits make any attribute malformed.
 #[test]
 fn every_flags_octet_of_every_attribute_leads_to_what_the_table_says() {
     for law in laws() {
@@ -982,6 +1097,8 @@ fn every_flags_octet_of_every_attribute_leads_to_what_the_table_says() {
     }
 }
 
+//= RFC 7606 §4 MUST: of the attributes that we know only AS_PATH and ATOMIC_AGGREGATE may be empty.
+//= RFC 7606 §3 (e) MUST: no length of ORIGIN, NEXT_HOP, MULTI_EXIT_DISC or LOCAL_PREF ends the session.
 #[test]
 fn every_length_of_every_attribute_leads_to_what_the_table_says() {
     for law in laws() {
@@ -991,6 +1108,7 @@ fn every_length_of_every_attribute_leads_to_what_the_table_says() {
     }
 }
 
+//= RFC 8092 §3 MUST: a value that is received twice is removed silently.
 #[test]
 fn redundant_communities_are_removed() {
     let message = v4().with([OT, 8, 8, 0, 1, 0, 2, 0, 1, 0, 2]).with(attr(OT, 32, &[7; 36]));

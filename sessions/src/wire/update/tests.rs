@@ -122,6 +122,7 @@ fn a_count_larger_than_the_path_withdraws() {
     assert_withdrawn(parse(&[ORIGIN, path, NEXT_HOP], EXTERNAL), code::AS_PATH);
 }
 
+//+ RFC 7606 §3 (g): of an attribute that is repeated only the first counts.
 #[test]
 fn the_first_of_two_origins_counts_and_wrong_flags_withdraw() {
     let second: &[u8] = &[0x40, 1, 1, 2];
@@ -132,6 +133,9 @@ fn the_first_of_two_origins_counts_and_wrong_flags_withdraw() {
     assert_withdrawn(parse(&[optional, PATH, NEXT_HOP], EXTERNAL), code::ORIGIN);
 }
 
+//+ RFC 7606 §3 (d): routes without ORIGIN count as withdrawn.
+//+ RFC 7606 §3 (d): routes without AS_PATH count as withdrawn.
+//+ RFC 7606 §3 (d): routes of the body without NEXT_HOP count as withdrawn.
 #[test]
 fn missing_mandatory_attributes_withdraw() {
     assert_withdrawn(parse(&[PATH, NEXT_HOP], EXTERNAL), code::ORIGIN);
@@ -151,6 +155,7 @@ fn lengths_that_hide_the_prefixes_reset_and_others_withdraw() {
     assert_withdrawn(parse(&[ORIGIN, PATH, NEXT_HOP, &[0x40, 5]], EXTERNAL), 0);
 }
 
+//+ RFC 4271 §6.3: prefixes that cannot be read are answered with Invalid Network Field, 3/10.
 #[test]
 fn prefixes_that_cannot_be_read_reset() {
     for nlri in [&[33, 1, 1, 1, 1, 1][..], &[24, 10]] {
@@ -169,6 +174,7 @@ fn multiprotocol_faults_reset() {
     assert_eq!(code_of(parse(&[empty, empty], EXTERNAL)), (3, 1));
 }
 
+//= RFC 2545 §3 MUST: a next hop has 16 octets, or 32 with a link-local address behind the global one.
 #[test]
 fn both_lengths_of_an_ipv6_next_hop_are_read() {
     let global = [0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -186,6 +192,7 @@ fn both_lengths_of_an_ipv6_next_hop_are_read() {
     }
 }
 
+//= RFC 4271 §5.1.5 MUST: LOCAL_PREF that an external peer sends is ignored.
 #[test]
 fn attributes_of_internal_peers_are_dropped_from_external_ones() {
     let local_pref: &[u8] = &[0x40, 5, 4, 0, 0, 0, 200];
@@ -206,6 +213,7 @@ fn an_as4_path_in_any_place_is_harmless() {
     }
 }
 
+//+ RFC 4271 §6.3: an unknown well-known attribute is answered with 3/2 and the attribute as data.
 #[test]
 fn an_unknown_well_known_attribute_resets_with_its_bytes() {
     let unknown: &[u8] = &[0x40, 99, 1, 7];
@@ -271,6 +279,7 @@ fn a_hundred_thousand_mutants_neither_panic_nor_hang() {
     assert!(announced > 1_000, "mutants that still announce: {announced}");
 }
 
+//+ RFC 4760 §6: a family that is not supported is read no further.
 #[test]
 fn a_family_that_the_session_does_not_carry_is_read_no_further() {
     let context =
