@@ -14,7 +14,7 @@ RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
 
 .PHONY: help run build static test test-unit test-demo test-interop test-compose interop compose \
-	bench lint setup install clean
+	bench docs lint setup install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -32,7 +32,7 @@ static: build ## The same, where the container build looks for it
 test: setup lint test-unit test-demo test-interop test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
-	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input
+	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance
 
 test-demo: build ## The demo, to its end
 	timeout 60 $(BINARY) demo --once
@@ -54,6 +54,9 @@ compose: ## Bring the compose lab up and leave it running
 bench: build ## Latency from a file's rename to the router; size and memory (root or sudo)
 	@scripts/setup.sh routers network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
+
+docs: ## docs/conformance.md, from the annotations of the tests
+	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance
 
 lint: ## Format and clippy, warnings are errors
 	$(CARGO) fmt --all --check

@@ -14,6 +14,7 @@ const PEER_DECONFIGURED: Notification = Notification { code: 6, subcode: 3 };
 
 /// Topology: node --- router, eBGP over IPv4, two services; the file of one is removed.
 /// Proves: its route goes, the other one's stays, the session is not touched.
+//= RFC 4271 §9.1.3 MUST: a route that is excluded after it was told is withdrawn.
 pub(super) fn a_removed_service_is_withdrawn(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
     scene.apply_peer(&scene.peer())?;
@@ -45,6 +46,7 @@ pub(super) fn a_changed_address_moves_without_a_reset(cell: &Cell) -> Result<()>
 /// Topology: node --- router, eBGP over IPv4; the BGPPeer's file is removed.
 /// Proves: the router sees the session end, with Cease / Peer De-configured as the reason, and has
 /// no route any more.
+//+ RFC 4486 §4: the session of a peer that is removed ends with Peer De-configured, 6/3.
 pub(super) fn a_removed_peer_is_told_so(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
     scene.bring_up("203.0.113.10")?;

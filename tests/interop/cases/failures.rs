@@ -17,6 +17,7 @@ const HOLD_SECONDS: u16 = 3;
 /// processes are stopped with SIGSTOP, so that its kernel still acknowledges and says nothing.
 /// Proves: fairway gives the session up within the hold time and 2 s, and it comes back when the
 /// router goes on.
+//= RFC 4271 §10 MUST: the hold time is configured for each peer.
 pub(super) fn a_silent_router_runs_into_the_hold_timer(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
     let mut peer = scene.peer();

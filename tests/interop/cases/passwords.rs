@@ -31,6 +31,8 @@ fn refused_by_the_kernel(scene: &mut Scene, counter: &str) -> Result<()> {
 /// Topology: node --- router, eBGP over IPv4, the same password on both sides, in the field
 /// `password`.
 /// Proves: the session comes up and carries a route.
+//= RFC 2385 §2.0 MUST: the same key on both sides signs and validates every segment.
+//+ RFC 4271 §E: TCP MD5 is supported.
 pub(super) fn the_same_password_over_ipv4(cell: &Cell) -> Result<()> {
     let mut scene = guarded(cell, Family::Ipv4)?;
     scene.bring_up("203.0.113.10")?;
@@ -54,6 +56,7 @@ pub(super) fn the_same_password_from_a_secret_over_ipv6(cell: &Cell) -> Result<(
 
 /// Topology: node --- router, eBGP over IPv4, a different password on each side.
 /// Proves: fairway dials, the router's kernel refuses, no session comes up, and fairway lives on.
+//= RFC 2385 §2.0 MUST: a segment whose digest is wrong is dropped, and nothing comes of it.
 pub(super) fn a_wrong_password_never_establishes(cell: &Cell) -> Result<()> {
     let mut scene = guarded(cell, Family::Ipv4)?;
     let mut peer = scene.peer();
@@ -68,6 +71,7 @@ pub(super) fn a_wrong_password_never_establishes(cell: &Cell) -> Result<()> {
 /// Topology: node --- router, eBGP over IPv4, the password on the router's side alone; then the
 /// BGPPeer's file is corrected while fairway runs.
 /// Proves: no session without it, and a session soon after the correction.
+//= RFC 2385 §2.0 MUST: whether segments are signed is decided by our configuration alone.
 pub(super) fn a_missing_password_is_added_live(cell: &Cell) -> Result<()> {
     let mut scene = guarded(cell, Family::Ipv4)?;
     let mut peer = scene.peer();

@@ -14,6 +14,7 @@ const MANY: u32 = 2000;
 /// Topology: node --- router, eBGP over IPv4; one advertisement with four communities: plain,
 /// well-known (NO_EXPORT), large, and the alias of a Community object.
 /// Proves: the router has all of them, and nothing more.
+//= RFC 1997 §COMMUNITIES attribute MUST: COMMUNITIES are values of four octets.
 pub(super) fn communities_arrive_as_numbers_well_known_large_and_alias(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
     scene.apply_peer(&scene.peer())?;
@@ -38,6 +39,8 @@ pub(super) fn communities_arrive_as_numbers_well_known_large_and_alias(cell: &Ce
 
 /// Topology: node --- router, iBGP over IPv4 in AS 65001, `localPref: 250`.
 /// Proves: the router sees the preference, an empty AS path, and the node as next hop.
+//+ RFC 4271 §5.1.5: LOCAL_PREF is sent to internal peers.
+//+ RFC 4271 §5.1.2: an internal peer is told our own routes with an empty AS_PATH.
 pub(super) fn an_internal_session_carries_the_local_preference(cell: &Cell) -> Result<()> {
     let mut scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
         router.local_as = NODE_AS;
@@ -64,6 +67,7 @@ pub(super) fn an_internal_session_carries_the_local_preference(cell: &Cell) -> R
 /// Topology: node --- router, eBGP over IPv4; an advertisement with `prefixes:` originates 2,000
 /// networks without any service. Its file comes and goes while the session is up.
 /// Proves: all arrive, all are withdrawn, and the session survives both.
+//+ RFC 4271 §9.2: every route that is new and every route that is gone is told.
 pub(super) fn two_thousand_prefixes_arrive_and_leave(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
     scene.apply_peer(&scene.peer())?;

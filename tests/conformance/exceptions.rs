@@ -1,0 +1,113 @@
+//! Requirements that apply to what we speak, and that we meet differently or not yet, each with
+//! its reason. A table to be read; the page prints it.
+
+use crate::annotation::{Level, Row};
+use crate::page;
+
+/// One requirement that no test shows, and why.
+pub(crate) struct Exception {
+    pub(crate) rfc: u32,
+    pub(crate) section: &'static str,
+    pub(crate) level: Level,
+    pub(crate) requirement: &'static str,
+    pub(crate) reason: &'static str,
+}
+
+const fn except(
+    rfc: u32,
+    section: &'static str,
+    level: Level,
+    requirement: &'static str,
+    reason: &'static str,
+) -> Exception {
+    Exception { rfc, section, level, requirement, reason }
+}
+
+use Level::{May, Must, MustNot, Should, ShouldNot};
+
+const NOT_USED_YET: &str = "Not yet: routes of neighbours are checked, counted and refused; none \
+    is used or passed on.";
+
+#[rustfmt::skip]
+pub(crate) const EXCEPTIONS: &[Exception] = &[
+    // What a session does.
+    except(4271, "4.2", Must, "the BGP identifier is the same for every peer",
+        "`routerID` belongs to a BGPPeer, as in MetalLB, so an operator can give each session its own; without it all are the same."),
+    except(4271, "6.8", May, "connections in OpenSent are looked at when the identifier of the peer is known by other means",
+        "We look at them when an OPEN came over the other connection: it has said who the neighbour is. Deciding then keeps either side from being Established on the connection that the other is about to close."),
+    except(4271, "8.2.2", Must, "connections are refused in Idle",
+        "They are accepted: a neighbour that has just restarted would else wait for our timer for nothing."),
+    except(4271, "8.2.2", Must, "a dial that fails in Connect leads to Idle",
+        "It leads to Active, since we go on listening; the next dial waits for ConnectRetryTimer all the same."),
+    except(4271, "8.2.2", Must, "TCP that fails in OpenSent leads to Active",
+        "It leads to Idle and waits like every session that ends: a neighbour that accepts and closes would else be dialled without damping."),
+    except(4271, "8.2.2", Should, "the hold timer before an OPEN is four minutes",
+        "It is 30 s: who is silent after connecting will not begin to talk later, and holds a slot."),
+    except(4271, "8.2.2", Must, "an UPDATE that is sent restarts KeepaliveTimer",
+        "It does not: a KEEPALIVE more than is needed costs 19 octets, and UPDATEs are pulled by the socket, beside the timers."),
+    except(4271, "9.2.1.1", Must, "UPDATEs about the same destination are MinRouteAdvertisementInterval apart",
+        "There is no such interval: a Service that moves must not wait for it. Changes that wait for a busy socket are merged, so a prefix that flaps costs one message at a time."),
+    except(4271, "9.2.1.2", Must, "UPDATEs about our own destinations are MinASOriginationInterval apart",
+        "There is no such interval, for the same reason."),
+    except(4271, "9.1.3", MustNot, "a route is told that our routing table cannot forward",
+        "The addresses of Services are in no routing table: kube-proxy takes their packets. What says that a node can forward them is its endpoints."),
+    except(4271, "10", Should, "ConnectRetryTime is 120 s",
+        "It is 5 s, or `connectTime`: a router that comes back should have its routes soon."),
+    // What is heard.
+    except(4271, "5.1.4", Must, "configuration can remove MULTI_EXIT_DISC from a route", NOT_USED_YET),
+    except(4271, "6.3", Should, "a prefix that makes no sense, as a multicast one, is logged and ignored", NOT_USED_YET),
+    except(4271, "6.3", MustNot, "a next hop that is our own address is taken", NOT_USED_YET),
+    except(4271, "6.3", Must, "the next hop of a neighbour one hop away is in a subnet that we share", NOT_USED_YET),
+    except(4271, "9.1.2", Must, "a route whose next hop cannot be resolved is not chosen", NOT_USED_YET),
+    except(4271, "9.1.2", Should, "a route with our own AS in its path is not chosen", NOT_USED_YET),
+    except(4456, "8", Should, "a route with our own identifier as ORIGINATOR_ID is ignored", NOT_USED_YET),
+    except(2545, "3", Must, "a link-local address goes along with the next hop on a subnet that is shared",
+        "It is left out: routers prefer it where it is there, also where it is wrong; a global address is right on every topology."),
+    except(5492, "3", Should, "who refuses the optional parameter is tried again without capabilities",
+        "No: without capabilities neither AS numbers of four octets nor IPv6 would work, and no router of this century asks for it."),
+    except(5492, "3", ShouldNot, "a peering that was ended with 2/7 comes back by itself",
+        "It is tried again, at most every 30 s: the other side may be corrected, and nobody should have to touch ours."),
+    except(6793, "6", Must, "confederation segments are cut out of AS4_PATH, and the rest is used",
+        "All of the attribute is dropped: who sends them is broken, and half a path is worth less than one with AS_TRANS in it."),
+    except(6793, "4.2.3", Must, "AS_PATH and AS4_PATH become one path", NOT_USED_YET),
+    except(6793, "4.2.3", Must, "AGGREGATOR with AS_TRANS gives way to AS4_AGGREGATOR", NOT_USED_YET),
+    except(7606, "4", Must, "an attribute that may not be empty is malformed when it is",
+        "This holds for the attributes that we know. Of others nobody can say whether they may be empty; they are kept as they came."),
+    except(7606, "6", Must, "the log has the prefixes and all of a malformed UPDATE",
+        "Not yet: it has the neighbour, the attribute and what is wrong with it, and the prefixes at the level debug."),
+    except(9774, "3", Must, "AS_CONFED_SET in AS4_PATH withdraws the routes",
+        "The attribute is dropped and the routes stay, as RFC 6793 §6 says of confederation segments there."),
+    // How sessions end.
+    except(4486, "4", Should, "a connection from somebody who is no peer is ended with Connection Rejected",
+        "It is reset before a byte is read: who is not configured learns nothing, and costs nothing."),
+    except(4486, "4", Should, "automatic retries come to an end",
+        "They never do: they are damped to one in 30 s, and a node must find its router again without anybody's help."),
+    except(9384, "3", Should, "a session that BFD ends is ended with BFD Down",
+        "Not yet: BFD is not spoken. One that is received is named."),
+];
+
+/// What is wrong with the table.
+pub(crate) fn faults(rows: &[Row]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (position, Exception { rfc, section, requirement, reason, .. }) in
+        EXCEPTIONS.iter().enumerate()
+    {
+        let name = format!("RFC {rfc} §{section}: {requirement}");
+        if reason.len() < 20 || !reason.ends_with('.') {
+            faults.push(format!("{name}: expected a reason, ending with a full stop"));
+        }
+        if !page::is_known(*rfc) {
+            faults.push(format!("{name}: the page has no section for this RFC"));
+        }
+        let sentence = format!("{requirement}.");
+        let is_shown = |row: &Row| row.requirement.rfc == *rfc && row.requirement.text == sentence;
+        if rows.iter().any(is_shown) {
+            faults.push(format!("{name}: a test shows it"));
+        }
+        let earlier = EXCEPTIONS.iter().take(position);
+        if earlier.into_iter().any(|it| it.rfc == *rfc && it.requirement == *requirement) {
+            faults.push(format!("{name}: is there twice"));
+        }
+    }
+    faults
+}
