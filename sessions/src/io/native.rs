@@ -117,3 +117,62 @@ impl Backend for NativeBackend {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpSocket, TcpStream};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::backend::{PeerView, SessionState};
+    use crate::types::{PeerConfig, PeerKey};
+    use crate::wire::header::keepalive;
+    use crate::wire::notification::cease;
+    use crate::wire::{Capability, Notification, Open};
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Asks again and again until the one neighbour is as `is_so` wants it.
+    async fn wait_until(backend: &NativeBackend, is_so: impl Fn(&PeerView) -> bool) {
+        let look = async {
+            while !backend.view().await.unwrap().peers.first().is_some_and(&is_so) {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, look).await.expect("in time");
+    }
+
+    /// A connection from `source`, over which speaker 2 has said OPEN and KEEPALIVE.
+    async fn speak(to: SocketAddr, source: [u8; 4]) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        let mut stream = socket.connect(to).await.unwrap();
+        let PeerConfig { local_asn, hold_time, router_id, .. } = PeerConfig::example(2);
+        let capabilities = vec![Capability::FourOctetAs(local_asn.get())];
+        let open = Open { asn: local_asn.get(), hold_time, router_id, capabilities };
+        stream.write_all(&[open.encode(), keepalive()].concat()).await.unwrap();
+        stream
+    }
+
+    //= RFC 4486 §4 SHOULD: sessions that end because the daemon stops end with 6/2.
+    //= RFC 4271 §6.7 MAY: a session without a fault is ended with Cease.
+    #[tokio::test]
+    async fn a_daemon_that_stops_takes_its_leave() {
+        let backend = NativeBackend::start(&[ListenAddress(([127, 0, 0, 1], 0).into())], 7);
+        let key = PeerKey([127, 0, 0, 2].into());
+        let peers = vec![PeerConfig { key, port: 1, ..PeerConfig::example(1) }];
+        backend.apply(Desired { peers, ..Desired::default() });
+        wait_until(&backend, |_| true).await;
+        let mut stream = speak(backend.listening()[0], [127, 0, 0, 2]).await;
+        wait_until(&backend, |peer| peer.state == SessionState::Established).await;
+        let mut heard = Vec::new();
+        let all_is_heard = async {
+            stream.read_to_end(&mut heard).await.unwrap();
+            drop(stream);
+        };
+        tokio::join!(backend.shutdown(), all_is_heard);
+        let farewell = Notification::cease(cease::ADMINISTRATIVE_SHUTDOWN).encode();
+        assert!(heard.ends_with(&farewell), "{heard:?}");
+    }
+}
