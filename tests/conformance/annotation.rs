@@ -151,8 +151,9 @@ fn proof(source: &SourceFile, at: usize) -> Option<Proof> {
     let test = source.test_of(at)?.to_owned();
     let below = source.lines[at..].iter().map(|line| line.trim());
     let next = below.skip_while(|line| line.starts_with("//")).take(2).collect::<String>();
-    let is_row = ["row(", "rows("].iter().any(|call| next.starts_with(call));
-    let case = is_row.then(|| next.split('"').nth(1).map(str::to_owned)).flatten();
+    // A row of a table begins with its name: `row("...", ` or `established("...", `.
+    let row = next.split_once("(\"").filter(|(call, _)| call.chars().all(|it| it.is_alphabetic()));
+    let case = row.and_then(|(_, rest)| rest.split('"').next()).map(str::to_owned);
     Some(Proof { path: source.path.clone(), test, case })
 }
 
@@ -186,7 +187,7 @@ mod tests {
     #[test]
     fn the_row_of_a_table_is_named() {
         let text = "#[test]\nfn runs() {\n    check(&table());\n}\nfn table() {\n    \
-                    //= RFC 4271 §6.5 MUST: it is done.\n    rows(\"a name\", 1),\n}\n";
+                    //= RFC 4271 §6.5 MUST: it is done.\n    rows(\n        \"a name\", 1),\n}\n";
         let rows = collect(&[SourceFile::new("tests/x.rs", text)]).unwrap();
         assert_eq!(rows[0].proofs[0].case.as_deref(), Some("a name"));
     }

@@ -1,16 +1,23 @@
-//! What is in a source file, as far as annotations need to know: its lines, its functions, which of
-//! them are tests, and which test runs a table. Knows no annotation.
+//! What is in a source file, as far as annotations need to know: its lines, its functions and
+//! tables, which of them are tests, and which test runs a table. Knows no annotation.
 
-/// A source file that is laid out by rustfmt: a function ends at the brace below its first letter.
+/// What runs the entries of the corpus is no `#[test]`, and stands in other files.
+const CORPUS_ENTRIES: &str = "tests/corpus/entries/";
+const CORPUS: &str = "the_corpus_of_bad_input";
+
+/// A source file that is laid out by rustfmt: an item ends at the bracket below its first letter.
 pub(crate) struct SourceFile {
     /// From the root of the repository.
     pub(crate) path: String,
     pub(crate) lines: Vec<String>,
-    functions: Vec<Function>,
+    items: Vec<Item>,
 }
 
-struct Function {
+/// A function, or a constant, which may be a table.
+struct Item {
     name: String,
+    /// How others name it: `name(`, or `NAME`.
+    mention: String,
     is_test: bool,
     /// The first and the last line, counted from 0.
     span: (usize, usize),
@@ -19,77 +26,73 @@ struct Function {
 impl SourceFile {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let starts = (0..lines.len()).filter_map(|at| Some((at, name_of(&lines[at])?)));
-        let functions = starts
-            .map(|(at, name)| Function {
-                name,
-                is_test: is_test(&lines, at),
-                span: (at, end_of(&lines, at)),
-            })
-            .collect();
-        Self { path: path.to_owned(), lines, functions }
+        let mut items: Vec<Item> = (0..lines.len()).filter_map(|at| item(&lines, at)).collect();
+        if path.starts_with(CORPUS_ENTRIES) {
+            for item in items.iter_mut().filter(|item| item.name == "entries") {
+                item.name = CORPUS.to_owned();
+                item.is_test = true;
+            }
+        }
+        Self { path: path.to_owned(), lines, items }
     }
 
     /// The test that a comment in line `at` belongs to: the one around it, the one right below it,
-    /// or the first one that calls the function around it.
+    /// or the first one that uses the function or table around it.
     pub(crate) fn test_of(&self, at: usize) -> Option<&str> {
-        if let Some(function) = self.around(at) {
-            return self.first_test_that_runs(function, &mut Vec::new());
+        if let Some(item) = self.around(at) {
+            return self.first_test_with(item, &mut Vec::new());
         }
-        let below = self.functions.iter().find(|function| function.span.0 > at)?;
+        let below = self.items.iter().find(|item| item.span.0 > at)?;
         let between = self.lines.get(at..below.span.0)?;
         let directly = between.iter().all(|line| line.trim().starts_with(['/', '#']));
-        if directly { self.first_test_that_runs(below, &mut Vec::new()) } else { None }
+        if directly { self.first_test_with(below, &mut Vec::new()) } else { None }
     }
 
-    /// The innermost function around a line.
-    fn around(&self, at: usize) -> Option<&Function> {
-        let inside = |it: &&Function| it.span.0 <= at && at <= it.span.1;
-        self.functions.iter().filter(inside).max_by_key(|it| it.span.0)
+    /// The innermost item around a line.
+    fn around(&self, at: usize) -> Option<&Item> {
+        let inside = |it: &&Item| it.span.0 <= at && at <= it.span.1;
+        self.items.iter().filter(inside).max_by_key(|it| it.span.0)
     }
 
-    fn first_test_that_runs<'a>(
-        &'a self,
-        function: &'a Function,
-        seen: &mut Vec<&'a str>,
-    ) -> Option<&'a str> {
-        if function.is_test {
-            return Some(&function.name);
+    fn first_test_with<'a>(&'a self, item: &'a Item, seen: &mut Vec<&'a str>) -> Option<&'a str> {
+        if item.is_test {
+            return Some(&item.name);
         }
-        if seen.contains(&function.name.as_str()) {
+        if seen.contains(&item.name.as_str()) {
             return None;
         }
-        seen.push(&function.name);
-        let call = format!("{}(", function.name);
-        let callers = self.functions.iter().filter(|it| {
-            let (first, last) = it.span;
-            it.name != function.name
-                && self.lines[first + 1..=last].iter().any(|line| calls(line, &call))
+        seen.push(&item.name);
+        let users = self.items.iter().filter(|user| {
+            let (first, last) = user.span;
+            let body = &self.lines[first + 1..=last];
+            user.name != item.name && body.iter().any(|line| mentions(line, &item.mention))
         });
-        callers.collect::<Vec<_>>().into_iter().find_map(|it| self.first_test_that_runs(it, seen))
+        users.collect::<Vec<_>>().into_iter().find_map(|user| self.first_test_with(user, seen))
     }
 }
 
-/// Whether `call` stands in `line` as a whole name.
-fn calls(line: &str, call: &str) -> bool {
-    let is_whole = |at: usize| {
-        let before = line[..at].chars().next_back();
-        before.is_none_or(|it| !it.is_alphanumeric() && it != '_')
+/// The function or constant that begins in line `at`.
+fn item(lines: &[String], at: usize) -> Option<Item> {
+    let words = lines.get(at)?.trim_start().split(' ');
+    let mut words = words.skip_while(|word| word.starts_with("pub") || *word == "async");
+    let (is_function, name) = match (words.next()?, words.next()?, words.next()) {
+        ("fn", name, _) | ("const", "fn", Some(name)) => (true, name),
+        ("const" | "static", name, _) => (false, name),
+        _ => return None,
     };
-    line.match_indices(call).any(|(at, _)| is_whole(at))
+    let name = name.split(['(', '<', ':']).next()?.to_owned();
+    let mention = if is_function { format!("{name}(") } else { name.clone() };
+    Some(Item { name, mention, is_test: is_test(lines, at), span: (at, end_of(lines, at)) })
 }
 
-/// The name of the function that begins in this line.
-fn name_of(line: &str) -> Option<String> {
-    let mut words = line
-        .trim_start()
-        .split(' ')
-        .skip_while(|word| word.starts_with("pub") || matches!(*word, "async" | "const"));
-    if words.next() != Some("fn") {
-        return None;
-    }
-    let name = words.next()?.split(['(', '<']).next()?;
-    (!name.is_empty()).then(|| name.to_owned())
+/// Whether `mention` stands in `line` as a whole name.
+fn mentions(line: &str, mention: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || it == '_';
+    line.match_indices(mention).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + mention.len()..]);
+        let open = mention.ends_with('(') || !after.starts_with(is_part);
+        !before.ends_with(is_part) && open
+    })
 }
 
 /// A function with `#[test]` or `#[tokio::test]` above it, or a case of the interop matrix.
@@ -101,13 +104,16 @@ fn is_test(lines: &[String], at: usize) -> bool {
 }
 
 fn end_of(lines: &[String], at: usize) -> usize {
-    if lines[at].ends_with('}') || lines[at].ends_with(';') {
+    if lines[at].ends_with(['}', ';']) {
         return at;
     }
     let indent = lines[at].len() - lines[at].trim_start().len();
-    let end = format!("{}}}", " ".repeat(indent));
-    let length = lines[at..].iter().position(|line| *line == end);
-    length.map_or(lines.len() - 1, |length| at + length)
+    let is_end = |line: &&String| {
+        let closing = line.trim_start();
+        line.len() - closing.len() == indent && matches!(closing, "}" | "];" | "};" | ");")
+    };
+    let end = lines.iter().skip(at + 1).position(|line| is_end(&line));
+    end.map_or(at, |length| at + 1 + length)
 }
 
 #[cfg(test)]
@@ -120,9 +126,12 @@ mod tests {
 fn first() {
     // in the first
     check(&table());
+    for cell in CELLS {}
 }
 
 // stray
+
+const LIMIT: u8 = 3;
 
 fn table() -> Vec<u8> {
     vec![
@@ -131,7 +140,12 @@ fn table() -> Vec<u8> {
     ]
 }
 
-fn check(rows: &[u8]) {}
+const CELLS: &[&str] = &[
+    // in the constant
+    \"one\",
+];
+
+const fn check(rows: &[u8]) {}
 
 fn nobody_calls_it() {
     // lost
@@ -155,8 +169,17 @@ pub(super) fn a_case(cell: &Cell) -> Result<()> {
         assert_eq!(test_of("// above").as_deref(), Some("first"));
         assert_eq!(test_of("// in the first").as_deref(), Some("first"));
         assert_eq!(test_of("// in the table").as_deref(), Some("first"));
+        assert_eq!(test_of("// in the constant").as_deref(), Some("first"));
         assert_eq!(test_of("// above the case").as_deref(), Some("a_case"));
         assert_eq!(test_of("// stray"), None);
         assert_eq!(test_of("// lost"), None);
+    }
+
+    #[test]
+    fn entries_of_the_corpus_belong_to_it() {
+        let text = "pub(super) fn entries() -> Vec<Entry> {\n    // here\n}\n";
+        let file = SourceFile::new("tests/corpus/entries/opens.rs", text);
+        assert_eq!(file.test_of(1), Some(CORPUS));
+        assert_eq!(SourceFile::new("tests/other/opens.rs", text).test_of(1), None);
     }
 }
