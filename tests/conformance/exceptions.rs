@@ -25,9 +25,6 @@ const fn except(
 
 use Level::{May, Must, MustNot, Should, ShouldNot};
 
-const NOT_USED_YET: &str = "Not yet: routes of neighbours are checked, counted and refused; none \
-    is used or passed on.";
-
 #[rustfmt::skip]
 pub(crate) const EXCEPTIONS: &[Exception] = &[
     // What a session does.
@@ -54,13 +51,14 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     except(4271, "10", Should, "ConnectRetryTime is 120 s",
         "It is 5 s, or `connectTime`: a router that comes back should have its routes soon."),
     // What is heard.
-    except(4271, "5.1.4", Must, "configuration can remove MULTI_EXIT_DISC from a route", NOT_USED_YET),
-    except(4271, "6.3", Should, "a prefix that makes no sense, as a multicast one, is logged and ignored", NOT_USED_YET),
-    except(4271, "6.3", MustNot, "a next hop that is our own address is taken", NOT_USED_YET),
-    except(4271, "6.3", Must, "the next hop of a neighbour one hop away is in a subnet that we share", NOT_USED_YET),
-    except(4271, "9.1.2", Must, "a route whose next hop cannot be resolved is not chosen", NOT_USED_YET),
-    except(4271, "9.1.2", Should, "a route with our own AS in its path is not chosen", NOT_USED_YET),
-    except(4456, "8", Should, "a route with our own identifier as ORIGINATOR_ID is ignored", NOT_USED_YET),
+    except(4271, "5.1.4", Must, "configuration can remove MULTI_EXIT_DISC from a route",
+        "Not yet: `toReceive` says which prefixes are taken, and changes none of their attributes. Towards other systems MULTI_EXIT_DISC is always left out."),
+    except(4271, "6.3", Should, "a prefix that makes no sense, as a multicast one, is logged and ignored",
+        "It is up to `toReceive`: a filter that lets everything pass means everything, and nothing is installed anywhere."),
+    except(4271, "9.1.2", Must, "a route whose next hop cannot be resolved is not chosen",
+        "It is not asked: nothing is forwarded along these routes, and other systems are told a next hop of ours."),
+    except(4271, "9.1.2.2", Must, "the lowest cost to the next hop wins",
+        "No cost is known, so all are equal, as the step allows where none can be determined."),
     except(2545, "3", Must, "a link-local address goes along with the next hop on a subnet that is shared",
         "It is left out: routers prefer it where it is there, also where it is wrong; a global address is right on every topology."),
     except(5492, "3", Should, "who refuses the optional parameter is tried again without capabilities",
@@ -69,12 +67,10 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "It is tried again, at most every 30 s: the other side may be corrected, and nobody should have to touch ours."),
     except(6793, "6", Must, "confederation segments are cut out of AS4_PATH, and the rest is used",
         "All of the attribute is dropped: who sends them is broken, and half a path is worth less than one with AS_TRANS in it."),
-    except(6793, "4.2.3", Must, "AS_PATH and AS4_PATH become one path", NOT_USED_YET),
-    except(6793, "4.2.3", Must, "AGGREGATOR with AS_TRANS gives way to AS4_AGGREGATOR", NOT_USED_YET),
     except(7606, "4", Must, "an attribute that may not be empty is malformed when it is",
         "This holds for the attributes that we know. Of others nobody can say whether they may be empty; they are kept as they came."),
     except(7606, "6", Must, "the log has the prefixes and all of a malformed UPDATE",
-        "Not yet: it has the neighbour, the attribute and what is wrong with it, and the prefixes at the level debug."),
+        "It has the neighbour, the attribute and what is wrong with it, at most once in 10 s; the bytes of the last one are in `show bgp neighbors`. A log that a neighbour can fill as fast as it likes would be a fault of its own."),
     except(9774, "3", Must, "AS_CONFED_SET in AS4_PATH withdraws the routes",
         "The attribute is dropped and the routes stay, as RFC 6793 §6 says of confederation segments there."),
     // How sessions end.

@@ -136,7 +136,14 @@ mod tests {
     /// Asks again and again until the one neighbour is as `is_so` wants it.
     async fn wait_until(backend: &NativeBackend, is_so: impl Fn(&PeerView) -> bool) {
         let look = async {
-            while !backend.view().await.unwrap().peers.first().is_some_and(&is_so) {
+            while !backend
+                .view(ViewScope::Sessions)
+                .await
+                .unwrap()
+                .peers
+                .first()
+                .is_some_and(&is_so)
+            {
                 tokio::task::yield_now().await;
             }
         };

@@ -56,6 +56,8 @@ mod tests {
     use super::*;
     use crate::types::{AsPath, NextHop};
 
+    //= RFC 4271 §9 MUST: a route takes the place of the earlier one of the same prefix.
+    //= RFC 4271 §9 MUST: withdrawn prefixes leave the Adj-RIB-In.
     #[test]
     fn a_route_said_twice_is_one_route_and_no_change() {
         let attributes = |asn| {

@@ -141,6 +141,13 @@ mod tests {
         assert_eq!(best(&[loser.clone(), winner.clone()]), Some(1));
     }
 
+    //= RFC 4271 §5.1.5 MUST: the higher degree of preference wins.
+    //= RFC 4271 §9.1.2.2 MUST: the path with the fewest AS numbers wins.
+    //= RFC 4271 §9.1.2.2 MUST: the lowest ORIGIN wins.
+    //= RFC 4271 §9.1.2.2 MUST: the lowest MULTI_EXIT_DISC wins among routes through the same neighbouring AS.
+    //= RFC 4271 §9.1.2.2 MUST: a route of an external peer wins over one of an internal peer.
+    //= RFC 4271 §9.1.2.2 MUST: the lowest BGP identifier wins.
+    //= RFC 4271 §9.1.2.2 MUST: the lowest peer address wins.
     #[test]
     fn each_step_decides_when_those_before_it_do_not() {
         use DecisionStep as Step;
@@ -165,6 +172,8 @@ mod tests {
         assert_beats(&path(1), &same_router, Step::PeerAddress);
     }
 
+    //= RFC 4271 §9.1.2.2 MUST: a missing MULTI_EXIT_DISC counts as the lowest.
+    //= RFC 4271 §9.1.2.2 MUST: MULTI_EXIT_DISC of different neighbouring systems is not compared.
     #[test]
     fn a_missing_exit_discriminator_is_the_lowest_and_other_systems_do_not_compare() {
         let through = |number, asn, med| {
@@ -195,6 +204,8 @@ mod tests {
         }
     }
 
+    //= RFC 4456 §9 SHOULD: ORIGINATOR_ID counts as the identifier of who announced the route.
+    //= RFC 4456 §9 SHOULD: the shorter CLUSTER_LIST wins, between identifier and peer address.
     #[test]
     fn a_reflected_path_counts_as_that_of_who_brought_it_in() {
         let reflected = |number: u8, originator: u32, clusters: usize| {
@@ -209,6 +220,37 @@ mod tests {
         assert_beats(&reflected(2, 1, 1), &reflected(1, 2, 1), DecisionStep::RouterId);
         assert_beats(&reflected(2, 5, 1), &reflected(1, 5, 2), DecisionStep::RouterId);
         assert_beats(&reflected(1, 5, 1), &reflected(2, 5, 1), DecisionStep::PeerAddress);
+    }
+
+    //= RFC 4271 §9.1.2.2 MUST: the criteria count in their order.
+    #[test]
+    fn every_step_goes_before_those_behind_it() {
+        use DecisionStep as Step;
+        let worse = |path: Path, step: Step| match step {
+            Step::LocalPref => with(path, |it| it.local_pref = Some(99)),
+            Step::AsPathLength => with(path, |it| it.as_path = AsPath::sequence(vec![9, 7, 7])),
+            Step::Origin => with(path, |it| it.origin = Origin::Incomplete),
+            Step::MultiExitDiscriminator => with(path, |it| it.med = Some(6)),
+            Step::PeerKind => from(path, |it| it.kind = PeerKind::Internal),
+            Step::RouterId => from(path, |it| it.router_id = RouterId::new(99).unwrap()),
+            _ => from(path, |it| it.key = PeerKey([192, 0, 2, 99].into())),
+        };
+        let steps = [
+            Step::LocalPref,
+            Step::AsPathLength,
+            Step::Origin,
+            Step::MultiExitDiscriminator,
+            Step::PeerKind,
+            Step::RouterId,
+            Step::PeerAddress,
+        ];
+        let plain = with(path(1), |it| it.as_path = AsPath::sequence(vec![9, 7]));
+        for (position, step) in steps.into_iter().enumerate() {
+            // The winner is worse in everything that comes later.
+            let winner =
+                steps[position + 1..].iter().fold(plain.clone(), |it, step| worse(it, *step));
+            assert_beats(&winner, &worse(plain.clone(), step), step);
+        }
     }
 
     #[test]

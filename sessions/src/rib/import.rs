@@ -122,6 +122,7 @@ mod tests {
         PathAttributes::originated(AsPath::sequence(as_path), next_hop)
     }
 
+    //= RFC 4271 §9.1.2 SHOULD: a route with our own AS in its path is not chosen.
     #[test]
     fn a_path_with_our_own_as_is_a_loop() {
         let importer = importer(&PeerConfig::example(1));
@@ -133,6 +134,7 @@ mod tests {
         assert_eq!(importer.judge(&in_a_set), Err(Refusal::AsLoop));
     }
 
+    //= RFC 4271 §6.3 MAY: the first AS of the path is that of the external peer.
     #[test]
     fn an_external_path_begins_with_the_as_of_the_peer() {
         let external = importer(&PeerConfig::example(1));
@@ -147,6 +149,8 @@ mod tests {
         assert_eq!(internal.judge(&heard(vec![7], "192.0.2.2")), Ok(()));
     }
 
+    //= RFC 4271 §6.3 MUST NOT: a next hop that is our own address is taken.
+    //= RFC 4271 §6.3 MUST: the next hop of an external peer next door is in a subnet that we share.
     #[test]
     fn a_next_hop_that_is_us_or_on_no_shared_network_is_of_no_use() {
         let config = PeerConfig::example(1);
@@ -162,6 +166,7 @@ mod tests {
         assert_eq!(judge(&far, "198.51.100.1"), Ok(()));
     }
 
+    //= RFC 4456 §8 SHOULD: a route with our own identifier as ORIGINATOR_ID is ignored.
     #[test]
     fn a_route_of_ours_that_a_reflector_gives_back_is_refused() {
         let internal =
@@ -178,6 +183,7 @@ mod tests {
         assert_eq!(importer(&internal).judge(&reflected), Ok(()));
     }
 
+    //+ RFC 8212 §3: routes of an external peer are used without an import policy.
     #[test]
     fn nothing_is_accepted_that_nobody_asked_for() {
         let silent = PeerConfig { import: ImportPolicy::default(), ..PeerConfig::example(1) };

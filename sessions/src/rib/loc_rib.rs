@@ -246,6 +246,8 @@ mod tests {
         assert_eq!(local_pref("192.0.2.3"), None);
     }
 
+    //= RFC 4271 §9 MUST: a changed Adj-RIB-In is followed by the decision process.
+    //= RFC 4271 §9.1.2 MUST: the route that is chosen takes the place of the earlier one in the Loc-RIB.
     #[test]
     fn the_best_path_wins_and_the_next_best_takes_over() {
         let mut rib = LocRib::default();

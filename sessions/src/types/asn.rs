@@ -161,6 +161,7 @@ impl fmt::Display for AsPath {
 mod tests {
     use super::*;
 
+    //= RFC 4271 §9.1.2.2 MUST: an AS_SET counts as one.
     #[test]
     fn a_path_prints_as_routers_print_it() {
         let path = AsPath(vec![

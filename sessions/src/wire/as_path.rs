@@ -180,7 +180,8 @@ mod tests {
         assert_eq!(bytes[0], SEGMENT_SET);
     }
 
-    //= RFC 4271 §5.1.2 SHOULD: a path of more than 255 members goes on in another segment.
+    //= RFC 6793 §4.2.3 MUST: AS_PATH and AS4_PATH become one path.
+    //= RFC 6793 §4.2.3 MUST: an AS4_PATH longer than AS_PATH is ignored.
     #[test]
     fn confederation_sequences_are_cut_out_of_as4_path() {
         let (confederation, sequence) = ([3, 1, 0, 0, 0, 9], [2, 1, 0, 1, 0, 0]);
@@ -202,6 +203,7 @@ mod tests {
         assert_eq!(merge(path(&[5, 6]), AsPath::default()), path(&[5, 6]));
     }
 
+    //= RFC 4271 §5.1.2 SHOULD: a path of more than 255 members goes on in another segment.
     #[test]
     fn long_sequences_are_continued_in_another_segment() {
         let path = AsPath::sequence((1..=300).collect());

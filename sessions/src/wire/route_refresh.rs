@@ -53,12 +53,14 @@ mod tests {
     //= RFC 2918 §3 MUST: a ROUTE-REFRESH is four octets: the family, a reserved octet, the subsequent family.
     //= RFC 7313 §5 MUST: a ROUTE-REFRESH of another length is answered with 7/1.
     //= RFC 7313 §5 MUST: the data of 7/1 is the whole ROUTE-REFRESH message.
+    //= RFC 2918 §3 SHOULD: the reserved octet of ROUTE-REFRESH is sent as zero.
     #[test]
     fn a_request_is_four_bytes_and_nothing_else() {
         let refresh = RouteRefresh::parse(&[0, 1, 0, 1]).unwrap();
         assert_eq!(refresh.family, AddressFamilyPair { afi: 1, safi: 1 });
         let asked = RouteRefresh::request(AddressFamily::Ipv6Unicast);
         let message = asked.encode();
+        assert_eq!(message[HEADER_LENGTH_BYTES..], [0, 2, 0, 1]);
         assert_eq!(RouteRefresh::parse(&message[HEADER_LENGTH_BYTES..]), Ok(asked));
         for body in [&[][..], &[0, 1, 0], &[0, 1, 0, 1, 1]] {
             let notification = RouteRefresh::parse(body).unwrap_err().notification();

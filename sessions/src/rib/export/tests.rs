@@ -1,5 +1,5 @@
 use super::*;
-use crate::types::{AsPathSegment, Asn, PathSource, RouterId};
+use crate::types::{AsPathSegment, Asn, Origin, PathSource, RouterId};
 
 mod originating;
 
@@ -36,6 +36,10 @@ fn told(to: PeerKind, path: &Path) -> Option<Arc<PathAttributes>> {
     exporter.pass_on("203.0.113.0/24".parse().unwrap(), path).unwrap()
 }
 
+//= RFC 4271 §5.1.2 MUST: our AS is put in front of the path towards an external peer.
+//= RFC 4271 §5.1.3 SHOULD: a route that is passed on to an external peer has our address as next hop.
+//= RFC 4271 §5.1.4 MUST NOT: MULTI_EXIT_DISC of one neighbouring AS is passed on to another.
+//+ RFC 4271 §5.1.5: LOCAL_PREF is sent to external peers.
 #[test]
 fn other_systems_are_told_the_way_through_us() {
     let told = told(PeerKind::External, &heard(PeerKind::Internal)).unwrap();
@@ -44,6 +48,10 @@ fn other_systems_are_told_the_way_through_us() {
     assert_eq!((told.med, told.local_pref), (None, None));
 }
 
+//= RFC 4271 §5.1.2 MUST NOT: AS_PATH is changed towards an internal peer.
+//= RFC 4271 §5.1.3 SHOULD NOT: NEXT_HOP is changed towards an internal peer.
+//= RFC 4271 §5.1.4 MAY: MULTI_EXIT_DISC of an external peer is passed on inside the AS.
+//= RFC 4271 §9.1.1 MUST: the preference of an external route is passed on as LOCAL_PREF inside the AS.
 #[test]
 fn our_own_system_is_told_what_was_heard() {
     let told = told(PeerKind::Internal, &heard(PeerKind::External)).unwrap();
@@ -52,6 +60,7 @@ fn our_own_system_is_told_what_was_heard() {
     assert_eq!((told.med, told.local_pref), (Some(50), Some(100)));
 }
 
+//= RFC 4271 §9.2 MUST NOT: a route of an internal peer is told to other internal peers.
 #[test]
 fn routes_of_internal_peers_are_not_for_internal_peers() {
     assert_eq!(told(PeerKind::Internal, &heard(PeerKind::Internal)), None);
@@ -64,6 +73,10 @@ fn a_route_never_goes_back_to_where_it_came_from() {
     assert_eq!(told(PeerKind::External, &path), None);
 }
 
+//= RFC 1997 §Well-known Communities MUST: the well-known communities are obeyed by who knows the attribute.
+//= RFC 1997 §Well-known Communities MUST NOT: a received route with NO_EXPORT is told outside the AS.
+//= RFC 1997 §Well-known Communities MUST NOT: a received route with NO_ADVERTISE is told to anybody.
+//= RFC 1997 §Well-known Communities MUST NOT: a received route with NO_EXPORT_SUBCONFED is told to external peers.
 #[test]
 fn well_known_communities_are_obeyed() {
     let carrying =
@@ -81,6 +94,9 @@ fn well_known_communities_are_obeyed() {
     }
 }
 
+//= RFC 4271 §5 MUST: an unknown optional transitive attribute is passed on with the partial bit set.
+//= RFC 4271 §5 MUST NOT: a partial bit that is set is cleared.
+//= RFC 4271 §5 MUST NOT: an unknown attribute that is not transitive is passed on.
 #[test]
 fn unknown_attributes_go_on_when_they_are_transitive_and_marked_partial() {
     let unknown = |flags, code| UnknownAttribute { flags, code, value: vec![1, 2, 3] };
@@ -105,6 +121,7 @@ fn extended_communities_that_are_for_one_system_stay_in_it() {
     assert_eq!(value(PeerKind::Internal), communities.concat());
 }
 
+//= RFC 4271 §5.1.2 MUST: in front of an AS_SET our AS goes into a sequence of its own.
 #[test]
 fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {
     let path = with(heard(PeerKind::External), |it| {
@@ -113,6 +130,7 @@ fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {
     assert_eq!(told(PeerKind::External, &path).unwrap().as_path.to_string(), "65001 {1,2}");
 }
 
+//+ RFC 8212 §3: routes are told to a peer for which no export policy asks for them.
 #[test]
 fn nothing_learned_is_told_to_who_is_not_meant_to_hear_it() {
     let config = PeerConfig::example(1);
@@ -120,4 +138,23 @@ fn nothing_learned_is_told_to_who_is_not_meant_to_hear_it() {
     let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
     let path = heard(PeerKind::External);
     assert_eq!(exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path), Ok(None));
+}
+
+//= RFC 4271 §5 MUST: well-known attributes are passed on.
+//= RFC 4271 §5.1.1 SHOULD NOT: ORIGIN is changed when a route is passed on.
+//= RFC 4271 §5.1.6 SHOULD NOT: ATOMIC_AGGREGATE is removed when a route is passed on.
+#[test]
+fn what_belongs_to_the_route_goes_on_as_it_was() {
+    for origin in [Origin::Igp, Origin::Egp, Origin::Incomplete] {
+        let path = with(heard(PeerKind::External), |it| {
+            it.origin = origin;
+            it.atomic_aggregate = true;
+            it.communities = vec![Community(1)];
+        });
+        for kind in [PeerKind::External, PeerKind::Internal] {
+            let told = told(kind, &path).unwrap();
+            assert_eq!((told.origin, told.atomic_aggregate), (origin, true));
+            assert_eq!(told.communities, [Community(1)]);
+        }
+    }
 }

@@ -144,6 +144,8 @@ fn attributes_that_leave_no_room_for_a_prefix_are_refused() {
 
 //= RFC 6793 §4.2.2 MUST: a speaker of two octets is sent AS_PATH in two octets, AS_TRANS for what does not fit.
 //= RFC 6793 §4.2.2 MUST: a speaker of two octets is sent AS4_PATH beside a path that does not fit.
+//= RFC 6793 §4.2.2 MUST: a speaker of two octets is sent AS4_AGGREGATOR, and AGGREGATOR with AS_TRANS.
+//= RFC 6793 §4.2.3 MUST: AGGREGATOR with AS_TRANS gives way to AS4_AGGREGATOR.
 #[test]
 fn an_old_speaker_gets_as_trans_and_the_true_path_beside_it() {
     let mut sent = attributes("192.0.2.7");
@@ -232,6 +234,7 @@ fn golden_bytes_of_one_ipv6_route() {
 
 //= RFC 4271 §5 SHOULD: attributes are sent in the order of their type codes.
 //= RFC 4271 §4.3 MUST: optional attributes that are not transitive are sent with the partial bit clear.
+//= RFC 6793 §4.2.2 MUST NOT: AS4_AGGREGATOR is sent when the number fits two octets.
 #[test]
 fn attributes_go_out_in_order() {
     let mut sent = attributes("192.0.2.7");

@@ -407,7 +407,7 @@ fn prefixes() -> Vec<Row> {
         row("a host",                                   "4271 §4.3",    v4().nlri(&[32, 10, 1, 1, 1], &["10.1.1.1/32"]), Accept),
         //= RFC 4271 §4.3 MUST: the bits behind the length of a prefix mean nothing.
         row("bits beyond the length",                   "4271 §4.3",    v4().nlri(&[20, 10, 1, 255], &["10.1.240.0/20"]), Accept),
-        row("a multicast prefix",                       "4271 §6.3. Ours: kept, nothing is imported", v4().nlri(&[4, 224], &["224.0.0.0/4"]), Accept),
+        row("a multicast prefix",                       "4271 §6.3. Ours: for the operator's filter", v4().nlri(&[4, 224], &["224.0.0.0/4"]), Accept),
         //= RFC 7606 §5.3 MUST: an IPv4 prefix longer than 32 bits is incorrect.
         //= RFC 4271 §6.3 MUST: prefixes that cannot be read are answered with Invalid Network Field, 3/10.
         row("/33",                                      "7606 §5.3",    v4().nlri(&[33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
@@ -495,7 +495,7 @@ fn as_paths() -> Vec<Row> {
     let good = segment(2, &[65001]);
     vec![
         //= RFC 7606 §4 MAY: an AS_PATH has a length of zero.
-        row("empty AS_PATH",                    "4271 §5.1.2, CVE-2026-49838. Ours: the first AS is not checked", with(&[]), Accept),
+        row("empty AS_PATH",                    "4271 §5.1.2, CVE-2026-49838. Ours: the first AS is judged where the route is used", with(&[]), Accept),
         row("AS_PATH of one octet",             "7606 §7.2",    with(&[&[2]]), Withdraw),
         row("AS_PATH of a header that says 1",  "7606 §7.2",    with(&[&[2, 1]]), Withdraw),
         row("AS_PATH of a header that says 255", "7606 §7.2",   with(&[&[2, 255]]), Withdraw),
@@ -531,7 +531,7 @@ fn as_paths() -> Vec<Row> {
         row("AS 65536, whose low half is 0",    "7607 §2",      with(&[&segment(2, &[65001, 65536])]), Accept),
         row("AS_TRANS",                         "6793 §9. Ours: not looked at", with(&[&segment(2, &[23456])]), Accept),
         row("the last AS numbers",              "7300 §2. Ours: not looked at", with(&[&segment(2, &[65535, u32::MAX])]), Accept),
-        row("an AS that is not the neighbour's", "7606 §7.2. Ours: the first AS is not checked", with(&[&segment(2, &[1])]), Accept),
+        row("an AS that is not the neighbour's", "7606 §7.2. Ours: the first AS is judged where the route is used", with(&[&segment(2, &[1])]), Accept),
         row("the same AS 200 times",            "4271 §9.1.2",  with(&[&segment(2, &[65001; 200])]), Accept),
         row("two sequences",                    "4271 §5.1.2",  with(&[&good, &segment(2, &[65002])]), Accept),
         row("255 hops",                         "2009-02 incident", v4().swap(long_path(255)), Accept),
@@ -803,7 +803,7 @@ fn unreachable_prefixes() -> Vec<Row> {
 #[rustfmt::skip]
 fn unknown_attributes_and_incidents() -> Vec<Row> {
     let unknown = |flags: u8, code: u8, value: &[u8]| v4().with(attr(flags, code, value));
-    let kept = "4271 §5. Ours: kept as bytes, never sent on";
+    let kept = "4271 §5. Ours: kept as bytes";
     vec![
         //= RFC 4271 §5 SHOULD: a path with an unknown optional transitive attribute is accepted.
         row("unknown optional transitive",          kept,           unknown(OT, 99, &[1, 2, 3]), Accept),

@@ -298,3 +298,20 @@ fn a_fault_that_repeats_a_thousand_times_is_one() {
     let update = Update::parse(&body(&many, &[]), EXTERNAL).unwrap();
     assert_eq!(update.faults.len(), 1);
 }
+
+//= RFC 6793 §4.2.3 MUST: an AGGREGATOR other than AS_TRANS makes AS4_AGGREGATOR be ignored.
+//= RFC 6793 §4.2.3 MUST: an AGGREGATOR other than AS_TRANS makes AS4_PATH be ignored.
+#[test]
+fn an_aggregator_that_is_younger_than_the_as4_attributes_outdates_them() {
+    let path: &[u8] = &[0x40, 2, 4, 2, 1, 0x5B, 0xA0];
+    let as4_path: &[u8] = &[0xC0, 17, 6, 2, 1, 0, 1, 0, 1];
+    let as4_aggregator: &[u8] = &[0xC0, 18, 8, 0, 1, 0, 1, 1, 1, 1, 1];
+    for (asn, kept) in [([0x5B, 0xA0], 65_537), ([0xFD, 0xE9], 65_001)] {
+        let aggregator = [&[0xC0, 7, 6][..], &asn, &[1, 1, 1, 1]].concat();
+        let list = [ORIGIN, path, NEXT_HOP, &aggregator, as4_path, as4_aggregator];
+        let attributes = &parse(&list, OLD).unwrap().announced[0].attributes;
+        assert_eq!(attributes.aggregator.unwrap().asn, kept);
+        let hop = if kept == 65_537 { 65_537 } else { 23_456 };
+        assert_eq!(attributes.as_path, AsPath::sequence(vec![hop]));
+    }
+}

@@ -52,6 +52,7 @@ fn update(as_path: &[u32], next_hop: [u8; 4]) -> BytesMut {
     bytes
 }
 
+//+ RFC 8212 §3: routes of an external peer are used without an import policy.
 #[test]
 fn nothing_is_accepted_that_nobody_asked_for() {
     let mut pair = accepting(ImportPolicy::default());
@@ -74,6 +75,7 @@ fn only_the_listed_prefixes_are_accepted() {
     assert_eq!((view.prefixes_accepted.ipv4, view.prefixes_refused.ipv4), (2, 3));
 }
 
+//= RFC 4271 §6 MUST: the end of a session clears its Adj-RIB-In and the Loc-RIB of its routes.
 #[test]
 fn routes_go_when_their_session_does() {
     let mut pair = Pair::ebgp();
@@ -86,6 +88,10 @@ fn routes_go_when_their_session_does() {
     assert_eq!(view(&pair, 1).prefixes_accepted.ipv4, 0);
 }
 
+//= RFC 4271 §6.7 MAY: the number of prefixes that a neighbour may announce is bounded.
+//= RFC 4271 §6.7 MUST: a session that ends at that bound ends with Cease.
+//= RFC 4486 §4 MUST: a session that ends at that bound ends with Maximum Number of Prefixes Reached, 6/1.
+//= RFC 4486 §4 SHOULD: a connection that is accepted and not wanted ends with Connection Rejected, 6/5.
 #[test]
 fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while() {
     let mut pair = accepting(limited(10));
@@ -113,6 +119,7 @@ fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while(
     assert_eq!(pair.sides[1].rib.learned().count(), 10);
 }
 
+//= RFC 4486 §4 MAY: the data of 6/1 has the family and the bound.
 #[test]
 fn the_notification_of_too_many_prefixes_names_family_and_limit() {
     let notification = Notification::maximum_prefixes(AddressFamily::Ipv6Unicast, 1000);
@@ -141,6 +148,7 @@ fn nearly_too_many_prefixes_are_warned_of_once() {
     pair.assert_up();
 }
 
+//= RFC 2918 §4 MAY: another import policy is applied to all routes by asking for them again.
 #[test]
 fn a_wider_policy_asks_for_everything_again_and_a_narrower_one_forgets_at_once() {
     let mut pair = accepting(ImportPolicy { allowed: listed("198.51.0.0/31"), maximum: None });
@@ -159,6 +167,7 @@ fn a_wider_policy_asks_for_everything_again_and_a_narrower_one_forgets_at_once()
     assert!(pair.sides[0].log.last().unwrap().contains("(6/1)"), "{:?}", pair.sides[0].log);
 }
 
+//= RFC 2918 §4 MUST NOT: ROUTE-REFRESH is sent to a neighbour that did not offer it.
 #[test]
 fn without_route_refresh_another_policy_needs_another_session() {
     let mut pair = accepting(ImportPolicy::default());
@@ -176,6 +185,7 @@ fn without_route_refresh_another_policy_needs_another_session() {
     assert_eq!(pair.sides[1].rib.learned().count(), 2);
 }
 
+//= RFC 4486 §4 SHOULD: a session that the operator resets ends with Administrative Reset, 6/4.
 #[test]
 fn the_operator_resets_and_refreshes() {
     let mut pair = Pair::ebgp();
@@ -198,6 +208,8 @@ fn the_operator_resets_and_refreshes() {
     pair.assert_up();
 }
 
+//= RFC 4271 §6.3 SHOULD NOT: a next hop that makes no sense ends the session.
+//= RFC 7606 §7.2 SHOULD: a path that does not begin with the AS of the external peer withdraws the route.
 #[test]
 fn a_route_that_may_not_be_used_takes_the_place_of_the_one_before() {
     let mut pair = Pair::ebgp();
@@ -220,11 +232,14 @@ fn a_route_that_may_not_be_used_takes_the_place_of_the_one_before() {
     pair.assert_up();
 }
 
+//= RFC 7606 §2 MUST: treat-as-withdraw takes the routes out of the Adj-RIB-In.
 #[test]
 fn the_last_malformed_update_is_kept_with_its_bytes() {
     let mut pair = Pair::ebgp();
     pair.run_for(seconds(5));
     let mut bytes = update(&[65001], [192, 0, 2, 1]);
+    hear(&mut pair, &bytes);
+    assert_eq!(pair.sides[1].rib.learned().count(), 1);
     let origin = bytes.windows(4).position(|it| it == [0x40, 1, 1, 0]).unwrap();
     bytes[origin + 3] = 9;
     hear(&mut pair, &bytes);
@@ -233,5 +248,6 @@ fn the_last_malformed_update_is_kept_with_its_bytes() {
     let last = view.last_malformed.unwrap();
     assert_eq!(last.text, "treated as withdrawal: attribute 1: its value is malformed");
     assert_eq!(last.body, bytes[19..]);
+    assert_eq!(pair.sides[1].rib.learned().count(), 0, "the route that it had");
     pair.assert_up();
 }

@@ -66,9 +66,7 @@ fn our_paths_are_sequences() {
     for kind in [PeerKind::External, PeerKind::Internal] {
         let exported = exporter(kind).originate(&route).unwrap();
         let sets = exported.as_path.0.iter();
-        let is_set = |it: &&AsPathSegment| {
-            matches!(it, AsPathSegment::Set(_))
-        };
+        let is_set = |it: &&AsPathSegment| matches!(it, AsPathSegment::Set(_));
         assert_eq!(sets.filter(is_set).count(), 0);
     }
 }
