@@ -26,12 +26,13 @@ fn to(peers: &[&str], advertisement: BgpAdvertisement) -> BgpAdvertisement {
     BgpAdvertisement { peers: names(peers), ..advertisement }
 }
 
+//= RFC 8092 §3 MUST NOT: the same large community is sent twice.
 #[test]
 fn communities_of_all_advertisements_of_a_prefix_are_united() {
     let mut cluster = Cluster::small();
     cluster.service(service("web"));
     cluster.advertisement(with_communities("all", &["65000:2", "large:1:2:3"]));
-    cluster.advertisement(with_communities("more", &["65000:1", "65000:2"]));
+    cluster.advertisement(with_communities("more", &["65000:1", "65000:2", "large:1:2:3"]));
     let expected = ["198.51.100.0/32 > 192.0.2.1: 65000:1 65000:2 1:2:3"];
     assert_eq!(routes(&cluster.plan()), expected);
 }

@@ -251,3 +251,35 @@ fn the_last_malformed_update_is_kept_with_its_bytes() {
     assert_eq!(pair.sides[1].rib.learned().count(), 0, "the route that it had");
     pair.assert_up();
 }
+
+//= RFC 4271 §4.3 SHOULD: a prefix that one UPDATE withdraws and announces counts as announced.
+#[test]
+fn what_is_withdrawn_and_announced_at_once_is_announced() {
+    let mut pair = Pair::ebgp();
+    pair.run_for(seconds(5));
+    let message = update(&[65001], [192, 0, 2, 1]);
+    // The same, with its prefix among the withdrawn ones, too.
+    let body = [&[0, 4, 24, 203, 0, 113][..], &message[21..]].concat();
+    hear(&mut pair, &framed(MessageType::Update, &body).unwrap());
+    assert_eq!(pair.sides[1].rib.learned().count(), 1);
+}
+
+//= RFC 4271 §9.1.4 MUST: routes that overlap are both kept.
+#[test]
+fn a_route_inside_another_takes_nothing_from_it() {
+    let mut pair = Pair::ebgp();
+    pair.originate(0, &["198.51.100.0/24", "198.51.100.0/25", "198.51.100.1/32"]);
+    pair.run_for(seconds(5));
+    assert_eq!(pair.sides[1].rib.learned().count(), 3);
+}
+
+//= RFC 2918 §4 SHOULD: ROUTE-REFRESH is sent only for families that the neighbour offered.
+#[test]
+fn only_what_was_agreed_on_is_asked_for_again() {
+    let mut pair = Pair::ebgp();
+    pair.sides[0].peer.config.families = FamilySet::only(AddressFamily::Ipv4Unicast);
+    pair.run_for(seconds(5));
+    pair.sides[1].peer.refresh_in().unwrap();
+    pair.settle();
+    assert_eq!(pair.sides[0].peer.messages.received.route_refreshes, 1);
+}
