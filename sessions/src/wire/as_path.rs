@@ -180,8 +180,7 @@ mod tests {
         assert_eq!(bytes[0], SEGMENT_SET);
     }
 
-    //= RFC 6793 §4.2.3 MUST: AS_PATH and AS4_PATH become one path.
-    //= RFC 6793 §4.2.3 MUST: an AS4_PATH longer than AS_PATH is ignored.
+    //+ RFC 6793 §6: confederation segments are cut out of AS4_PATH, and the rest is used.
     #[test]
     fn confederation_sequences_are_cut_out_of_as4_path() {
         let (confederation, sequence) = ([3, 1, 0, 0, 0, 9], [2, 1, 0, 1, 0, 0]);
@@ -191,6 +190,8 @@ mod tests {
         assert_eq!(without_confederation_sequences(&overrun), overrun);
     }
 
+    //= RFC 6793 §4.2.3 MUST: AS_PATH and AS4_PATH become one path.
+    //= RFC 6793 §4.2.3 MUST: an AS4_PATH longer than AS_PATH is ignored.
     #[test]
     fn old_speakers_hops_go_in_front_of_as4_path() {
         let path = |asns: &[u32]| AsPath::sequence(asns.to_vec());

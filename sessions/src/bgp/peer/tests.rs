@@ -317,7 +317,6 @@ fn a_neighbour_that_always_refuses_is_not_hammered() {
     pair.assert_up();
 }
 
-//= RFC 8212 §3 MUST NOT: routes of an external peer are used without an import policy.
 //= RFC 4271 §5.1.2 MUST: the originator is the only AS in the path that an external peer is told.
 //= RFC 4271 §5.1.3 SHOULD: the next hop of our own routes is our address on the interface of the session.
 #[test]
@@ -400,7 +399,7 @@ fn a_removed_peer_is_told_so_and_left_alone() {
     assert_eq!(pair.dials, dials);
 }
 
-//+ RFC 2918 §4: a ROUTE-REFRESH is answered with the Adj-RIB-Out of its family.
+//= RFC 4271 §8.2.2 MUST: an UPDATE that is sent restarts KeepaliveTimer.
 #[test]
 fn an_update_puts_off_the_next_keepalive() {
     let mut pair = Pair::ebgp();
@@ -417,6 +416,7 @@ fn an_update_puts_off_the_next_keepalive() {
     pair.assert_up();
 }
 
+//+ RFC 2918 §4: a ROUTE-REFRESH is answered with the Adj-RIB-Out of its family.
 #[test]
 fn a_refresh_sends_everything_again() {
     let mut pair = Pair::ebgp();

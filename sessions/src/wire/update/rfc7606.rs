@@ -939,8 +939,10 @@ fn old_speakers() -> Vec<Row> {
         row("AS4_PATH with AS 0",                   "7607 §2, 6793 §6", path4(&segment(2, &[0])), Discard(&[17])),
         //= RFC 9774 §3 MUST: an AS_SET in AS4_PATH withdraws the routes.
         row("AS4_PATH with an AS_SET",              "9774 §3",      path4(&segment(1, &[1])), Withdraw),
+        //= RFC 6793 §6 MUST: confederation segments are cut out of AS4_PATH, and the rest is used.
         row("AS4_PATH with AS_CONFED_SEQUENCE",     "2008-09 incident, 6793 §6", path4(&[segment(3, &[1]), segment(2, &[2])].concat()), Accept),
         row("AS4_PATH of AS_CONFED_SEQUENCE alone", "6793 §6",      path4(&segment(3, &[1])), Discard(&[17])),
+        //= RFC 9774 §3 MUST: an AS_CONFED_SET in AS4_PATH withdraws the routes.
         row("AS4_PATH with AS_CONFED_SET",          "9774 §3",      path4(&[segment(4, &[1]), segment(2, &[2])].concat()), Withdraw),
         row("AS4_PATH twice",                       "7606 §3 (g)",  path4(&segment(2, &[1])).with([OT, 17, 0]), Discard(&[17])),
         //= RFC 6793 §4.2.3 MUST: AS4_AGGREGATOR beside AGGREGATOR is accepted from a speaker of two octets.

@@ -52,7 +52,7 @@ fn update(as_path: &[u32], next_hop: [u8; 4]) -> BytesMut {
     bytes
 }
 
-//+ RFC 8212 §3: routes of an external peer are used without an import policy.
+//= RFC 8212 §3 MUST NOT: routes of an external peer are used without an import policy.
 #[test]
 fn nothing_is_accepted_that_nobody_asked_for() {
     let mut pair = accepting(ImportPolicy::default());
@@ -89,8 +89,8 @@ fn routes_go_when_their_session_does() {
 }
 
 //= RFC 4271 §6.7 MAY: the number of prefixes that a neighbour may announce is bounded.
-//= RFC 4271 §6.7 MUST: a session that ends at that bound ends with Cease.
-//= RFC 4486 §4 MUST: a session that ends at that bound ends with Maximum Number of Prefixes Reached, 6/1.
+//= RFC 4271 §6.7 MUST: a session with too many prefixes ends with Cease.
+//= RFC 4486 §4 MUST: a session with too many prefixes ends with Maximum Number of Prefixes Reached, 6/1.
 //= RFC 4486 §4 SHOULD: a connection that is accepted and not wanted ends with Connection Rejected, 6/5.
 #[test]
 fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while() {
