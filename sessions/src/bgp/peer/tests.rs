@@ -301,7 +301,7 @@ fn retries_are_spread_out_and_never_stop() {
 }
 
 //= RFC 4271 §6.2 MUST: an AS that is not the one that was configured is answered with Bad Peer AS, 2/2.
-//= RFC 4271 §8.1.1 MAY: a peer that oscillates is damped.
+//= RFC 4271 §8 MAY: a peer that oscillates is damped.
 #[test]
 fn a_neighbour_that_always_refuses_is_not_hammered() {
     let mut pair = Pair::ebgp();
