@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bytes::{keepalive, kind};
-use crate::entry::{Action, KEPT, Kind, Manner, Moment, OUR_AS, SENTINEL, SENTINEL_NLRI, Scene, Verdict};
-use crate::speaker::{Farewell, Heard, PORT, Speaker};
+use crate::entry::{Action, KEPT, Manner, Moment, OUR_AS, SENTINEL, SENTINEL_NLRI, Scene, Verdict};
+use crate::speaker::{Heard, PORT, Speaker};
 use crate::trial::{Trial, announce, was_announced};
 use crate::wait::{PATIENCE, wait_until};
 
@@ -27,7 +27,7 @@ pub(crate) fn check_program() -> Result<()> {
 /// Runs `trial` against BIRD; an answer that the entry does not expect is a fault.
 pub(crate) fn compare(trial: &Trial<'_>, folder: &Path) -> Result<()> {
     let scene = trial.scene();
-    let mut bird = Bird::start(folder, &scene, trial.entry.adjacent)?;
+    let mut bird = Bird::start(folder, &scene)?;
     let verdict = play(trial, &scene, &bird)?;
     ensure!(bird.child.try_wait()?.is_none(), "BIRD ended");
     let expected = expected(trial, &scene);
@@ -80,11 +80,10 @@ fn play(trial: &Trial<'_>, scene: &Scene, bird: &Bird) -> Result<Verdict> {
     if let Some(verdict) = until_keepalive(&mut peer)? {
         return Ok(verdict);
     }
-    if moment == Moment::InsteadOfKeepalive {
-        peer.send_in(manner, &bytes)?;
-        return ending(&mut peer);
+    match moment {
+        Moment::InsteadOfKeepalive => peer.send_in(manner, &bytes)?,
+        _ => peer.send_in(Manner::Whole, &keepalive())?,
     }
-    peer.send_in(Manner::Whole, &keepalive())?;
     // Whoever has ended the session already takes no more; listening will tell.
     let _ = announce(scene, &mut peer);
     if moment == Moment::Established {
@@ -121,13 +120,6 @@ fn until_keepalive(peer: &mut Speaker) -> Result<Option<Verdict>> {
     })
 }
 
-fn ending(peer: &mut Speaker) -> Result<Verdict> {
-    Ok(match peer.farewell()? {
-        Farewell::Notification(code, subcode, _) => Verdict::Notified(code, subcode),
-        Farewell::Silence => Verdict::Closed,
-    })
-}
-
 fn ended(heard: &[Heard]) -> Option<Verdict> {
     heard.iter().find_map(|heard| match heard {
         Heard::Message(kind::NOTIFICATION, body) => {
@@ -145,9 +137,9 @@ struct Bird {
 }
 
 impl Bird {
-    fn start(folder: &Path, scene: &Scene, adjacent: bool) -> Result<Self> {
+    fn start(folder: &Path, scene: &Scene) -> Result<Self> {
         let configuration = folder.join("bird.conf");
-        fs::write(&configuration, configured(scene, adjacent)).context("bird.conf")?;
+        fs::write(&configuration, configured(scene)).context("bird.conf")?;
         let log = File::create(folder.join("log")).context("the log")?;
         let socket = folder.join("control");
         let child = Command::new(BIRD)
@@ -242,15 +234,13 @@ fn dialled(scene: &Scene) -> Result<TcpStream> {
     Ok(TcpStream::from(fd))
 }
 
-fn configured(scene: &Scene, adjacent: bool) -> String {
+fn configured(scene: &Scene) -> String {
     let [speaker, peer] = [scene.speaker, scene.peer].map(Ipv4Addr::from);
     let asn = scene.kind.peer_asn();
-    let next_door = adjacent && scene.kind == Kind::External;
-    let distance = if next_door { "direct" } else { "multihop 2" };
     format!(
         "router id {speaker};\nlog stderr all;\nprotocol device {{ }}\nprotocol bgp peer {{\n  \
-         local {speaker} port {PORT} as {OUR_AS};\n  neighbor {peer} as {asn};\n  passive;\n  \
-         {distance};\n  ipv4 {{ import all; export none; }};\n  \
+         local {speaker} port {PORT} as {OUR_AS};\n  neighbor {peer} as {asn};\n  passive;\n  strict bind;\n  \
+         multihop 2;\n  ipv4 {{ import all; export none; }};\n  \
          ipv6 {{ import all; export none; }};\n}}\n"
     )
 }

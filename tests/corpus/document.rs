@@ -71,9 +71,5 @@ fn bird(entry: &Entry) -> String {
         None => "same".to_owned(),
     };
     let [external, internal] = Kind::ALL.map(says);
-    if external == internal {
-        external
-    } else {
-        format!("eBGP {external}; iBGP {internal}")
-    }
+    if external == internal { external } else { format!("eBGP {external}; iBGP {internal}") }
 }

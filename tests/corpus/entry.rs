@@ -217,6 +217,10 @@ impl Verdict {
     }
 }
 
+/// Why BIRD answers otherwise, where that is so in more than one chapter.
+pub(crate) const NEXT_HOPS: &str = "takes the route; the next hop is judged where it is used";
+pub(crate) const WELL_KNOWN_WITHDRAWS: &str = "withdraws for a well-known attribute of no name";
+
 /// Where BIRD answers otherwise, and why both may.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Difference {

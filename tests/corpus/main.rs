@@ -121,7 +121,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             "--document" => options.document = true,
             "--jobs" => {
                 let jobs = arguments.next().and_then(|text| text.parse().ok());
-                options.jobs = jobs.filter(|jobs| *jobs > 0).context("--jobs: expected 1 or more")?;
+                options.jobs =
+                    jobs.filter(|jobs| *jobs > 0).context("--jobs: expected 1 or more")?;
             }
             other if other.starts_with('-') => bail!("unknown option {other}\n{USAGE}"),
             word => options.words.push(word.to_owned()),

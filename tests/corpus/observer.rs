@@ -62,11 +62,7 @@ impl Observer {
     }
 }
 
-fn hear(
-    routes: &mut BTreeMap<String, Attributes>,
-    next_hop: [u8; 4],
-    heard: &Heard,
-) -> Result<()> {
+fn hear(routes: &mut BTreeMap<String, Attributes>, next_hop: [u8; 4], heard: &Heard) -> Result<()> {
     match heard {
         Heard::Message(kind::UPDATE, body) => update(routes, next_hop, body)
             .with_context(|| format!("the second peer was sent an UPDATE of {}", hex(body))),
@@ -75,11 +71,7 @@ fn hear(
 }
 
 /// Takes an UPDATE in, and minds everything that is not as it must be.
-fn update(
-    routes: &mut BTreeMap<String, Attributes>,
-    next_hop: [u8; 4],
-    body: &[u8],
-) -> Result<()> {
+fn update(routes: &mut BTreeMap<String, Attributes>, next_hop: [u8; 4], body: &[u8]) -> Result<()> {
     let (withdrawn, rest) = counted(body).context("withdrawn routes")?;
     let (list, nlri) = counted(rest).context("attributes")?;
     for prefix in prefixes(withdrawn)? {

@@ -57,12 +57,15 @@ impl Trial<'_> {
         let listeners = [listen(scene.peer)?, listen(second)?];
         let daemon = Daemon::start(folder, &scene, second, self.entry.adjacent)?;
         let [first_listener, second_listener] = listeners;
-        let mut observer = Observer::establish(Speaker::accept(second_listener)?, &Scene {
-            kind: Kind::External,
-            offer: Offer::New,
-            peer: second,
-            speaker: scene.speaker,
-        })?;
+        let mut observer = Observer::establish(
+            Speaker::accept(second_listener)?,
+            &Scene {
+                kind: Kind::External,
+                offer: Offer::New,
+                peer: second,
+                speaker: scene.speaker,
+            },
+        )?;
         let mut peer = Speaker::accept(first_listener)?;
         self.play(&scene, &mut peer, &mut observer)?;
         self.judge(&scene, &daemon, &mut observer)?;

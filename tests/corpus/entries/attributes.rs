@@ -1,10 +1,12 @@
 //! What is wrong with the other attributes that we know?
 
-use crate::bytes::{OPTIONAL, TRANSITIVE, WELL_KNOWN, EXTENDED, attribute};
+use crate::bytes::{EXTENDED, OPTIONAL, TRANSITIVE, WELL_KNOWN, attribute};
 use crate::entry::{
     Action::{Accept, Discard, Exclude, Notification, Withdraw},
     Data::Attribute,
-    Entry, Scene, established,
+    Entry, Kind, NEXT_HOPS, Scene,
+    Verdict::Up,
+    WELL_KNOWN_WITHDRAWS, established,
 };
 
 fn with(scene: &Scene, flags: u8, code: u8, value: &[u8]) -> Vec<u8> {
@@ -28,10 +30,10 @@ pub(super) fn entries() -> Vec<Entry> {
         established("next-hop-of-five-octets", "RFC 7606 §7.3", |s| next_hop(s, &[127, 0, 0, 9, 0]), Withdraw),
         established("next-hop-of-an-ipv6-address", "CVE-2026-30405", |s| next_hop(s, &crate::entry::GLOBAL), Withdraw),
         established("next-hop-0.0.0.0", "RFC 4271 §6.3", |s| next_hop(s, &[0; 4]), Withdraw),
-        established("next-hop-of-a-multicast-group", "RFC 4271 §6.3", |s| next_hop(s, &[224, 0, 0, 5]), Withdraw),
-        established("next-hop-broadcast", "RFC 4271 §6.3", |s| next_hop(s, &[255; 4]), Withdraw),
-        established("our-own-next-hop", "RFC 4271 §5.1.3", |s| next_hop(s, &s.speaker), Exclude),
-        established("next-hop-on-no-shared-network", "RFC 4271 §6.3", |s| next_hop(s, &[203, 0, 113, 9]), Exclude).internal(Accept).adjacent(),
+        established("next-hop-of-a-multicast-group", "RFC 4271 §6.3", |s| next_hop(s, &[224, 0, 0, 5]), Withdraw).bird(Up { present: true }, NEXT_HOPS),
+        established("next-hop-broadcast", "RFC 4271 §6.3", |s| next_hop(s, &[255; 4]), Withdraw).bird(Up { present: true }, NEXT_HOPS),
+        established("our-own-next-hop", "RFC 4271 §5.1.3", |s| next_hop(s, &s.speaker), Exclude).bird(Up { present: true }, NEXT_HOPS),
+        established("next-hop-on-no-shared-network", "RFC 4271 §6.3", |s| next_hop(s, &[203, 0, 113, 9]), Exclude).internal(Accept).adjacent().bird_on(Kind::External, Up { present: true }, NEXT_HOPS),
         established("med-of-three-octets", "RFC 7606 §7.4", |s| with(s, OPTIONAL, 4, &[0, 0, 1]), Withdraw),
         established("local-pref", "RFC 7606 §7.5", |s| with(s, WELL_KNOWN, 5, PREFERRED), Discard(&[5])).internal(Accept),
         established("local-pref-of-three-octets", "RFC 7606 §7.5", |s| with(s, WELL_KNOWN, 5, &PREFERRED[1..]), Discard(&[5])).internal(Withdraw),
@@ -48,6 +50,6 @@ pub(super) fn entries() -> Vec<Entry> {
         established("our-own-originator-id", "RFC 4456 §8", |s| with(s, OPTIONAL, 9, &s.speaker), Discard(&[9])).internal(Exclude),
         established("cluster-list-of-six-octets", "CVE-2018-5379; RFC 7606 §7.10", |s| s.update().with(attribute(OPTIONAL, 10, &[1; 6])).with(attribute(TRANSITIVE, 99, &[1])).bytes(), Discard(&[10])).internal(Withdraw),
         established("discard-and-withdraw", "RFC 7606 §3 (h)", |s| s.update().with(attribute(WELL_KNOWN, 6, &[0])).with(attribute(TRANSITIVE, 8, &[0])).bytes(), Withdraw),
-        established("withdraw-and-reset", "RFC 7606 §3 (h)", |s| s.update().swap(attribute(WELL_KNOWN, 1, &[9])).with(attribute(WELL_KNOWN, 99, &[7])).bytes(), Notification(3, 2, Attribute(99))),
+        established("withdraw-and-reset", "RFC 7606 §3 (h)", |s| s.update().swap(attribute(WELL_KNOWN, 1, &[9])).with(attribute(WELL_KNOWN, 99, &[7])).bytes(), Notification(3, 2, Attribute(99))).bird(Up { present: false }, WELL_KNOWN_WITHDRAWS),
     ]
 }

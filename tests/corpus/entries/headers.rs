@@ -6,7 +6,9 @@ use crate::entry::{
     Data::Bytes,
     Entry, Manner,
     Moment::{BehindOpen, InsteadOfKeepalive, InsteadOfOpen},
-    Scene, SUBJECT_NLRI, entry, established,
+    SUBJECT_NLRI, Scene,
+    Verdict::Up,
+    entry, established,
 };
 
 /// A KEEPALIVE whose marker has one bit clear.
@@ -37,7 +39,7 @@ pub(super) fn entries() -> Vec<Entry> {
         established("length-0", "RFC 4271 §6.1", |_| header(0, kind::UPDATE), Notification(1, 2, Bytes(&[0, 0]))),
         established("length-4097", "RFC 8654 §4: not agreed on", |_| header(4097, kind::UPDATE), Notification(1, 2, Bytes(&[0x10, 1]))),
         established("length-65535", "RFC 4271 §6.1", |_| header(65535, kind::UPDATE), Notification(1, 2, Bytes(&[255, 255]))),
-        established("keepalive-of-20", "RFC 4271 §4.4", |_| message(kind::KEEPALIVE, &[0]), Notification(1, 2, Bytes(&[0, 20]))),
+        established("keepalive-of-20", "RFC 4271 §4.4", |_| message(kind::KEEPALIVE, &[0]), Notification(1, 2, Bytes(&[0, 20]))).bird(Up { present: true }, "does not look behind the header of a KEEPALIVE"),
         established("update-of-22", "RFC 4271 §4.3; CVE-2026-37462", |_| message(kind::UPDATE, &[0, 0, 0]), Notification(1, 2, Bytes(&[0, 22]))),
         established("notification-of-20", "RFC 4271 §4.5, §6.1", |_| message(kind::NOTIFICATION, &[6]), Notification(1, 2, Bytes(&[0, 20]))),
         entry(InsteadOfOpen, "open-of-28", "RFC 4271 §4.2", |_| message(kind::OPEN, &[4, 0, 0, 0, 90, 1, 1, 1, 1]), Notification(1, 2, Bytes(&[0, 28]))).about(&[]),
@@ -56,7 +58,7 @@ pub(super) fn entries() -> Vec<Entry> {
         established("200-updates-in-one-segment", "RFC 4271 §4: a stream has no segments", turns, Accept),
         entry(InsteadOfOpen, "keepalive-for-open", "RFC 6608 §4", |_| keepalive(), Notification(5, 1, Bytes(&[kind::KEEPALIVE]))).about(&[]),
         entry(InsteadOfOpen, "update-for-open", "RFC 6608 §4", |s| s.update().bytes(), Notification(5, 1, Bytes(&[kind::UPDATE]))).about(&[]),
-        entry(InsteadOfKeepalive, "update-for-keepalive", "RFC 6608 §4", |s| s.update().bytes(), Notification(5, 2, Bytes(&[kind::UPDATE]))).about(&[]),
+        entry(InsteadOfKeepalive, "update-for-keepalive", "RFC 6608 §4", |s| s.update().bytes(), Notification(5, 2, Bytes(&[kind::UPDATE]))).about(&[]).bird(Up { present: true }, "takes an UPDATE for the KEEPALIVE that some old speakers never send"),
         entry(InsteadOfKeepalive, "route-refresh-for-keepalive", "RFC 6608 §4", |_| route_refresh(1, 0, 1, &[]), Notification(5, 2, Bytes(&[kind::ROUTE_REFRESH]))).about(&[]),
         entry(InsteadOfKeepalive, "second-open", "RFC 6608 §4", |s| s.open().bytes(), Notification(5, 2, Bytes(&[kind::OPEN]))).about(&[]),
         established("open-in-established", "RFC 6608 §4", |s| s.open().bytes(), Notification(5, 3, Bytes(&[kind::OPEN]))),

@@ -6,7 +6,9 @@ use crate::bytes::{EXTENDED, OPTIONAL, TRANSITIVE, WELL_KNOWN, attribute};
 use crate::entry::{
     Action::{Accept, Notification},
     Data::Attribute,
-    Entry, Scene, established,
+    Entry, Scene,
+    Verdict::Up,
+    WELL_KNOWN_WITHDRAWS, established,
 };
 
 fn with(scene: &Scene, flags: u8, code: u8, value: &[u8]) -> Vec<u8> {
@@ -32,12 +34,12 @@ pub(super) fn entries() -> Vec<Entry> {
         established("prefix-sid-of-zeros", "2025-05-20 incident", |s| with(s, TRANSITIVE, 40, &[0; 40]), Accept),
         established("prefix-sid-past-its-end", "CVE-2024-31948; 2025-08 incident", |s| with(s, TRANSITIVE, 40, &[1, 255, 255, 0]), Accept),
         established("prefix-sid-cut-short", "CVE-2023-31490", |s| with(s, TRANSITIVE, 40, &[5]), Accept),
-        established("only-to-customer-of-1024-octets", "2025-10-24 incident", |s| with(s, TRANSITIVE | EXTENDED, 35, &[0; 1024]), Accept),
+        established("only-to-customer-of-1024-octets", "2025-10-24 incident", |s| with(s, TRANSITIVE | EXTENDED, 35, &[0; 1024]), Accept).bird(Up { present: false }, "knows the attribute (RFC 9234 §5)"),
         established("path-limit-cut-short", "2023-08 disclosure: attribute 21", |s| with(s, TRANSITIVE, 21, &[1]), Accept),
         established("ipv6-community-of-19-octets", "CVE-2026-37461; 2023-08 disclosure", |s| with(s, TRANSITIVE, 25, &[1; 19]), Accept),
         established("attribute-set-around-a-bad-path", "RFC 6368 §5", |s| with(s, TRANSITIVE, 128, &[0, 0, 0, 1, WELL_KNOWN, 2, 2, 2, 0]), Accept),
         established("unknown-and-not-transitive", "RFC 4271 §5", |s| with(s, OPTIONAL, 99, &[1, 2, 3]), Accept),
-        established("unknown-well-known", "CVE-2026-41642; RFC 4271 §6.3", |s| with(s, WELL_KNOWN, 99, &[7]), Notification(3, 2, Attribute(99))),
+        established("unknown-well-known", "CVE-2026-41642; RFC 4271 §6.3", |s| with(s, WELL_KNOWN, 99, &[7]), Notification(3, 2, Attribute(99))).bird(Up { present: false }, WELL_KNOWN_WITHDRAWS),
         established("unknown-up-to-4096-octets", "FRR 2026: re-encoding a large attribute; RFC 4271 §4", |s| s.update().without(5).filled_to(4096, 99).bytes(), Accept).too_long_to_tell(),
         established("1300-attributes-of-no-octet", "RFC 7606 §3 (g)", crowd, Accept),
     ]

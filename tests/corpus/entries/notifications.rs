@@ -7,6 +7,7 @@ use crate::entry::{
     Data::Message,
     Entry, Manner,
     Moment::{BehindOpen, InsteadOfOpen},
+    Verdict::Notified,
     entry, established,
 };
 
@@ -23,7 +24,7 @@ pub(super) fn entries() -> Vec<Entry> {
         established("notification-and-a-reset", "CVE-2022-37035", |_| notification(6, 4, &[]), Silence).sent(Manner::ThenReset),
         entry(InsteadOfOpen, "notification-for-open", "RFC 4271 §8.2.2", |_| notification(2, 5, &[]), Silence).about(&[]),
         entry(BehindOpen, "notification-behind-open", "RFC 4271 §8.2.2", |_| notification(6, 7, &[]), Silence).about(&[]),
-        established("refresh-of-three-octets", "RFC 2918 §3. Ours: 7/1 of RFC 7313 §5 for any subtype", |_| crate::bytes::message(5, &[0, 1, 0]), Notification(7, 1, Message)),
+        established("refresh-of-three-octets", "RFC 2918 §3. Ours: 7/1 of RFC 7313 §5 for any subtype", |_| crate::bytes::message(5, &[0, 1, 0]), Notification(7, 1, Message)).bird(Notified(1, 2), "keeps 7/1 for the two subtypes that RFC 7313 names"),
         established("end-of-refresh-of-five-octets", "RFC 7313 §5", |_| route_refresh(1, 2, 1, &[0]), Notification(7, 1, Message)),
         established("route-filter-cut-short", "CVE-2023-41360; FRR issue 22828 of 2026", |_| route_refresh(1, 0, 1, &[1, 64, 0, 200, 0x80]), Notification(7, 1, Message)),
         established("refresh-of-another-family", "RFC 2918 §4", |_| route_refresh(25, 0, 70, &[]), Ignore),

@@ -6,14 +6,23 @@ use crate::bytes::{AS_TRANS, capability, four_octet_as, long_parameter, multipro
 use crate::entry::{
     Action::{self, Accept, Notification},
     Data::Bytes,
-    Entry, Moment::InsteadOfOpen, Offer, Scene, entry,
+    Entry,
+    Moment::InsteadOfOpen,
+    Offer, Scene,
+    Verdict::{Notified, Up},
+    entry,
 };
 
 /// The length of a full OPEN, in octets.
 const FULL: usize = 4096;
 
 /// An OPEN is about no prefixes: those of before and after it tell whether the session is up.
-fn open(name: &'static str, source: &'static str, bytes: fn(&Scene) -> Vec<u8>, action: Action) -> Entry {
+fn open(
+    name: &'static str,
+    source: &'static str,
+    bytes: fn(&Scene) -> Vec<u8>,
+    action: Action,
+) -> Entry {
     entry(InsteadOfOpen, name, source, bytes, action).about(&[])
 }
 
@@ -32,6 +41,11 @@ fn numbered(scene: &Scene, other: Vec<u8>) -> Vec<u8> {
     scene.open().capabilities(&capabilities).bytes()
 }
 
+/// What an OPEN has behind its BGP identifier.
+fn behind_the_identifier(open: &[u8]) -> Vec<u8> {
+    open[28..].to_vec()
+}
+
 /// An OPEN filled with capabilities that nobody knows.
 fn flood(scene: &Scene) -> Vec<u8> {
     let good = long_parameter(2, &scene.capabilities().concat());
@@ -46,18 +60,20 @@ fn flood(scene: &Scene) -> Vec<u8> {
 }
 
 const MALFORMED: Action = Notification(2, 0, Bytes(&[]));
+/// Why BIRD does not open a session.
+const STRICT: &str = "a capability that cannot be read ends the attempt";
 const WRONG_AS: Action = Notification(2, 2, Bytes(&[]));
 
 #[rustfmt::skip]
 pub(super) fn entries() -> Vec<Entry> {
     vec![
         open("version-5", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.version = 5; open.bytes() }, Notification(2, 1, Bytes(&[0, 4]))),
-        open("another-as", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.asn = 64999; open.capabilities(&[four_octet_as(64999)]).bytes() }, WRONG_AS),
+        open("another-as", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.asn = 64999; open.raw(&behind_the_identifier(&numbered(s, four_octet_as(64999)))).bytes() }, WRONG_AS),
         open("as-0", "RFC 7607 §2", |s| { let mut open = s.open(); open.asn = 0; open.raw(&[0]).bytes() }, WRONG_AS),
         open("four-octet-as-0", "RFC 7607 §2", |s| numbered(s, four_octet_as(0)), WRONG_AS),
         open("as-numbers-that-contradict-each-other", "RFC 6793 §4.1: the capability counts", |s| numbered(s, four_octet_as(4_200_000_001)), WRONG_AS),
         open("as-trans-and-the-right-as", "RFC 6793 §9", |s| { let mut open = s.open(); open.asn = u16::try_from(AS_TRANS).unwrap_or(0); open.bytes() }, Accept),
-        open("four-octet-as-of-two-octets", "CVE-2012-0255. Ours: as if it were not there", |s| numbered(s, capability(65, &[0xFB, 0xF5])), Accept).offering(Offer::Old),
+        open("four-octet-as-of-two-octets", "CVE-2012-0255. Ours: as if it were not there", |s| numbered(s, capability(65, &[0xFB, 0xF5])), Accept).offering(Offer::Old).bird(Notified(2, 0), STRICT),
         open("hold-time-1", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.hold_time = 1; open.bytes() }, Notification(2, 6, Bytes(&[]))),
         open("hold-time-0", "RFC 4271 §4.2", |s| { let mut open = s.open(); open.hold_time = 0; open.bytes() }, Accept),
         open("identifier-0", "RFC 6286 §2.2", |s| { let mut open = s.open(); open.router_id = [0; 4]; open.bytes() }, Notification(2, 3, Bytes(&[]))),
@@ -66,7 +82,7 @@ pub(super) fn entries() -> Vec<Entry> {
         open("unknown-parameter", "RFC 4271 §6.2", |s| s.open().parameters(&[parameter(7, &[1])]).bytes(), Notification(2, 4, Bytes(&[]))),
         open("no-parameters", "RFC 4271 §4.2", |s| s.open().raw(&[0]).bytes(), Accept).offering(Offer::OldIpv4).offering_no_refresh(),
         open("parameters-cut-behind-their-length", "CVE-2022-43681", |s| s.open().raw(&[5]).bytes(), MALFORMED),
-        open("bytes-behind-the-parameters", "RFC 4271 §4.2", |s| s.open().raw(&[2, 2, 0, 9, 9]).bytes(), MALFORMED),
+        open("bytes-behind-the-parameters", "RFC 4271 §4.2", |s| s.open().raw(&[behind_the_identifier(&s.open().bytes()), vec![9, 9]].concat()).bytes(), MALFORMED).bird(Up { present: true }, "does not look behind the parameters"),
         open("parameter-past-the-list", "RFC 4271 §4.2; bgp_boofuzzer", |s| s.open().raw(&[4, 2, 9, 2, 0]).bytes(), MALFORMED),
         open("capability-past-its-parameter", "CVE-2026-49837", |s| s.open().raw(&[4, 2, 2, 65, 200]).bytes(), MALFORMED),
         open("capability-without-a-length", "CVE-2022-36440", |s| s.open().raw(&[3, 2, 1, 65]).bytes(), MALFORMED),
@@ -77,12 +93,12 @@ pub(super) fn entries() -> Vec<Entry> {
         open("extended-marker-behind-a-parameter", "RFC 9072 §2", |s| s.open().parameters(&[parameter(2, &[]), parameter(255, &[])]).bytes(), Notification(2, 4, Bytes(&[]))),
         open("software-version-of-no-octet", "CVE-2025-43971", |s| adding(s, 75, &[]), Accept),
         open("software-version-past-its-end", "CVE-2023-41361", |s| adding(s, 75, &[200, b'x']), Accept),
-        open("long-lived-restart-of-three-octets", "CVE-2023-31489", |s| adding(s, 71, &[0, 1, 1]), Accept),
-        open("graceful-restart-of-one-octet", "RFC 4724 §3", |s| adding(s, 64, &[0]), Accept),
+        open("long-lived-restart-of-three-octets", "CVE-2023-31489", |s| adding(s, 71, &[0, 1, 1]), Accept).bird(Notified(2, 0), STRICT),
+        open("graceful-restart-of-one-octet", "RFC 4724 §3", |s| adding(s, 64, &[0]), Accept).bird(Notified(2, 0), STRICT),
         open("route-filters-that-lie", "CVE-2012-1820", |s| adding(s, 3, &[0, 1, 0, 1, 200, 64, 3]), Accept),
-        open("multiprotocol-of-three-octets", "CVE-2018-5381", |s| adding(s, 1, &[0, 1, 1]), Accept),
-        open("host-name-that-lies", "draft-walton-bgp-hostname-capability", |s| adding(s, 73, &[200, b'a']), Accept),
-        open("role-of-two-octets", "RFC 9234 §4.1", |s| adding(s, 9, &[0, 1]), Accept),
+        open("multiprotocol-of-three-octets", "CVE-2018-5381", |s| adding(s, 1, &[0, 1, 1]), Accept).bird(Notified(2, 0), STRICT),
+        open("host-name-that-lies", "draft-walton-bgp-hostname-capability", |s| adding(s, 73, &[200, b'a']), Accept).bird(Notified(2, 0), STRICT),
+        open("role-of-two-octets", "RFC 9234 §4.1", |s| adding(s, 9, &[0, 1]), Accept).bird(Notified(2, 0), STRICT),
         open("add-path-of-a-direction-of-9", "RFC 7911 §4", |s| adding(s, 69, &[0, 1, 1, 9]), Accept),
         open("same-capability-40-times", "RFC 5492 §4", |s| s.open().capabilities(&[s.capabilities().concat(), multiprotocol(1, 1).repeat(36)]).bytes(), Accept),
         open("4096-octets-of-capabilities", "RFC 9072 §2; RFC 8654 §4", flood, Accept),

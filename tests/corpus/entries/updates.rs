@@ -6,7 +6,9 @@ use crate::bytes::{OPTIONAL, TRANSITIVE, WELL_KNOWN, attribute, mp_unreach, only
 use crate::entry::{
     Action::{Accept, Ignore, Notification, Withdraw},
     Data::{Attribute, Bytes},
-    Entry, SUBJECT, SUBJECT_NLRI, SUBJECT6_NLRI, Scene, established,
+    Entry, SUBJECT_NLRI, SUBJECT6_NLRI, Scene,
+    Verdict::{Notified, Up},
+    WELL_KNOWN_WITHDRAWS, established,
 };
 
 /// Prefixes up to the last octet that a message may have: 10.2.0.0/24, 10.2.1.0/24 and so on.
@@ -36,16 +38,16 @@ pub(super) fn entries() -> Vec<Entry> {
         established("attribute-length-that-takes-the-prefix-in", "RFC 7606 §5.2", |s| s.update().lies(0, 4).bytes(), MALFORMED),
         established("attribute-past-the-list", "RFC 7606 §4", |s| s.update().with(vec![OPTIONAL, 4, 200, 0]).bytes(), Withdraw),
         established("two-stray-octets", "RFC 7606 §4", |s| s.update().with(vec![WELL_KNOWN, 99]).bytes(), Withdraw),
-        established("three-stray-zeros", "RFC 4271 §6.3: attribute 0, well-known", |s| s.update().with(vec![0, 0, 0]).bytes(), Notification(3, 2, Attribute(0))),
+        established("three-stray-zeros", "RFC 4271 §6.3: attribute 0, well-known", |s| s.update().with(vec![0, 0, 0]).bytes(), Notification(3, 2, Attribute(0))).bird(Up { present: false }, WELL_KNOWN_WITHDRAWS),
         established("stray-octet-and-nothing-announced", "RFC 7606 §5.2", |_| only(&[mp_unreach(2, 1, SUBJECT6_NLRI), vec![WELL_KNOWN]]).bytes(), MALFORMED),
         established("prefix-of-33-bits", "RFC 7606 §5.3", |s| s.update().nlri(&[33, 10, 1, 1, 1, 0]).bytes(), UNREADABLE),
-        established("prefix-cut-short", "RFC 7606 §5.3", |s| s.update().nlri(&[24, 10, 1]).bytes(), UNREADABLE),
+        established("prefix-cut-short", "RFC 7606 §5.3", |s| s.update().nlri(&[24, 10, 1]).bytes(), UNREADABLE).bird(Notified(3, 1), "has another subcode for it"),
         established("withdrawn-prefix-of-33-bits", "RFC 7606 §5.3", |_| only(&[]).withdrawn(&[33, 10, 1, 1, 1, 0]).bytes(), UNREADABLE),
         established("bits-behind-the-length", "RFC 4271 §4.3", |s| s.update().nlri(&[20, 10, 1, 255]).bytes(), Accept).about(&["10.1.240.0/20"]),
         established("default-route", "RFC 4271 §4.3", |s| s.update().nlri(&[0]).bytes(), Accept).about(&["0.0.0.0/0"]),
         established("multicast-prefix", "RFC 4271 §6.3: ignored", |s| s.update().nlri(&[4, 224]).bytes(), Ignore).about(&["224.0.0.0/4"]),
         established("same-prefix-withdrawn-and-announced", "RFC 4271 §4.3", |s| s.update().withdrawn(SUBJECT_NLRI).bytes(), Accept),
-        established("withdrawn-and-never-announced", "CVE-2026-42285", |_| only(&[]).withdrawn(&[24, 10, 99, 9]).bytes(), Ignore).about(&[SUBJECT, "10.99.9.0/24"]),
+        established("withdrawn-and-never-announced", "CVE-2026-42285", |_| only(&[]).withdrawn(&[24, 10, 99, 9]).bytes(), Ignore),
         established("path-identifiers-nobody-agreed-on", "RFC 7911 §5: read as prefixes", |s| s.update().nlri(&[0, 0, 0, 1, 24, 10, 1, 1]).bytes(), Accept).about(&["0.0.0.0/0", "0.0.0.0/1", "1.0.0.0/10"]),
         established("4096-octets-of-prefixes", "RFC 4271 §4", full, Accept).about(&["10.2.0.0/24", "10.2.255.0/24", "10.5.0.0/24"]),
         established("end-of-rib-again-and-again", "RFC 4724 §2", |_| [only(&[]).bytes(), only(&[mp_unreach(2, 1, &[])]).bytes()].concat().repeat(20), Ignore),
