@@ -51,8 +51,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     // What is heard.
     except(4271, "5.1.4", Must, "configuration can remove MULTI_EXIT_DISC from a route",
         "Not yet: `toReceive` says which prefixes are taken, and changes none of their attributes. Towards other systems MULTI_EXIT_DISC is always left out."),
-    except(4271, "6.3", Should, "a prefix that makes no sense, as a multicast one, is logged and ignored",
-        "It is up to `toReceive`: a filter that lets everything pass means everything, and nothing is installed anywhere."),
     except(4271, "9.1.2", Must, "a route whose next hop cannot be resolved is not chosen",
         "It is not asked: nothing is forwarded along these routes, and other systems are told a next hop of ours."),
     except(4271, "9.1.2.2", Must, "the lowest cost to the next hop wins",

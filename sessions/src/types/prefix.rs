@@ -86,6 +86,15 @@ impl Prefix {
         self.contains(other.address()) || other.contains(self.address())
     }
 
+    /// Whether all its addresses are those of multicast groups.
+    pub fn is_multicast(self) -> bool {
+        let groups = match self.family() {
+            AddressFamily::Ipv4Unicast => 4,
+            AddressFamily::Ipv6Unicast => 8,
+        };
+        self.address().is_multicast() && self.length() >= groups
+    }
+
     /// An IPv4 prefix from its wire form.
     pub fn from_ipv4_bits(bits: u32, length: u8) -> Result<Self, PrefixError> {
         Self::new(IpAddr::V4(Ipv4Addr::from(bits)), length)

@@ -44,9 +44,12 @@ impl AttributeBlock {
     pub fn encode(attributes: &PathAttributes, four_octet_as: bool) -> Result<Self, TooLong> {
         let mut encoder = Encoder::new(four_octet_as);
         encoder.put_all(attributes, four_octet_as).ok_or(TooLong)?;
-        let one_route = ENVELOPE_LENGTH_BYTES
-            .saturating_add(ONE_ROUTE_LENGTH_BYTES_MAX)
-            .saturating_add(encoder.bytes.len());
+        let prefix = match attributes.next_hop {
+            NextHop::Ipv4(_) => IPV4_PREFIX_LENGTH_BYTES_MAX,
+            NextHop::Ipv6 { .. } => ONE_ROUTE_LENGTH_BYTES_MAX,
+        };
+        let one_route =
+            ENVELOPE_LENGTH_BYTES.saturating_add(prefix).saturating_add(encoder.bytes.len());
         if one_route > MESSAGE_LENGTH_BYTES_MAX {
             return Err(TooLong);
         }
@@ -196,6 +199,8 @@ fn octets(aggregator: &Aggregator, four_octet_as: bool) -> Vec<u8> {
 const ENVELOPE_LENGTH_BYTES: usize = HEADER_LENGTH_BYTES + 4;
 /// Octets of an attribute header with extended length.
 const ATTRIBUTE_HEADER_LENGTH_BYTES: usize = 4;
+/// Octets of an IPv4 host, which goes into the body.
+const IPV4_PREFIX_LENGTH_BYTES_MAX: usize = 5;
 /// The most octets that MP_REACH_NLRI adds to one prefix: headers, two IPv6 next hops, a /128.
 const ONE_ROUTE_LENGTH_BYTES_MAX: usize = ATTRIBUTE_HEADER_LENGTH_BYTES + 3 + 33 + 1 + 17;
 

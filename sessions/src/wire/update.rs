@@ -207,6 +207,15 @@ impl Walk {
                 }
             }
         }
+        for (_, prefixes, _) in &mut groups {
+            let before = prefixes.len();
+            prefixes.retain(|prefix| !prefix.is_multicast());
+            if prefixes.len() != before {
+                // RFC 4271 §6.3: what no unicast route can have is passed over.
+                self.fault(0, Disposition::Discard, "a multicast prefix is no unicast route");
+            }
+        }
+        groups.retain(|(_, prefixes, _)| !prefixes.is_empty());
         let mut update =
             Update { withdrawn, announced: Vec::new(), faults: self.faults, end_of_rib };
         let withdraw = withdraws(&update.faults);

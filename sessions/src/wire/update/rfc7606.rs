@@ -407,7 +407,10 @@ fn prefixes() -> Vec<Row> {
         row("a host",                                   "4271 §4.3",    v4().nlri(&[32, 10, 1, 1, 1], &["10.1.1.1/32"]), Accept),
         //= RFC 4271 §4.3 MUST: the bits behind the length of a prefix mean nothing.
         row("bits beyond the length",                   "4271 §4.3",    v4().nlri(&[20, 10, 1, 255], &["10.1.240.0/20"]), Accept),
-        row("a multicast prefix",                       "4271 §6.3. Ours: for the operator's filter", v4().nlri(&[4, 224], &["224.0.0.0/4"]), Accept),
+        //= RFC 4271 §6.3 SHOULD: a prefix that makes no sense, as a multicast one, is logged and ignored.
+        row("a multicast prefix",                       "4271 §6.3",    v4().nlri(&[4, 224], &[]), Discard(&[0])),
+        row("a multicast prefix and a good one",        "4271 §6.3",    v4().nlri(&[8, 239, 24, 10, 1, 1], &[V4]), Discard(&[0])),
+        row("a prefix around all multicast groups",     "4271 §6.3",    v4().nlri(&[3, 224], &["224.0.0.0/3"]), Accept),
         //= RFC 7606 §5.3 MUST: an IPv4 prefix longer than 32 bits is incorrect.
         //= RFC 4271 §6.3 MUST: prefixes that cannot be read are answered with Invalid Network Field, 3/10.
         row("/33",                                      "7606 §5.3",    v4().nlri(&[33, 10, 1, 1, 1, 0], &[]), Reset(10, None)),
