@@ -13,8 +13,8 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] && echo env || echo sudo -E)
 RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
 
-.PHONY: help run build static test test-unit test-demo test-interop test-compose interop compose \
-	bench docs lint setup install clean
+.PHONY: help run build static test test-unit test-demo test-corpus test-interop test-compose \
+	corpus-bird interop compose bench docs lint setup install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -29,13 +29,19 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-demo test-interop test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-demo test-corpus corpus-bird test-interop test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance
 
 test-demo: build ## The demo, to its end
 	timeout 60 $(BINARY) demo --once
+
+test-corpus: build ## Malformed and malicious input, entry by entry, against a daemon of its own
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test corpus
+
+corpus-bird: ## The same bytes to BIRD; where it answers otherwise
+	$(CARGO) test --locked --test corpus -- --bird
 
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
@@ -55,8 +61,9 @@ bench: build ## Latency from a file's rename to the router; size and memory (roo
 	@scripts/setup.sh routers network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 
-docs: ## docs/conformance.md, from the annotations of the tests
+docs: ## docs/conformance.md, from the annotations of the tests, and docs/corpus.md, from the entries
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance
+	$(CARGO) test --locked --test corpus -- --document
 
 lint: ## Format and clippy, warnings are errors
 	$(CARGO) fmt --all --check

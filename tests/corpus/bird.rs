@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::bytes::{keepalive, kind};
 use crate::entry::{Action, KEPT, Manner, Moment, OUR_AS, SENTINEL, SENTINEL_NLRI, Scene, Verdict};
+use crate::runner::Subject;
 use crate::speaker::{Heard, PORT, Speaker};
 use crate::trial::{Trial, announce, was_announced};
 use crate::wait::{PATIENCE, wait_until};
@@ -26,7 +27,7 @@ pub(crate) fn check_program() -> Result<()> {
 
 /// Runs `trial` against BIRD; an answer that the entry does not expect is a fault.
 pub(crate) fn compare(trial: &Trial<'_>, folder: &Path) -> Result<()> {
-    let scene = trial.scene();
+    let scene = trial.scene(Subject::Bird);
     let mut bird = Bird::start(folder, &scene)?;
     let verdict = play(trial, &scene, &bird)?;
     ensure!(bird.child.try_wait()?.is_none(), "BIRD ended");

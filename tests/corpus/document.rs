@@ -13,11 +13,16 @@ const HEAD: &str = "\
 # The bad-input corpus
 
 What Fairway makes of every malformed and malicious input that is known to us: old incidents,
-advisories of other speakers, and what the RFCs forbid. Made by `make corpus-document` from
+advisories of other speakers, and what the RFCs forbid. Made by `make docs` from
 `tests/corpus`; `make test-corpus` runs every entry against a daemon of its own, from an external
 and from an internal peer, and then shows everything, asks for and sends all routes again, listens
 to what another peer was told, and shuts down. `make corpus-bird` sends the same bytes to BIRD
 2.0.12; where it answers otherwise, the last column says how, and why.
+
+Not here, since no bytes of a BGP session lead there: readers of MRT files and of RPKI caches
+(CVE-2025-43970, CVE-2025-43973, CVE-2026-7736), management ports without authentication
+(GHSA-v5mh), passwords in logs (GHSA-fcmh), and addresses that Kubernetes users give themselves
+(CVE-2020-8554, CVE-2026-32254).
 
 - *treat-as-withdraw*: the routes of the bytes are gone, the session stays (RFC 7606 §2)
 - *attribute discard*: the routes stay, without these attributes
@@ -38,7 +43,7 @@ pub(crate) fn write() -> Result<()> {
 /// The page must be current.
 pub(crate) fn check() -> Result<()> {
     let text = std::fs::read_to_string(path()).unwrap_or_default();
-    ensure!(text == page(), "docs/corpus.md is not current; run `make corpus-document`");
+    ensure!(text == page(), "docs/corpus.md is not current; run `make docs`");
     Ok(())
 }
 

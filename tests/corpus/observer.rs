@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::bytes::{EXTENDED, PARTIAL, SEQUENCE, TRANSITIVE, WELL_KNOWN, kind};
-use crate::entry::{OUR_AS, Scene, hex};
+use crate::bytes::{
+    EXTENDED, Open, PARTIAL, SEQUENCE, TRANSITIVE, WELL_KNOWN, four_octet_as, kind, multiprotocol,
+    refreshes,
+};
+use crate::entry::{OBSERVER_AS, OUR_AS, hex};
 use crate::speaker::{Heard, Speaker};
 
 /// The attributes of a route as they came: type code, flags, value.
@@ -21,10 +24,18 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Brings its session up. It is external, and new.
-    pub(crate) fn establish(mut speaker: Speaker, scene: &Scene) -> Result<Self> {
-        speaker.establish(scene).context("the session of the second peer")?;
-        Ok(Self { speaker, routes: BTreeMap::new(), next_hop: scene.speaker })
+    /// Brings its session up, as the speaker at `address`. It is external, and new; `next_hop` is
+    /// the only one that it may be told.
+    pub(crate) fn establish(
+        mut speaker: Speaker,
+        address: [u8; 4],
+        next_hop: [u8; 4],
+    ) -> Result<Self> {
+        let families = [multiprotocol(1, 1), multiprotocol(2, 1)].concat();
+        let capabilities = [refreshes(), families, four_octet_as(OBSERVER_AS.into())];
+        let open = Open::new(OBSERVER_AS, address, &capabilities);
+        speaker.establish(&open).context("the session of the second peer")?;
+        Ok(Self { speaker, routes: BTreeMap::new(), next_hop })
     }
 
     /// The attributes that it knows `prefix` by.

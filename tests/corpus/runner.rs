@@ -86,7 +86,7 @@ impl Runner {
             Subject::Bird => bird::compare(trial, folder.path()),
         };
         let error = outcome.err()?;
-        println!("{}", story(trial, &error, folder.path()));
+        println!("{}", story(trial, self.subject, &error, folder.path()));
         let kept: PathBuf = folder.keep();
         println!("    its folder: {}", kept.display());
         Some(trial.name())
@@ -94,9 +94,9 @@ impl Runner {
 }
 
 /// Everything that a person needs to see what went wrong.
-fn story(trial: &Trial<'_>, error: &anyhow::Error, folder: &Path) -> String {
+fn story(trial: &Trial<'_>, subject: Subject, error: &anyhow::Error, folder: &Path) -> String {
     let Trial { entry, kind, .. } = trial;
-    let bytes = (entry.bytes)(&trial.scene());
+    let bytes = (entry.bytes)(&trial.scene(subject));
     let shown = bytes.get(..PRINTED_BYTES_MAX).unwrap_or(&bytes);
     let log = log_in(folder);
     let lines: Vec<_> = log.lines().collect();

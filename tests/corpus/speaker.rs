@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::bytes::{HEADER_LENGTH_BYTES, keepalive, kind};
-use crate::entry::{Manner, Scene, hex};
+use crate::bytes::{HEADER_LENGTH_BYTES, Open, keepalive, kind};
+use crate::entry::{Manner, hex};
 use crate::wait::{PATIENCE, now, wait_until};
 
 /// Where every speaker of the corpus listens: each has an address of its own.
@@ -194,9 +194,9 @@ impl Speaker {
     }
 
     /// Brings a session up with a good OPEN.
-    pub(crate) fn establish(&mut self, scene: &Scene) -> Result<()> {
+    pub(crate) fn establish(&mut self, open: &Open) -> Result<()> {
         self.expect(kind::OPEN, "an OPEN")?;
-        self.send(&scene.open().bytes())?;
+        self.send(&open.bytes())?;
         self.expect(kind::KEEPALIVE, "a KEEPALIVE")?;
         self.send(&keepalive())
     }

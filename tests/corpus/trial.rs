@@ -12,11 +12,12 @@ use crate::bytes::{keepalive, kind, route_refresh};
 use crate::daemon::Daemon;
 use crate::entry::{
     AS_PATH_POINTER, Action, Entry, FIRST_ORIGIN, KEPT, KEPT_NLRI, Kind, Manner, Moment,
-    OBSERVER_AS, ORIGINATED, Offer, SECOND_ORIGIN, SENTINEL, SENTINEL_NLRI, SUBJECT, SUBJECT_NLRI,
-    SUBJECT6, Scene, hex,
+    ORIGINATED, SECOND_ORIGIN, SENTINEL, SENTINEL_NLRI, SUBJECT, SUBJECT_NLRI, SUBJECT6, Scene,
+    hex,
 };
 use crate::looks;
 use crate::observer::Observer;
+use crate::runner::Subject;
 use crate::speaker::{Farewell, Heard, Speaker, listen};
 
 /// One entry from one kind of peer.
@@ -41,8 +42,14 @@ impl Trial<'_> {
         format!("{} from {}", self.entry.name, self.kind.name())
     }
 
-    pub(crate) fn scene(&self) -> Scene {
-        let [speaker, peer, _] = addresses(self.number);
+    /// Fairway is at the machine's own loopback address: one that is on a network. BIRD, which
+    /// listens, has one for each trial.
+    pub(crate) fn scene(&self, subject: Subject) -> Scene {
+        let [own, peer, _] = addresses(self.number);
+        let speaker = match subject {
+            Subject::Fairway => [127, 0, 0, 1],
+            Subject::Bird => own,
+        };
         Scene { kind: self.kind, offer: self.entry.offer, peer, speaker }
     }
 
@@ -52,26 +59,29 @@ impl Trial<'_> {
 
     /// Runs it in `folder`.
     pub(crate) fn run(&self, folder: &Path) -> Result<()> {
-        let scene = self.scene();
+        let scene = self.scene(Subject::Fairway);
         let [_, _, second] = addresses(self.number);
         let listeners = [listen(scene.peer)?, listen(second)?];
-        let daemon = Daemon::start(folder, &scene, second, self.entry.adjacent)?;
+        let mut daemon = Daemon::start(folder, &scene, second, self.entry.adjacent)?;
         let [first_listener, second_listener] = listeners;
-        let mut observer = Observer::establish(
-            Speaker::accept(second_listener)?,
-            &Scene {
-                kind: Kind::External,
-                offer: Offer::New,
-                peer: second,
-                speaker: scene.speaker,
-            },
-        )?;
+        let second_speaker = Speaker::accept(second_listener)?;
+        let mut observer = Observer::establish(second_speaker, second, scene.speaker)?;
         let mut peer = Speaker::accept(first_listener)?;
         self.play(&scene, &mut peer, &mut observer)?;
         self.judge(&scene, &daemon, &mut observer)?;
         self.look_around(&scene, &daemon, &mut peer)?;
-        daemon.stop()?;
-        observer.listen_to_the_end()
+        daemon.terminate()?;
+        if self.action().is_mild() {
+            let farewell = peer.farewell()?;
+            let shutdown = Farewell::Notification(6, 2, Vec::new());
+            ensure!(
+                farewell == shutdown,
+                "expected {shutdown:02x?} after SIGTERM; got {farewell:02x?}"
+            );
+        }
+        observer.listen_to_the_end()?;
+        drop((peer, observer));
+        daemon.ended()
     }
 
     /// The script: up to the sentinel, or to the end of the session.
@@ -231,8 +241,9 @@ impl Trial<'_> {
         for way in ["in", "out"] {
             let answer = daemon.ask(&["clear", "bgp", &address, "soft", way])?;
             let code = answer.status.code();
-            // Whoever is not there cannot be asked, and that may be said.
-            let fine = code == Some(0) || !mild && code == Some(1);
+            // Whoever is not there, or knows no ROUTE-REFRESH, cannot be asked; that may be said.
+            let refusable = !mild || way == "in" && self.entry.offers_no_refresh;
+            let fine = code == Some(0) || refusable && code == Some(1);
             ensure!(fine, "clear soft {way}: {}: {}", answer.status, answer.errors);
         }
         if !mild {
@@ -318,6 +329,3 @@ fn is_discarded(path: &Value, code: u8) -> Result<()> {
     ensure!(code != 5 || preference != Some(200), "LOCAL_PREF 200 should be gone");
     Ok(())
 }
-
-/// The AS of the second peer is not that of the first, whatever kind that is.
-const _: () = assert!(OBSERVER_AS != crate::entry::PEER_AS && OBSERVER_AS != crate::entry::OUR_AS);

@@ -54,7 +54,7 @@ pub(super) fn entries() -> Vec<Entry> {
         on6(established("mp-next-hop-past-the-attribute", "CVE-2023-46752", |s| reaching(s, &[0, 2, 1, 32, 1, 2, 3, 4, 5]), bad_reach)),
         on6(established("mp-reach-of-three-octets", "RFC 7606 §5.3", |s| reaching(s, &[0, 2, 1]), bad_reach)),
         on6(established("mp-reach-twice", "RFC 7606 §3 (g)", |s| s.update6().with(mp_reach(2, 1, &GLOBAL, SUBJECT6_NLRI)).bytes(), Notification(3, 1, Bytes(&[])))),
-        on6(established("mp-reach-transitive", "RFC 7606 §3 (c)", |s| s.update6().swap(attribute(TRANSITIVE, 14, &reach(2, 1, &GLOBAL, SUBJECT6_NLRI))).bytes(), Withdraw)).bird(Notified(3, 1), "does not read the prefixes of an attribute with wrong flags"),
+        on6(established("mp-reach-transitive", "RFC 7606 §5.3", |s| s.update6().swap(attribute(TRANSITIVE, 14, &reach(2, 1, &GLOBAL, SUBJECT6_NLRI))).bytes(), bad_reach)).bird(Notified(3, 1), "has another subcode for it"),
         on6(established("half-an-ipv6-prefix", "RFC 7606 §5.3", |s| reaching(s, &reach(2, 1, &GLOBAL, &SUBJECT6_NLRI[..4])), bad_reach)).bird(Notified(3, 1), "has another subcode for it"),
         on6(established("ipv6-prefix-of-129-bits", "RFC 7606 §5.3", |s| reaching(s, &reach(2, 1, &GLOBAL, &[129; 18])), bad_reach)).bird(Notified(3, 10), "has another subcode for it"),
         on6(established("next-hop-of-zeros", "RFC 4271 §6.3, RFC 4760 §3", |s| by_way_of(s, &[0; 16]), Withdraw)),

@@ -40,7 +40,7 @@ pub(super) fn entries() -> Vec<Entry> {
         established("length-4097", "RFC 8654 §4: not agreed on", |_| header(4097, kind::UPDATE), Notification(1, 2, Bytes(&[0x10, 1]))),
         established("length-65535", "RFC 4271 §6.1", |_| header(65535, kind::UPDATE), Notification(1, 2, Bytes(&[255, 255]))),
         established("keepalive-of-20", "RFC 4271 §4.4", |_| message(kind::KEEPALIVE, &[0]), Notification(1, 2, Bytes(&[0, 20]))).bird(Up { present: true }, "does not look behind the header of a KEEPALIVE"),
-        established("update-of-22", "RFC 4271 §4.3; CVE-2026-37462", |_| message(kind::UPDATE, &[0, 0, 0]), Notification(1, 2, Bytes(&[0, 22]))),
+        established("update-of-22", "RFC 4271 §4.3", |_| message(kind::UPDATE, &[0, 0, 0]), Notification(1, 2, Bytes(&[0, 22]))),
         established("notification-of-20", "RFC 4271 §4.5, §6.1", |_| message(kind::NOTIFICATION, &[6]), Notification(1, 2, Bytes(&[0, 20]))),
         entry(InsteadOfOpen, "open-of-28", "RFC 4271 §4.2", |_| message(kind::OPEN, &[4, 0, 0, 0, 90, 1, 1, 1, 1]), Notification(1, 2, Bytes(&[0, 28]))).about(&[]),
         established("type-0", "RFC 4271 §6.1", |_| header(19, 0), Notification(1, 3, Bytes(&[0]))),

@@ -28,7 +28,7 @@ pub(super) fn entries() -> Vec<Entry> {
         established("attribute-255", "2019-01 incident, CVE-2019-5892", |s| with(s, TRANSITIVE, 255, &[1; 8]), Accept),
         established("entropy-label-of-junk", "2023-06-02 incident, CVE-2023-4481", |s| with(s, TRANSITIVE, 28, &[0xDE, 0xAD, 0xBE, 0xEF]), Accept),
         established("tunnel-cut-short", "CVE-2023-38802", |s| with(s, TRANSITIVE, 23, &[0, 8, 0, 200, 1]), Accept),
-        established("tunnel-that-lies", "CVE-2024-44070, CVE-2023-40457", |s| with(s, TRANSITIVE, 23, &[0, 1, 0, 4, 255, 255, 0, 0]), Accept),
+        established("tunnel-that-lies", "CVE-2024-44070, CVE-2023-40457; FRR 2026: used after it was freed", |s| with(s, TRANSITIVE, 23, &[0, 1, 0, 4, 255, 255, 0, 0]), Accept),
         established("accumulated-metric-of-one-octet", "CVE-2023-41359", |s| with(s, OPTIONAL, 26, &[1]), Accept),
         established("link-state-attribute-that-lies", "2023-08 disclosure, CVE-2023-38283", |s| with(s, OPTIONAL, 29, &[4, 1, 255, 255]), Accept),
         established("prefix-sid-of-zeros", "2025-05-20 incident", |s| with(s, TRANSITIVE, 40, &[0; 40]), Accept),

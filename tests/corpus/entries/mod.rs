@@ -1,6 +1,5 @@
-//! Which inputs are in the corpus? Each table answers for one kind of message or fault. What has
-//! no bytes that a BGP session could carry (GoBGP's MRT and RPKI readers, FRR's BMP sender) is not
-//! here.
+//! Which inputs are in the corpus? Each table answers for one kind of message or fault. Advisories
+//! about what no BGP session can carry are not here; `document` names them.
 
 mod attributes;
 mod families;

@@ -75,8 +75,8 @@ pub(super) fn entries() -> Vec<Entry> {
         old(established("as4-path-before-the-path", "RFC 6793 §4.2.3", |s| mended(s, &segment(SEQUENCE, &[WIDE]), true), Accept)).shows_path("64501 4200000000"),
         old(established("as4-path-longer-than-the-path", "RFC 6793 §4.2.3", |s| mended(s, &segment(SEQUENCE, &[1, 2, WIDE]), false), Accept)).shows_path("64501 23456"),
         old(established("as4-path-of-one-octet", "RFC 6793 §6", |s| mended(s, &[0], true), Discard(&[17]))).shows_path("64501 23456"),
-        old(established("confederation-in-as4-path", "2008-09 incident; RFC 6793 §6", |s| mended(s, &[segment(CONFED_SEQUENCE, &[64512]), segment(SEQUENCE, &[WIDE])].concat(), false), Accept)).shows_path("64501 4200000000"),
+        old(established("confederation-in-as4-path", "2008-2009 incidents; RFC 6793 §6", |s| mended(s, &[segment(CONFED_SEQUENCE, &[64512]), segment(SEQUENCE, &[WIDE])].concat(), false), Accept)).shows_path("64501 4200000000"),
         established("as4-path-from-a-new-speaker-first", "CVE-2026-41643", |s| s.update().first(attribute(WELL_KNOWN, 17, &[0])).bytes(), Discard(&[17])).bird(Up { present: false }, "looks at the flags before it drops the attribute"),
-        established("confederation-in-as4-path-from-a-new-speaker", "2008-12 incident; RFC 6793 §4.1", |s| s.update().with(attribute(TRANSITIVE, 17, &segment(CONFED_SEQUENCE, &[64512]))).bytes(), Discard(&[17])),
+        established("confederation-in-as4-path-from-a-new-speaker", "2008-2009 incidents; RFC 6793 §4.1", |s| s.update().with(attribute(TRANSITIVE, 17, &segment(CONFED_SEQUENCE, &[64512]))).bytes(), Discard(&[17])),
     ]
 }

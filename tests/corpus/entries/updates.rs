@@ -14,7 +14,7 @@ use crate::entry::{
 /// Prefixes up to the last octet that a message may have: 10.2.0.0/24, 10.2.1.0/24 and so on.
 fn full(scene: &Scene) -> Vec<u8> {
     let room = 4096 - scene.update().nlri(&[]).bytes().len();
-    let mut nlri = vec![8, 11].repeat(room % 4 / 2);
+    let mut nlri = [8, 11].repeat(room % 4 / 2);
     if room % 2 == 1 {
         nlri.push(0);
     }
@@ -34,7 +34,7 @@ pub(super) fn entries() -> Vec<Entry> {
     vec![
         established("withdrawn-length-past-the-message", "RFC 7606 §3 (b)", |s| s.update().lies(1000, 0).bytes(), MALFORMED),
         established("attribute-length-past-the-message", "CVE-2017-15865", |s| s.update().lies(0, 1000).bytes(), MALFORMED),
-        established("both-lengths-65535", "CVE-2026-37462", |_| only(&[]).lies(65535, 65535).bytes(), MALFORMED),
+        established("both-lengths-65535", "RFC 7606 §3 (b)", |_| only(&[]).lies(65535, 65535).bytes(), MALFORMED),
         established("attribute-length-that-takes-the-prefix-in", "RFC 7606 §5.2", |s| s.update().lies(0, 4).bytes(), MALFORMED),
         established("attribute-past-the-list", "RFC 7606 §4", |s| s.update().with(vec![OPTIONAL, 4, 200, 0]).bytes(), Withdraw),
         established("two-stray-octets", "RFC 7606 §4", |s| s.update().with(vec![WELL_KNOWN, 99]).bytes(), Withdraw),
@@ -42,6 +42,7 @@ pub(super) fn entries() -> Vec<Entry> {
         established("stray-octet-and-nothing-announced", "RFC 7606 §5.2", |_| only(&[mp_unreach(2, 1, SUBJECT6_NLRI), vec![WELL_KNOWN]]).bytes(), MALFORMED),
         established("prefix-of-33-bits", "RFC 7606 §5.3", |s| s.update().nlri(&[33, 10, 1, 1, 1, 0]).bytes(), UNREADABLE),
         established("prefix-cut-short", "RFC 7606 §5.3", |s| s.update().nlri(&[24, 10, 1]).bytes(), UNREADABLE).bird(Notified(3, 1), "has another subcode for it"),
+        established("withdrawn-prefix-longer-than-its-field", "CVE-2026-37462", |s| s.update().withdrawn(&[24, 10]).bytes(), UNREADABLE).bird(Notified(3, 1), "has another subcode for it"),
         established("withdrawn-prefix-of-33-bits", "RFC 7606 §5.3", |_| only(&[]).withdrawn(&[33, 10, 1, 1, 1, 0]).bytes(), UNREADABLE),
         established("bits-behind-the-length", "RFC 4271 §4.3", |s| s.update().nlri(&[20, 10, 1, 255]).bytes(), Accept).about(&["10.1.240.0/20"]),
         established("default-route", "RFC 4271 §4.3", |s| s.update().nlri(&[0]).bytes(), Accept).about(&["0.0.0.0/0"]),
