@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::bytes::{keepalive, kind, route_refresh};
+use crate::bytes::{HEADER_LENGTH_BYTES, keepalive, kind, route_refresh};
 use crate::daemon::Daemon;
 use crate::entry::{
     AS_PATH_POINTER, Action, Entry, FIRST_ORIGIN, KEPT, KEPT_NLRI, Kind, Manner, Moment,
@@ -233,6 +233,23 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// Whether an operator can find out: what was malformed, octet by octet, and what the second
+    /// peer was not told for want of room.
+    fn judge_neighbours(&self, scene: &Scene, daemon: &Daemon) -> Result<()> {
+        let neighbours = daemon.show_json(&["bgp", "neighbors"])?;
+        if matches!(self.action(), Action::Withdraw | Action::Discard(_)) {
+            let pointer = format!("/{}/lastMalformedUpdate/bytes", Ipv4Addr::from(scene.peer));
+            let bytes = (self.entry.bytes)(scene);
+            let body = hex(&bytes[HEADER_LENGTH_BYTES..]).replace(' ', "");
+            is_shown(&neighbours, &pointer, &body)?;
+        }
+        if self.entry.too_long_to_tell {
+            let [_, _, second] = addresses(self.number).map(Ipv4Addr::from);
+            is_shown(&neighbours, &format!("/{second}/unannounced/0/prefix"), SUBJECT)?;
+        }
+        Ok(())
+    }
+
     /// Everything that an operator might do next.
     fn look_around(&self, scene: &Scene, daemon: &Daemon, peer: &mut Speaker) -> Result<()> {
         let address = Ipv4Addr::from(scene.peer).to_string();
@@ -253,6 +270,7 @@ impl Trial<'_> {
             peer.expect(kind::ROUTE_REFRESH, "a ROUTE-REFRESH after `soft in`")?;
         }
         answers(peer).context("after `clear bgp PEER soft`")?;
+        self.judge_neighbours(scene, daemon)?;
         let summary = daemon.show_json(&["bgp", "summary"])?;
         let pointer = format!("/ipv4Unicast/peers/{address}/state");
         is_shown(&summary, &pointer, "Established")?;
