@@ -46,6 +46,11 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// Whether it is the capability of four-octet AS numbers, with a value that is none.
+    pub(super) fn is_broken_four_octet_as(&self) -> bool {
+        matches!(self, Self::Other { code: 65, .. })
+    }
+
     /// Reads one value. A known code with a value of the wrong size is kept as `Other`: the
     /// neighbour cannot have meant what we would make of it, and one bad capability is no reason
     /// to refuse the rest.

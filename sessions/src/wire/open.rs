@@ -138,6 +138,10 @@ fn parse_parameters(bytes: &[u8]) -> Result<Vec<Capability>, WireError> {
         let parsed = Capability::parse_all(value);
         capabilities.extend(parsed.ok_or(malformed("a capability overruns its parameter"))?);
     }
+    if capabilities.iter().any(Capability::is_broken_four_octet_as) {
+        // Ignored, it would leave the two sides with AS numbers of different widths.
+        return Err(malformed("the capability of four-octet AS numbers has not four octets"));
+    }
     Ok(capabilities)
 }
 
@@ -265,10 +269,10 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_of_the_wrong_size_is_ignored() {
-        let open = Open::parse(&body(&[6, 2, 4, 65, 2, 1, 1])).unwrap();
-        assert_eq!(open.asn, 65001);
-        assert!(!open.has_four_octet_as());
+    fn a_capability_of_the_wrong_size_is_ignored_unless_it_says_how_wide_as_numbers_are() {
+        let open = Open::parse(&body(&[7, 2, 5, 1, 3, 0, 2, 1])).unwrap();
+        assert_eq!(open.families(), FamilySet::only(AddressFamily::Ipv4Unicast));
+        assert_eq!(answer(&body(&[6, 2, 4, 65, 2, 1, 1])), (2, 0));
     }
 
     #[test]

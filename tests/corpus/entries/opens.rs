@@ -73,7 +73,7 @@ pub(super) fn entries() -> Vec<Entry> {
         open("four-octet-as-0", "RFC 7607 §2", |s| numbered(s, four_octet_as(0)), WRONG_AS),
         open("as-numbers-that-contradict-each-other", "RFC 6793 §4.1: the capability counts", |s| numbered(s, four_octet_as(4_200_000_001)), WRONG_AS),
         open("as-trans-and-the-right-as", "RFC 6793 §9", |s| { let mut open = s.open(); open.asn = u16::try_from(AS_TRANS).unwrap_or(0); open.bytes() }, Accept),
-        open("four-octet-as-of-two-octets", "CVE-2012-0255. Ours: as if it were not there", |s| numbered(s, capability(65, &[0xFB, 0xF5])), Accept).offering(Offer::Old).bird(Notified(2, 0), STRICT),
+        open("four-octet-as-of-two-octets", "CVE-2012-0255", |s| numbered(s, capability(65, &[0xFB, 0xF5])), MALFORMED),
         open("hold-time-1", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.hold_time = 1; open.bytes() }, Notification(2, 6, Bytes(&[]))),
         open("hold-time-0", "RFC 4271 §4.2", |s| { let mut open = s.open(); open.hold_time = 0; open.bytes() }, Accept),
         open("identifier-0", "RFC 6286 §2.2", |s| { let mut open = s.open(); open.router_id = [0; 4]; open.bytes() }, Notification(2, 3, Bytes(&[]))),
