@@ -2,7 +2,7 @@
 //!
 //! Knows no other connection: collisions are [`super::Peer`]'s business.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -121,6 +121,13 @@ impl Connection {
         self.state = SessionState::OpenSent;
         self.open = Some(our_open(config).encode());
         self.hold_deadline = Some(now + OPEN_TIMEOUT);
+    }
+
+    /// What this end is known by.
+    pub(super) fn own_addresses(&self) -> Vec<IpAddr> {
+        let LocalNextHops { ipv4, ipv6, .. } = self.next_hops;
+        let local = self.local.map(|local| local.ip());
+        [local, ipv4.map(Into::into), ipv6.map(Into::into)].into_iter().flatten().collect()
     }
 
     pub(super) fn receive(&mut self, bytes: &[u8]) {

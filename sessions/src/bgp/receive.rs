@@ -87,13 +87,8 @@ impl Inbound {
     pub(super) fn begin(config: &PeerConfig, connection: Option<&Connection>) -> Option<Self> {
         let connection = connection?;
         let negotiated = connection.negotiated.as_ref()?;
-        let next_hops = connection.next_hops;
-        let own_addresses = [connection.local.map(|local| local.ip())]
-            .into_iter()
-            .chain([next_hops.ipv4.map(Into::into), next_hops.ipv6.map(Into::into)])
-            .flatten()
-            .collect();
-        let networks = connection.networks.clone();
+        let own_addresses = connection.own_addresses();
+        let networks = &connection.networks;
         Some(Self {
             adj_rib_in: AdjRibIn::default(),
             source: Arc::new(PathSource {
@@ -181,11 +176,13 @@ impl Inbound {
         near
     }
 
-    /// What a change of the policy throws out.
+    /// What a change of the policy, or of this end's addresses, throws out.
     fn reconsider(&mut self) -> Vec<RouteChange> {
-        let refused = |prefix: &&Prefix| self.importer.allows(**prefix).is_err();
-        let refused: Vec<Prefix> =
-            self.adj_rib_in.routes().keys().filter(refused).copied().collect();
+        let routes = self.adj_rib_in.routes().iter();
+        let refused = routes.filter(|(prefix, attributes)| {
+            self.importer.allows(**prefix).and_then(|()| self.importer.judge(attributes)).is_err()
+        });
+        let refused: Vec<Prefix> = refused.map(|(prefix, _)| *prefix).collect();
         let mut changes = Vec::new();
         for prefix in refused {
             self.withdraw(prefix, &mut changes);
@@ -288,6 +285,23 @@ impl Peer {
         self.routes_changed(now, changes, over);
         if wants_others {
             // Without a session there is nobody to ask, and the next one says everything anyway.
+            let _ = self.refresh_in();
+        }
+    }
+
+    /// The addresses of this end, or the networks of its interface, may have changed: routes whose
+    /// next hop is of no use any more go at once, those that were refused for it are asked for.
+    ///
+    /// `Ours:` a neighbour that cannot be asked keeps them to itself until its next session; an
+    /// address that comes is no reason to end this one.
+    pub fn set_networks(&mut self, now: Instant, networks: &[Prefix]) {
+        let Some(id) = self.established.as_ref().map(|up| up.connection) else { return };
+        let Some(connection) = self.connection(id) else { return };
+        let own_addresses = connection.own_addresses();
+        let Some(up) = &mut self.established else { return };
+        if up.inbound.importer.set_end(own_addresses, networks) {
+            let changes = up.inbound.reconsider();
+            self.routes_changed(now, changes, None);
             let _ = self.refresh_in();
         }
     }

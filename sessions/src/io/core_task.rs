@@ -248,7 +248,7 @@ impl CoreTask {
         // Every session each time: one that came up since may have looked before the others.
         for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.follow_addresses(&addresses, &surroundings.rib);
+                neighbour.follow_addresses(now, &addresses, &surroundings.rib);
             });
         }
     }

@@ -235,15 +235,17 @@ impl Neighbour {
         }
     }
 
-    /// Looks whether this end of the session can be reached elsewhere than before.
-    pub(super) fn follow_addresses(&mut self, addresses: &Addresses, rib: &LocRib) {
+    /// Looks whether this end of the session can be reached elsewhere than before, and who is next
+    /// door.
+    pub(super) fn follow_addresses(&mut self, now: Instant, addresses: &Addresses, rib: &LocRib) {
         let Some(local) = self.peer.local_address() else { return };
-        let next_hops = addresses.end_at(local).next_hops;
+        let LocalEnd { next_hops, networks } = addresses.end_at(local);
         if self.peer.set_next_hops(rib, next_hops) {
             let config = self.peer.config();
             let (ipv4, ipv6) = (next_hops.ipv4, next_hops.ipv6);
             info!(peer = %config.key, name = config.name, ?ipv4, ?ipv6, "next hops changed");
         }
+        self.peer.set_networks(now, &networks);
     }
 
     /// Options that both kinds of connection need.

@@ -1,5 +1,6 @@
 //! Which routes of a peer may be used at all, before any are compared (RFC 4271 §9.1.2).
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::types::{
@@ -20,7 +21,7 @@ pub struct Importer {
     adjacent: bool,
     remote: IpAddr,
     own_addresses: Vec<IpAddr>,
-    networks: Vec<Prefix>,
+    networks: BTreeSet<Prefix>,
 }
 
 impl Importer {
@@ -30,7 +31,7 @@ impl Importer {
         config: &PeerConfig,
         remote: IpAddr,
         own_addresses: Vec<IpAddr>,
-        networks: Vec<Prefix>,
+        networks: &[Prefix],
     ) -> Self {
         Self {
             policy: config.import.clone(),
@@ -41,8 +42,17 @@ impl Importer {
             adjacent: config.kind() == PeerKind::External && !config.multihop,
             remote,
             own_addresses,
-            networks,
+            networks: shared(networks),
         }
+    }
+
+    /// This end has other addresses, or its interface other networks. Says whether routes may be
+    /// judged otherwise than before.
+    pub fn set_end(&mut self, own_addresses: Vec<IpAddr>, networks: &[Prefix]) -> bool {
+        let networks = shared(networks);
+        let differs = self.own_addresses != own_addresses || self.networks != networks;
+        (self.own_addresses, self.networks) = (own_addresses, networks);
+        differs
     }
 
     /// Other settings of the operator.
@@ -58,7 +68,7 @@ impl Importer {
     /// Whether routes with these attributes can be accepted.
     ///
     /// `Ours:` whether the next hop can be reached is not asked: nothing is forwarded along these
-    /// routes before they are installed, and who is told them is given a next hop of ours.
+    /// routes before they are installed, and other systems are told them with a next hop of ours.
     pub fn judge(&self, attributes: &PathAttributes) -> Result<(), Refusal> {
         let as_path = &attributes.as_path;
         if as_path.asns().any(|asn| asn == self.local_asn) {
@@ -88,13 +98,24 @@ impl Importer {
     /// Where no network of the family is known, there is nothing to hold a next hop against.
     fn is_shared(&self, next_hop: NextHop) -> bool {
         let address = next_hop.address();
-        if address == self.remote {
+        if address == self.remote || next_hop.is_link_local() {
             return true;
         }
         let family = AddressFamily::of(address);
         let mut networks = self.networks.iter().filter(|it| it.family() == family).peekable();
         networks.peek().is_none() || networks.any(|network| network.contains(address))
     }
+}
+
+/// Those of `networks` that tell who is next door. The length of a host says that the address was
+/// given without its network (by DHCPv6, or by a cloud); link-local ones hold no global address.
+fn shared(networks: &[Prefix]) -> BTreeSet<Prefix> {
+    let is_link_local =
+        |address| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+    let tells = |network: &&Prefix| {
+        network.length() < network.family().address_bits() && !is_link_local(network.address())
+    };
+    networks.iter().filter(tells).copied().collect()
 }
 
 /// ORIGINATOR_ID (RFC 4456 §8). It is kept as bytes, and its length was checked.
@@ -110,8 +131,8 @@ mod tests {
 
     fn importer(config: &PeerConfig) -> Importer {
         let own = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
-        let networks = vec!["192.0.2.0/24".parse().unwrap()];
-        Importer::new(config, [192, 0, 2, 2].into(), own, networks)
+        let networks = ["192.0.2.0/24".parse().unwrap()];
+        Importer::new(config, [192, 0, 2, 2].into(), own, &networks)
     }
 
     fn heard(as_path: Vec<u32>, next_hop: &str) -> PathAttributes {
@@ -167,6 +188,26 @@ mod tests {
     }
 
     //= RFC 4456 §8 SHOULD: a route with our own identifier as ORIGINATOR_ID is ignored.
+    #[test]
+    fn networks_of_a_single_host_and_of_the_link_say_nothing_about_others() {
+        let mut importer = importer(&PeerConfig::example(1));
+        let judge = |importer: &Importer| importer.judge(&heard(vec![65002], "2001:db8:5::9"));
+        let networks = |texts: &[&str]| -> Vec<Prefix> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        assert!(importer.set_end(Vec::new(), &networks(&["192.0.2.0/24", "2001:db8::/64"])));
+        assert_eq!(judge(&importer), Err(Refusal::ForeignNextHop));
+        // An address from DHCPv6 has no network of its own; nor is there one before the first
+        // global address is settled.
+        for known in [&["2001:db8:5::7/128", "fe80::/64"][..], &["fe80::/64"], &[]] {
+            importer.set_end(Vec::new(), &networks(known));
+            assert_eq!(judge(&importer), Ok(()), "{known:?}");
+        }
+        importer.set_end(Vec::new(), &networks(&["2001:db8::/64"]));
+        assert_eq!(importer.judge(&heard(vec![65002], "fe80::9")), Ok(()));
+        assert!(!importer.set_end(Vec::new(), &networks(&["2001:db8::/64", "2001:db8::1/128"])));
+    }
+
     #[test]
     fn a_route_of_ours_that_a_reflector_gives_back_is_refused() {
         let internal =

@@ -28,6 +28,14 @@ impl NextHop {
             Self::Ipv6 { global, .. } => IpAddr::V6(global),
         }
     }
+
+    /// Whether it means something on one link only.
+    pub fn is_link_local(self) -> bool {
+        match self.address() {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        }
+    }
 }
 
 impl fmt::Display for NextHop {

@@ -13,6 +13,7 @@ use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RouterId};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 
+mod passing_on;
 mod receiving;
 mod timers;
 

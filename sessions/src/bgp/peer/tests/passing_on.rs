@@ -1,0 +1,528 @@
+//! Three neighbours around one RIB: whatever happened before, each is told what it would be told
+//! over a new session, and the RIB holds what would be learned anew.
+
+use super::*;
+use crate::rib::{Importer, Route};
+use crate::rng::Rng;
+use crate::types::{
+    AsPath, Community, MaximumPrefixes, NextHop, Origin, PathAttributes, PeerKey, PrefixFilter,
+    PrefixRange, UnknownAttribute,
+};
+use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
+use crate::wire::attribute::code;
+use crate::wire::{Capability, Framing, RouteRefresh, Update, UpdateContext};
+
+const OUR_ASN: u32 = 65_001;
+const PEERS: usize = 3;
+
+type Table = BTreeMap<Prefix, PathAttributes>;
+
+/// The far end of one neighbour: says what the story tells it to say, and keeps what it is told.
+#[derive(Default)]
+struct Far {
+    /// What it announces, over every session.
+    said: Table,
+    told: Table,
+    framing: Framing,
+    /// Bytes on their way to us.
+    sent: BytesMut,
+}
+
+struct Hub {
+    seed: u64,
+    now: Instant,
+    rng: Rng,
+    rib: LocRib,
+    originated: Vec<DesiredRoute>,
+    peers: Vec<Peer>,
+    far: Vec<Far>,
+    end: Connected,
+    incarnations: u64,
+}
+
+/// Peers 0 and 1 are in other systems, peer 2 is in ours.
+fn hub_config(number: usize) -> PeerConfig {
+    let number = u8::try_from(number).unwrap();
+    let remote_asn = [65_002, 65_003, OUR_ASN][usize::from(number)];
+    let key = PeerKey([192, 0, 2, number + 2].into());
+    PeerConfig { key, pass_on: PrefixFilter::Everything, ..config(OUR_ASN, remote_asn, 1) }
+}
+
+fn speak_up(config: &PeerConfig) -> Vec<u8> {
+    let open = Open {
+        asn: config.remote_asn.get(),
+        hold_time: config.hold_time,
+        router_id: RouterId::new(match config.key.0 {
+            std::net::IpAddr::V4(address) => u32::from(address),
+            std::net::IpAddr::V6(_) => unreachable!(),
+        })
+        .unwrap(),
+        capabilities: vec![
+            Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into()),
+            Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
+            Capability::RouteRefresh,
+            Capability::FourOctetAs(config.remote_asn.get()),
+        ],
+    };
+    [open.encode(), keepalive()].concat()
+}
+
+fn announced(prefix: Prefix, attributes: &PathAttributes) -> BytesMut {
+    let block = AttributeBlock::encode(attributes, true).unwrap();
+    let mut bytes = BytesMut::new();
+    announcement(prefix.family(), &block, &mut BTreeSet::from([prefix]), &mut bytes);
+    bytes
+}
+
+impl Far {
+    /// Reads what was sent, and answers what has to be answered.
+    fn hear(&mut self, bytes: &[u8], kind: crate::types::PeerKind) {
+        self.framing.push(bytes);
+        while let Some(message) = self.framing.next_message().unwrap() {
+            match message.kind {
+                MessageType::Update => {
+                    let families = FamilySet::BOTH;
+                    let context = UpdateContext { kind, four_octet_as: true, families };
+                    let update = Update::parse(&message.body, context).unwrap();
+                    assert_eq!(update.faults, []);
+                    for prefix in update.withdrawn {
+                        assert!(self.told.remove(&prefix).is_some(), "withdrawn for nothing");
+                    }
+                    for group in update.announced {
+                        let one = |prefix| (prefix, group.attributes.clone());
+                        self.told.extend(group.prefixes.into_iter().map(one));
+                    }
+                }
+                MessageType::RouteRefresh => {
+                    let family = RouteRefresh::parse(&message.body).unwrap().family.family();
+                    self.say_all(|prefix| Some(prefix.family()) == family);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn say_all(&mut self, wanted: impl Fn(&Prefix) -> bool) {
+        for (prefix, attributes) in self.said.iter().filter(|(prefix, _)| wanted(prefix)) {
+            self.sent.extend_from_slice(&announced(*prefix, attributes));
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.told.clear();
+        self.sent.clear();
+        self.framing = Framing::default();
+    }
+}
+
+impl Hub {
+    fn new(seed: u64) -> Self {
+        let peer = |number| {
+            let incarnation = u64::try_from(number).unwrap();
+            Peer::new(Instant::ZERO, hub_config(number), seed, incarnation)
+        };
+        Self {
+            seed,
+            now: Instant::ZERO,
+            rng: Rng::seeded(seed),
+            rib: LocRib::default(),
+            originated: Vec::new(),
+            peers: (0..PEERS).map(peer).collect(),
+            far: (0..PEERS).map(|_| Far::default()).collect(),
+            end: Connected {
+                networks: vec!["192.0.2.0/24".parse().unwrap(), "2001:db8::/64".parse().unwrap()],
+                ..ends(1)
+            },
+            incarnations: 10,
+        }
+    }
+
+    fn draw(&mut self, bound: usize) -> usize {
+        usize::try_from(self.rng.next_u64() % u64::try_from(bound).unwrap()).unwrap()
+    }
+
+    fn is_up(&self, number: usize) -> bool {
+        self.peers[number].established.is_some()
+    }
+
+    /// What the core task does with a neighbour in a turn.
+    fn act(&mut self, number: usize) {
+        let mut learned = Vec::new();
+        while let Some(action) = self.peers[number].poll_action() {
+            match action {
+                Action::Connect(id) => {
+                    let remote = (self.peers[number].config.key.0, 179).into();
+                    let connected = Connected { remote, ..self.end.clone() };
+                    self.far[number].hang_up();
+                    self.far[number].sent.extend(speak_up(&self.peers[number].config));
+                    self.peers[number].handle(self.now, Event::Connected(id, connected));
+                }
+                Action::Close(..) => self.far[number].hang_up(),
+                Action::Established => {
+                    self.peers[number].announce_all(&self.rib);
+                    self.far[number].say_all(|_| true);
+                }
+                Action::Routes(source, changes) => learned.push((source, changes)),
+                _ => {}
+            }
+        }
+        for (source, changes) in learned {
+            let touched = self.rib.learn(&source, changes);
+            self.pass_on(&touched);
+        }
+    }
+
+    fn pass_on(&mut self, touched: &BTreeSet<Prefix>) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.passes_on()) {
+            peer.announce(&self.rib, touched);
+        }
+    }
+
+    /// What the far end sent arrives.
+    fn receive(&mut self, number: usize) {
+        let bytes = std::mem::take(&mut self.far[number].sent);
+        for id in self.peers[number].connection_ids() {
+            self.peers[number].handle(self.now, Event::Received(id, &bytes));
+        }
+        self.act(number);
+    }
+
+    /// The socket takes a chunk. Says whether there was one.
+    fn transmit(&mut self, number: usize) -> bool {
+        let kind = self.peers[number].config.kind();
+        let mut sent = false;
+        for id in self.peers[number].connection_ids() {
+            let mut bytes = BytesMut::new();
+            self.peers[number].poll_transmit(self.now, id, 4_200, &mut bytes);
+            self.far[number].hear(&bytes, kind);
+            sent |= !bytes.is_empty();
+        }
+        sent
+    }
+
+    fn settle(&mut self) {
+        let mut idle = false;
+        while !idle {
+            idle = true;
+            for number in 0..PEERS {
+                self.act(number);
+                idle &= self.far[number].sent.is_empty();
+                self.receive(number);
+                idle &= !self.transmit(number);
+            }
+        }
+    }
+
+    /// Time goes by; far ends that are not `silent` keep their sessions alive.
+    fn wait(&mut self, duration: Duration, silent: Option<usize>) {
+        let end = self.now + duration;
+        while self.now < end {
+            self.now = self.now + seconds(1);
+            self.follow_addresses();
+            for number in 0..PEERS {
+                if self.is_up(number) && silent != Some(number) {
+                    self.far[number].sent.extend_from_slice(&keepalive());
+                }
+                self.receive(number);
+                self.peers[number].handle(self.now, Event::Tick);
+                self.act(number);
+            }
+        }
+    }
+
+    fn prefix(&mut self) -> Prefix {
+        let pool = ["10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/8", "12.0.0.1/32", "0.0.0.0/0"];
+        let pool6 = ["2001:db8:1::/48", "2001:db8:2::1/128", "::/0"];
+        let number = self.draw(pool.len() + pool6.len());
+        pool.iter().chain(&pool6).nth(number).unwrap().parse().unwrap()
+    }
+
+    fn attributes(&mut self, number: usize, family: AddressFamily) -> PathAttributes {
+        let config = self.peers[number].config.clone();
+        let is_internal = config.kind() == crate::types::PeerKind::Internal;
+        let mut asns: Vec<u32> = if is_internal { vec![] } else { vec![config.remote_asn.get()] };
+        for _ in 0..self.draw(3) {
+            asns.push([7, 8, 9, 65_002, OUR_ASN][self.draw(5)]);
+        }
+        let next_hop = match family {
+            AddressFamily::Ipv4Unicast => NextHop::Ipv4(
+                [[192, 0, 2, 9], [192, 0, 2, 10], [192, 0, 2, 1], [198, 51, 100, 1]][self.draw(4)]
+                    .into(),
+            ),
+            AddressFamily::Ipv6Unicast => NextHop::Ipv6 {
+                global: ["2001:db8::9", "2001:db8::1", "2001:db8:9::9"][self.draw(3)]
+                    .parse()
+                    .unwrap(),
+                link_local: None,
+            },
+        };
+        let mut attributes = PathAttributes::originated(AsPath::sequence(asns), next_hop);
+        attributes.origin = [Origin::Igp, Origin::Egp, Origin::Incomplete][self.draw(3)];
+        attributes.med = [None, Some(5), Some(9)][self.draw(3)];
+        attributes.communities =
+            [vec![], vec![Community(1)], vec![Community::NO_EXPORT], vec![Community::NO_ADVERTISE]]
+                [self.draw(4)]
+            .clone();
+        let unknown = |flags, code, value| UnknownAttribute { flags, code, value };
+        if is_internal {
+            attributes.local_pref = [None, Some(100), Some(200)][self.draw(3)];
+            let originator = u8::try_from(self.draw(3) + 1).unwrap();
+            attributes.unknown.push(unknown(0x80, code::ORIGINATOR_ID, vec![0, 0, 0, originator]));
+        }
+        if self.draw(3) == 0 {
+            attributes.unknown.push(unknown(0xC0, 99, vec![1]));
+        }
+        attributes
+    }
+
+    fn filter(&mut self) -> PrefixFilter {
+        let range = PrefixRange::new("10.0.0.0/8".parse().unwrap(), None, Some(32)).unwrap();
+        [PrefixFilter::Everything, PrefixFilter::Nothing, PrefixFilter::Listed(vec![range])]
+            [self.draw(3)]
+        .clone()
+    }
+
+    /// The neighbour announces or withdraws something, or garbles an announcement.
+    fn far_speaks(&mut self, number: usize) {
+        let prefix = self.prefix();
+        let mut bytes = BytesMut::new();
+        match self.draw(8) {
+            0 | 1 => {
+                self.far[number].said.remove(&prefix);
+                withdrawal(prefix.family(), &mut BTreeSet::from([prefix]), &mut bytes);
+            }
+            2 => {
+                bytes = announced(prefix, &self.attributes(number, prefix.family()));
+                let origin = bytes.windows(3).position(|it| it == [0x40, 1, 1]).unwrap();
+                bytes[origin + 3] = 9;
+                self.far[number].said.remove(&prefix);
+            }
+            _ => {
+                let attributes = self.attributes(number, prefix.family());
+                bytes = announced(prefix, &attributes);
+                self.far[number].said.insert(prefix, attributes);
+            }
+        }
+        if self.is_up(number) {
+            self.far[number].sent.extend_from_slice(&bytes);
+        }
+    }
+
+    fn originate(&mut self) {
+        let mut wanted = BTreeMap::new();
+        for _ in 0..self.draw(4) {
+            let keys = self.peers.iter().map(|peer| peer.config.key).collect::<Vec<_>>();
+            let keys = keys.into_iter().filter(|_| self.rng.next_u64() % 2 == 0).collect();
+            let route = DesiredRoute {
+                prefix: self.prefix(),
+                peers: Arc::new(keys),
+                attributes: Arc::new(RouteAttributes {
+                    communities: vec![Community(u32::try_from(self.draw(3)).unwrap())],
+                    ..RouteAttributes::default()
+                }),
+            };
+            wanted.insert(route.prefix, route);
+        }
+        self.originated = wanted.into_values().collect();
+        let touched = self.rib.set(self.originated.clone());
+        for peer in &mut self.peers {
+            peer.announce(&self.rib, &touched);
+        }
+    }
+
+    fn reconfigure(&mut self, number: usize) {
+        let mut config = self.peers[number].config.clone();
+        match self.draw(4) {
+            0 => config.import.allowed = self.filter(),
+            1 => config.pass_on = self.filter(),
+            2 => {
+                let limit = u32::try_from(self.draw(4) + 1).unwrap();
+                let maximum = MaximumPrefixes { limit, warn_percent: 75 };
+                config.import.maximum = [None, None, Some(maximum)][self.draw(3)];
+            }
+            _ => config.router_id = RouterId::new([1, 77][self.draw(2)]).unwrap(),
+        }
+        self.peers[number].reconfigure(self.now, config);
+        self.peers[number].announce_all(&self.rib);
+    }
+
+    /// Ends a session in one of the ways there are.
+    fn interrupt(&mut self, number: usize) {
+        let ids = self.peers[number].connection_ids();
+        match (self.draw(7), ids.first()) {
+            (0, Some(id)) => self.peers[number].handle(self.now, Event::Closed(*id, None)),
+            (1, Some(id)) => {
+                let cease = Notification::cease(cease::UNSPECIFIC).encode();
+                self.peers[number].handle(self.now, Event::Received(*id, &cease));
+            }
+            (2, Some(id)) => self.peers[number].handle(self.now, Event::Received(*id, &[0; 19])),
+            (3, _) => self.wait(seconds(15), Some(number)),
+            (4, _) => self.peers[number].reset(self.now),
+            (5, _) => {
+                // Removed, and configured again.
+                self.peers[number].stop(self.now, cease::PEER_DECONFIGURED, "a test");
+                self.act(number);
+                self.incarnations += 1;
+                let config = self.peers[number].config.clone();
+                self.peers[number] = Peer::new(self.now, config, self.seed, self.incarnations);
+            }
+            _ => {
+                // A panic in what concerns it.
+                self.incarnations += 1;
+                let (seed, incarnation) = (self.seed, self.incarnations);
+                let fresh = self.peers[number].after_panic(self.now, self.now, seed, incarnation);
+                let key = fresh.config.key;
+                self.peers[number] = fresh;
+                self.far[number].hang_up();
+                let touched = self.rib.forget(key);
+                self.pass_on(&touched);
+            }
+        }
+    }
+
+    /// The machine's addresses become others.
+    fn renumber(&mut self) {
+        let own = [None, Some("2001:db8::1".parse().unwrap()), "2001:db8::7".parse().ok()];
+        self.end.next_hops.ipv6 = own[self.draw(3)];
+        let networks = ["192.0.2.0/24", "192.0.2.9/32", "fe80::/64", "2001:db8::/64"];
+        let known = networks.into_iter().filter(|_| self.rng.next_u64() % 2 == 0);
+        self.end.networks = known.map(|text| text.parse().unwrap()).collect();
+        self.follow_addresses();
+    }
+
+    /// What the core task does every two seconds.
+    fn follow_addresses(&mut self) {
+        for peer in &mut self.peers {
+            peer.set_next_hops(&self.rib, self.end.next_hops);
+            peer.set_networks(self.now, &self.end.networks);
+        }
+    }
+
+    fn step(&mut self) {
+        let number = self.draw(PEERS);
+        match self.draw(40) {
+            0..20 => self.far_speaks(number),
+            20..23 => self.receive(number),
+            23..26 => drop(self.transmit(number)),
+            26..28 => self.originate(),
+            28..31 => self.reconfigure(number),
+            31 => self.interrupt(number),
+            32 => self.renumber(),
+            33 => drop(self.peers[number].refresh_out()),
+            34 => drop(self.peers[number].refresh_in()),
+            35 if self.is_up(number) => {
+                let family = AddressFamily::ALL[self.draw(2)];
+                self.far[number].sent.extend_from_slice(&RouteRefresh::request(family).encode());
+            }
+            _ => self.wait(seconds(1), None),
+        }
+    }
+
+    fn check(&mut self) {
+        self.settle();
+        self.follow_addresses();
+        self.settle();
+        let why = format!("seed {}", self.seed);
+        let mut anew = LocRib::default();
+        anew.set(self.originated.clone());
+        for (peer, far) in self.peers.iter().zip(&self.far) {
+            let Some(up) = &peer.established else { continue };
+            let accepted = up.inbound.adj_rib_in.routes();
+            let importer = self.importer(&peer.config);
+            let wanted: BTreeMap<Prefix, Arc<PathAttributes>> = (far.said.iter())
+                .filter(|(prefix, _)| importer.allows(**prefix).is_ok())
+                .filter(|(_, attributes)| importer.judge(attributes).is_ok())
+                .map(|(prefix, attributes)| (*prefix, Arc::new(attributes.clone())))
+                .collect();
+            assert_eq!(*accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);
+            assert_eq!(up.inbound.adj_rib_in.counts(), count(accepted.keys()), "{why}");
+            let source = Arc::new(crate::types::PathSource {
+                key: peer.config.key,
+                kind: peer.config.kind(),
+                remote_asn: peer.config.remote_asn,
+                router_id: peer
+                    .connection(up.connection)
+                    .unwrap()
+                    .negotiated
+                    .as_ref()
+                    .unwrap()
+                    .remote_router_id,
+            });
+            let change = |(prefix, attributes): (&Prefix, &Arc<PathAttributes>)| RouteChange {
+                prefix: *prefix,
+                attributes: Some(Arc::clone(attributes)),
+            };
+            anew.learn(&source, wanted.iter().map(change).collect());
+        }
+        let sorted = |rib: &LocRib| {
+            let mut learned: Vec<_> = rib.learned().collect();
+            learned.sort_by_key(|it| (it.prefix, it.path.source.key));
+            learned
+        };
+        assert_eq!(sorted(&self.rib), sorted(&anew), "{why}: Loc-RIB");
+        assert_eq!(self.rib.counts(), anew.counts(), "{why}");
+        for number in 0..PEERS {
+            if self.is_up(number) {
+                self.check_told(number, &why);
+            }
+        }
+    }
+
+    fn importer(&self, config: &PeerConfig) -> Importer {
+        let own = [Some(self.end.local.ip()), self.end.next_hops.ipv6.map(Into::into)];
+        let own = own.into_iter().flatten().collect();
+        Importer::new(config, config.key.0, own, &self.end.networks)
+    }
+
+    /// The neighbour has what a new session would tell it.
+    fn check_told(&self, number: usize, why: &str) {
+        let config = self.peers[number].config.clone();
+        let mut fresh = Peer::new(self.now, config.clone(), 0, 0);
+        fresh.handle(self.now, Event::Tick);
+        let id = fresh.connection_ids()[0];
+        let remote = (config.key.0, 179).into();
+        let connected = Connected { remote, ..self.end.clone() };
+        fresh.handle(self.now, Event::Connected(id, connected));
+        fresh.handle(self.now, Event::Received(id, &speak_up(&config)));
+        fresh.announce_all(&self.rib);
+        let mut far = Far::default();
+        let mut bytes = BytesMut::new();
+        fresh.poll_transmit(self.now, id, 1 << 20, &mut bytes);
+        far.hear(&bytes, config.kind());
+        assert_eq!(self.far[number].told, far.told, "{why}: told to {}", config.key);
+        let (up, fresh) = (self.peers[number].established.as_ref(), fresh.established.as_ref());
+        let (up, fresh) = (up.unwrap(), fresh.unwrap());
+        assert_eq!(up.adj_rib_out.advertised(), fresh.adj_rib_out.advertised(), "{why}");
+        assert_eq!(up.adj_rib_out.counts(), count(far.told.keys()), "{why}");
+        assert_eq!(up.unannounced, fresh.unannounced, "{why}: not announced to {}", config.key);
+        for (prefix, attributes) in &far.told {
+            if let Some(Route::Learned(path)) = self.rib.route_for(*prefix, config.key) {
+                assert_ne!(path.source.key, config.key, "{why}: {prefix} goes back");
+                assert!(!attributes.communities.contains(&Community::NO_ADVERTISE), "{why}");
+            }
+        }
+    }
+}
+
+fn count<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> crate::backend::PerFamily<u32> {
+    let mut counts = crate::backend::PerFamily::default();
+    prefixes.for_each(|prefix| *counts.of_mut(prefix.family()) += 1);
+    counts
+}
+
+#[test]
+fn every_neighbour_has_what_a_new_session_would_tell_it() {
+    let mut routes_checked = 0;
+    for seed in 0..300 {
+        let mut hub = Hub::new(seed);
+        hub.wait(seconds(2), None);
+        for _ in 0..12 {
+            for _ in 0..hub.draw(25) {
+                hub.step();
+            }
+            hub.check();
+            routes_checked += hub.far.iter().map(|far| far.told.len()).sum::<usize>();
+        }
+    }
+    assert!(routes_checked > 1_000, "the stories tell too little: {routes_checked}");
+}
