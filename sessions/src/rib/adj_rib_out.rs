@@ -25,7 +25,7 @@ pub struct AdjRibOut {
     groups: BTreeMap<GroupKey, Group>,
     /// Prefixes that a refresh asked for and that have not gone out since: they are sent even if
     /// the peer has them.
-    owed: BTreeSet<Prefix>,
+    owed: PerFamily<BTreeSet<Prefix>>,
     /// Families that a refresh asked for and that are not yet owed. A neighbour may ask a thousand
     /// times while the socket is busy: it costs a bit here, and one walk over the table later.
     refresh: FamilySet,
@@ -53,7 +53,7 @@ impl AdjRibOut {
             withdrawals: PerFamily::default(),
             pending: BTreeMap::new(),
             groups: BTreeMap::new(),
-            owed: BTreeSet::new(),
+            owed: PerFamily::default(),
             refresh: FamilySet::EMPTY,
             end_of_rib: families,
             end_of_rib_sent: PerFamily::default(),
@@ -65,7 +65,9 @@ impl AdjRibOut {
     pub fn set(&mut self, prefix: Prefix, attributes: Arc<PathAttributes>) -> Result<(), TooLong> {
         let family = prefix.family();
         self.cancel(prefix);
-        if self.advertised.get(&prefix) == Some(&attributes) && !self.owed.contains(&prefix) {
+        if self.advertised.get(&prefix) == Some(&attributes)
+            && !self.owed.of(family).contains(&prefix)
+        {
             return Ok(());
         }
         let key = (family, attributes);
@@ -105,8 +107,7 @@ impl AdjRibOut {
     /// Turns the refreshes that were asked for into prefixes that are owed.
     fn expand_refreshes(&mut self) {
         for family in AddressFamily::ALL {
-            let owes = self.owed.iter().any(|prefix| prefix.family() == family);
-            if self.refresh.contains(family) && !owes {
+            if self.refresh.contains(family) && self.owed.of(family).is_empty() {
                 self.refresh.remove(family);
                 self.owe_all(family);
             }
@@ -124,7 +125,7 @@ impl AdjRibOut {
             .map(|(prefix, attributes)| (*prefix, Arc::clone(attributes)))
             .collect();
         for (prefix, attributes) in again {
-            self.owed.insert(prefix);
+            self.owed.of_mut(family).insert(prefix);
             // It was encoded before, so it fits.
             let _ = self.set(prefix, attributes);
         }
@@ -167,7 +168,7 @@ impl AdjRibOut {
                         let count = self.counts.of_mut(family);
                         *count = count.saturating_sub(1);
                     }
-                    self.owed.remove(&prefix);
+                    self.owed.of_mut(family).remove(&prefix);
                 }
                 return true;
             }
@@ -181,7 +182,7 @@ impl AdjRibOut {
             }
             for prefix in taken {
                 self.pending.remove(&prefix);
-                self.owed.remove(&prefix);
+                self.owed.of_mut(family).remove(&prefix);
                 if self.advertised.insert(prefix, Arc::clone(&attributes)).is_none() {
                     let count = self.counts.of_mut(family);
                     *count = count.saturating_add(1);
