@@ -77,7 +77,7 @@ impl Update {
         };
         let mut walk = Walk::over(attributes, &session)?;
         walk.values.merge_four_octet_as();
-        walk.conclude(withdrawn, announced, attributes.is_empty())
+        walk.conclude(withdrawn, announced, attributes.is_empty(), context.families)
     }
 }
 
@@ -158,8 +158,9 @@ impl Walk {
     fn conclude(
         mut self,
         mut withdrawn: Vec<Prefix>,
-        announced: Vec<Prefix>,
+        mut announced: Vec<Prefix>,
         no_attributes: bool,
+        carried: FamilySet,
     ) -> Result<Update, WireError> {
         let reachable = !announced.is_empty() || self.reach.as_ref().is_some_and(|it| it.reachable);
         if !reachable && withdraws(&self.faults) {
@@ -177,6 +178,11 @@ impl Walk {
             }
             _ => None,
         };
+        let end_of_rib = end_of_rib.filter(|family| carried.contains(*family));
+        if !carried.contains(AddressFamily::Ipv4Unicast) {
+            withdrawn.clear();
+            announced.clear();
+        }
         withdrawn.extend(self.unreach.take().into_iter().flat_map(|it| it.prefixes));
         let reach = self.reach.take();
         let (multiprotocol, multiprotocol_next_hop) =

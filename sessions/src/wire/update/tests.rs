@@ -292,6 +292,18 @@ fn a_family_that_the_session_does_not_carry_is_read_no_further() {
 }
 
 #[test]
+fn prefixes_in_the_body_are_ipv4_and_so_only_for_sessions_that_carry_it() {
+    let context =
+        UpdateContext { families: FamilySet::only(AddressFamily::Ipv6Unicast), ..EXTERNAL };
+    let hop: &[u8] = &[0x40, 3, 4, 192, 0, 2, 1];
+    let announcement = body(&[ORIGIN, PATH, hop], &[8, 10]);
+    assert_eq!(Update::parse(&announcement, EXTERNAL).unwrap().announced.len(), 1);
+    let update = Update::parse(&announcement, context).unwrap();
+    assert!(update.announced.is_empty() && update.withdrawn.is_empty(), "{update:?}");
+    assert_eq!(Update::parse(&body(&[], &[]), context).unwrap().end_of_rib, None);
+}
+
+#[test]
 fn a_fault_that_repeats_a_thousand_times_is_one() {
     let unknown: &[u8] = &[0x80, 99, 0];
     let many: Vec<&[u8]> = std::iter::repeat_n(unknown, 1_000).collect();
