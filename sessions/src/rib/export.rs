@@ -106,7 +106,11 @@ impl Exporter {
                 let next_hop = own.ok_or(Ineligible::NextHop(family))?;
                 to_external(&path.attributes, self.local_asn, next_hop)
             }
-            PeerKind::Internal => to_internal(&path.attributes),
+            PeerKind::Internal => {
+                let heard = path.attributes.next_hop;
+                let next_hop = if heard.is_link_local() { own } else { Some(heard.global_only()) };
+                to_internal(&path.attributes, next_hop.ok_or(Ineligible::NextHop(family))?)
+            }
         });
         self.passed_on.insert(key, Arc::clone(&made));
         Ok(Some(made))
@@ -146,14 +150,11 @@ fn to_external(heard: &PathAttributes, local_asn: u32, next_hop: NextHop) -> Pat
 }
 
 /// What was heard from another AS, for a neighbour in ours: as it was, and with a LOCAL_PREF
-/// (RFC 4271 §5.1.5). The link-local half of a next hop is only for the link that it came over
-/// (RFC 2545 §3).
-fn to_internal(heard: &PathAttributes) -> PathAttributes {
+/// (RFC 4271 §5.1.5). A link-local next hop is only for the link that it came over (RFC 2545 §3):
+/// its place is taken by ours.
+fn to_internal(heard: &PathAttributes, next_hop: NextHop) -> PathAttributes {
     PathAttributes {
-        next_hop: match heard.next_hop {
-            NextHop::Ipv6 { global, .. } => NextHop::Ipv6 { global, link_local: None },
-            next_hop @ NextHop::Ipv4(_) => next_hop,
-        },
+        next_hop,
         local_pref: Some(heard.local_pref.unwrap_or(LOCAL_PREF_DEFAULT)),
         unknown: heard.unknown.iter().filter_map(|it| passed_on(it, PeerKind::Internal)).collect(),
         ..heard.clone()
@@ -167,6 +168,8 @@ fn passed_on(attribute: &UnknownAttribute, to: PeerKind) -> Option<UnknownAttrib
         return None;
     }
     let mut attribute = attribute.clone();
+    // The other bits have no meaning and are sent as zero (RFC 4271 §4.3).
+    attribute.flags &= flag::OPTIONAL | flag::TRANSITIVE | flag::PARTIAL;
     if attribute.code != code::EXTENDED_COMMUNITIES {
         attribute.flags |= flag::PARTIAL;
     } else if to == PeerKind::External {

@@ -29,6 +29,14 @@ impl NextHop {
         }
     }
 
+    /// Without the half that is for one link.
+    pub fn global_only(self) -> Self {
+        match self {
+            Self::Ipv6 { global, .. } => Self::Ipv6 { global, link_local: None },
+            Self::Ipv4(_) => self,
+        }
+    }
+
     /// Whether it means something on one link only.
     pub fn is_link_local(self) -> bool {
         match self.address() {

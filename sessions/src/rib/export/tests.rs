@@ -110,6 +110,38 @@ fn unknown_attributes_go_on_when_they_are_transitive_and_marked_partial() {
 }
 
 #[test]
+fn flag_bits_that_mean_nothing_are_not_sent() {
+    let path = with(heard(PeerKind::External), |it| {
+        let value = vec![0, 2, 0, 1, 0, 0, 0, 1];
+        it.unknown = vec![
+            UnknownAttribute { flags: 0xCF, code: code::EXTENDED_COMMUNITIES, value },
+            UnknownAttribute { flags: 0xCF, code: 99, value: vec![1] },
+        ];
+    });
+    let flags: Vec<u8> =
+        told(PeerKind::External, &path).unwrap().unknown.iter().map(|it| it.flags).collect();
+    assert_eq!(flags, [0xC0, 0xE0]);
+}
+
+#[test]
+fn a_next_hop_of_one_link_is_not_told_on_another() {
+    let global = "fe80::9".parse().unwrap();
+    let path = with(heard(PeerKind::External), |it| {
+        it.next_hop = NextHop::Ipv6 { global, link_local: Some(global) };
+    });
+    let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
+    config.remote_asn = config.local_asn;
+    let prefix = "2001:db8::/32".parse().unwrap();
+    let pass_on =
+        |next_hops| Exporter::new(&config, FamilySet::BOTH, next_hops).pass_on(prefix, &path);
+    let own: std::net::Ipv6Addr = "2001:db8::1".parse().unwrap();
+    let made = pass_on(LocalNextHops { ipv6: Some(own), ..Default::default() }).unwrap().unwrap();
+    assert_eq!(made.next_hop, NextHop::Ipv6 { global: own, link_local: None });
+    let without = pass_on(LocalNextHops::default());
+    assert_eq!(without, Err(Ineligible::NextHop(AddressFamily::Ipv6Unicast)));
+}
+
+#[test]
 fn extended_communities_that_are_for_one_system_stay_in_it() {
     let communities = [[0x00, 2, 0, 1, 0, 0, 0, 1], [0x43, 0, 0, 0, 0, 0, 0, 0]];
     let path = with(heard(PeerKind::External), |it| {
