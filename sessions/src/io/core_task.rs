@@ -192,8 +192,10 @@ impl CoreTask {
 
     /// Takes what a neighbour announced and withdrew into the RIB, and tells the others.
     fn learn(&mut self, now: Instant, key: PeerKey) {
-        let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
-        for (source, changes) in std::mem::take(&mut neighbour.changes) {
+        // One by one: should telling the others make this one begin anew, the rest is void.
+        while let Some((source, changes)) =
+            self.neighbours.get_mut(&key).and_then(|it| it.changes.pop_front())
+        {
             let touched = self.surroundings.rib.learn(&source, changes);
             self.pass_on(now, &touched);
         }

@@ -2,7 +2,7 @@
 //!
 //! Does what the pure [`Peer`] wants done. Called by the core task, which owns it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub(super) struct Neighbour {
     malformed_logged_at: Option<Instant>,
     malformed_unlogged: u64,
     /// What it announced and withdrew, on its way to the RIB.
-    pub(super) changes: Vec<(Arc<PathSource>, Vec<RouteChange>)>,
+    pub(super) changes: VecDeque<(Arc<PathSource>, Vec<RouteChange>)>,
 }
 
 impl Neighbour {
@@ -88,7 +88,7 @@ impl Neighbour {
             logged_failure: None,
             malformed_logged_at: None,
             malformed_unlogged: 0,
-            changes: Vec::new(),
+            changes: VecDeque::new(),
         }
     }
 
@@ -151,7 +151,7 @@ impl Neighbour {
                 }
                 Action::Down(reason) => self.log_down(&reason),
                 Action::AttemptFailed(reason) => self.log_failure(&reason),
-                Action::Routes(source, changes) => self.changes.push((source, changes)),
+                Action::Routes(source, changes) => self.changes.push_back((source, changes)),
                 Action::Malformed(malformed) => self.log_malformed(now, &malformed),
                 Action::NearMaximum(family, count) => self.log_near_maximum(family, count),
             }
