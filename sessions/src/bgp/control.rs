@@ -12,7 +12,7 @@ use crate::wire::notification::cease;
 
 impl Peer {
     /// The same neighbour after a panic in what concerned this one: nothing of its state can be
-    /// trusted but what only counts. It is left alone until `at`.
+    /// trusted but what only counts. It is left alone, and not let in, until `at`.
     pub fn after_panic(&self, now: Instant, at: Instant, seed: u64, incarnation: u64) -> Self {
         let mut peer = Self::new(now, self.config.clone(), seed, incarnation);
         peer.messages = self.messages;
@@ -24,7 +24,7 @@ impl Peer {
         let why = "a fault of ours; please report it with the log".to_owned();
         let notification = Notification::cease(cease::UNSPECIFIC);
         peer.last_reset = Some((now, DownReason::Sent { notification, why }));
-        peer.postpone(at);
+        peer.refuse_until(at);
         peer
     }
 
@@ -43,6 +43,11 @@ impl Peer {
         }
         if before.pass_on != self.config.pass_on {
             self.renew_exporter();
+        }
+        let is_refused = self.refused_until.is_some_and(|until| now < until);
+        if before.import.maximum != self.config.import.maximum && is_refused {
+            // The operator has looked at the limit that it broke.
+            self.begin(now);
         }
         if before.import != self.config.import {
             self.import_policy_changed(now);
@@ -76,6 +81,7 @@ impl Peer {
             let connection = self.take_connection(id);
             let is_up = connection.is_some_and(|it| it.remote.is_some());
             let last_words = is_up.then(|| Notification::cease(subcode).encode());
+            self.messages.sent.notifications += u64::from(is_up);
             self.actions.push_back(Action::Close(id, last_words));
         }
         self.dial_at = None;

@@ -26,6 +26,9 @@ use crate::wire::{Notification, RawMessage, Update, WireError};
 /// and when that is mended the session should be back without anybody's doing.
 const MAXIMUM_PREFIXES_WAIT: Duration = Duration::from_secs(30);
 
+/// How often a count that comes near the maximum is worth a warning.
+const NEAR_MAXIMUM_GAP: Duration = Duration::from_secs(10);
+
 /// A malformed UPDATE and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
@@ -79,7 +82,9 @@ pub(super) struct Inbound {
     importer: Importer,
     refusals: BTreeMap<Refusal, u64>,
     /// Families whose count was near the maximum when it was last looked at.
-    warned: PerFamily<bool>,
+    near_maximum: PerFamily<bool>,
+    /// When that was last worth a warning.
+    warned_at: PerFamily<Option<Instant>>,
 }
 
 impl Inbound {
@@ -101,7 +106,8 @@ impl Inbound {
             end_of_rib_received: PerFamily::default(),
             importer: Importer::new(config, connection.remote?.ip(), own_addresses, networks),
             refusals: BTreeMap::new(),
-            warned: PerFamily::default(),
+            near_maximum: PerFamily::default(),
+            warned_at: PerFamily::default(),
         })
     }
 
@@ -160,18 +166,22 @@ impl Inbound {
         maximum.is_some_and(|maximum| *self.adj_rib_in.counts().of(family) > maximum.limit)
     }
 
-    /// The families whose count has just come near the maximum, with the count.
-    fn newly_near_maximum(&mut self) -> Vec<(AddressFamily, u32)> {
+    /// The families whose count has just come near the maximum, with the count. One that swings
+    /// around it is named now and then.
+    fn newly_near_maximum(&mut self, now: Instant) -> Vec<(AddressFamily, u32)> {
         let Some(maximum) = self.importer.policy().maximum else { return Vec::new() };
         let counts = self.adj_rib_in.counts();
         let mut near = Vec::new();
         for family in AddressFamily::ALL {
             let count = *counts.of(family);
             let is_near = count >= maximum.warn_at();
-            if is_near && !self.warned.of(family) {
+            let warned_at = self.warned_at.of_mut(family);
+            let quiet = warned_at.is_some_and(|at| now.since(at) < NEAR_MAXIMUM_GAP);
+            if is_near && !self.near_maximum.of(family) && !quiet {
+                *warned_at = Some(now);
                 near.push((family, count));
             }
-            *self.warned.of_mut(family) = is_near;
+            *self.near_maximum.of_mut(family) = is_near;
         }
         near
     }
@@ -218,7 +228,7 @@ impl Peer {
             self.end_over_maximum(now, family);
             return;
         }
-        let near = self.established.as_mut().map(|up| up.inbound.newly_near_maximum());
+        let near = self.established.as_mut().map(|up| up.inbound.newly_near_maximum(now));
         for (family, count) in near.unwrap_or_default() {
             self.actions.push_back(Action::NearMaximum(family, count));
         }

@@ -121,6 +121,64 @@ fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while(
 
 //= RFC 4486 §4 MAY: the data of 6/1 has the family and the bound.
 #[test]
+fn a_higher_limit_ends_the_wait() {
+    let mut pair = accepting(limited(10));
+    originate(&mut pair, 11);
+    pair.run_for(seconds(5));
+    assert_eq!(view(&pair, 1).connections_dropped, 1);
+    let config = PeerConfig { import: limited(11), ..pair.sides[1].peer.config().clone() };
+    pair.sides[1].peer.reconfigure(pair.now, config);
+    pair.run_for(seconds(5));
+    pair.assert_up();
+    assert_eq!(pair.sides[1].rib.learned().count(), 11);
+}
+
+#[test]
+fn a_neighbour_that_swings_around_the_warning_does_not_write_our_log() {
+    let mut pair = accepting(limited(100));
+    pair.run_for(seconds(5));
+    for _ in 0..50 {
+        originate(&mut pair, 75);
+        pair.settle();
+        originate(&mut pair, 74);
+        pair.settle();
+    }
+    let log = &pair.sides[1].log;
+    assert_eq!(log.iter().filter(|line| line.starts_with("near maximum")).count(), 1);
+}
+
+#[test]
+fn who_brought_about_a_panic_is_not_let_in_before_the_wait_is_over() {
+    let mut pair = Pair::ebgp();
+    pair.run_for(seconds(5));
+    let at = pair.now + seconds(30);
+    let mut peer = pair.sides[1].peer.after_panic(pair.now, at, 1, 2);
+    let id = peer.accept(pair.now, ends(2));
+    let Some(Action::Close(closed, Some(words))) = peer.poll_action() else {
+        panic!("the neighbour was let in");
+    };
+    assert_eq!((closed, words[19..].to_vec()), (id, vec![6, cease::CONNECTION_REJECTED]));
+    let id = peer.accept(at, ends(2));
+    assert!(peer.connection(id).is_some());
+}
+
+#[test]
+fn every_notification_is_counted() {
+    let mut pair = Pair::ebgp();
+    pair.silent = true;
+    pair.run_for(seconds(1));
+    assert_eq!(pair.sides[0].peer.state(), SessionState::OpenSent);
+    let connections = pair.sides[0].peer.connection_ids().len();
+    pair.sides[0].peer.reset(pair.now);
+    let farewells = std::iter::from_fn(|| pair.sides[0].peer.poll_action())
+        .filter(|action| matches!(action, Action::Close(_, Some(_))))
+        .count();
+    assert_eq!(farewells, connections);
+    let counted = pair.sides[0].peer.messages.sent.notifications;
+    assert_eq!(counted, u64::try_from(farewells).unwrap());
+}
+
+#[test]
 fn the_notification_of_too_many_prefixes_names_family_and_limit() {
     let notification = Notification::maximum_prefixes(AddressFamily::Ipv6Unicast, 1000);
     assert_eq!(notification.data, [0, 2, 1, 0, 0, 0x03, 0xE8]);
@@ -141,7 +199,7 @@ fn nearly_too_many_prefixes_are_warned_of_once() {
     pair.run_for(seconds(1));
     assert_eq!(warnings(&pair), 1);
     originate(&mut pair, 10);
-    pair.run_for(seconds(1));
+    pair.run_for(seconds(10));
     originate(&mut pair, 90);
     pair.run_for(seconds(1));
     assert_eq!(warnings(&pair), 2);
