@@ -52,11 +52,7 @@ fn speak_up(config: &PeerConfig) -> Vec<u8> {
     let open = Open {
         asn: config.remote_asn.get(),
         hold_time: config.hold_time,
-        router_id: RouterId::new(match config.key.0 {
-            std::net::IpAddr::V4(address) => u32::from(address),
-            std::net::IpAddr::V6(_) => unreachable!(),
-        })
-        .unwrap(),
+        router_id: config.key.to_string().parse().unwrap(),
         capabilities: vec![
             Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into()),
             Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
@@ -312,7 +308,7 @@ impl Hub {
         let mut wanted = BTreeMap::new();
         for _ in 0..self.draw(4) {
             let keys = self.peers.iter().map(|peer| peer.config.key).collect::<Vec<_>>();
-            let keys = keys.into_iter().filter(|_| self.rng.next_u64() % 2 == 0).collect();
+            let keys = keys.into_iter().filter(|_| self.rng.next_u64().is_multiple_of(2)).collect();
             let route = DesiredRoute {
                 prefix: self.prefix(),
                 peers: Arc::new(keys),
@@ -385,7 +381,7 @@ impl Hub {
         let own = [None, Some("2001:db8::1".parse().unwrap()), "2001:db8::7".parse().ok()];
         self.end.next_hops.ipv6 = own[self.draw(3)];
         let networks = ["192.0.2.0/24", "192.0.2.9/32", "fe80::/64", "2001:db8::/64"];
-        let known = networks.into_iter().filter(|_| self.rng.next_u64() % 2 == 0);
+        let known = networks.into_iter().filter(|_| self.rng.next_u64().is_multiple_of(2));
         self.end.networks = known.map(|text| text.parse().unwrap()).collect();
         self.follow_addresses();
     }
