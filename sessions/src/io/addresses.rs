@@ -1,5 +1,6 @@
 //! Which addresses this machine can be reached at, interface by interface.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nix::ifaddrs::getifaddrs;
@@ -30,15 +31,23 @@ pub(super) struct LocalEnd {
     pub(super) networks: Vec<Prefix>,
 }
 
+impl LocalEnd {
+    /// The end at `local`. What the system does not tell is left out: then a session has a next hop
+    /// for its own family only, until the system is asked again.
+    pub(super) fn at(local: IpAddr) -> Self {
+        Addresses::now().unwrap_or_default().end_at(local)
+    }
+}
+
 /// All addresses at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Addresses(Vec<InterfaceAddress>);
 
 impl Addresses {
-    /// Asks the system. What it does not tell is left out: then a session has a next hop for its
-    /// own family only, which `show` says where it matters.
-    pub(super) fn now() -> Self {
-        let interfaces = getifaddrs().into_iter().flatten();
+    /// Asks the system. An error says nothing about the addresses: whoever knows earlier ones goes
+    /// on with them.
+    pub(super) fn now() -> io::Result<Self> {
+        let interfaces = getifaddrs()?;
         let ipv4 = interfaces.filter_map(|it| {
             let address = it.address?.as_sockaddr_in()?.ip();
             let mask = it.netmask.as_ref().and_then(|mask| Some(mask.as_sockaddr_in()?.ip()));
@@ -49,8 +58,8 @@ impl Addresses {
                 length: u8::try_from(ones).unwrap_or(32),
             })
         });
-        let table = std::fs::read_to_string(IPV6_ADDRESSES).unwrap_or_default();
-        Self(ipv4.chain(table.lines().filter_map(ipv6_address)).collect())
+        let table = ipv6_table(std::fs::read_to_string(IPV6_ADDRESSES))?;
+        Ok(Self(ipv4.chain(table.lines().filter_map(ipv6_address)).collect()))
     }
 
     /// The end of a connection from `local`: the next hops that it may offer are its own address,
@@ -76,6 +85,15 @@ impl Addresses {
         }
         let networks = here().filter_map(|it| Prefix::new(it.address, it.length).ok()).collect();
         LocalEnd { next_hops, networks }
+    }
+}
+
+/// A kernel without IPv6 has no list, and that is an answer; one that cannot be opened (there are no
+/// descriptors left, say) is none.
+fn ipv6_table(read: io::Result<String>) -> io::Result<String> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        read => read,
     }
 }
 
@@ -122,6 +140,16 @@ mod tests {
         for unfit in ["40", "c0", "20", "01", "08"] {
             assert_eq!(line(unfit), None, "flags {unfit}");
         }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_not_an_empty_one() {
+        let read = |kind: io::ErrorKind| ipv6_table(Err(kind.into())).ok();
+        assert_eq!(read(io::ErrorKind::NotFound).as_deref(), Some(""));
+        assert_eq!(read(io::ErrorKind::PermissionDenied), None);
+        let no_descriptors = io::Error::from_raw_os_error(nix::libc::EMFILE);
+        assert!(ipv6_table(Err(no_descriptors)).is_err());
+        assert!(Addresses::now().is_ok());
     }
 
     #[test]

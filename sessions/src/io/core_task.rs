@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
-use tracing::{error, info};
+use tracing::{debug, error, info};
 
 use super::addresses::Addresses;
 use super::clock::Clock;
@@ -246,7 +246,14 @@ impl CoreTask {
             return;
         }
         self.addresses_due = now + ADDRESSES_INTERVAL;
-        let addresses = Addresses::now();
+        let addresses = match Addresses::now() {
+            Ok(addresses) => addresses,
+            Err(error) => {
+                // The same as before, for all we know: nothing is withdrawn for this.
+                debug!(%error, "cannot read the machine's addresses");
+                return;
+            }
+        };
         // Every session each time: one that came up since may have looked before the others.
         for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {

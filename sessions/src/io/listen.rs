@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
-use super::addresses::Addresses;
+use super::addresses::LocalEnd;
 use super::neighbour::{NetworkEvent, News};
 use super::sockopt;
 use crate::types::PeerKey;
@@ -44,7 +44,7 @@ pub(super) async fn accept_all(
                 }
                 let key = PeerKey(remote.ip());
                 let local = stream.local_addr().map(|local| local.ip().to_canonical());
-                let end = local.map(|local| Addresses::now().end_at(local)).unwrap_or_default();
+                let end = local.map(LocalEnd::at).unwrap_or_default();
                 let news = News::Accepted { stream, remote, end };
                 if events.send(NetworkEvent { key, news }).await.is_err() {
                     return;

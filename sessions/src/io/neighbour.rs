@@ -179,8 +179,7 @@ impl Neighbour {
             let key = config.key;
             let news = match dial(&config).await {
                 Ok(stream) => {
-                    let local = stream.local_addr().map(|local| local.ip());
-                    let end = local.map(|local| Addresses::now().end_at(local));
+                    let end = stream.local_addr().map(|local| LocalEnd::at(local.ip()));
                     News::Connected { id, stream, end: end.unwrap_or_default() }
                 }
                 Err(error) => News::ConnectFailed { id, why: error.to_string() },
