@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_sessions::backend::Backend;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -23,6 +23,8 @@ use crate::standalone::Published;
 const CLIENTS_MAX: usize = 16;
 /// How long a client may think before it asks.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to read its answer. One that is stopped holds its slot no longer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why there is no admin socket.
 #[derive(Debug, thiserror::Error)]
@@ -130,8 +132,17 @@ async fn converse(
         };
         let mut reply = serde_json::to_string(&answer)?;
         reply.push('\n');
-        write.write_all(reply.as_bytes()).await?;
+        send(&mut write, reply.as_bytes(), ANSWER_TIMEOUT).await?;
     }
+}
+
+/// Gives a client its answer, unless it does not read.
+async fn send(
+    client: &mut (impl AsyncWrite + Unpin),
+    reply: &[u8],
+    patience: Duration,
+) -> io::Result<()> {
+    timeout(patience, client.write_all(reply)).await?
 }
 
 async fn answer(
@@ -176,6 +187,15 @@ fn epoch_seconds() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_loses_its_slot() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let table = vec![b'x'; 16 * 1024 * 1024];
+        let outcome = send(&mut near, &table, Duration::from_millis(50)).await;
+        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(far);
+    }
 
     #[tokio::test]
     async fn a_daemon_that_ends_early_leaves_no_socket_behind() {
