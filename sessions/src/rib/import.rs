@@ -187,7 +187,6 @@ mod tests {
         assert_eq!(judge(&far, "198.51.100.1"), Ok(()));
     }
 
-    //= RFC 4456 §8 SHOULD: a route with our own identifier as ORIGINATOR_ID is ignored.
     #[test]
     fn networks_of_a_single_host_and_of_the_link_say_nothing_about_others() {
         let mut importer = importer(&PeerConfig::example(1));
@@ -208,6 +207,7 @@ mod tests {
         assert!(!importer.set_end(Vec::new(), &networks(&["2001:db8::/64", "2001:db8::1/128"])));
     }
 
+    //= RFC 4456 §8 SHOULD: a route with our own identifier as ORIGINATOR_ID is ignored.
     #[test]
     fn a_route_of_ours_that_a_reflector_gives_back_is_refused() {
         let internal =

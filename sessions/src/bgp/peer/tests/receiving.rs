@@ -119,7 +119,6 @@ fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while(
     assert_eq!(pair.sides[1].rib.learned().count(), 10);
 }
 
-//= RFC 4486 §4 MAY: the data of 6/1 has the family and the bound.
 #[test]
 fn a_higher_limit_ends_the_wait() {
     let mut pair = accepting(limited(10));
@@ -178,6 +177,7 @@ fn every_notification_is_counted() {
     assert_eq!(counted, u64::try_from(farewells).unwrap());
 }
 
+//= RFC 4486 §4 MAY: the data of 6/1 has the family and the bound.
 #[test]
 fn the_notification_of_too_many_prefixes_names_family_and_limit() {
     let notification = Notification::maximum_prefixes(AddressFamily::Ipv6Unicast, 1000);
