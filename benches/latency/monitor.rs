@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::lab::namespace::Namespace;
+use crate::lab::namespace::{Namespace, Place};
 use crate::lab::wait::wait_until;
 
 /// How long one change may take before it counts as lost.
@@ -26,7 +26,7 @@ pub(crate) struct Monitor {
 impl Monitor {
     pub(crate) fn start(namespace: &Namespace) -> Result<Self> {
         let mut child = namespace
-            .command("ip")
+            .command("ip".as_ref())
             .args(["-o", "monitor", "route"])
             .stdout(Stdio::piped())
             .spawn()

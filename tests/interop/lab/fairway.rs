@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::namespace::Namespace;
+use super::namespace::Place;
 use super::process::{Process, bounded, output_of};
 use super::wait::{PATIENCE, now, wait_until};
 use super::{Lab, make_directory};
@@ -48,10 +48,15 @@ pub(crate) fn program() -> PathBuf {
 impl Fairway {
     /// Prepares the directories; nothing runs yet.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
+        Self::prepare_in(&lab.directory)
+    }
+
+    /// The same, for a place that is no lab.
+    pub(crate) fn prepare_in(directory: &Path) -> Result<Self> {
         let fairway = Self {
             process: None,
             program: program(),
-            directory: lab.directory.clone(),
+            directory: directory.to_owned(),
             log_level: "debug",
             extra_arguments: Vec::new(),
         };
@@ -62,7 +67,7 @@ impl Fairway {
     }
 
     /// Starts `fairway run` and waits until it answers on its socket.
-    pub(crate) fn start(&mut self, node: &Namespace) -> Result<()> {
+    pub(crate) fn start(&mut self, node: &impl Place) -> Result<()> {
         let mut arguments: Vec<String> = Vec::new();
         for (option, value) in [
             ("--config", self.path("config")),

@@ -11,6 +11,12 @@ use super::process::{bounded, output_of};
 /// All our namespaces are called PREFIX-PID-CELL-ROLE, so that leftovers can be told apart.
 const PREFIX: &str = "interop";
 
+/// Where a program can be started.
+pub(crate) trait Place {
+    /// A command that will run there; its process id is the program's.
+    fn command(&self, program: &OsStr) -> Command;
+}
+
 /// A network namespace that lives as long as this value.
 pub(crate) struct Namespace {
     name: String,
@@ -30,13 +36,6 @@ impl Namespace {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// A command that will run inside; it replaces `ip`, so its process id is the child's.
-    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name]).arg(program);
-        command
     }
 
     /// Runs a short command inside to its end.
@@ -91,6 +90,15 @@ impl Namespace {
             .find(|(candidate, _)| *candidate == name)
             .with_context(|| format!("the kernel has no counter {name}"))?;
         value.parse().with_context(|| format!("counter {name} is {value}"))
+    }
+}
+
+impl Place for Namespace {
+    /// It replaces `ip`, so its process id is the child's.
+    fn command(&self, program: &OsStr) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name]).arg(program);
+        command
     }
 }
 

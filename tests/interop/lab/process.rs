@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::namespace::Namespace;
+use super::namespace::Place;
 use super::wait::{Hopeless, wait_until};
 
 /// How long one short command (ip, vtysh, gobgp) may take before it counts as hung.
@@ -27,9 +27,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `program` in `namespace`; what it prints is appended to `log`.
+    /// Starts `program` in `place`; what it prints is appended to `log`.
     pub(crate) fn spawn(
-        namespace: &Namespace,
+        place: &impl Place,
         program: &Path,
         arguments: &[String],
         log: &Path,
@@ -37,8 +37,8 @@ impl Process {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let output = append_to(log)?;
         let errors = output.try_clone().context("second handle of a log file")?;
-        let child = namespace
-            .command(program)
+        let child = place
+            .command(program.as_os_str())
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(output)

@@ -1,0 +1,58 @@
+//! What is every case given? A directory, a seed, a runtime for scripted peers, and a way to say
+//! what was measured.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::runtime::{Handle, Runtime};
+
+use crate::lab::{fairway, make_directory};
+
+/// Where a case works.
+pub(crate) struct Bench {
+    name: &'static str,
+    pub(crate) directory: PathBuf,
+    pub(crate) seed: u64,
+    /// A few seconds instead of minutes.
+    pub(crate) short: bool,
+    runtime: Runtime,
+}
+
+impl Bench {
+    pub(crate) fn set_up(name: &'static str, seed: u64, short: bool) -> Result<Self> {
+        let directory = std::env::temp_dir()
+            .join(format!("fairway-soak-{}", std::process::id()))
+            .join(name.replace(' ', "-"));
+        make_directory(&directory)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .context("a runtime for scripted peers")?;
+        Ok(Self { name, directory, seed, short, runtime })
+    }
+
+    /// Where scripted peers run.
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.runtime.handle()
+    }
+
+    /// Lets the scripted peers go on with what they do.
+    pub(crate) fn pause(&self, length: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(length).await });
+    }
+
+    /// One line of what was measured.
+    pub(crate) fn say(&self, what: impl Display) {
+        println!("{}: {what}", self.name);
+    }
+
+    /// The logs of every fairway that ran below the directory.
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let folders = folders.map(|entry| entry.path()).chain([self.directory.clone()]);
+        folders.map(|folder| fairway::log_in(&folder)).filter(|log| log.exists()).collect()
+    }
+}

@@ -1,0 +1,166 @@
+//! A fairway on loopback with its peers: most cases begin with one. Everybody has an address of
+//! 127.0.0.0/8, so nobody needs root.
+
+use std::ffi::OsStr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::healthy::{HOLD_TIMES_SECONDS, Healthy};
+use crate::lab::fairway::Fairway;
+use crate::lab::namespace::Place;
+use crate::lab::resources::{Advertisement, pool, service};
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::message::Prefix;
+use crate::usage::Usage;
+
+pub(crate) const NODE_AS: u16 = 65001;
+pub(crate) const PEER_AS: u16 = 65002;
+
+/// How soon a change must reach healthy peers, whatever the others do.
+const LATENCY_MAX: Duration = Duration::from_millis(1000);
+
+/// The machine itself.
+struct Machine;
+
+impl Place for Machine {
+    fn command(&self, program: &OsStr) -> Command {
+        Command::new(program)
+    }
+}
+
+/// The daemon and its healthy peers.
+pub(crate) struct Stage {
+    pub(crate) fairway: Fairway,
+    pub(crate) healthy: Vec<Healthy>,
+    /// Where fairway accepts.
+    pub(crate) listening: SocketAddr,
+    /// Where peers accept.
+    pub(crate) peer_port: u16,
+    services: u8,
+}
+
+impl Stage {
+    /// A daemon that does not run yet, with `count` healthy peers that it will dial.
+    pub(crate) fn prepare(bench: &Bench, count: u8) -> Result<Self> {
+        let mut fairway = Fairway::prepare_in(&bench.directory)?;
+        fairway.log_level = "info";
+        let listening = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        // Peers of fairway may have ports up to 16384 only.
+        let peer_port = 12_000 + u16::try_from(std::process::id() % 4_000)?;
+        fairway.extra_arguments = vec!["--bgp-listen".to_owned(), listening.to_string()];
+        let mut healthy = Vec::new();
+        for number in 1..=count {
+            let address = Ipv4Addr::new(127, 1, 1, number);
+            let hold_time = HOLD_TIMES_SECONDS.get(usize::from(number) % 3).copied().unwrap_or(3);
+            healthy.push(Healthy::start(bench.runtime(), address, peer_port, hold_time)?);
+            let name = format!("healthy-{number}");
+            fairway.apply(&name, &peer(&name, address, peer_port, ""))?;
+        }
+        fairway.apply("pool", &pool("main", &["203.0.113.0/24"]))?;
+        let advertisement = Advertisement { name: "main", pools: &["main"], ..<_>::default() };
+        fairway.apply("advertisement", &advertisement.yaml())?;
+        Ok(Self { fairway, healthy, listening, peer_port, services: 0 })
+    }
+
+    /// Starts the daemon and waits for the healthy sessions.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        self.fairway.start(&Machine)?;
+        wait_until("all healthy sessions are up", PATIENCE, || {
+            self.fairway.check_running()?;
+            self.healthy.iter().try_for_each(|peer| {
+                ensure!(peer.sessions() == 1, "{} has no session", peer.address);
+                Ok(())
+            })
+        })
+    }
+
+    pub(crate) fn apply_peer(&self, name: &str, address: Ipv4Addr, extra: &str) -> Result<()> {
+        self.fairway.apply(name, &peer(name, address, self.peer_port, extra))
+    }
+
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        Usage::of(self.fairway.process_id()?)
+    }
+
+    /// What `show bgp neighbors` says of one peer.
+    pub(crate) fn neighbour(&self, address: Ipv4Addr) -> Result<Value> {
+        let address = address.to_string();
+        let mut answer = self.fairway.show(&["bgp", "neighbors", &address])?;
+        let neighbour = answer.get_mut(&address).map(Value::take);
+        neighbour.with_context(|| format!("expected {address} in {answer}"))
+    }
+
+    /// Adds a Service and says how long its route took to the last of the healthy peers, from the
+    /// rename of its file.
+    pub(crate) fn change_latency(&mut self) -> Result<Duration> {
+        self.services = self.services.checked_add(1).context("too many services")?;
+        let address = Ipv4Addr::new(203, 0, 113, self.services);
+        let name = format!("service-{}", self.services);
+        let text = service(&name, Some(&address.to_string()));
+        let renamed = self.fairway.apply_timed(&name, &text)?;
+        let last = self.last_arrival((address, 32))?;
+        Ok(last.saturating_duration_since(renamed))
+    }
+
+    fn last_arrival(&self, prefix: Prefix) -> Result<Instant> {
+        let expected = format!("{}/{} reaches all healthy peers", prefix.0, prefix.1);
+        wait_until(&expected, PATIENCE, || {
+            let arrivals = self.healthy.iter().map(|peer| peer.arrival(prefix));
+            let all: Option<Vec<Instant>> = arrivals.collect();
+            all.and_then(|all| all.into_iter().max()).context("some have not heard of it")
+        })
+    }
+
+    /// Fails when a healthy session was disturbed; else says how they fared.
+    pub(crate) fn healthy_report(&mut self) -> Result<String> {
+        self.fairway.check_running()?;
+        let mut silence = Duration::ZERO;
+        for peer in &self.healthy {
+            peer.expect_undisturbed()?;
+            silence = silence.max(peer.longest_silence());
+            let neighbour = self.neighbour(peer.address)?;
+            let count = |key| neighbour.get(key).and_then(Value::as_u64);
+            ensure!(
+                (count("connectionsEstablished"), count("connectionsDropped"))
+                    == (Some(1), Some(0)),
+                "expected one undisturbed session with {}: {neighbour}",
+                peer.address
+            );
+        }
+        let count = self.healthy.len();
+        Ok(format!("{count} healthy sessions, no flap, longest silence {:.2} s", silence.as_secs_f64()))
+    }
+}
+
+/// Prints the spread of latencies and fails when the worst is too long.
+pub(crate) fn expect_quick(bench: &Bench, what: &str, latencies: &mut [Duration]) -> Result<()> {
+    latencies.sort_unstable();
+    let median = latencies.get(latencies.len() / 2).context("no latency was measured")?;
+    let worst = latencies.last().context("no latency was measured")?;
+    bench.say(format!(
+        "{what}: {} changes reached all healthy peers in {:.1} ms (median), {:.1} ms (worst)",
+        latencies.len(),
+        median.as_secs_f64() * 1e3,
+        worst.as_secs_f64() * 1e3,
+    ));
+    ensure!(*worst < LATENCY_MAX, "{what}: a change took {worst:?}, at most {LATENCY_MAX:?}");
+    Ok(())
+}
+
+/// A BGPPeer; `extra` are further lines of its spec.
+pub(crate) fn peer(name: &str, address: Ipv4Addr, port: u16, extra: &str) -> String {
+    format!(
+        "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata:\n  name: {name}\nspec:\n  \
+         myASN: {NODE_AS}\n  peerASN: {PEER_AS}\n  peerAddress: {address}\n  peerPort: {port}\n{extra}"
+    )
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a free port")?;
+    Ok(listener.local_addr().context("a free port")?.port())
+}
