@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::bench::Bench;
 use crate::healthy::{HOLD_TIMES_SECONDS, Healthy};
 use crate::lab::fairway::Fairway;
+use crate::lab::make_directory;
 use crate::lab::namespace::Place;
 use crate::lab::resources::{Advertisement, pool, service};
 use crate::lab::wait::{PATIENCE, wait_until};
@@ -45,9 +46,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A daemon that does not run yet, with `count` healthy peers that it will dial.
-    pub(crate) fn prepare(bench: &Bench, count: u8) -> Result<Self> {
-        let mut fairway = Fairway::prepare_in(&bench.directory)?;
+    /// A daemon that does not run yet, with `count` healthy peers that it will dial. `name` is the
+    /// stage's part of the case's directory.
+    pub(crate) fn prepare(bench: &Bench, name: &str, count: u8) -> Result<Self> {
+        let directory = bench.directory.join(name);
+        make_directory(&directory)?;
+        let mut fairway = Fairway::prepare_in(&directory)?;
         fairway.log_level = "info";
         let listening = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         // Peers of fairway may have ports up to 16384 only.

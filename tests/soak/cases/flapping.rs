@@ -71,7 +71,7 @@ struct Counts {
 }
 
 pub(super) fn run(bench: &Bench) -> Result<()> {
-    let mut stage = Stage::prepare(bench, HEALTHY)?;
+    let mut stage = Stage::prepare(bench, "loopback", HEALTHY)?;
     let counts = Arc::new(Counts::default());
     let mut listeners = Vec::new();
     for number in 1..=FLAPPING {

@@ -37,8 +37,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
 }
 
 /// A stage whose flooding neighbour is configured with `policy`, everything up.
-fn set_the_stage(bench: &Bench, policy: &str) -> Result<(Stage, TcpStream, Ipv4Addr)> {
-    let mut stage = Stage::prepare(bench, HEALTHY)?;
+fn set_the_stage(bench: &Bench, name: &str, policy: &str) -> Result<(Stage, TcpStream, Ipv4Addr)> {
+    let mut stage = Stage::prepare(bench, &name.replace(' ', "-"), HEALTHY)?;
     let address = Ipv4Addr::new(127, 1, 4, 1);
     let spec = format!("  connectTime: 60s\n{policy}");
     stage.apply_peer("flooding", address, &spec)?;
@@ -89,10 +89,10 @@ fn watch<T>(
 }
 
 fn nothing_is_accepted(bench: &Bench) -> Result<()> {
-    let (mut stage, stream, address) = set_the_stage(bench, "")?;
+    let what = "refusing all";
+    let (mut stage, stream, address) = set_the_stage(bench, what, "")?;
     let before = stage.usage()?;
     let flooding = flood(bench, stream, address);
-    let what = "refusing all";
     let after = watch(bench, &mut stage, what, &flooding)?;
     let sent = bench.runtime().block_on(flooding)?;
     bench.say(format!(
@@ -111,7 +111,8 @@ fn nothing_is_accepted(bench: &Bench) -> Result<()> {
 fn the_limit_ends_the_session(bench: &Bench) -> Result<()> {
     let policy =
         format!("  toReceive: {{allowed: {{mode: all}}, maxPrefixes: {{limit: {LIMIT}}}}}\n");
-    let (mut stage, mut stream, address) = set_the_stage(bench, &policy)?;
+    let what = "with a limit";
+    let (mut stage, mut stream, address) = set_the_stage(bench, what, &policy)?;
     let before = stage.usage()?;
     let cut_off = bench.runtime().spawn(async move {
         let bytes = message::flood(PEER_AS, address, PREFIXES, 0);
@@ -134,7 +135,6 @@ fn the_limit_ends_the_session(bench: &Bench) -> Result<()> {
             last_words = timeout(PERIOD, reading) => last_words.context("no NOTIFICATION")?,
         }
     });
-    let what = "with a limit";
     let after = watch(bench, &mut stage, what, &cut_off)?;
     let last_words = bench.runtime().block_on(cut_off)??;
     bench.say(format!(
@@ -149,10 +149,10 @@ fn the_limit_ends_the_session(bench: &Bench) -> Result<()> {
 
 fn everything_is_accepted(bench: &Bench) -> Result<()> {
     let policy = "  toReceive: {allowed: {mode: all}}\n";
-    let (mut stage, stream, address) = set_the_stage(bench, policy)?;
+    let what = "accepting all";
+    let (mut stage, stream, address) = set_the_stage(bench, what, policy)?;
     let before = stage.usage()?;
     let flooding = flood(bench, stream, address);
-    let what = "accepting all";
     let after = watch(bench, &mut stage, what, &flooding)?;
     let sent = bench.runtime().block_on(flooding)?;
     bench.say(format!(

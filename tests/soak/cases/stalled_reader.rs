@@ -27,7 +27,7 @@ const GROWTH_MEBIBYTES: f64 = 10.0;
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
 pub(super) fn run(bench: &Bench) -> Result<()> {
-    let mut stage = Stage::prepare(bench, HEALTHY)?;
+    let mut stage = Stage::prepare(bench, "loopback", HEALTHY)?;
     let address = Ipv4Addr::new(127, 1, 5, 1);
     stage.apply_peer("stalled", address, "  holdTime: 9s\n  connectTime: 600s\n")?;
     stage.start()?;
@@ -50,6 +50,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             latencies.push(stage.change_latency()?);
             bench.pause(Duration::from_millis(500));
         }
+        bench.say(format!("round {rounds}: {}", stage.usage()?));
         if rounds == 3 {
             settled = Some(stage.usage()?);
         }

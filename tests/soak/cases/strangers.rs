@@ -27,8 +27,9 @@ const RESET_LIMIT: Duration = Duration::from_secs(2);
 
 const HEALTHY: u8 = 5;
 const PEAK_MEBIBYTES: f64 = 32.0;
-/// Descriptors beyond those that were open before: accepted sockets of one moment.
-const DESCRIPTORS_MAX: usize = 50;
+/// Descriptors beyond those that were open before: accepted sockets that wait for the core, whose
+/// queue has room for 256, and the peer's two slots.
+const DESCRIPTORS_MAX: usize = 256 + 2;
 
 /// What the accepting side does with a connection that says nothing.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,7 +38,7 @@ const HALF_OPEN: usize = 1_000;
 /// Ten thousand connections from addresses that are no peers: each is reset, none costs a
 /// descriptor, and nobody else notices.
 pub(super) fn unknown(bench: &Bench) -> Result<()> {
-    let mut stage = Stage::prepare(bench, HEALTHY)?;
+    let mut stage = Stage::prepare(bench, "loopback", HEALTHY)?;
     stage.start()?;
     let before = stage.usage()?;
     let count = if bench.short { SHORT_STRANGERS } else { STRANGERS };
@@ -116,7 +117,7 @@ fn is_reset(error: &anyhow::Error) -> bool {
 /// A peer that opens a thousand connections and says nothing on any: it holds one slot, not a
 /// thousand, and loses that one when the OPEN is overdue.
 pub(super) fn half_open(bench: &Bench) -> Result<()> {
-    let mut stage = Stage::prepare(bench, HEALTHY)?;
+    let mut stage = Stage::prepare(bench, "loopback", HEALTHY)?;
     let address = Ipv4Addr::new(127, 1, 3, 1);
     stage.apply_peer("silent", address, "")?;
     stage.start()?;
