@@ -328,6 +328,9 @@ fn no_fault_repeats_a_password() {
     for text in [
         peer(&format!("{SOUND_PEER}password: {canary}")),
         peer(&format!("{SOUND_PEER}password: '{}'", canary.repeat(20))),
+        peer(&format!("{SOUND_PEER}passwordSecret: {canary}")),
+        peer(&format!("{SOUND_PEER}passwordSecret: '{canary}'")),
+        manifest("v1", "Secret", &format!("type: kubernetes.io/basic-auth\ndata: '{canary}'")),
         manifest(
             "v1",
             "Secret",

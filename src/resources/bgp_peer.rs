@@ -11,7 +11,9 @@ use fairway_sessions::types::{AddressFamily, Asn, HoldTime, RouterId};
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{AsNumber, GoDuration, HostAddress, KeyText, PeerPort, Text, Unsupported};
+use super::fields::{
+    AsNumber, GoDuration, HiddenMapping, HostAddress, KeyText, PeerPort, Text, Unsupported,
+};
 use super::label_selector::{self, RawLabelSelector};
 use super::metadata::Metadata;
 use super::report::{List, Report};
@@ -41,7 +43,7 @@ struct RawSpec {
     router_id: Option<Text<RouterId>>,
     node_selectors: Option<List<RawLabelSelector>>,
     password: Option<KeyText>,
-    password_secret: Option<RawSecretReference>,
+    password_secret: Option<HiddenMapping<RawSecretReference>>,
     ebgp_multi_hop: Option<bool>,
     dual_stack_address_family: Option<bool>,
     #[serde(rename = "disableMP")]
@@ -117,7 +119,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     }
     let timers = timers(raw.hold_time, raw.keepalive_time, report);
     let connect_interval = connect_interval(raw.connect_time, report);
-    let password = password(raw.password, raw.password_secret, &metadata.name.namespace, report);
+    let secret = raw.password_secret.map(|HiddenMapping(secret)| secret);
+    let password = password(raw.password, secret, &metadata.name.namespace, report);
     let import = route_policy::to_receive(raw.to_receive, report);
     let pass_on = route_policy::to_advertise(raw.to_advertise, report);
     let node_selectors =

@@ -4,12 +4,14 @@
 //! made of these.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use fairway_sessions::types::{Password, PasswordError};
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 /// Text that reads as a `T`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -295,6 +297,50 @@ impl<'de> Deserialize<'de> for HiddenText {
         }
 
         deserializer.deserialize_any(Hidden)
+    }
+}
+
+/// A mapping in whose place somebody may write a key: no fault repeats a plain value.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct HiddenMapping<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for HiddenMapping<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Mapping<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Mapping<T> {
+            type Value = HiddenMapping<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HiddenMapping<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(HiddenMapping)
+            }
+
+            fn visit_str<E: Error>(self, _: &str) -> Result<HiddenMapping<T>, E> {
+                Err(E::custom("is a plain value; expected a mapping"))
+            }
+
+            fn visit_i64<E: Error>(self, _: i64) -> Result<HiddenMapping<T>, E> {
+                self.visit_str("")
+            }
+
+            fn visit_i128<E: Error>(self, _: i128) -> Result<HiddenMapping<T>, E> {
+                self.visit_str("")
+            }
+
+            fn visit_f64<E: Error>(self, _: f64) -> Result<HiddenMapping<T>, E> {
+                self.visit_str("")
+            }
+
+            fn visit_bool<E: Error>(self, _: bool) -> Result<HiddenMapping<T>, E> {
+                self.visit_str("")
+            }
+        }
+
+        deserializer.deserialize_any(Mapping(PhantomData))
     }
 }
 

@@ -9,13 +9,16 @@ use fairway_sessions::types::Password;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::HiddenText;
+use super::fields::{HiddenMapping, HiddenText};
 use super::metadata::Metadata;
 use super::report::Report;
 use crate::model::Object;
 
 const TYPE: &str = "kubernetes.io/basic-auth";
 const KEY: &str = "password";
+
+/// What a Secret holds, by name.
+type Keys = BTreeMap<String, HiddenText>;
 
 #[derive(Deserialize)]
 struct RawType {
@@ -27,9 +30,9 @@ struct RawType {
 #[serde(rename_all = "camelCase")]
 struct RawSecret {
     #[serde(default)]
-    data: Option<BTreeMap<String, HiddenText>>,
+    data: Option<HiddenMapping<Keys>>,
     #[serde(default)]
-    string_data: Option<BTreeMap<String, HiddenText>>,
+    string_data: Option<HiddenMapping<Keys>>,
 }
 
 /// Reads the object; `None` when a fault of it was noted, and for Secrets of other types.
@@ -39,7 +42,9 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         return None;
     }
     let raw: RawSecret = report.read(&FieldPath::default())?;
-    let take = |map: Option<BTreeMap<String, HiddenText>>| map.and_then(|mut map| map.remove(KEY));
+    let take = |keys: Option<HiddenMapping<Keys>>| {
+        keys.and_then(|HiddenMapping(mut keys)| keys.remove(KEY))
+    };
     let (path, bytes) = match (take(raw.string_data), take(raw.data)) {
         // The API server writes stringData over data.
         (Some(HiddenText(text)), _) => (FieldPath::of("stringData").key(KEY), text.into_bytes()),
