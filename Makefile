@@ -12,9 +12,10 @@ BINARY := target/$(HOST)/release/fairway
 SUDO := $(shell [ "$$(id -u)" = 0 ] && echo env || echo sudo -E)
 RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
+CASE ?=
 
-.PHONY: help run build static test test-unit test-demo test-corpus test-interop test-compose \
-	corpus-bird interop compose bench docs lint setup install clean
+.PHONY: help run build static test test-unit test-demo test-corpus test-soak test-interop \
+	test-compose corpus-bird interop compose bench soak docs lint setup install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -29,10 +30,10 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-demo test-corpus corpus-bird test-interop test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-demo test-corpus corpus-bird test-soak test-interop test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
-	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance
+	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test canary
 
 test-demo: build ## The demo, to its end
 	timeout 60 $(BINARY) demo --once
@@ -42,6 +43,9 @@ test-corpus: build ## Malformed and malicious input, entry by entry, against a d
 
 corpus-bird: ## The same bytes to BIRD; where it answers otherwise
 	$(CARGO) test --locked --test corpus -- --bird
+
+test-soak: build ## Ten seconds of flapping peers and strangers, on loopback
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test soak -- --short
 
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
@@ -53,6 +57,10 @@ interop: build ## The whole matrix; writes the table of docs/interop.md and READ
 	@scripts/setup.sh routers network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
 	scripts/table.sh target/interop.md docs/interop.md README.md
+
+soak: build ## Promises that need real time, routers and floods (root or sudo; make soak CASE=flood)
+	@scripts/setup.sh routers network
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- $(CASE)
 
 compose: ## Bring the compose lab up and leave it running
 	scripts/compose.sh up

@@ -137,7 +137,10 @@ impl Stage {
             );
         }
         let count = self.healthy.len();
-        Ok(format!("{count} healthy sessions, no flap, longest silence {:.2} s", silence.as_secs_f64()))
+        Ok(format!(
+            "{count} healthy sessions, no flap, longest silence {:.2} s",
+            silence.as_secs_f64()
+        ))
     }
 }
 

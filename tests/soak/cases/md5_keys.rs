@@ -1,2 +1,5 @@
-use anyhow::Result; use crate::bench::Bench;
-pub(super) fn run(_: &Bench) -> Result<()> { Ok(()) }
+use crate::bench::Bench;
+use anyhow::Result;
+pub(super) fn run(_: &Bench) -> Result<()> {
+    Ok(())
+}

@@ -24,7 +24,12 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "strangers", needs_root: false, has_short_form: true, run: strangers::unknown },
     Case { name: "half open", needs_root: false, has_short_form: false, run: strangers::half_open },
     Case { name: "flood", needs_root: false, has_short_form: false, run: flood::run },
-    Case { name: "stalled reader", needs_root: false, has_short_form: false, run: stalled_reader::run },
+    Case {
+        name: "stalled reader",
+        needs_root: false,
+        has_short_form: false,
+        run: stalled_reader::run,
+    },
     Case { name: "md5 keys", needs_root: true, has_short_form: false, run: md5_keys::run },
     Case { name: "collisions", needs_root: true, has_short_form: false, run: collisions::run },
 ];

@@ -71,9 +71,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
 /// It is still Established, and was given a part of what the others were.
 fn expect_stalled(bench: &Bench, stage: &Stage, address: Ipv4Addr, rounds: usize) -> Result<()> {
     let neighbour = stage.neighbour(address)?;
-    let updates = |neighbour: &Value| {
-        neighbour.pointer("/messageStats/updatesSent").and_then(Value::as_u64)
-    };
+    let updates =
+        |neighbour: &Value| neighbour.pointer("/messageStats/updatesSent").and_then(Value::as_u64);
     let state = neighbour.get("bgpState").and_then(Value::as_str);
     ensure!(state == Some("Established"), "it is {state:?}: {neighbour}");
     let stalled = updates(&neighbour).context("no updatesSent")?;

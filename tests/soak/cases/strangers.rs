@@ -103,7 +103,9 @@ async fn time_to_reset(address: Ipv4Addr, fairway: SocketAddr) -> Result<Duratio
 
 async fn expect_reset(mut stream: TcpStream, start: Instant) -> Result<Duration> {
     match timeout(RESET_LIMIT, stream.read(&mut [0; 64])).await {
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionReset => Ok(start.elapsed()),
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+            Ok(start.elapsed())
+        }
         Ok(other) => bail!("expected a RST, got {other:?}"),
         Err(_) => bail!("expected a RST within {RESET_LIMIT:?}"),
     }
