@@ -145,6 +145,13 @@ impl Fairway {
             .with_context(|| format!("expected JSON from show {}: {text}", words.join(" ")))
     }
 
+    /// Runs `fairway show WORDS`, for people.
+    #[allow(dead_code, reason = "asked by the soak tests, which share this lab")]
+    pub(crate) fn show_text(&self, words: &[&str]) -> Result<String> {
+        let mut command = bounded(&self.program);
+        output_of(command.arg("show").args(words).arg("--socket").arg(self.path("fairway.sock")))
+    }
+
     /// The neighbour as the summary of either family shows it.
     pub(crate) fn neighbour(&self, address: &str) -> Result<Neighbour> {
         let summary = self.show(&["bgp", "summary"])?;
