@@ -4,12 +4,14 @@
 //! A double connection is counted when the kernel of fairway's namespace lists two connections of
 //! BGP as ESTABLISHED at the same time, one from and one to port 179.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use fairway_sessions::rng::Rng;
+use serde_json::Value;
 
 use crate::bench::Bench;
 use crate::gate::Hold;
@@ -44,8 +46,8 @@ struct Tally {
     doubles: usize,
     /// Doubles of which the router's dial remained.
     router_won: usize,
-    /// Doubles after which the first session did not last.
-    second_tries: usize,
+    /// Why the first session after a double did not last, and how often.
+    second_tries: BTreeMap<String, usize>,
     resolutions: Vec<Duration>,
 }
 
@@ -53,7 +55,8 @@ struct Tally {
 struct Resolution {
     took: Duration,
     router_won: bool,
-    sessions: u64,
+    /// Why an earlier session, which had come up after the same double, did not last.
+    earlier_end: Option<String>,
 }
 
 /// Fairway and a router that both dial, with a gate between them.
@@ -111,7 +114,7 @@ fn summary(kind: RouterKind, tally: &mut Tally) -> String {
     let count = tally.resolutions.len();
     format!(
         "{}: {} attempts, {} double connections, {} kept the router's dial and {} ours, resolved \
-         in {:.2} s (median), {:.2} s (worst); {} needed a second session",
+         in {:.2} s (median), {:.2} s (worst); first sessions that did not last: {:?}",
         kind.name(),
         tally.attempts,
         tally.doubles,
@@ -147,10 +150,12 @@ fn collide(
             .with_context(|| format!("{}, round {round}, seed {seed}", kind.name()))?;
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.attempts += 1;
-        if let Some(Resolution { took, router_won, sessions }) = resolution {
+        if let Some(Resolution { took, router_won, earlier_end }) = resolution {
             tally.doubles += 1;
             tally.router_won += usize::from(router_won);
-            tally.second_tries += usize::from(sessions > 1);
+            if let Some(reason) = earlier_end {
+                *tally.second_tries.entry(reason).or_default() += 1;
+            }
             tally.resolutions.push(took);
         }
     }
@@ -201,12 +206,19 @@ impl Crossing {
         let start = now();
         Hold::NOTHING.apply(&self.lab)?;
         let remaining = self.one_session(start)?;
-        let sessions = self.fairway.neighbour(&self.spec.local_address.to_string())?;
-        Ok(double.then(|| Resolution {
-            took: start.elapsed(),
-            router_won: remaining.is_incoming(),
-            sessions: sessions.connections_established,
-        }))
+        let took = start.elapsed().saturating_sub(CALM);
+        let router_won = remaining.is_incoming();
+        let earlier_end = self.earlier_end()?;
+        Ok(double.then_some(Resolution { took, router_won, earlier_end }))
+    }
+
+    fn earlier_end(&self) -> Result<Option<String>> {
+        let address = self.spec.local_address.to_string();
+        let answer = self.fairway.show(&["bgp", "neighbors", &address])?;
+        let neighbour = answer.get(&address).with_context(|| format!("no {address}: {answer}"))?;
+        let sessions = neighbour.get("connectionsEstablished").and_then(Value::as_u64);
+        let reason = neighbour.get("lastErrorText").and_then(Value::as_str).unwrap_or("(none)");
+        Ok((sessions != Some(1)).then(|| reason.to_owned()))
     }
 
     /// OpenBGPD and GoBGP give up their own dial as soon as they have accepted one of ours, and close

@@ -83,7 +83,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     for number in &all {
         let shown = neighbour_text(&fairway, *number)?;
         ensure!(
-            shown.contains("TCP-MD5") == without_room.contains(number),
+            shown.contains("optmem_max") == without_room.contains(number),
             "expected show to say whose key has no room: {shown}"
         );
     }
