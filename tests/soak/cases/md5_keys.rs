@@ -140,7 +140,8 @@ fn start_bird(lab: &Lab, directory: &Path) -> Result<Process> {
     let configuration = directory.join("bird.conf");
     fs::write(&configuration, text).context("writing bird.conf")?;
     let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
-    let arguments = ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P", &file("bird.pid")];
+    let arguments =
+        ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P", &file("bird.pid")];
     let arguments = arguments.map(str::to_owned);
     let log = crate::routers::log_in(directory);
     Process::spawn(&lab.router, Path::new("/usr/sbin/bird"), &arguments, &log)
