@@ -195,6 +195,8 @@ pub struct PeerView {
     pub received: Vec<PeerRoute>,
     /// Why the last session or attempt ended.
     pub last_reset: Option<LastReset>,
+    /// Why its connections are refused, so that it is only dialled.
+    pub not_accepted: Option<&'static str>,
     /// When the next attempt is due, while waiting for one.
     pub next_connect_in: Option<Duration>,
     /// Since the last message was read.

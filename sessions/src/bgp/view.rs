@@ -57,6 +57,8 @@ impl Peer {
                 cause: reason.cause(),
                 text: reason.to_string(),
             }),
+            // Known to who listens.
+            not_accepted: None,
             next_connect_in: self
                 .dial_at
                 .filter(|_| self.state() < SessionState::OpenSent)

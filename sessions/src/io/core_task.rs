@@ -33,6 +33,9 @@ const BURST_MAX: usize = 16;
 /// How old the list of the machine's addresses may be.
 const ADDRESSES_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Why a peer is not accepted, for `show`.
+const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key (the kernel bounds their number by net.core.optmem_max)";
+
 /// What the backend asks.
 #[derive(Debug)]
 pub(super) enum Command {
@@ -375,7 +378,10 @@ impl CoreTask {
     fn view(&self, scope: ViewScope) -> BgpView {
         let now = self.clock.now();
         let views = self.neighbours.iter().filter_map(|(key, neighbour)| {
-            let view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now, scope)));
+            let mut view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now, scope)));
+            if let Ok(view) = &mut view {
+                view.not_accepted = self.unprotected.contains(key).then_some(UNPROTECTED);
+            }
             if view.is_err() {
                 error!(peer = %key, "a fault of ours: it cannot be shown");
             }

@@ -7,8 +7,9 @@
 //! `readThread`, `writeThread`, `bgpTimerConfiguredConditionalAdvertisementsSec`,
 //! `extendedOptionalParametersLength`.
 //!
-//! Ours: `lastNotification`, `lastErrorText`, `nextConnectInMsec`, `malformedUpdates`,
-//! `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`, and `prefixesRefused` in each family.
+//! Ours: `notAccepted`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
+//! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`, and
+//! `prefixesRefused` in each family.
 
 use fairway_sessions::backend::{PeerView, SessionState};
 use fairway_sessions::types::PeerKind;
@@ -146,6 +147,7 @@ fn connection(peer: &PeerView) -> Object {
     let is_idle = peer.state == SessionState::Idle;
     let is_dialling = matches!(peer.state, SessionState::Connect | SessionState::Active);
     object
+        .optional("notAccepted", peer.not_accepted)
         .field("connectRetryTimer", peer.config.connect_retry_interval.as_secs())
         .optional("nextStartTimerDueInMsecs", due.filter(|_| is_idle))
         .optional("nextConnectTimerDueInMsecs", due.filter(|_| is_dialling))

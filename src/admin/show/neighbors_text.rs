@@ -186,5 +186,8 @@ fn connection(peer: &PeerView) -> String {
     if peer.config.password.is_some() {
         text.push_str("Peer Authentication Enabled\n");
     }
+    if let Some(why) = peer.not_accepted {
+        let _ = writeln!(text, "Its connections are refused, it is only dialled: {why}");
+    }
     text
 }

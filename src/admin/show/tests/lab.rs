@@ -165,6 +165,7 @@ pub(super) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
         advertised: Vec::new(),
         received: Vec::new(),
         last_reset: None,
+        not_accepted: None,
         next_connect_in: None,
         last_read: None,
         last_write: None,

@@ -158,6 +158,18 @@ RPKI validation codes: V valid, I invalid, N Not found
 ";
 
 #[test]
+fn a_neighbor_that_is_not_accepted_says_why() {
+    let mut lab = Lab::new();
+    let question = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()) };
+    let line = "\nIts connections are refused, it is only dialled: no room for its key\n";
+    assert!(!text(&lab, &question).unwrap().contains("refused, it is"));
+    lab.router_one().not_accepted = Some("no room for its key");
+    assert!(text(&lab, &question).unwrap().contains(line));
+    let json = super::json(&lab, &question);
+    assert_eq!(json["10.1.1.2"]["notAccepted"], "no room for its key");
+}
+
+#[test]
 fn tables_have_the_columns_of_frr() {
     let lab = Lab::new();
     let rows = "\
