@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -54,8 +55,7 @@ impl Stage {
         let mut fairway = Fairway::prepare_in(&directory)?;
         fairway.log_level = "info";
         let listening = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-        // Peers of fairway may have ports up to 16384 only.
-        let peer_port = 12_000 + u16::try_from(std::process::id() % 4_000)?;
+        let peer_port = next_peer_port()?;
         fairway.extra_arguments = vec!["--bgp-listen".to_owned(), listening.to_string()];
         let mut healthy = Vec::new();
         for number in 1..=count {
@@ -165,6 +165,14 @@ pub(crate) fn peer(name: &str, address: Ipv4Addr, port: u16, extra: &str) -> Str
         "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata:\n  name: {name}\nspec:\n  \
          myASN: {NODE_AS}\n  peerASN: {PEER_AS}\n  peerAddress: {address}\n  peerPort: {port}\n{extra}"
     )
+}
+
+/// A port that no stage of this run has had: the peers of the one before may still be leaving.
+fn next_peer_port() -> Result<u16> {
+    static STAGES: AtomicU16 = AtomicU16::new(0);
+    // A peer's port may be 16384 at most.
+    let first = 12_000 + u16::try_from(std::process::id() % 400)? * 10;
+    Ok(first + STAGES.fetch_add(1, Ordering::Relaxed) % 10)
 }
 
 fn free_port() -> Result<u16> {
