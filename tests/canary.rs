@@ -17,6 +17,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_fairway");
 /// A dial that nobody answers is given up, and explained, after 5 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Stands for the port that our router listens on; fairway takes 16384 at most.
+const PORT: &str = "PORT";
+
 /// Every key begins with this, and goes on with where it was written.
 const CANARY: &str = "Canary7";
 
@@ -40,10 +43,10 @@ const RESOURCES: &[(&str, &str)] = &[
     (
         "of-secrets",
         "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: text}\n\
-         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.3, peerPort: 1179, \
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.3, peerPort: PORT, \
          passwordSecret: {name: text}}\n---\n\
          apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: encoded}\n\
-         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.4, peerPort: 1179, \
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.4, peerPort: PORT, \
          passwordSecret: {name: encoded}}\n",
     ),
     // Each of these is at fault, most of them where the key stands.
@@ -98,7 +101,7 @@ const FAULTY: &[&str] = &[
 
 const PEER_WITH_INLINE_KEY: &str = "\
 apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: inline}\n\
-spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.2, peerPort: 1179, \
+spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.2, peerPort: PORT, \
 password: Canary7-inline}\n";
 
 const SHOWS: &[&[&str]] = &[
@@ -107,6 +110,8 @@ const SHOWS: &[&[&str]] = &[
     &["bgp", "neighbors", "127.0.0.2"],
     &["bgp", "neighbors", "encoded"],
     &["bgp", "neighbors", "nobody"],
+    &["bgp", "neighbors", "inline", "advertised-routes"],
+    &["bgp", "neighbors", "inline", "received-routes"],
     &["bgp", "ipv4", "unicast"],
     &["services"],
     &["pools"],
@@ -124,7 +129,7 @@ impl Daemon {
         let place = TempDir::new().unwrap();
         fs::create_dir(place.path().join("config")).unwrap();
         for (name, text) in RESOURCES {
-            fs::write(place.path().join(format!("config/{name}.yaml")), text).unwrap();
+            fs::write(place.path().join(format!("config/{name}.yaml")), with_port(text)).unwrap();
         }
         let log = File::create(place.path().join("log")).unwrap();
         let child = Command::new(PROGRAM)
@@ -162,20 +167,20 @@ impl Daemon {
     /// Replaces a resource file in one step.
     fn apply(&self, name: &str, text: &str) {
         let staged = self.place.path().join("staged");
-        fs::write(&staged, text).unwrap();
+        fs::write(&staged, with_port(text)).unwrap();
         fs::rename(staged, self.place.path().join(format!("config/{name}.yaml"))).unwrap();
     }
 
-    fn show(&self, words: &[&str]) -> Output {
+    fn ask(&self, words: &[&str]) -> Output {
         let mut command = Command::new(PROGRAM);
-        command.arg("show").args(words).arg("--socket").arg(self.place.path().join("socket"));
+        command.args(words).arg("--socket").arg(self.place.path().join("socket"));
         command.output().unwrap()
     }
 
     fn expect_nothing_shown(&self, when: &str) {
         for words in SHOWS {
             for format in [[].as_slice(), &["--json"]] {
-                let output = self.show(&[words, format].concat());
+                let output = self.ask(&[&["show"], *words, format].concat());
                 expect_no_key(&format!("show {words:?} {when}"), &output.stdout);
                 expect_no_key(&format!("show {words:?} {when}"), &output.stderr);
             }
@@ -230,6 +235,15 @@ fn expect_no_key(what: &str, bytes: &[u8]) {
     }
 }
 
+/// One of those that two runs on one machine do not share.
+fn port() -> u16 {
+    6_000 + u16::try_from(std::process::id() % 6_000).unwrap()
+}
+
+fn with_port(text: &str) -> String {
+    text.replace(PORT, &port().to_string())
+}
+
 fn files_below(place: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|it| if it.is_dir() { files_below(&it) } else { vec![it] }).collect()
@@ -253,7 +267,7 @@ fn the_search_would_notice() {
 #[test]
 fn a_running_daemon_shows_its_keys_to_nobody() {
     // Takes no key: our dials to it are never answered, which is what a wrong key looks like.
-    let _router = TcpListener::bind("127.0.0.2:1179").unwrap();
+    let _router = TcpListener::bind(("127.0.0.2", port())).unwrap();
     let mut daemon = Daemon::start();
     daemon.wait_for("fairway is running");
     daemon.expect_nothing_shown("at the start");
@@ -264,6 +278,11 @@ fn a_running_daemon_shows_its_keys_to_nobody() {
     daemon.wait_for("is the TCP-MD5 password the same on both sides?");
     daemon.expect_nothing_shown("with a key that the neighbour does not have");
 
+    for peer in ["inline", "127.0.0.3", "nobody"] {
+        let output = daemon.ask(&["clear", "bgp", peer]);
+        expect_no_key("clear", &output.stdout);
+        expect_no_key("clear", &output.stderr);
+    }
     let other = PEER_WITH_INLINE_KEY.replace("Canary7-inline", "Canary7-changed");
     daemon.apply("inline", &other);
     daemon.wait_until("the changed key is in the state", || {
@@ -310,7 +329,7 @@ fn check_shows_no_key() {
     let config = place.path().join("config");
     fs::create_dir(&config).unwrap();
     for (name, text) in RESOURCES {
-        fs::write(config.join(format!("{name}.yaml")), text).unwrap();
+        fs::write(config.join(format!("{name}.yaml")), with_port(text)).unwrap();
     }
     for format in [[].as_slice(), &["--json"]] {
         let mut command = Command::new(PROGRAM);

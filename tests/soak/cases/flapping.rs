@@ -153,12 +153,12 @@ async fn misbehave(
     counts: &Counts,
 ) -> Result<()> {
     use Misdeed as M;
-    let misdeed = MISDEEDS[pick(rng, MISDEEDS.len())];
+    let Some(misdeed) = MISDEEDS.get(pick(rng, MISDEEDS.len())).copied() else { return Ok(()) };
     let open = message::open(PEER_AS, 3, address);
     match misdeed {
         M::ResetAtOnce => reset(&stream),
         M::HalfAnOpen => {
-            stream.write_all(&open[..open.len() / 2]).await?;
+            stream.write_all(half(&open)).await?;
             reset(&stream);
         }
         M::SilenceWithoutOpen => sleep(milliseconds(rng, 5000)).await,
@@ -193,12 +193,16 @@ async fn after_session(misdeed: Misdeed, stream: &mut TcpStream, rng: &mut Rng) 
         M::SessionThenGarbage => stream.write_all(&garbage(rng)).await?,
         M::SessionThenHalfAnUpdate => {
             let update = message::flood(PEER_AS, Ipv4Addr::LOCALHOST, 100, 0);
-            stream.write_all(&update[..update.len() / 2]).await?;
+            stream.write_all(half(&update)).await?;
             sleep(milliseconds(rng, 1000)).await;
         }
         _ => {}
     }
     Ok(())
+}
+
+fn half(message: &[u8]) -> &[u8] {
+    message.split_at(message.len() / 2).0
 }
 
 fn garbage(rng: &mut Rng) -> Vec<u8> {

@@ -49,24 +49,25 @@ fn set_the_stage(bench: &Bench, name: &str, policy: &str) -> Result<(Stage, TcpS
 }
 
 /// Announces the million again and again, each time with another MED, until told to stop or cut
-/// off; says how many prefixes left.
-fn flood(bench: &Bench, stream: TcpStream, address: Ipv4Addr) -> JoinHandle<usize> {
+/// off; says how many prefixes left. The stream is handed back: the session is to stay while the
+/// last of it is read.
+fn flood(
+    bench: &Bench,
+    mut stream: TcpStream,
+    address: Ipv4Addr,
+) -> JoinHandle<(usize, TcpStream)> {
     bench.runtime().spawn(async move {
-        let (_reader, mut writer) = stream.into_split();
         let (start, mut sent, mut med) = (now(), 0, 0);
         while start.elapsed() < PERIOD {
             med += 1;
             for part in message::flood(PEER_AS, address, PREFIXES, med).chunks(16 * 1024) {
-                if writer.write_all(part).await.is_err() {
-                    return sent;
+                if stream.write_all(part).await.is_err() {
+                    return (sent, stream);
                 }
             }
             sent += PREFIXES;
         }
-        // The session is to stay while the last of it is read.
-        std::mem::forget(_reader);
-        std::mem::forget(writer);
-        sent
+        (sent, stream)
     })
 }
 
@@ -94,7 +95,7 @@ fn nothing_is_accepted(bench: &Bench) -> Result<()> {
     let before = stage.usage()?;
     let flooding = flood(bench, stream, address);
     let after = watch(bench, &mut stage, what, &flooding)?;
-    let sent = bench.runtime().block_on(flooding)?;
+    let (sent, _stream) = bench.runtime().block_on(flooding)?;
     bench.say(format!(
         "{what}: {sent} prefixes in {} s; before {before}; after {after}; {:.0} % of a core",
         PERIOD.as_secs(),
@@ -154,7 +155,7 @@ fn everything_is_accepted(bench: &Bench) -> Result<()> {
     let before = stage.usage()?;
     let flooding = flood(bench, stream, address);
     let after = watch(bench, &mut stage, what, &flooding)?;
-    let sent = bench.runtime().block_on(flooding)?;
+    let (sent, _stream) = bench.runtime().block_on(flooding)?;
     bench.say(format!(
         "{what}: {sent} prefixes in {} s; before {before}; after {after}; {:.0} % of a core",
         PERIOD.as_secs(),
