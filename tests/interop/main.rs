@@ -11,11 +11,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
-use tokio::signal::unix::{SignalKind, signal};
 
 use cases::CASES;
 use lab::fairway;
-use lab::wait::{interrupt, is_interrupted};
+use lab::wait::{end_on_signals, is_interrupted};
 use matrix::{Matrix, Square};
 use routers::RouterKind;
 
@@ -121,23 +120,4 @@ fn select(words: &[String]) -> Vec<Square> {
         squares.extend(wanted.map(|router| Square { case, router }));
     }
     squares
-}
-
-/// SIGINT and SIGTERM make every cell end and clean up after itself.
-fn end_on_signals() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let inside = runtime.enter();
-    let mut interrupted = signal(SignalKind::interrupt()).context("handling SIGINT")?;
-    let mut terminated = signal(SignalKind::terminate()).context("handling SIGTERM")?;
-    drop(inside);
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = interrupted.recv() => {}
-                _ = terminated.recv() => {}
-            }
-        });
-        interrupt();
-    });
-    Ok(())
 }

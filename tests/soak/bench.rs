@@ -5,9 +5,10 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tokio::runtime::{Handle, Runtime};
 
+use crate::lab::wait::is_interrupted;
 use crate::lab::{fairway, make_directory};
 
 /// Where a case works.
@@ -39,9 +40,11 @@ impl Bench {
         self.runtime.handle()
     }
 
-    /// Lets the scripted peers go on with what they do.
-    pub(crate) fn pause(&self, length: Duration) {
+    /// Lets the scripted peers go on with what they do; an error when the run is to end.
+    pub(crate) fn pause(&self, length: Duration) -> Result<()> {
         self.runtime.block_on(async { tokio::time::sleep(length).await });
+        ensure!(!is_interrupted(), "interrupted");
+        Ok(())
     }
 
     /// One line of what was measured.

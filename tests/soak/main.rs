@@ -27,7 +27,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bench::Bench;
 use cases::{CASES, Case};
 use lab::process::tail;
-use lab::wait::now;
+use lab::wait::{end_on_signals, is_interrupted, now};
 
 const USAGE: &str = "\
 usage: soak [WORD...] [--list] [--short]
@@ -49,6 +49,7 @@ struct Options {
 fn main() -> ExitCode {
     match run() {
         Ok(true) => ExitCode::SUCCESS,
+        Ok(false) if is_interrupted() => ExitCode::from(130),
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("soak: {error:#}");
@@ -76,11 +77,15 @@ fn run() -> Result<bool> {
     }
     let program = lab::fairway::program();
     ensure!(program.exists(), "the program under test, {}, does not exist", program.display());
+    end_on_signals()?;
     let seed = seed()?;
     println!("soak: FAIRWAY_SEED={seed} {}", program.display());
     let mut all_kept = true;
     for case in cases {
         all_kept &= run_case(case, seed, options.short)?;
+        if is_interrupted() {
+            return Ok(false);
+        }
     }
     Ok(all_kept)
 }
@@ -102,6 +107,10 @@ fn run_case(case: &Case, seed: u64, short: bool) -> Result<bool> {
             std::fs::remove_dir_all(&bench.directory)
                 .context("removing the directory of the case")?;
             Ok(true)
+        }
+        Err(_) if is_interrupted() => {
+            let _ = std::fs::remove_dir_all(&bench.directory);
+            Ok(false)
         }
         Err(error) => {
             println!("{}: BROKEN after {seconds:.1} s: {error:#}", case.name);

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Long enough for a ConnectRetry of about 5 s and a router that starts on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
@@ -15,9 +16,23 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(80);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Makes every wait of every cell end at once.
-pub(crate) fn interrupt() {
-    INTERRUPTED.store(true, Ordering::SeqCst);
+/// SIGINT and SIGTERM make every cell end and clean up after itself.
+pub(crate) fn end_on_signals() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let inside = runtime.enter();
+    let mut interrupted = signal(SignalKind::interrupt()).context("handling SIGINT")?;
+    let mut terminated = signal(SignalKind::terminate()).context("handling SIGTERM")?;
+    drop(inside);
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+        });
+        INTERRUPTED.store(true, Ordering::SeqCst);
+    });
+    Ok(())
 }
 
 pub(crate) fn is_interrupted() -> bool {

@@ -97,7 +97,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         if start.elapsed() > period / 2 {
             middle.get_or_insert(stage.usage()?);
         }
-        bench.pause(CHANGE_GAP);
+        bench.pause(CHANGE_GAP)?;
     }
     let after = stage.usage()?;
     let report = stage.healthy_report()?;

@@ -81,7 +81,7 @@ fn watch<T>(
     let mut latencies = Vec::new();
     while !flooding.is_finished() {
         latencies.push(stage.change_latency()?);
-        bench.pause(Duration::from_millis(200));
+        bench.pause(Duration::from_millis(200))?;
     }
     expect_quick(bench, what, &mut latencies)?;
     let report = stage.healthy_report()?;

@@ -50,7 +50,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         let next = now() + CHANGE_GAP;
         while now() < next {
             latencies.push(stage.change_latency()?);
-            bench.pause(Duration::from_millis(500));
+            bench.pause(Duration::from_millis(500))?;
         }
         if start.elapsed() > PERIOD / 2 {
             settled.get_or_insert(stage.usage()?);
