@@ -11,6 +11,11 @@ use tokio::runtime::{Handle, Runtime};
 use crate::lab::wait::is_interrupted;
 use crate::lab::{fairway, make_directory};
 
+/// What holds the directories of all cases.
+pub(crate) fn directory_of_run() -> PathBuf {
+    std::env::temp_dir().join(format!("fairway-soak-{}", std::process::id()))
+}
+
 /// Where a case works.
 pub(crate) struct Bench {
     name: &'static str,
@@ -23,9 +28,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn set_up(name: &'static str, seed: u64, short: bool) -> Result<Self> {
-        let directory = std::env::temp_dir()
-            .join(format!("fairway-soak-{}", std::process::id()))
-            .join(name.replace(' ', "-"));
+        let directory = directory_of_run().join(name.replace(' ', "-"));
         make_directory(&directory)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use bench::Bench;
+use bench::{Bench, directory_of_run};
 use cases::{CASES, Case};
 use lab::process::tail;
 use lab::wait::{end_on_signals, is_interrupted, now};
@@ -84,9 +84,11 @@ fn run() -> Result<bool> {
     for case in cases {
         all_kept &= run_case(case, seed, options.short)?;
         if is_interrupted() {
-            return Ok(false);
+            break;
         }
     }
+    // Only empty when no promise was broken; a broken one keeps its own directory.
+    let _ = std::fs::remove_dir(directory_of_run());
     Ok(all_kept)
 }
 
