@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::bench::Bench;
@@ -18,8 +18,11 @@ use crate::message;
 use crate::scripted::dial;
 use crate::stage::{Stage, expect_quick};
 
+/// In one round; rounds follow each other for a while, so that hold timers can run out.
 const STRANGERS: u32 = 10_000;
-const SHORT_STRANGERS: u32 = 2_000;
+const PERIOD: Duration = Duration::from_secs(10);
+const SHORT_PERIOD: Duration = Duration::from_secs(1);
+const LATENCIES_MAX: usize = 100;
 /// Under way at the same time.
 const AT_ONCE: usize = 100;
 /// "At once", on a machine that has other things to do.
@@ -35,48 +38,40 @@ const DESCRIPTORS_MAX: usize = 256 + 2;
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 const HALF_OPEN: usize = 1_000;
 
-/// Ten thousand connections from addresses that are no peers: each is reset, none costs a
+/// Ten thousand connections, and again, from addresses that are no peers: each is reset, none costs a
 /// descriptor, and nobody else notices.
 pub(super) fn unknown(bench: &Bench) -> Result<()> {
     let mut stage = Stage::prepare(bench, "loopback", HEALTHY)?;
     stage.start()?;
     let before = stage.usage()?;
-    let count = if bench.short { SHORT_STRANGERS } else { STRANGERS };
-    let (fairway, start) = (stage.listening, now());
-    let gate = Arc::new(Semaphore::new(AT_ONCE));
-    let mut strangers = JoinSet::new();
-    for number in 0..count {
-        let [_, _, high, low] = number.to_be_bytes();
-        let address = Ipv4Addr::new(127, 9, high, low);
-        let gate = Arc::clone(&gate);
-        let knock = async move {
-            let _turn = gate.acquire().await?;
-            time_to_reset(address, fairway).await
-        };
-        strangers.spawn_on(knock, bench.runtime());
-    }
-    let mut most = before.descriptors;
-    let mut latencies = Vec::new();
-    let outcomes = bench.runtime().spawn(strangers.join_all());
-    while !outcomes.is_finished() {
-        most = most.max(stage.usage()?.descriptors);
-        if latencies.len() < 100 {
-            latencies.push(stage.change_latency()?);
+    let period = if bench.short { SHORT_PERIOD } else { PERIOD };
+    let (start, mut most) = (now(), before.descriptors);
+    let (mut waits, mut latencies) = (Vec::new(), Vec::new());
+    while start.elapsed() < period || waits.len() < STRANGERS as usize {
+        let round = knock(bench, stage.listening);
+        while !round.is_finished() {
+            most = most.max(stage.usage()?.descriptors);
+            if latencies.len() < LATENCIES_MAX {
+                latencies.push(stage.change_latency()?);
+            }
+            bench.pause(Duration::from_millis(20))?;
+        }
+        for wait in bench.runtime().block_on(round)? {
+            waits.push(wait?);
         }
     }
     let took = start.elapsed();
-    let waits: Result<Vec<Duration>> = bench.runtime().block_on(outcomes)?.into_iter().collect();
-    let mut waits = waits?;
     waits.sort_unstable();
+    let count = waits.len() as f64;
     let after = stage.usage()?;
     let report = stage.healthy_report()?;
     let worst = waits.last().context("nobody knocked")?;
     let used = after.processor_time.saturating_sub(before.processor_time);
     bench.say(format!(
-        "{count} strangers, each reset: {:.0} us per connection ({:.0} us of fairway's processor \
+        "{count:.0} strangers, each reset: {:.0} us per connection ({:.0} us of fairway's processor \
          time), {:.1} ms from SYN to RST at the worst with {AT_ONCE} at once",
-        took.as_secs_f64() * 1e6 / f64::from(count),
-        used.as_secs_f64() * 1e6 / f64::from(count),
+        took.as_secs_f64() * 1e6 / count,
+        used.as_secs_f64() * 1e6 / count,
         worst.as_secs_f64() * 1e3,
     ));
     bench.say(format!("before {before}; after {after}; at most {most} descriptors"));
@@ -87,6 +82,23 @@ pub(super) fn unknown(bench: &Bench) -> Result<()> {
     ensure!(after.descriptors <= before.descriptors + 2, "descriptors stayed open: {after}");
     after.expect_peak_below(PEAK_MEBIBYTES)?;
     stage.fairway.stop()
+}
+
+/// A round of connections, each from another address.
+fn knock(bench: &Bench, fairway: SocketAddr) -> JoinHandle<Vec<Result<Duration>>> {
+    let gate = Arc::new(Semaphore::new(AT_ONCE));
+    let mut strangers = JoinSet::new();
+    for number in 0..STRANGERS {
+        let [_, _, high, low] = number.to_be_bytes();
+        let address = Ipv4Addr::new(127, 9, high, low);
+        let gate = Arc::clone(&gate);
+        let knock = async move {
+            let _turn = gate.acquire().await?;
+            time_to_reset(address, fairway).await
+        };
+        strangers.spawn_on(knock, bench.runtime());
+    }
+    bench.runtime().spawn(strangers.join_all())
 }
 
 /// Connects and waits for the RST.
