@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use fairway_sessions::rng::Rng;
@@ -205,8 +205,9 @@ impl Crossing {
         let double = self.established_are(2).is_ok();
         let start = now();
         Hold::NOTHING.apply(&self.lab)?;
-        let remaining = self.one_session(start)?;
-        let took = start.elapsed().saturating_sub(CALM);
+        let (remaining, seen) = self.one_session()?;
+        let took = seen.duration_since(start);
+        ensure!(took <= RESOLUTION_MAX, "it took {took:?}, at most {RESOLUTION_MAX:?}");
         let router_won = remaining.is_incoming();
         let earlier_end = self.earlier_end()?;
         Ok(double.then_some(Resolution { took, router_won, earlier_end }))
@@ -265,8 +266,9 @@ impl Crossing {
         })
     }
 
-    /// Waits until both sides have one session over one connection, and looks that it stays.
-    fn one_session(&mut self, start: std::time::Instant) -> Result<TcpConnection> {
+    /// Waits until both sides have one session over one connection that stays for a while; says
+    /// which connection, and when it was seen first.
+    fn one_session(&mut self) -> Result<(TcpConnection, Instant)> {
         let node = self.fairway.process_id()?;
         let address = self.spec.local_address.to_string();
         let look = |crossing: &Self| {
@@ -278,15 +280,15 @@ impl Crossing {
             ensure!(session.established, "the router says {}", session.state);
             Ok(*connection)
         };
-        let connection = self.wait("one session remains", RESOLUTION_MAX, look)?;
-        let took = start.elapsed();
-        ensure!(took <= RESOLUTION_MAX, "it took {took:?}, at most {RESOLUTION_MAX:?}");
-        holds_for("the session stays", CALM, || {
-            let now_up = look(self)?;
-            ensure!(now_up == connection, "it was {connection:?}, it is {now_up:?}");
-            Ok(())
-        })?;
-        Ok(connection)
+        self.wait("one session remains", RESOLUTION_MAX, |crossing| {
+            let (connection, seen) = (look(crossing)?, now());
+            holds_for("the session stays", CALM, || {
+                let remaining = look(crossing)?;
+                ensure!(remaining == connection, "it was {connection:?}, it is {remaining:?}");
+                Ok(())
+            })?;
+            Ok((connection, seen))
+        })
     }
 
     fn peer(&self, router_id: &str) -> String {
