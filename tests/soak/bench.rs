@@ -3,12 +3,14 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::runtime::{Handle, Runtime};
 
-use crate::lab::wait::is_interrupted;
+use crate::lab::wait::{is_interrupted, now};
 use crate::lab::{fairway, make_directory};
 
 /// What holds the directories of all cases.
@@ -24,7 +26,11 @@ pub(crate) struct Bench {
     /// A few seconds instead of minutes.
     pub(crate) short: bool,
     runtime: Runtime,
+    latest: Arc<AtomicU64>,
 }
+
+/// How often the runtime's own pulse is felt.
+const PULSE: Duration = Duration::from_millis(50);
 
 impl Bench {
     pub(crate) fn set_up(name: &'static str, seed: u64, short: bool) -> Result<Self> {
@@ -35,7 +41,15 @@ impl Bench {
             .enable_all()
             .build()
             .context("a runtime for scripted peers")?;
-        Ok(Self { name, directory, seed, short, runtime })
+        let latest = Arc::new(AtomicU64::new(0));
+        runtime.spawn(feel_pulse(Arc::clone(&latest)));
+        Ok(Self { name, directory, seed, short, runtime, latest })
+    }
+
+    /// The longest time that the scripted peers themselves were held up, by a machine that has
+    /// other things to do.
+    pub(crate) fn own_lateness(&self) -> Duration {
+        Duration::from_millis(self.latest.load(Ordering::Relaxed))
     }
 
     /// Where scripted peers run.
@@ -60,5 +74,15 @@ impl Bench {
         let folders = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let folders = folders.map(|entry| entry.path()).chain([self.directory.clone()]);
         folders.map(|folder| fairway::log_in(&folder)).filter(|log| log.exists()).collect()
+    }
+}
+
+/// Measures how late a timer of ours fires.
+async fn feel_pulse(latest: Arc<AtomicU64>) {
+    loop {
+        let start = now();
+        tokio::time::sleep(PULSE).await;
+        let late = start.elapsed().saturating_sub(PULSE).as_millis();
+        latest.fetch_max(u64::try_from(late).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }

@@ -80,8 +80,9 @@ impl Healthy {
         record.longest_silence.max(current)
     }
 
-    /// One session, up since the beginning, with no silence as long as the hold time.
-    pub(crate) fn expect_undisturbed(&self) -> Result<()> {
+    /// One session, up since the beginning, with no silence as long as the hold time; `late` is what
+    /// may be our own fault.
+    pub(crate) fn expect_undisturbed(&self, late: Duration) -> Result<()> {
         let silence = self.longest_silence();
         let record = self.record();
         ensure!(
@@ -92,8 +93,9 @@ impl Healthy {
             record.ends
         );
         ensure!(
-            silence < self.hold_time,
-            "fairway was silent towards {} for {silence:?}, the hold time is {:?}",
+            silence < self.hold_time + late,
+            "fairway was silent towards {} for {silence:?}, the hold time is {:?} (we ourselves \
+             were held up for {late:?})",
             self.address,
             self.hold_time
         );

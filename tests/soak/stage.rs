@@ -121,11 +121,12 @@ impl Stage {
     }
 
     /// Fails when a healthy session was disturbed; else says how they fared.
-    pub(crate) fn healthy_report(&mut self) -> Result<String> {
+    pub(crate) fn healthy_report(&mut self, bench: &Bench) -> Result<String> {
+        let late = bench.own_lateness();
         self.fairway.check_running()?;
         let mut silence = Duration::ZERO;
         for peer in &self.healthy {
-            peer.expect_undisturbed()?;
+            peer.expect_undisturbed(late)?;
             silence = silence.max(peer.longest_silence());
             let neighbour = self.neighbour(peer.address)?;
             let count = |key| neighbour.get(key).and_then(Value::as_u64);
@@ -138,8 +139,10 @@ impl Stage {
         }
         let count = self.healthy.len();
         Ok(format!(
-            "{count} healthy sessions, no flap, longest silence {:.2} s",
-            silence.as_secs_f64()
+            "{count} healthy sessions, no flap, longest silence {:.2} s (we ourselves were held up \
+             for {:.2} s)",
+            silence.as_secs_f64(),
+            late.as_secs_f64()
         ))
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         bench.pause(CHANGE_GAP)?;
     }
     let after = stage.usage()?;
-    let report = stage.healthy_report()?;
+    let report = stage.healthy_report(bench)?;
     tasks.abort_all();
     let (connections, sessions) =
         (counts.connections.load(Ordering::Relaxed), counts.sessions.load(Ordering::Relaxed));

@@ -84,7 +84,7 @@ fn watch<T>(
         bench.pause(Duration::from_millis(200))?;
     }
     expect_quick(bench, what, &mut latencies)?;
-    let report = stage.healthy_report()?;
+    let report = stage.healthy_report(bench)?;
     bench.say(format!("{what}: {report}"));
     stage.usage()
 }

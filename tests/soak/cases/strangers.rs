@@ -64,7 +64,7 @@ pub(super) fn unknown(bench: &Bench) -> Result<()> {
     waits.sort_unstable();
     let count = waits.len() as f64;
     let after = stage.usage()?;
-    let report = stage.healthy_report()?;
+    let report = stage.healthy_report(bench)?;
     let worst = waits.last().context("nobody knocked")?;
     let used = after.processor_time.saturating_sub(before.processor_time);
     bench.say(format!(
@@ -181,7 +181,7 @@ pub(super) fn half_open(bench: &Bench) -> Result<()> {
     let after = stage.usage()?;
     bench.say(format!("before {before}; after {after}"));
     after.expect_peak_below(PEAK_MEBIBYTES)?;
-    let report = stage.healthy_report()?;
+    let report = stage.healthy_report(bench)?;
     bench.say(format!("beside it {report}"));
     drop(streams);
     stage.fairway.stop()
