@@ -25,8 +25,9 @@ const PERIOD: Duration = Duration::from_secs(60);
 const FILLING_ROUNDS_MAX: usize = 60;
 /// Between two changes of every route.
 const CHANGE_GAP: Duration = Duration::from_secs(1);
-/// What may come on top while it is watched: rounds that pile up would be more.
-const GROWTH_MEBIBYTES: f64 = 10.0;
+/// What may come on top while it is watched. Twenty rounds that pile up as routes would be 40 MB and
+/// more; as bytes they would be counted as UPDATEs, of which there may be none.
+const GROWTH_MEBIBYTES: f64 = 24.0;
 /// Text, tree, plan and tables of 50,000 prefixes for four peers.
 const PEAK_MEBIBYTES: f64 = 256.0;
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
