@@ -222,9 +222,8 @@ impl Crossing {
         Ok((sessions != Some(1)).then(|| reason.to_owned()))
     }
 
-    /// OpenBGPD and GoBGP give up their own dial as soon as they have accepted one of ours, and close
-    /// what they accept beside a connection that is up. With them connections only meet when theirs
-    /// is up first.
+    /// Whether connections meet when ours is up first, too. With OpenBGPD and GoBGP that hardly ever
+    /// happens: they seem to let go of their own dial then.
     fn keeps_its_dial(&self) -> bool {
         matches!(self.kind, RouterKind::Bird | RouterKind::Frr)
     }
