@@ -45,7 +45,7 @@ pub struct Connected {
     pub remote: SocketAddr,
     /// What our end can be reached at.
     pub next_hops: LocalNextHops,
-    /// The networks of the interface that it runs over; empty when they are not known.
+    /// The networks that this machine is on; empty when they are not known.
     pub networks: Vec<Prefix>,
 }
 

@@ -299,7 +299,7 @@ impl Peer {
         }
     }
 
-    /// The addresses of this end, or the networks of its interface, may have changed: routes whose
+    /// The addresses of this end, or the networks of this machine, may have changed: routes whose
     /// next hop is of no use any more go at once, those that were refused for it are asked for.
     ///
     /// `Ours:` a neighbour that cannot be asked keeps them to itself until its next session; an

@@ -27,7 +27,7 @@ struct InterfaceAddress {
 pub(super) struct LocalEnd {
     /// What it may offer as next hops.
     pub(super) next_hops: LocalNextHops,
-    /// The networks of its interface.
+    /// The networks of all interfaces: the session may run over the address of another one.
     pub(super) networks: Vec<Prefix>,
 }
 
@@ -83,8 +83,8 @@ impl Addresses {
             IpAddr::V4(local) => next_hops.ipv4 = Some(local),
             IpAddr::V6(local) => next_hops.ipv6 = Some(local),
         }
-        let networks = here().filter_map(|it| Prefix::new(it.address, it.length).ok()).collect();
-        LocalEnd { next_hops, networks }
+        let networks = self.0.iter().filter_map(|it| Prefix::new(it.address, it.length).ok());
+        LocalEnd { next_hops, networks: networks.collect() }
     }
 }
 
@@ -170,9 +170,10 @@ mod tests {
         let end = end_at("10.0.0.1");
         assert_eq!(end.next_hops.ipv6, "2001:db8::1".parse().ok());
         let networks: Vec<String> = end.networks.iter().map(ToString::to_string).collect();
-        assert_eq!(networks, ["10.0.0.0/24", "fe80::/64", "2001:db8::/64"]);
+        let all = ["127.0.0.0/8", "2001:db8:1::/64", "10.0.0.0/24", "fe80::/64", "2001:db8::/64"];
+        assert_eq!(networks, all);
         assert_eq!(end_at("127.0.0.1").next_hops.ipv6, None);
         let unknown = end_at("192.0.2.9");
-        assert_eq!((unknown.next_hops.ipv4, unknown.networks), ("192.0.2.9".parse().ok(), vec![]));
+        assert_eq!(unknown.next_hops.ipv4, "192.0.2.9".parse().ok());
     }
 }

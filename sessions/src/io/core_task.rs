@@ -160,10 +160,10 @@ impl CoreTask {
         &mut self,
         now: Instant,
         key: PeerKey,
-        work: impl FnOnce(&mut Neighbour, &Surroundings),
+        work: impl FnOnce(&mut Neighbour, &mut Surroundings),
     ) {
         let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
-        let surroundings = &self.surroundings;
+        let surroundings = &mut self.surroundings;
         // Unwind-safe: whatever state the panic left is thrown away.
         let worked = catch_unwind(AssertUnwindSafe(|| work(neighbour, surroundings)));
         if worked.is_err() {
@@ -196,10 +196,13 @@ impl CoreTask {
     /// Takes what a neighbour announced and withdrew into the RIB, and tells the others.
     fn learn(&mut self, now: Instant, key: PeerKey) {
         // One by one: should telling the others make this one begin anew, the rest is void.
-        while let Some((source, changes)) =
-            self.neighbours.get_mut(&key).and_then(|it| it.changes.pop_front())
-        {
-            let touched = self.surroundings.rib.learn(&source, changes);
+        loop {
+            let mut touched = None;
+            self.with_neighbour(now, key, |neighbour, surroundings| {
+                let change = neighbour.changes.pop_front();
+                touched = change.map(|(source, it)| surroundings.rib.learn(&source, it));
+            });
+            let Some(touched) = touched else { return };
             self.pass_on(now, &touched);
         }
     }
@@ -232,7 +235,8 @@ impl CoreTask {
                 }
                 Clear::SoftIn => peer.refresh_in(),
                 Clear::SoftOut => peer.refresh_out(),
-                Clear::Soft => peer.refresh_in().and_then(|()| peer.refresh_out()),
+                // One that cannot be asked can still be told.
+                Clear::Soft => peer.refresh_out().and_then(|()| peer.refresh_in()),
             };
         });
         outcome

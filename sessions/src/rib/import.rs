@@ -26,7 +26,7 @@ pub struct Importer {
 
 impl Importer {
     /// The policy towards `config`'s neighbour at `remote`, on a session whose end here has
-    /// `own_addresses` on an interface with `networks`.
+    /// `own_addresses`, on a machine with `networks`.
     pub fn new(
         config: &PeerConfig,
         remote: IpAddr,
@@ -46,7 +46,7 @@ impl Importer {
         }
     }
 
-    /// This end has other addresses, or its interface other networks. Says whether routes may be
+    /// This end has other addresses, or its machine other networks. Says whether routes may be
     /// judged otherwise than before.
     pub fn set_end(&mut self, own_addresses: Vec<IpAddr>, networks: &[Prefix]) -> bool {
         let networks = shared(networks);

@@ -86,6 +86,9 @@ pub struct PathAttributes {
     pub large_communities: Vec<LargeCommunity>,
     /// Everything else that was received, in order of type code.
     pub unknown: Vec<UnknownAttribute>,
+    /// Type codes of those above that somebody on the way did not know, in order: the mark goes on
+    /// with them (RFC 4271 §5).
+    pub partial: Vec<u8>,
 }
 
 impl PathAttributes {
@@ -102,6 +105,7 @@ impl PathAttributes {
             communities: Vec::new(),
             large_communities: Vec::new(),
             unknown: Vec::new(),
+            partial: Vec::new(),
         }
     }
 }

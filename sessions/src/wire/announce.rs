@@ -102,13 +102,15 @@ impl Encoder {
         self.put_well_known(attributes, four_octet_as)?;
         if let Some(aggregator) = &attributes.aggregator {
             let value = octets(aggregator, four_octet_as);
-            self.put_bytes(OPTIONAL_TRANSITIVE, code::AGGREGATOR, &value)?;
+            let flags = optional_transitive(attributes, code::AGGREGATOR);
+            self.put_bytes(flags, code::AGGREGATOR, &value)?;
         }
         let communities = &attributes.communities;
         if !communities.is_empty() {
             let room = communities.len().checked_mul(4)?;
             let value = communities.iter().map(|it| BgpCommunity::new(it.0)).collect();
-            self.put(OPTIONAL_TRANSITIVE, code::COMMUNITIES, room, &BgpCommunityList { value })?;
+            let flags = optional_transitive(attributes, code::COMMUNITIES);
+            self.put(flags, code::COMMUNITIES, room, &BgpCommunityList { value })?;
         }
         let mut unknown = attributes.unknown.iter().peekable();
         while let Some(attribute) = unknown.next_if(|it| it.code < code::AS4_PATH) {
@@ -120,7 +122,7 @@ impl Encoder {
         while let Some(attribute) = unknown.next_if(|it| it.code < code::LARGE_COMMUNITIES) {
             self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
         }
-        self.put_large_communities(&attributes.large_communities)?;
+        self.put_large_communities(attributes)?;
         for attribute in unknown {
             self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
         }
@@ -167,7 +169,8 @@ impl Encoder {
         Some(())
     }
 
-    fn put_large_communities(&mut self, communities: &[LargeCommunity]) -> Option<()> {
+    fn put_large_communities(&mut self, attributes: &PathAttributes) -> Option<()> {
+        let communities = &attributes.large_communities;
         if communities.is_empty() {
             return Some(());
         }
@@ -179,8 +182,15 @@ impl Encoder {
         };
         let value = communities.iter().map(large).collect();
         let list = BgpLargeCommunityList { value };
-        self.put(OPTIONAL_TRANSITIVE, code::LARGE_COMMUNITIES, room, &list)
+        let flags = optional_transitive(attributes, code::LARGE_COMMUNITIES);
+        self.put(flags, code::LARGE_COMMUNITIES, room, &list)
     }
+}
+
+/// The flags of an attribute that we know and others may not.
+fn optional_transitive(attributes: &PathAttributes, code: u8) -> u8 {
+    let is_partial = attributes.partial.contains(&code);
+    OPTIONAL_TRANSITIVE | if is_partial { flag::PARTIAL } else { 0 }
 }
 
 /// AGGREGATOR for a speaker of four-octet AS numbers, or for an old one, which is told AS_TRANS

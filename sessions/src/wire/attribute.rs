@@ -206,6 +206,8 @@ pub(super) struct Values {
     pub(super) communities: Vec<Community>,
     pub(super) large_communities: Vec<LargeCommunity>,
     pub(super) unknown: Vec<UnknownAttribute>,
+    /// Those of the others that are marked Partial.
+    pub(super) partial: Vec<u8>,
 }
 
 impl Values {
@@ -269,6 +271,11 @@ pub(super) fn accept(
     }
     if !(rule.well_formed)(value, session) {
         return Err(fault(rule.disposition, "its value is malformed"));
+    }
+    if raw.flags & flag::PARTIAL != 0
+        && matches!(raw.code, code::AGGREGATOR | code::COMMUNITIES | code::LARGE_COMMUNITIES)
+    {
+        values.partial.push(raw.code);
     }
     store(RawAttribute { value, ..raw }, session, values)
         .ok_or(fault(rule.disposition, "its value cannot be read"))

@@ -264,6 +264,8 @@ fn is_unknown_well_known(raw: RawAttribute<'_>) -> bool {
 fn attributes(values: &Values, next_hop: NextHop) -> Option<PathAttributes> {
     let mut unknown = values.unknown.clone();
     unknown.sort_by_key(|attribute| attribute.code);
+    let mut partial = values.partial.clone();
+    partial.sort_unstable();
     Some(PathAttributes {
         origin: values.origin?,
         as_path: values.as_path.clone()?,
@@ -275,6 +277,7 @@ fn attributes(values: &Values, next_hop: NextHop) -> Option<PathAttributes> {
         communities: values.communities.clone(),
         large_communities: values.large_communities.clone(),
         unknown,
+        partial,
     })
 }
 

@@ -182,6 +182,22 @@ fn attributes_that_we_do_not_interpret_are_sent_byte_for_byte_in_their_order() {
     assert_eq!(update.announced[0].attributes, sent);
 }
 
+//= RFC 4271 §5 MUST NOT: the Partial bit of an attribute that is passed on is cleared once it is set.
+#[test]
+fn the_mark_of_who_did_not_know_an_attribute_goes_on() {
+    let mut sent = attributes("192.0.2.7");
+    sent.communities = vec![Community(9)];
+    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }];
+    sent.aggregator = Some(Aggregator { asn: 7, router: [192, 0, 2, 1].into() });
+    sent.partial = vec![code::AGGREGATOR, code::COMMUNITIES, code::LARGE_COMMUNITIES];
+    let block = AttributeBlock::encode(&sent, true).unwrap();
+    let mut bytes = BytesMut::new();
+    let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
+    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    assert!(block.bytes.windows(3).any(|it| it == [0xE0, code::COMMUNITIES, 4]));
+    assert_eq!(received(&bytes, true).remove(0).announced[0].attributes, sent);
+}
+
 #[test]
 fn our_own_communities_are_not_marked_partial() {
     let mut sent = attributes("192.0.2.7");
