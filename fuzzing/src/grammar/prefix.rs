@@ -1,0 +1,36 @@
+//! Lists of prefixes on the wire.
+
+use fairway_sessions::types::AddressFamily;
+
+use super::Draft;
+use crate::Dice;
+
+/// At most `most` prefixes, with no host bits set.
+pub fn list(dice: &mut Dice, family: AddressFamily, most: usize) -> Draft {
+    let mut draft = Draft::default();
+    for _ in 0..dice.below(most + 1) {
+        put(dice, family, &mut draft);
+    }
+    draft
+}
+
+/// One prefix: most are host routes and subnets as they are in use, some have any length.
+pub fn put(dice: &mut Dice, family: AddressFamily, to: &mut Draft) {
+    let bits = family.address_bits();
+    let length = match dice.below(8) {
+        0 => 0,
+        1 | 2 => u8::try_from(dice.below(usize::from(bits) + 1)).unwrap_or(bits),
+        3 => bits / 4 * 3,
+        _ => bits,
+    };
+    let mut address = match family {
+        AddressFamily::Ipv4Unicast => dice.u32().to_be_bytes().to_vec(),
+        AddressFamily::Ipv6Unicast => [&[0x20, 1, 0x0D, 0xB8], dice.bytes(12).as_slice()].concat(),
+    };
+    address.truncate(usize::from(length.div_ceil(8)));
+    if let (Some(last), used @ 1..) = (address.last_mut(), length % 8) {
+        *last &= 0xFF << (8 - used);
+    }
+    to.put_length_u8(usize::from(length));
+    to.put(&address);
+}

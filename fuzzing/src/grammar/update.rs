@@ -1,0 +1,112 @@
+//! UPDATE bodies.
+
+use fairway_sessions::types::AddressFamily;
+use fairway_sessions::wire::attribute::code;
+
+use super::attribute::{Attribute, mp_reach, mp_unreach, proper_flags};
+use super::{Draft, prefix};
+use crate::Dice;
+
+/// The most bytes of a body: a message of 4096 less its header.
+pub const BODY_LENGTH_BYTES_MAX: usize = 4077;
+
+/// An UPDATE in parts, so that attributes can be taken out, doubled and swapped as wholes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpdateDraft {
+    /// Withdrawn prefixes.
+    pub withdrawn: Draft,
+    /// Attributes.
+    pub attributes: Vec<Attribute>,
+    /// Announced prefixes.
+    pub announced: Draft,
+}
+
+/// What an UPDATE is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    AnnounceIpv4,
+    AnnounceIpv6,
+    AnnounceBoth,
+    WithdrawIpv4,
+    WithdrawIpv6,
+    EndOfRib,
+}
+
+impl UpdateDraft {
+    /// A valid one; `asn_octets` is 2 or 4, `internal` adds what only internal peers send.
+    pub fn draw(dice: &mut Dice, asn_octets: usize, internal: bool) -> Self {
+        use Subject::*;
+        let subject = dice.pick(&[
+            AnnounceIpv4,
+            AnnounceIpv4,
+            AnnounceIpv4,
+            AnnounceIpv6,
+            AnnounceIpv6,
+            AnnounceBoth,
+            WithdrawIpv4,
+            WithdrawIpv6,
+            EndOfRib,
+        ]);
+        let mut draft = Self::default();
+        let most = if dice.chance(2) { 600 } else { 8 };
+        match subject {
+            WithdrawIpv4 => draft.withdrawn = prefix::list(dice, AddressFamily::Ipv4Unicast, most),
+            WithdrawIpv6 => draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, most.min(100))),
+            EndOfRib if dice.chance(50) => draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, 0)),
+            EndOfRib => {}
+            AnnounceIpv4 | AnnounceIpv6 | AnnounceBoth => {
+                if subject != AnnounceIpv4 {
+                    draft.push(code::MP_REACH_NLRI, mp_reach(dice, most.min(100)));
+                }
+                draft.describe(dice, asn_octets, internal);
+                if subject != AnnounceIpv6 {
+                    prefix::put(dice, AddressFamily::Ipv4Unicast, &mut draft.announced);
+                    let more = prefix::list(dice, AddressFamily::Ipv4Unicast, most);
+                    draft.announced.put_draft(&more);
+                }
+            }
+        }
+        draft
+    }
+
+    fn push(&mut self, type_code: u8, value: Draft) {
+        let flags = proper_flags(type_code);
+        self.attributes.push(Attribute { flags, code: type_code, value });
+    }
+
+    /// Adds what must be said of a route, and some of what may be.
+    fn describe(&mut self, dice: &mut Dice, asn_octets: usize, internal: bool) {
+        let mut add = |dice: &mut Dice, type_code, percent| {
+            if dice.chance(percent) {
+                self.attributes.push(Attribute::draw(dice, type_code, asn_octets));
+            }
+        };
+        add(dice, code::ORIGIN, 100);
+        add(dice, code::AS_PATH, 100);
+        add(dice, code::NEXT_HOP, 100);
+        add(dice, code::MULTI_EXIT_DISC, 30);
+        add(dice, code::LOCAL_PREF, if internal { 90 } else { 3 });
+        add(dice, code::ATOMIC_AGGREGATE, 10);
+        add(dice, code::AGGREGATOR, 15);
+        add(dice, code::COMMUNITIES, 40);
+        add(dice, code::ORIGINATOR_ID, if internal { 20 } else { 1 });
+        add(dice, code::CLUSTER_LIST, if internal { 20 } else { 1 });
+        add(dice, code::EXTENDED_COMMUNITIES, 15);
+        add(dice, code::AS4_PATH, if asn_octets == 2 { 30 } else { 1 });
+        add(dice, code::AS4_AGGREGATOR, if asn_octets == 2 { 10 } else { 1 });
+        add(dice, code::LARGE_COMMUNITIES, 25);
+    }
+
+    /// The body as it goes over the wire, cut where a message would end.
+    pub fn body(&self) -> Draft {
+        let mut list = Draft::default();
+        for attribute in &self.attributes {
+            attribute.put(&mut list);
+        }
+        let mut body = Draft::default();
+        body.put_counted_u16(&self.withdrawn);
+        body.put_counted_u16(&list);
+        body.put_draft(&self.announced);
+        body.at_most(BODY_LENGTH_BYTES_MAX)
+    }
+}

@@ -1,0 +1,167 @@
+//! UPDATE, as each kind of session reads it.
+
+use std::collections::BTreeSet;
+
+use bytes::BytesMut;
+use fairway_sessions::types::{
+    AddressFamily, AsPathSegment, FamilySet, NextHop, PathAttributes, PeerKind, Prefix,
+};
+use fairway_sessions::wire::announce::{self, AttributeBlock};
+use fairway_sessions::wire::update::Announced;
+use fairway_sessions::wire::{Framing, MessageType, Update, UpdateContext};
+
+use super::message::as_body;
+use super::nlri::assert_valid;
+use crate::{Answer, Outcome};
+
+/// A session with another AS.
+pub const EXTERNAL: UpdateContext =
+    UpdateContext { kind: PeerKind::External, four_octet_as: true, families: FamilySet::BOTH };
+/// A session inside our own AS.
+pub const INTERNAL: UpdateContext = UpdateContext { kind: PeerKind::Internal, ..EXTERNAL };
+/// A session with a speaker that knows AS numbers of two octets only.
+pub const TWO_OCTET: UpdateContext = UpdateContext { four_octet_as: false, ..EXTERNAL };
+
+/// An UPDATE from another AS.
+pub fn external(input: &[u8]) -> Outcome {
+    check(as_body(input), EXTERNAL)
+}
+
+/// An UPDATE from our own AS.
+pub fn internal(input: &[u8]) -> Outcome {
+    check(as_body(input), INTERNAL)
+}
+
+/// An UPDATE from a speaker of two-octet AS numbers.
+pub fn two_octet(input: &[u8]) -> Outcome {
+    check(as_body(input), TWO_OCTET)
+}
+
+/// Reads a body and asserts what holds for every body.
+pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
+    let update = match Update::parse(body, context) {
+        Ok(update) => update,
+        Err(error) => {
+            let outcome = Outcome::of_error(&error);
+            assert!(matches!(outcome.answer, Answer::Notification(3, _)), "{error:?}");
+            return outcome;
+        }
+    };
+    let outcome = Outcome::of_faults(&update.faults);
+    assert_consistent(&update, outcome.answer, body.len(), context);
+    for group in &update.announced {
+        assert_survives_resending(group, body.len(), context);
+    }
+    assert_withdrawals_survive_resending(&update.withdrawn, context);
+    match (outcome.answer, update.end_of_rib) {
+        (Answer::Accepted, Some(_)) => Outcome::accepted("End-of-RIB"),
+        (Answer::Accepted, None) if update.announced.is_empty() => Outcome::accepted("withdrawal"),
+        _ => outcome,
+    }
+}
+
+/// What an UPDATE says of itself holds together.
+pub fn assert_consistent(update: &Update, answer: Answer, length: usize, context: UpdateContext) {
+    if answer == Answer::TreatAsWithdraw {
+        // Withdrawn may be empty, too: routes of a family that the session does not carry.
+        assert!(update.announced.is_empty(), "withdrawn and announced: {update:?}");
+    }
+    if update.end_of_rib.is_some() {
+        assert!(update.announced.is_empty() && update.withdrawn.is_empty(), "{update:?}");
+    }
+    let announced = update.announced.iter().flat_map(|group| &group.prefixes);
+    let count = announced.clone().count() + update.withdrawn.len();
+    assert!(count <= length, "{count} prefixes in {length} bytes");
+    announced.chain(&update.withdrawn).copied().for_each(assert_valid);
+    let mut seen = BTreeSet::new();
+    for fault in &update.faults {
+        assert!(seen.insert((fault.code, fault.disposition, fault.what)), "twice: {fault:?}");
+        assert!(!fault.what.is_empty());
+    }
+    for Announced { prefixes, attributes } in &update.announced {
+        assert!(!prefixes.is_empty());
+        let family = match attributes.next_hop {
+            NextHop::Ipv4(_) => AddressFamily::Ipv4Unicast,
+            NextHop::Ipv6 { .. } => AddressFamily::Ipv6Unicast,
+        };
+        assert!(prefixes.iter().all(|prefix| prefix.family() == family), "mixed: {prefixes:?}");
+        assert_well_formed(attributes, context);
+    }
+}
+
+/// Attributes that were accepted keep the promises of their types.
+pub fn assert_well_formed(attributes: &PathAttributes, context: UpdateContext) {
+    let PathAttributes { as_path, communities, large_communities, unknown, .. } = attributes;
+    assert!(communities.is_sorted_by(|one, next| one < next), "{communities:?}");
+    assert!(large_communities.is_sorted_by(|one, next| one < next), "{large_communities:?}");
+    assert!(unknown.is_sorted_by(|one, next| one.code < next.code), "{unknown:?}");
+    assert!(as_path.asns().all(|asn| asn != 0), "AS 0 in {as_path}");
+    for segment in &as_path.0 {
+        // RFC 9774: sets are not accepted.
+        let AsPathSegment::Sequence(asns) = segment else { panic!("a set in {as_path}") };
+        assert!((1..=255).contains(&asns.len()));
+    }
+    assert!(attributes.aggregator.is_none_or(|aggregator| aggregator.asn != 0));
+    assert!(!attributes.next_hop.address().is_unspecified());
+    assert!(!attributes.next_hop.address().is_multicast());
+    if context.kind == PeerKind::External {
+        assert_eq!(attributes.local_pref, None);
+    }
+}
+
+/// What was accepted can be said again, and is read as it was: every prefix, every attribute that
+/// we interpret.
+fn assert_survives_resending(group: &Announced, length: usize, context: UpdateContext) {
+    let Announced { prefixes, attributes } = group;
+    let Ok(block) = AttributeBlock::encode(attributes, context.four_octet_as) else {
+        // Ours may be larger by a second header octet here and there, not by more.
+        assert!(length > 3_800, "{length} bytes became too long");
+        return;
+    };
+    let mut pending: BTreeSet<Prefix> = prefixes.iter().copied().collect();
+    let all = pending.clone();
+    let family = prefixes[0].family();
+    let mut bytes = BytesMut::new();
+    while !pending.is_empty() {
+        let taken = announce::announcement(family, &block, &mut pending, &mut bytes);
+        assert!(!taken.is_empty(), "an announcement of nothing");
+    }
+    let expected = PathAttributes { unknown: Vec::new(), ..attributes.clone() };
+    let mut received = BTreeSet::new();
+    for update in read(&bytes, context) {
+        assert_eq!(update.faults, []);
+        assert_eq!((update.withdrawn.len(), update.announced.len()), (0, 1));
+        assert_eq!(update.announced[0].attributes, expected);
+        received.extend(update.announced[0].prefixes.iter().copied());
+    }
+    assert_eq!(received, all);
+}
+
+fn assert_withdrawals_survive_resending(withdrawn: &[Prefix], context: UpdateContext) {
+    for family in AddressFamily::ALL {
+        let of_family = withdrawn.iter().filter(|prefix| prefix.family() == family);
+        let all: BTreeSet<Prefix> = of_family.copied().collect();
+        let mut pending = all.clone();
+        let mut bytes = BytesMut::new();
+        while !pending.is_empty() {
+            announce::withdrawal(family, &mut pending, &mut bytes);
+        }
+        let updates = read(&bytes, context);
+        let received: BTreeSet<Prefix> =
+            updates.iter().flat_map(|update| &update.withdrawn).copied().collect();
+        assert_eq!(received, all);
+        assert!(updates.iter().all(|update| update.faults.is_empty()));
+    }
+}
+
+/// UPDATEs that we made, as a receiver reads them.
+fn read(bytes: &[u8], context: UpdateContext) -> Vec<Update> {
+    let mut framing = Framing::default();
+    framing.push(bytes);
+    let mut updates = Vec::new();
+    while let Some(message) = framing.next_message().expect("our own stream") {
+        assert_eq!(message.kind, MessageType::Update);
+        updates.push(Update::parse(&message.body, context).expect("our own UPDATE"));
+    }
+    updates
+}
