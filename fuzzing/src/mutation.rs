@@ -36,7 +36,8 @@ const EDGES: [u8; 10] = [0, 1, 2, 4, 16, 0x7F, 0x80, 0xFE, 0xFF, 33];
 fn bend(dice: &mut Dice, draft: &mut Draft, other: &Draft) {
     let length = draft.bytes.len();
     if length == 0 {
-        draft.put(&other.bytes);
+        let count = 1 + dice.below(8);
+        draft.put(&dice.bytes(count));
         return;
     }
     let at = dice.below(length);

@@ -13,6 +13,9 @@ const BYTES_PER_INPUT_BYTE_MAX: u64 = 64;
 /// What a target may allocate whatever the input is: the session, the checks, the RIB.
 const ALLOCATION_FLOOR_BYTES: u64 = 32 * 1024;
 
+/// The most bytes of an input that are printed.
+const SHOWN_BYTES_MAX: usize = 512;
+
 /// What is wrong with an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -96,7 +99,10 @@ impl fmt::Display for Finding {
         if let Some(seed) = seed {
             writeln!(f, "  again: --target {} --seed {seed}", target.name)?;
         }
-        write!(f, "  input: {}", hex(input))
+        match input.get(..SHOWN_BYTES_MAX) {
+            Some(front) => write!(f, "  input: {}... (the rest is in the file)", hex(front)),
+            None => write!(f, "  input: {}", hex(input)),
+        }
     }
 }
 

@@ -14,6 +14,12 @@ pub fn list(dice: &mut Dice, family: AddressFamily, most: usize) -> Draft {
     draft
 }
 
+/// As many prefixes as a message holds, all of them as short as they can be: the most values for the
+/// least bytes.
+pub fn flood(dice: &mut Dice, count: usize) -> Draft {
+    if dice.chance(50) { vec![0; count].into() } else { [8, dice.u8()].repeat(count / 2).into() }
+}
+
 /// One prefix: most are host routes and subnets as they are in use, some have any length.
 pub fn put(dice: &mut Dice, family: AddressFamily, to: &mut Draft) {
     let bits = family.address_bits();

@@ -30,26 +30,33 @@ enum Subject {
     WithdrawIpv4,
     WithdrawIpv6,
     EndOfRib,
+    Flood,
+}
+
+fn usual(dice: &mut Dice) -> Subject {
+    use Subject::*;
+    dice.pick(&[
+        AnnounceIpv4,
+        AnnounceIpv4,
+        AnnounceIpv4,
+        AnnounceIpv6,
+        AnnounceIpv6,
+        AnnounceBoth,
+        WithdrawIpv4,
+        WithdrawIpv6,
+        EndOfRib,
+    ])
 }
 
 impl UpdateDraft {
     /// A valid one; `asn_octets` is 2 or 4, `internal` adds what only internal peers send.
     pub fn draw(dice: &mut Dice, asn_octets: usize, internal: bool) -> Self {
         use Subject::*;
-        let subject = dice.pick(&[
-            AnnounceIpv4,
-            AnnounceIpv4,
-            AnnounceIpv4,
-            AnnounceIpv6,
-            AnnounceIpv6,
-            AnnounceBoth,
-            WithdrawIpv4,
-            WithdrawIpv6,
-            EndOfRib,
-        ]);
+        let subject = if dice.chance(1) { Flood } else { usual(dice) };
         let mut draft = Self::default();
         let most = if dice.chance(2) { 600 } else { 8 };
         match subject {
+            Flood => draft.flood(dice, asn_octets, internal),
             WithdrawIpv4 => draft.withdrawn = prefix::list(dice, AddressFamily::Ipv4Unicast, most),
             WithdrawIpv6 => draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, most.min(100))),
             EndOfRib if dice.chance(50) => draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, 0)),
@@ -67,6 +74,44 @@ impl UpdateDraft {
             }
         }
         draft
+    }
+
+    /// One of its parts is as large as a message allows, made of the smallest pieces.
+    fn flood(&mut self, dice: &mut Dice, asn_octets: usize, internal: bool) {
+        const COUNT: usize = 3_700;
+        match dice.below(6) {
+            0 => self.withdrawn = prefix::flood(dice, BODY_LENGTH_BYTES_MAX - 4),
+            1 => {
+                let mut value = Draft::from(vec![0, 2, 1]);
+                value.put_draft(&prefix::flood(dice, COUNT));
+                self.push(code::MP_UNREACH_NLRI, value);
+            }
+            2 => {
+                let mut value = Draft::from(vec![0, 1, 1, 4, 192, 0, 2, 1, 0]);
+                value.put_draft(&prefix::flood(dice, COUNT));
+                self.push(code::MP_REACH_NLRI, value);
+                self.describe(dice, asn_octets, internal);
+            }
+            3 => {
+                self.describe(dice, asn_octets, internal);
+                self.announced = prefix::flood(dice, BODY_LENGTH_BYTES_MAX);
+            }
+            4 => {
+                self.describe(dice, asn_octets, internal);
+                let segment = [&[2, 1][..], &vec![1; asn_octets]].concat();
+                let path = segment.repeat(COUNT / segment.len()).into();
+                self.attributes.retain(|attribute| attribute.code != code::AS_PATH);
+                self.push(code::AS_PATH, path);
+                self.announced = vec![0].into();
+            }
+            _ => {
+                for _ in 0..COUNT / 3 {
+                    let type_code = dice.u8();
+                    self.push(type_code, Draft::default());
+                }
+                self.announced = vec![0].into();
+            }
+        }
     }
 
     fn push(&mut self, type_code: u8, value: Draft) {

@@ -12,17 +12,34 @@ fn octets(bits: u8) -> usize {
 }
 
 /// Reads prefixes to the end of `bytes`. Host bits that a sloppy sender left set are cleared.
+///
+/// They are counted before the first is kept: a list that cannot be read costs no memory, and one
+/// that can costs no more than its prefixes, of which a hostile message holds four thousand.
 pub fn parse_all(family: AddressFamily, bytes: &[u8]) -> Result<Vec<Prefix>, &'static str> {
     let mut reader = Reader::new(bytes);
-    let mut prefixes = Vec::new();
-    while let Some(length) = reader.u8() {
-        if length > family.address_bits() {
-            return Err("its length is more than its address has bits");
-        }
-        let front = reader.take(octets(length)).ok_or("it ends before its length says")?;
+    let mut count = 0_usize;
+    while next(family, &mut reader)?.is_some() {
+        count = count.saturating_add(1);
+    }
+    let mut prefixes = Vec::with_capacity(count);
+    let mut reader = Reader::new(bytes);
+    while let Some((length, front)) = next(family, &mut reader)? {
         prefixes.push(prefix(family, front, length)?);
     }
     Ok(prefixes)
+}
+
+/// The length of the next prefix and its octets; `None` at the end.
+fn next<'a>(
+    family: AddressFamily,
+    reader: &mut Reader<'a>,
+) -> Result<Option<(u8, &'a [u8])>, &'static str> {
+    let Some(length) = reader.u8() else { return Ok(None) };
+    if length > family.address_bits() {
+        return Err("its length is more than its address has bits");
+    }
+    let front = reader.take(octets(length)).ok_or("it ends before its length says")?;
+    Ok(Some((length, front)))
 }
 
 fn prefix(family: AddressFamily, front: &[u8], length: u8) -> Result<Prefix, &'static str> {
@@ -98,6 +115,12 @@ mod tests {
     #[test]
     fn host_bits_of_a_sloppy_sender_are_cleared() {
         assert_eq!(parse(AddressFamily::Ipv4Unicast, &[20, 10, 1, 255]), ["10.1.240.0/20"]);
+    }
+
+    #[test]
+    fn a_flood_of_one_octet_prefixes_costs_no_more_than_its_prefixes() {
+        let prefixes = parse_all(AddressFamily::Ipv6Unicast, &[0; 4_000]).unwrap();
+        assert_eq!((prefixes.len(), prefixes.capacity()), (4_000, 4_000));
     }
 
     #[test]

@@ -183,7 +183,8 @@ impl Walk {
             withdrawn.clear();
             announced.clear();
         }
-        withdrawn.extend(self.unreach.take().into_iter().flat_map(|it| it.prefixes));
+        let unreach = self.unreach.take().map_or(Vec::new(), |it| it.prefixes);
+        withdrawn = joined(withdrawn, unreach);
         let reach = self.reach.take();
         let (multiprotocol, multiprotocol_next_hop) =
             reach.map_or((Vec::new(), None), |it| (it.prefixes, it.next_hop));
@@ -230,11 +231,20 @@ impl Walk {
                 Some(attributes) if !withdraw => {
                     update.announced.push(Announced { prefixes, attributes });
                 }
-                _ => update.withdrawn.extend(prefixes),
+                _ => update.withdrawn = joined(update.withdrawn, prefixes),
             }
         }
         Ok(update)
     }
+}
+
+/// One list after the other. Nearly always one of them is empty, and nothing needs to be moved.
+fn joined(mut first: Vec<Prefix>, second: Vec<Prefix>) -> Vec<Prefix> {
+    if first.is_empty() {
+        return second;
+    }
+    first.extend(second);
+    first
 }
 
 fn withdraws(faults: &[AttributeFault]) -> bool {
