@@ -1,1 +1,4 @@
-x
+#![no_main]
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    fairway_fuzzing::targets::open(input);
+});

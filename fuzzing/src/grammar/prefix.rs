@@ -23,10 +23,10 @@ pub fn flood(dice: &mut Dice, count: usize) -> Draft {
 /// One prefix: most are host routes and subnets as they are in use, some have any length.
 pub fn put(dice: &mut Dice, family: AddressFamily, to: &mut Draft) {
     let bits = family.address_bits();
-    let length = match dice.below(8) {
+    let length = match dice.below(32) {
         0 => 0,
-        1 | 2 => u8::try_from(dice.below(usize::from(bits) + 1)).unwrap_or(bits),
-        3 => bits / 4 * 3,
+        1..=8 => u8::try_from(dice.below(usize::from(bits) + 1)).unwrap_or(bits),
+        9..=12 => bits / 4 * 3,
         _ => bits,
     };
     let mut address = match family {

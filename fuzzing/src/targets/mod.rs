@@ -11,6 +11,14 @@ pub mod nlri;
 pub mod session;
 pub mod update;
 
+pub use attributes::*;
+pub use message::{capabilities, framing, notification, open, route_refresh};
+pub use nlri::{ipv4 as nlri_ipv4, ipv6 as nlri_ipv6};
+pub use session::handshake;
+pub use update::{
+    external as update_external, internal as update_internal, two_octet as update_two_octet,
+};
+
 use crate::grammar::{open, prefix, stream};
 use crate::mutation::{self, Mutation};
 use crate::{Dice, Outcome};
@@ -262,6 +270,11 @@ mod tests {
         let files: BTreeSet<String> = files
             .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
-        assert_eq!(files, names.into_iter().map(ToOwned::to_owned).collect());
+        assert_eq!(files, names.iter().map(|name| (*name).to_owned()).collect());
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        for name in names {
+            assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is not built");
+        }
     }
 }
