@@ -30,10 +30,17 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-demo test-corpus corpus-bird test-soak test-interop test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-demo test-corpus corpus-bird test-soak test-interop test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test canary
+
+test-fuzz: ## Ten million messages that no good neighbour sends; a second decoder
+	$(CARGO) test --locked --package fairway-fuzzing --profile fuzzing --test oracle
+	$(CARGO) run --locked --package fairway-fuzzing --profile fuzzing -- --inputs 10000000 --seconds 600
+
+fuzz: ## The same for longer, with new seeds each time (SECONDS=3600)
+	$(CARGO) run --locked --package fairway-fuzzing --profile fuzzing -- --seconds $(SECONDS_OF_FUZZING) --first-seed $$(date +%s)
 
 test-demo: build ## The demo, to its end
 	timeout 60 $(BINARY) demo --once

@@ -122,7 +122,7 @@ fn only_the_edge_of_sessions_names_tokio_and_unsafe() {
             offences.push(format!("{}: unsafe outside io/sockopt.rs", path.display()));
         }
     }
-    let daemon = rust_files(&root().join("src"));
+    let daemon = ["src", "fuzzing/src"].map(|folder| rust_files(&root().join(folder))).concat();
     let unsafe_code = daemon.iter().filter(|path| code_of(path).contains("unsafe {"));
     offences.extend(unsafe_code.map(|path| format!("{}: unsafe", path.display())));
     assert_none(&offences);
@@ -155,7 +155,7 @@ fn layers_import_only_what_is_below_them() {
 #[test]
 fn files_answer_one_question_and_say_which() {
     let mut offences = Vec::new();
-    for folder in ["src", "sessions/src", "tests", "benches"] {
+    for folder in ["src", "sessions/src", "fuzzing/src", "fuzzing/tests", "tests", "benches"] {
         for path in rust_files(&root().join(folder)) {
             let text = fs::read_to_string(&path).unwrap();
             if !text.starts_with("//!") && !is_test(&path) {

@@ -20,6 +20,9 @@ use fairway_sessions::types::{self, PathAttributes, PeerKind, Prefix};
 use fairway_sessions::wire::announce::{self, AttributeBlock};
 use fairway_sessions::wire::{Update, UpdateContext};
 
+/// What stands for a number that an old speaker cannot hold (RFC 6793 §9).
+const AS_TRANS: u32 = 23_456;
+
 /// A route, in words that both sides can say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Route {
@@ -140,8 +143,23 @@ fn their_route(attributes: &Attributes, next_hop: Vec<IpAddr>, merged: bool) -> 
             MetaCommunity::Extended(_) | MetaCommunity::Ipv6Extended(_) => {}
         }
     }
-    let as_path = attributes.as_path().expect("an announcement has an AS path").clone();
-    let as_path = if merged { attributes.effective_as_path() } else { Some(as_path) };
+    let aggregator = attributes.iter().find_map(|value| match value {
+        AttributeValue::Aggregator { asn, id } => Some((asn.to_u32(), (*id).into())),
+        _ => None,
+    });
+    let wide = attributes.iter().find_map(|value| match value {
+        AttributeValue::As4Aggregator { asn, id } if merged => Some((asn.to_u32(), (*id).into())),
+        _ => None,
+    });
+    // The other merges AS4_PATH whatever AGGREGATOR says. An AS number there that is not AS_TRANS
+    // makes both AS4 attributes stale (RFC 6793 §4.2.3), so its merged path is not asked for.
+    let is_stale = wide.is_some() && aggregator.is_some_and(|(asn, _)| asn != AS_TRANS);
+    let aggregator = if is_stale { aggregator } else { aggregator.and(wide).or(aggregator) };
+    let as_path = if merged && !is_stale {
+        attributes.effective_as_path()
+    } else {
+        attributes.as_path().cloned()
+    };
     let as_path = as_path.as_ref().map(segments).unwrap_or_default();
     Route {
         origin: match attributes.origin() {
@@ -154,10 +172,7 @@ fn their_route(attributes: &Attributes, next_hop: Vec<IpAddr>, merged: bool) -> 
         med: attributes.multi_exit_discriminator(),
         local_pref: attributes.local_preference(),
         atomic_aggregate: attributes.atomic_aggregate(),
-        aggregator: attributes.iter().find_map(|value| match value {
-            AttributeValue::Aggregator { asn, id } => Some((asn.to_u32(), (*id).into())),
-            _ => None,
-        }),
+        aggregator,
         communities,
         large_communities,
     }
@@ -228,7 +243,12 @@ fn assert_agreed(body: &[u8], context: UpdateContext, seed: u64) -> Option<Updat
     let (update, mut ours) = ours(body, context).filter(|(update, _)| !is_misread(update))?;
     let read = parse_bgp_update_message(Bytes::copy_from_slice(body), false, &width(context));
     let read = read.unwrap_or_else(|error| panic!("seed {seed}: {error} in {body:02x?}"));
-    let mut theirs = theirs(&read, false);
+    let is_old = !context.four_octet_as;
+    let mut theirs = theirs(&read, is_old);
+    if is_old {
+        let routes = ours.announced.values_mut();
+        routes.for_each(|route| route.as_path = joined(&route.as_path));
+    }
     if context.kind == PeerKind::External {
         // RFC 4271 §5.1.5: not theirs to know who sent it.
         theirs.announced.values_mut().for_each(|route| route.local_pref = None);

@@ -8,7 +8,7 @@ use fairway_fuzzing::Target;
 use super::CPU_TIME_MAX;
 use super::measure::{Cost, Panic};
 
-/// The most bytes that may be allocated for each byte of input.
+/// The most bytes that may be allocated for each byte of input, and each copy of what it says.
 const BYTES_PER_INPUT_BYTE_MAX: u64 = 64;
 /// What a target may allocate whatever the input is: the session, the checks, the RIB.
 const ALLOCATION_FLOOR_BYTES: u64 = 32 * 1024;
@@ -33,10 +33,11 @@ pub(crate) struct Finding {
     pub(crate) fault: Fault,
 }
 
-/// The most that an input of this length may allocate.
-pub(crate) fn allocation_limit(length: usize) -> u64 {
+/// The most that an input of this length may allocate in `target`.
+fn allocation_limit(target: &Target, length: usize) -> u64 {
     let length = u64::try_from(length).unwrap_or(u64::MAX);
-    length.saturating_mul(BYTES_PER_INPUT_BYTE_MAX).max(ALLOCATION_FLOOR_BYTES)
+    let one = length.saturating_mul(BYTES_PER_INPUT_BYTE_MAX).max(ALLOCATION_FLOOR_BYTES);
+    one.saturating_mul(target.copies)
 }
 
 impl Finding {
@@ -51,7 +52,7 @@ impl Finding {
             Fault::Panic(panic.clone())
         } else if cost.cpu > CPU_TIME_MAX {
             Fault::Slow(cost.cpu)
-        } else if cost.peak_bytes > allocation_limit(input.len()) {
+        } else if cost.peak_bytes > allocation_limit(target, input.len()) {
             Fault::Hungry(cost.peak_bytes)
         } else {
             return None;
@@ -91,7 +92,7 @@ impl fmt::Display for Finding {
             Fault::Panic(Panic { place, text }) => writeln!(f, "  panic at {place}: {text}")?,
             Fault::Slow(cpu) => writeln!(f, "  {cpu:?} of CPU time, at most {CPU_TIME_MAX:?}")?,
             Fault::Hungry(bytes) => {
-                let limit = allocation_limit(input.len());
+                let limit = allocation_limit(target, input.len());
                 writeln!(f, "  {bytes} bytes allocated at its peak, at most {limit}")?;
             }
             Fault::Hangs => writeln!(f, "  it does not end")?,

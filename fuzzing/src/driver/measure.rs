@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn target(run: fn(&[u8]) -> Outcome) -> Target {
-        Target { name: "example", run, draw: |_| Vec::new(), weight: 1 }
+        Target { name: "example", run, draw: |_| Vec::new(), weight: 1, copies: 1 }
     }
 
     #[test]

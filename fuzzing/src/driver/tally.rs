@@ -110,7 +110,7 @@ impl Tally {
     /// The table of the run.
     pub(crate) fn print(&self, schedule: &Schedule, took: Duration) {
         println!(
-            "{:32} {:>9} {:>9} {:>9} {:>8} {:>8} {:>9} {:>8}",
+            "{:31} {:>8} {:>8} {:>8} {:>8} {:>7} {:>9} {:>7}  seed of the slowest",
             "target", "inputs", "inputs/s", "accepted", "outcomes", "answers", "slowest", "alloc/B"
         );
         let mut answers = BTreeSet::new();
@@ -120,7 +120,7 @@ impl Tally {
             let accepted = tally.outcomes.iter().filter(|(outcome, _)| outcome.is_accepted());
             let accepted: u64 = accepted.map(|(_, count)| count).sum();
             println!(
-                "{:32} {:>9} {:>9} {:>8}% {:>8} {:>8} {:>6} µs {:>7}x",
+                "{:31} {:>8} {:>8} {:>7}% {:>8} {:>7} {:>6} µs {:>6}x  {}",
                 name,
                 tally.inputs,
                 per_second(tally.inputs, tally.cpu),
@@ -129,6 +129,7 @@ impl Tally {
                 own.len(),
                 tally.slowest.0.as_micros(),
                 tally.hungriest.0 / 100,
+                tally.slowest.1,
             );
         }
         let sessions_ended = answers.iter().filter(|it| matches!(it, Answer::Notification(..)));

@@ -83,6 +83,7 @@ mod tests {
         },
         draw: |dice| vec![dice.u8(); 8],
         weight: 1,
+        copies: 1,
     };
 
     #[test]

@@ -25,6 +25,9 @@ pub const DICTIONARY: &[u8] = &[
     254, 255, 0,
 ];
 
+/// The AS of the neighbour that sends all this. Most paths begin with it, or nobody would take them.
+pub const NEIGHBOUR_ASN: u32 = 65_002;
+
 /// The optional and transitive bits that the type code should come with.
 pub fn proper_flags(code: u8) -> u8 {
     match code {
@@ -95,16 +98,15 @@ fn as_path(dice: &mut Dice, asn_octets: usize) -> Draft {
         let count = dice.pick(&[1, 2, 3, 4, 5, 6, 30, 255]);
         draft.put(&[if dice.chance(3) { 1 } else { 2 }]);
         draft.put_length_u8(count);
-        for _ in 0..count {
-            if asn_octets == 4 {
-                let asn = dice.u32();
-                let asn = if dice.chance(50) { 64_512 + asn % 1024 } else { asn.max(1) };
-                draft.put(&asn.to_be_bytes());
-            } else {
-                let asn = dice.u16();
-                let asn = if dice.chance(10) { 23_456 } else { asn.max(1) };
-                draft.put(&asn.to_be_bytes());
-            }
+        for position in 0..count {
+            let asn = match dice.below(10) {
+                0..=6 if position == 0 => NEIGHBOUR_ASN,
+                0..=3 => 64_512 + dice.u32() % 1024,
+                4 => 23_456,
+                _ if asn_octets == 2 => u32::from(dice.u16().max(1)),
+                _ => dice.u32().max(1),
+            };
+            draft.put(&asn.to_be_bytes()[4 - asn_octets..]);
         }
     }
     draft

@@ -14,10 +14,19 @@ pub fn list(dice: &mut Dice, family: AddressFamily, most: usize) -> Draft {
     draft
 }
 
-/// As many prefixes as a message holds, all of them as short as they can be: the most values for the
-/// least bytes.
+/// As many prefixes as fit into `count` bytes, all of them as short as they can be: the most values
+/// for the least bytes. Equal ones, or as many different ones as there are.
 pub fn flood(dice: &mut Dice, count: usize) -> Draft {
-    if dice.chance(50) { vec![0; count].into() } else { [8, dice.u8()].repeat(count / 2).into() }
+    let first = dice.u16();
+    let numbered = |number| {
+        let [high, low] = first.wrapping_add(number).to_be_bytes();
+        [16, high, low]
+    };
+    match dice.below(3) {
+        0 => vec![0; count].into(),
+        1 => [8, dice.u8()].repeat(count / 2).into(),
+        _ => (0..).map(numbered).take(count / 3).flatten().collect::<Vec<u8>>().into(),
+    }
 }
 
 /// One prefix: most are host routes and subnets as they are in use, some have any length.

@@ -8,12 +8,18 @@ pub mod attribute;
 pub mod attribute_rules;
 pub mod message;
 pub mod nlri;
+pub mod pipeline;
 pub mod session;
+pub mod speaker;
 pub mod update;
 
 pub use attributes::*;
 pub use message::{capabilities, framing, notification, open, route_refresh};
 pub use nlri::{ipv4 as nlri_ipv4, ipv6 as nlri_ipv6};
+pub use pipeline::{
+    external as pipeline_external, internal as pipeline_internal, ipv6_only as pipeline_ipv6_only,
+    receive, two_octet as pipeline_two_octet,
+};
 pub use session::handshake;
 pub use update::{
     external as update_external, internal as update_internal, two_octet as update_two_octet,
@@ -35,6 +41,9 @@ pub struct Target {
     pub draw: fn(&mut Dice) -> Vec<u8>,
     /// How many inputs it gets for each one of the others.
     pub weight: usize,
+    /// How many times what the input says is kept: by the parser, in the tables of a node, and as
+    /// much again by a second speaker. Each may allocate for it.
+    pub copies: u64,
 }
 
 impl Target {
@@ -69,7 +78,7 @@ macro_rules! attribute_targets {
                 let asn_octets = dice.pick(&[2, 4]);
                 mutation::value(dice, $code, asn_octets)
             },
-            weight: 1,
+            weight: 1, copies: 1,
         }),*];
     };
 }
@@ -97,52 +106,100 @@ attribute_targets! {
 }
 
 const MESSAGE_TARGETS: &[Target] = &[
-    Target { name: "framing", run: message::framing, draw: draw::framing, weight: 4 },
-    Target { name: "open", run: message::open, draw: draw::open, weight: 6 },
+    Target { name: "framing", run: message::framing, draw: draw::framing, weight: 4, copies: 1 },
+    Target { name: "open", run: message::open, draw: draw::open, weight: 6, copies: 1 },
     Target {
         name: "capabilities",
         run: message::capabilities,
         draw: draw::capabilities,
         weight: 4,
+        copies: 1,
     },
     Target {
         name: "notification",
         run: message::notification,
         draw: draw::notification,
         weight: 2,
+        copies: 1,
     },
     Target {
         name: "route_refresh",
         run: message::route_refresh,
         draw: draw::route_refresh,
         weight: 1,
+        copies: 1,
     },
     Target {
         name: "update_external",
         run: update::external,
         draw: |dice| mutation::update(dice, 4, false).bytes,
         weight: 12,
+        copies: 1,
     },
     Target {
         name: "update_internal",
         run: update::internal,
         draw: |dice| mutation::update(dice, 4, true).bytes,
         weight: 12,
+        copies: 1,
     },
     Target {
         name: "update_two_octet",
         run: update::two_octet,
         draw: |dice| mutation::update(dice, 2, false).bytes,
         weight: 8,
+        copies: 1,
     },
-    Target { name: "nlri_ipv4", run: nlri::ipv4, draw: draw::nlri_ipv4, weight: 2 },
-    Target { name: "nlri_ipv6", run: nlri::ipv6, draw: draw::nlri_ipv6, weight: 2 },
-    Target { name: "handshake", run: session::handshake, draw: draw::handshake, weight: 6 },
+    Target { name: "nlri_ipv4", run: nlri::ipv4, draw: draw::nlri_ipv4, weight: 2, copies: 1 },
+    Target { name: "nlri_ipv6", run: nlri::ipv6, draw: draw::nlri_ipv6, weight: 2, copies: 1 },
+    Target {
+        name: "handshake",
+        run: session::handshake,
+        draw: draw::handshake,
+        weight: 6,
+        copies: 1,
+    },
+    Target {
+        name: "receive",
+        run: pipeline::receive,
+        draw: |dice| stream::session(dice, 4, false).bytes,
+        weight: 4,
+        copies: 2,
+    },
+    Target {
+        name: "pipeline_external",
+        run: pipeline::external,
+        draw: |dice| stream::session(dice, 4, false).bytes,
+        weight: 9,
+        copies: 4,
+    },
+    Target {
+        name: "pipeline_internal",
+        run: pipeline::internal,
+        draw: |dice| stream::session(dice, 4, true).bytes,
+        weight: 9,
+        copies: 4,
+    },
+    Target {
+        name: "pipeline_two_octet",
+        run: pipeline::two_octet,
+        draw: |dice| stream::session(dice, 2, false).bytes,
+        weight: 6,
+        copies: 4,
+    },
+    Target {
+        name: "pipeline_ipv6_only",
+        run: pipeline::ipv6_only,
+        draw: |dice| stream::session(dice, 4, false).bytes,
+        weight: 3,
+        copies: 4,
+    },
 ];
 
 /// All targets.
 pub const TARGETS: &[Target] = &{
-    let nothing = Target { name: "", run: |_| Outcome::ACCEPTED, draw: |_| Vec::new(), weight: 0 };
+    let nothing =
+        Target { name: "", run: |_| Outcome::ACCEPTED, draw: |_| Vec::new(), weight: 0, copies: 1 };
     let mut all = [nothing; MESSAGE_TARGETS.len() + ATTRIBUTE_TARGETS.len()];
     let mut position = 0;
     while position < all.len() {

@@ -139,18 +139,30 @@ impl AsPath {
     }
 }
 
+/// Number by number: a path may have a thousand, and a table a million paths.
+fn join(asns: &[u32], separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (position, asn) in asns.iter().enumerate() {
+        if position > 0 {
+            f.write_str(separator)?;
+        }
+        write!(f, "{asn}")?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for AsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let join = |asns: &[u32], separator: &str| {
-            asns.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
-        };
         for (position, segment) in self.0.iter().enumerate() {
             if position > 0 {
                 f.write_str(" ")?;
             }
             match segment {
-                AsPathSegment::Set(asns) => write!(f, "{{{}}}", join(asns, ","))?,
-                AsPathSegment::Sequence(asns) => f.write_str(&join(asns, " "))?,
+                AsPathSegment::Set(asns) => {
+                    f.write_str("{")?;
+                    join(asns, ",", f)?;
+                    f.write_str("}")?;
+                }
+                AsPathSegment::Sequence(asns) => join(asns, " ", f)?,
             }
         }
         Ok(())
