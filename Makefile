@@ -13,9 +13,11 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] && echo env || echo sudo -E)
 RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
 CASE ?=
+# `SECONDS` is a variable of bash, too: only what make was told counts.
+SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help run build static test test-unit test-demo test-corpus test-soak test-interop \
-	test-compose corpus-bird interop compose bench soak docs lint setup install clean
+.PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-corpus test-soak \
+	test-interop test-compose corpus-bird interop compose bench soak docs lint setup install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
