@@ -42,11 +42,7 @@ pub fn expected(type_code: u8, value: &[u8], context: UpdateContext) -> Expected
         // RFC 6793 §4.1: they have no place between speakers of four octets.
         code::AS4_PATH | code::AS4_AGGREGATOR if context.four_octet_as => Discarded,
         code::AS4_AGGREGATOR => or(Discarded, is_aggregator(value, 4)),
-        code::AS4_PATH => match segments(value, 4) {
-            Some(segments) if segments.is_empty() => Discarded,
-            Some(segments) => or(Withdrawn, segments.iter().all(|(kind, _)| *kind == 2)),
-            None => Discarded,
-        },
+        code::AS4_PATH => as4_path(value),
         // Nobody here knows them: opaque bytes.
         _ => Taken,
     }
@@ -72,6 +68,29 @@ pub fn segments(value: &[u8], asn_octets: usize) -> Option<Vec<(u8, Vec<u32>)>> 
         rest = &after[length..];
     }
     Some(segments)
+}
+
+/// AS4_PATH from an old speaker: a set is one however broken the rest is (RFC 9774 §3), sequences
+/// of a confederation are cut out (RFC 6793 §6), and what is left must be a path.
+fn as4_path(value: &[u8]) -> Expected {
+    let mut rest = value;
+    let mut left = Vec::new();
+    while let [kind, count, ..] = *rest {
+        let Some((segment, after)) = rest.split_at_checked(2 + 4 * usize::from(count)) else {
+            break;
+        };
+        match kind {
+            1 | 4 => return Expected::Withdrawn,
+            3 => {}
+            _ => left.extend_from_slice(segment),
+        }
+        rest = after;
+    }
+    left.extend_from_slice(rest);
+    match segments(&left, 4) {
+        Some(segments) if !segments.is_empty() => Expected::Taken,
+        _ => Expected::Discarded,
+    }
 }
 
 /// RFC 4271 §6.3: an address that a host can have.

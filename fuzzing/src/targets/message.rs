@@ -113,6 +113,8 @@ pub fn capabilities(input: &[u8]) -> Outcome {
     let well_formed = loop {
         rest = match rest {
             [] => break true,
+            // The AS of the speaker must be told in four octets (RFC 6793 §3).
+            [65, length, ..] if *length != 4 => break false,
             [_, length, after @ ..] if usize::from(*length) <= after.len() => {
                 &after[usize::from(*length)..]
             }

@@ -12,7 +12,7 @@ use fairway_sessions::backend::{SessionState, ViewScope};
 use fairway_sessions::bgp::Action;
 use fairway_sessions::rib::LocRib;
 use fairway_sessions::types::{
-    AddressFamily, AsPath, AsPathSegment, PathAttributes, PeerKind, Prefix, RouteChange,
+    AddressFamily, AsPath, AsPathSegment, Community, PathAttributes, PeerKind, Prefix, RouteChange,
 };
 use fairway_sessions::wire::attribute::{AttributeFault, flag};
 use fairway_sessions::wire::{Capability, Framing, Update, UpdateContext};
@@ -85,6 +85,7 @@ fn run(
     node.assert_learned(context);
     second.hear(&mut node);
     second.assert_heard(&node);
+    node.assert_passed_on(second.identity());
     node.print(input.len() <= PRINTED_WHOLE_BYTES_MAX);
     second.refresh(&mut node);
     second.assert_heard(&node);
@@ -167,6 +168,39 @@ impl Node {
             assert!(carried || count == 0, "{count} routes of {family}, which nobody negotiated");
         }
         assert!(self.inbound.peer.state() == SessionState::Established || learned.is_empty());
+    }
+
+    /// What is advertised is what was learned, less what does not leave and with what we add
+    /// (RFC 4271 §5.1.2 to §5.1.5).
+    fn assert_passed_on(&self, to: Identity) {
+        let external = to.asn != Identity::US.asn;
+        let learned: Routes = self
+            .rib
+            .learned()
+            .map(|route| (route.prefix, Arc::clone(&route.path.attributes)))
+            .collect();
+        for route in self.out.view().advertised {
+            let (heard, said) = (&learned[&route.prefix], &route.attributes);
+            let mut path: Vec<u32> = heard.as_path.asns().collect();
+            if external {
+                path.insert(0, Identity::US.asn);
+                assert_eq!((said.med, said.local_pref), (None, None));
+                let us = Identity::US.number.to_string();
+                assert!(said.next_hop.to_string().ends_with(&us), "{}", said.next_hop);
+            } else {
+                assert_eq!(said.med, heard.med);
+                assert_eq!(said.local_pref, Some(heard.local_pref.unwrap_or(100)));
+                assert_eq!(said.next_hop.address(), heard.next_hop.address());
+            }
+            assert!(said.as_path.asns().eq(path), "{}, {}", heard.as_path, said.as_path);
+            assert_eq!(said.origin, heard.origin);
+            assert_eq!(said.communities, heard.communities);
+            assert_eq!(said.large_communities, heard.large_communities);
+            // What nobody here knows leaves if it may, and with a mark (RFC 4271 §9).
+            assert!(said.unknown.iter().all(|it| it.flags & flag::TRANSITIVE != 0));
+            assert!(said.unknown.len() <= heard.unknown.len());
+            assert!(said.communities.iter().all(|community| *community != Community::NO_ADVERTISE));
+        }
     }
 
     fn print(&self, whole: bool) {

@@ -7,6 +7,7 @@ use fairway_sessions::types::{
     AddressFamily, AsPathSegment, FamilySet, NextHop, PathAttributes, PeerKind, Prefix,
 };
 use fairway_sessions::wire::announce::{self, AttributeBlock};
+use fairway_sessions::wire::attribute::{code, flag};
 use fairway_sessions::wire::update::Announced;
 use fairway_sessions::wire::{Framing, MessageType, Update, UpdateContext};
 
@@ -49,7 +50,8 @@ pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
         }
     };
     let outcome = Outcome::of_faults(&update.faults);
-    assert_consistent(&update, outcome.answer, body.len(), context);
+    assert_consistent(&update, outcome.answer, context);
+    assert_no_prefix_is_lost(&update, body);
     for group in &update.announced {
         assert_survives_resending(group, body.len(), context);
     }
@@ -62,7 +64,7 @@ pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
 }
 
 /// What an UPDATE says of itself holds together.
-pub fn assert_consistent(update: &Update, answer: Answer, length: usize, context: UpdateContext) {
+pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext) {
     if answer == Answer::TreatAsWithdraw {
         // Withdrawn may be empty, too: routes of a family that the session does not carry.
         assert!(update.announced.is_empty(), "withdrawn and announced: {update:?}");
@@ -71,8 +73,6 @@ pub fn assert_consistent(update: &Update, answer: Answer, length: usize, context
         assert!(update.announced.is_empty() && update.withdrawn.is_empty(), "{update:?}");
     }
     let announced = update.announced.iter().flat_map(|group| &group.prefixes);
-    let count = announced.clone().count() + update.withdrawn.len();
-    assert!(count <= length, "{count} prefixes in {length} bytes");
     announced.chain(&update.withdrawn).copied().for_each(assert_valid);
     let mut seen = BTreeSet::new();
     for fault in &update.faults {
@@ -88,6 +88,52 @@ pub fn assert_consistent(update: &Update, answer: Answer, length: usize, context
         assert!(prefixes.iter().all(|prefix| prefix.family() == family), "mixed: {prefixes:?}");
         assert_well_formed(attributes, context);
     }
+}
+
+/// Every prefix in the body is announced or withdrawn, and no other is; but for multicast ones,
+/// which are passed over (RFC 4271 §6.3). The prefixes are found here without our parser.
+fn assert_no_prefix_is_lost(update: &Update, body: &[u8]) {
+    let length = |at: usize| usize::from(u16::from_be_bytes([body[at], body[at + 1]]));
+    let list = 2 + length(0);
+    let announced = list + 2 + length(list);
+    let mut count = lengths(&body[2..list]).count() + lengths(&body[announced..]).count();
+    let mut attributes = &body[list + 2..announced];
+    while let [flags, code, ..] = *attributes {
+        let (header, length) = match *attributes {
+            [_, _, high, low, ..] if flags & flag::EXTENDED_LENGTH != 0 => {
+                (4, usize::from(u16::from_be_bytes([high, low])))
+            }
+            [_, _, length, ..] if flags & flag::EXTENDED_LENGTH == 0 => (3, usize::from(length)),
+            _ => break,
+        };
+        let Some(value) = attributes.get(header..header + length) else { break };
+        count += match (code, value) {
+            (code::MP_REACH_NLRI, [0, 1 | 2, 1, next_hop, rest @ ..]) => {
+                lengths(&rest[usize::from(*next_hop) + 1..]).count()
+            }
+            (code::MP_UNREACH_NLRI, [0, 1 | 2, 1, rest @ ..]) => lengths(rest).count(),
+            _ => 0,
+        };
+        attributes = &attributes[header + length..];
+    }
+    let prefixes = update.announced.iter().map(|group| group.prefixes.len()).sum::<usize>();
+    let known = prefixes + update.withdrawn.len();
+    let passed_over =
+        update.faults.iter().any(|fault| fault.code == 0 && fault.what.contains(MULTICAST));
+    assert!(known == count || known < count && passed_over, "{known} of {count}: {update:?}");
+}
+
+/// What the fault of a multicast prefix says.
+const MULTICAST: &str = "multicast";
+
+/// The lengths of the prefixes in a list.
+fn lengths(list: &[u8]) -> impl Iterator<Item = u8> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first()?;
+        rest = after.get(usize::from(length.div_ceil(8))..)?;
+        Some(*length)
+    })
 }
 
 /// Attributes that were accepted keep the promises of their types.
