@@ -76,7 +76,7 @@ mod tests {
                     while cpu_time() < before + CPU_TIME_MAX + CPU_TIME_MAX {}
                 }
                 [2, ..] => assert_eq!(input.len(), 9),
-                [3, ..] => assert!(vec![1_u8; 1 << 20].capacity() > 9),
+                [3, ..] => drop(std::hint::black_box(vec![1_u8; 1 << 20])),
                 _ => {}
             }
             Outcome::ACCEPTED
