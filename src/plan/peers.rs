@@ -50,6 +50,7 @@ fn config(peer: &Peer, node: &Node, password: Option<Password>) -> PeerConfig {
         source_address: peer.source_address,
         hold_time: peer.hold_time,
         keepalive_interval: peer.keepalive_interval,
+        delay_open_time: None,
         connect_retry_interval: peer
             .connect_interval
             .unwrap_or(PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT),

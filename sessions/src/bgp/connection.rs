@@ -81,6 +81,8 @@ pub(super) struct Connection {
     framing: Framing,
     /// Waiting to be written.
     open: Option<Bytes>,
+    /// Until when our OPEN is held back, for the neighbour to speak first.
+    delay_open_deadline: Option<Instant>,
     keepalive_due: bool,
     /// Families that the neighbour is asked to say again.
     pub(super) refresh_due: FamilySet,
@@ -90,11 +92,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// One whose TCP is not up yet.
-    pub(super) fn new(now: Instant, id: ConnectionId) -> Self {
+    /// One whose TCP is not up yet: `state` is Connect for one that is dialled, Active for one that
+    /// is about to be accepted.
+    pub(super) fn new(now: Instant, id: ConnectionId, state: SessionState) -> Self {
         Self {
             id,
-            state: SessionState::Connect,
+            state,
             local: None,
             remote: None,
             next_hops: LocalNextHops::default(),
@@ -103,6 +106,7 @@ impl Connection {
             keepalive_interval: None,
             framing: Framing::default(),
             open: None,
+            delay_open_deadline: None,
             keepalive_due: false,
             refresh_due: FamilySet::EMPTY,
             hold_deadline: Some(now + CONNECT_TIMEOUT),
@@ -111,15 +115,27 @@ impl Connection {
         }
     }
 
-    /// TCP is up: say OPEN and wait for the neighbour's.
+    /// TCP is up: say OPEN and wait for the neighbour's, or the other way round.
     pub(super) fn connected(&mut self, now: Instant, connected: Connected, config: &PeerConfig) {
         let Connected { local, remote, next_hops, networks } = connected;
         self.local = Some(local);
         self.remote = Some(remote);
         self.next_hops = next_hops;
         self.networks = networks;
-        self.state = SessionState::OpenSent;
         self.open = Some(our_open(config).encode());
+        match config.delay_open_time {
+            Some(delay) => {
+                self.delay_open_deadline = Some(now + delay);
+                self.hold_deadline = None;
+            }
+            None => self.release_open(now),
+        }
+    }
+
+    /// Our OPEN may go.
+    fn release_open(&mut self, now: Instant) {
+        self.delay_open_deadline = None;
+        self.state = SessionState::OpenSent;
         self.hold_deadline = Some(now + OPEN_TIMEOUT);
     }
 
@@ -128,6 +144,17 @@ impl Connection {
         let LocalNextHops { ipv4, ipv6, .. } = self.next_hops;
         let local = self.local.map(|local| local.ip());
         [local, ipv4.map(Into::into), ipv6.map(Into::into)].into_iter().flatten().collect()
+    }
+
+    /// TCP is up.
+    pub(super) fn is_connected(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Our OPEN has gone, or is free to go. Before it no NOTIFICATION is sent (RFC 4271 §8.1.1,
+    /// SendNOTIFICATIONwithoutOPEN, which we do not offer).
+    pub(super) fn has_spoken(&self) -> bool {
+        self.state >= SessionState::OpenSent
     }
 
     pub(super) fn receive(&mut self, bytes: &[u8]) {
@@ -150,8 +177,10 @@ impl Connection {
         use SessionState as S;
         match (self.state, message.kind) {
             (_, M::Notification) => Ok(Step::Notification(Notification::parse(&message.body))),
-            (S::OpenSent, M::Open) => {
+            // Before OpenSent only one that waits for this OPEN can be told of a message.
+            (S::Connect | S::Active | S::OpenSent, M::Open) => {
                 let negotiated = negotiate(config, Open::parse(&message.body)?)?;
+                self.delay_open_deadline = None;
                 self.state = S::OpenConfirm;
                 self.keepalive_interval = negotiated.keepalive_interval(config);
                 self.negotiated = Some(negotiated);
@@ -234,6 +263,9 @@ impl Connection {
             let seconds = negotiated.unwrap_or(u16::try_from(OPEN_TIMEOUT.as_secs()).unwrap_or(0));
             return Err(WireError::HoldTimerExpired(seconds));
         }
+        if self.delay_open_deadline.is_some_and(|deadline| deadline <= now) {
+            self.release_open(now);
+        }
         if self.send_hold_deadline.is_some_and(|deadline| deadline <= now) {
             return Err(WireError::SendHoldTimerExpired);
         }
@@ -245,12 +277,34 @@ impl Connection {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let timers = [self.hold_deadline, self.keepalive_deadline, self.send_hold_deadline];
+        let timers = [
+            self.delay_open_deadline,
+            self.hold_deadline,
+            self.keepalive_deadline,
+            self.send_hold_deadline,
+        ];
         timers.into_iter().flatten().min()
+    }
+
+    /// The timers that run, and when each expires.
+    #[cfg(test)]
+    pub(super) fn timers(&self) -> Vec<(&'static str, Instant)> {
+        // Until TCP is up the hold timer's place is taken by the wait for the dial.
+        let hold = if self.is_connected() { "hold" } else { "connect" };
+        let timers = [
+            ("delay", self.delay_open_deadline),
+            (hold, self.hold_deadline),
+            ("keepalive", self.keepalive_deadline),
+            ("send", self.send_hold_deadline),
+        ];
+        timers.into_iter().filter_map(|(name, deadline)| Some((name, deadline?))).collect()
     }
 
     /// The next message that is not an UPDATE, if one waits to be written.
     pub(super) fn take_control(&mut self) -> Option<(MessageType, Bytes)> {
+        if self.delay_open_deadline.is_some() {
+            return None;
+        }
         if let Some(open) = self.open.take() {
             return Some((MessageType::Open, open));
         }
@@ -264,7 +318,8 @@ impl Connection {
 
     /// Whether [`Connection::take_control`] has something.
     pub(super) fn has_control(&self) -> bool {
-        self.open.is_some() || self.keepalive_due || !self.refresh_due.is_empty()
+        let waiting = self.open.is_some() || self.keepalive_due || !self.refresh_due.is_empty();
+        waiting && self.delay_open_deadline.is_none()
     }
 }
 

@@ -79,12 +79,13 @@ impl Peer {
             }
             // An attempt that is given up has not failed: nobody needs to hear of it.
             let connection = self.take_connection(id);
-            let is_up = connection.is_some_and(|it| it.remote.is_some());
-            let last_words = is_up.then(|| Notification::cease(subcode).encode());
-            self.messages.sent.notifications += u64::from(is_up);
+            let has_spoken = connection.is_some_and(|it| it.has_spoken());
+            let last_words = has_spoken.then(|| Notification::cease(subcode).encode());
+            self.messages.sent.notifications += u64::from(has_spoken);
             self.actions.push_back(Action::Close(id, last_words));
         }
         self.dial_at = None;
+        self.idle_hold = true;
     }
 
     /// Waits until `at` before it dials (again).

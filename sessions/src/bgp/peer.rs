@@ -198,7 +198,7 @@ impl Peer {
             // Who dials a second time has given up the first.
             self.actions.push_back(Action::Close(older.id, None));
         }
-        let mut connection = Connection::new(now, id);
+        let mut connection = Connection::new(now, id, SessionState::Active);
         connection.connected(now, connected, &self.config);
         self.incoming = Some(connection);
         id
@@ -303,34 +303,8 @@ impl Peer {
         }
     }
 
-    /// Both sides dialled: the connection of the speaker with the larger identifier stays, the
-    /// larger AS when they are equal (RFC 4271 §6.8, RFC 6286 §2.3). Called when `id` has just
-    /// reached OpenConfirm.
-    fn resolve_collision(&mut self, now: Instant, id: ConnectionId) {
-        let (Some(outgoing), Some(incoming)) = (&self.outgoing, &self.incoming) else { return };
-        let (this, other) =
-            if outgoing.id == id { (outgoing, incoming) } else { (incoming, outgoing) };
-        let Some(negotiated) = &this.negotiated else { return };
-        let ours = (self.config.router_id.get(), self.config.local_asn);
-        let theirs = (negotiated.remote_router_id.get(), negotiated.remote_asn);
-        let loser = match (other.state, ours > theirs) {
-            (SessionState::Established, _) => id,
-            // A dial that is not up yet would only come to disturb the one that is.
-            (SessionState::Connect, _) => other.id,
-            // `Ours:` not only in OpenConfirm, as RFC 4271 §6.8 has it: this OPEN has said who the
-            // neighbour is, and deciding now keeps either side from being Established on the
-            // connection that the other is about to close.
-            (_, true) => incoming.id,
-            (_, false) => outgoing.id,
-        };
-        self.end(now, loser, collision());
-    }
-
     fn session_up(&mut self, now: Instant, id: ConnectionId) {
-        let others = self.connection_ids().into_iter().filter(|other| *other != id);
-        for other in others.collect::<Vec<_>>() {
-            self.end(now, other, collision());
-        }
+        self.end_all_but(now, id);
         let Some(connection) = self.connection_mut(id) else { return };
         let Some(negotiated) = &connection.negotiated else { return };
         let families = negotiated.families;
@@ -357,13 +331,16 @@ impl Peer {
     pub(super) fn end(&mut self, now: Instant, id: ConnectionId, reason: DownReason) {
         let dialled = self.outgoing.as_ref().is_some_and(|it| it.id == id);
         let Some(connection) = self.take_connection(id) else { return };
-        let last_words = match &reason {
-            // Before TCP is up there is nobody to tell.
-            DownReason::Sent { notification, .. } if connection.remote.is_some() => {
-                self.messages.sent.notifications += 1;
-                Some(notification.encode())
+        let (reason, last_words) = match reason {
+            DownReason::Sent { why, .. } if !connection.has_spoken() => {
+                (DownReason::Broken(why), None)
             }
-            _ => None,
+            DownReason::Sent { ref notification, .. } => {
+                self.messages.sent.notifications += 1;
+                let last_words = notification.encode();
+                (reason, Some(last_words))
+            }
+            _ => (reason, None),
         };
         self.actions.push_back(Action::Close(id, last_words));
         let up = self.established.take_if(|up| up.connection == id);
@@ -404,7 +381,7 @@ impl Peer {
         for id in self.connection_ids() {
             let Self { outgoing, incoming, rng, .. } = self;
             let connection = outgoing.iter_mut().chain(incoming).find(|it| it.id == id);
-            let dialling = connection.as_ref().is_some_and(|it| it.state == SessionState::Connect);
+            let dialling = connection.as_ref().is_some_and(|it| !it.is_connected());
             match connection.map(|it| it.tick(now, rng)) {
                 Some(Err(_)) if dialling => {
                     self.actions.push_back(Action::Close(id, None));
@@ -420,17 +397,10 @@ impl Peer {
             if self.outgoing.is_none() && self.established.is_none() {
                 let id = self.new_id();
                 self.idle_hold = false;
-                self.outgoing = Some(Connection::new(now, id));
+                self.outgoing = Some(Connection::new(now, id, SessionState::Connect));
                 self.actions.push_back(Action::Connect(id));
             }
         }
-    }
-}
-
-fn collision() -> DownReason {
-    DownReason::Sent {
-        notification: Notification::cease(cease::COLLISION),
-        why: "the other connection to the neighbour stays".to_owned(),
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::connection::Connection;
+#[cfg(test)]
+use super::connection::ConnectionId;
 use super::peer::{Established, Peer};
 use crate::backend::{
     LastMalformed, LastReset, PeerRoute, PeerView, SessionState, SessionView, ViewScope,
@@ -17,6 +19,13 @@ impl Peer {
         let connections = self.outgoing.iter().chain(&self.incoming);
         let waiting = if self.idle_hold { SessionState::Idle } else { SessionState::Active };
         connections.map(|it| it.state).max().unwrap_or(waiting)
+    }
+
+    /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> Vec<(ConnectionId, SessionState, bool)> {
+        let connections = self.outgoing.iter().chain(&self.incoming);
+        connections.map(|it| (it.id, it.state, it.is_connected())).collect()
     }
 
     /// What `scope` asks about this neighbour at `now`.

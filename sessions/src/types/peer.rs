@@ -79,6 +79,9 @@ pub struct PeerConfig {
     pub keepalive_interval: Option<Duration>,
     /// The most time between two attempts to connect.
     pub connect_retry_interval: Duration,
+    /// How long a connection waits for the neighbour's OPEN before it sends ours (RFC 4271 §8.1.1,
+    /// DelayOpen). `None` is not at all.
+    pub delay_open_time: Option<Duration>,
     /// The TCP-MD5 key.
     pub password: Option<Password>,
     /// Whether the neighbour may be more than one hop away; else external packets leave with a
@@ -124,6 +127,7 @@ impl PeerConfig {
             hold_time,
             keepalive_interval: _,
             connect_retry_interval: _,
+            delay_open_time: _,
             password,
             multihop: _,
             families,
@@ -160,6 +164,7 @@ impl PeerConfig {
             hold_time: HoldTime::from_seconds(9).unwrap(),
             keepalive_interval: None,
             connect_retry_interval: Self::CONNECT_RETRY_INTERVAL_DEFAULT,
+            delay_open_time: None,
             password: None,
             multihop: false,
             families: FamilySet::BOTH,

@@ -73,11 +73,13 @@ impl Notification {
 
     /// The operator's text in a shutdown or reset (RFC 9003 §2). Text that is not UTF-8, or whose
     /// length contradicts the data, is shown as far as it can be; control characters are escaped.
+    /// A Hard Reset carries the NOTIFICATION that it stands for (RFC 8538 §3.1), text and all.
     pub fn shutdown_text(&self) -> Option<String> {
-        if self.code != 6 || !matches!(self.subcode, 2 | 4) {
-            return None;
-        }
-        let mut reader = Reader::new(&self.data);
+        let data = match (self.code, self.subcode, self.data.as_slice()) {
+            (6, 2 | 4, data) | (6, 9, [6, 2 | 4, data @ ..]) => data,
+            _ => return None,
+        };
+        let mut reader = Reader::new(data);
         let length = usize::from(reader.u8()?);
         let text = reader.rest();
         let text = String::from_utf8_lossy(text.get(..length).unwrap_or(text));

@@ -13,8 +13,14 @@ use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RouterId};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 
+mod answers;
+mod fsm;
+mod fsm_table;
+mod hold_time;
 mod passing_on;
 mod receiving;
+mod recovery;
+mod scripted;
 mod timers;
 
 const ROOM: usize = 65_536;

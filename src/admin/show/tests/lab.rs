@@ -142,6 +142,7 @@ pub(super) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
             hold_time: HoldTime::from_seconds(9).unwrap(),
             keepalive_interval: None,
             connect_retry_interval: seconds(5),
+            delay_open_time: None,
             password: None,
             multihop: false,
             families: FamilySet::only(AddressFamily::of(key)),

@@ -1,0 +1,50 @@
+//! Two connections to one neighbour: which of them stays.
+//!
+//! Another part of [`Peer`]. Knows who the two speakers are; each connection knows only itself.
+
+use super::connection::ConnectionId;
+use super::peer::Peer;
+use super::reason::DownReason;
+use crate::backend::SessionState;
+use crate::time::Instant;
+use crate::wire::Notification;
+use crate::wire::notification::cease;
+
+impl Peer {
+    /// Both sides dialled: the connection of the speaker with the larger identifier stays, the
+    /// larger AS when they are equal (RFC 4271 §6.8, RFC 6286 §2.3). Called when `id` has just
+    /// reached OpenConfirm.
+    pub(super) fn resolve_collision(&mut self, now: Instant, id: ConnectionId) {
+        let (Some(outgoing), Some(incoming)) = (&self.outgoing, &self.incoming) else { return };
+        let (this, other) =
+            if outgoing.id == id { (outgoing, incoming) } else { (incoming, outgoing) };
+        let Some(negotiated) = &this.negotiated else { return };
+        let ours = (self.config.router_id.get(), self.config.local_asn);
+        let theirs = (negotiated.remote_router_id.get(), negotiated.remote_asn);
+        let loser = match (other.state, ours > theirs) {
+            (SessionState::Established, _) => id,
+            // A dial that is not up yet would only come to disturb the one that is.
+            _ if !other.is_connected() => other.id,
+            // `Ours:` not only in OpenConfirm, as RFC 4271 §6.8 has it: this OPEN has said who the
+            // neighbour is, and deciding now keeps either side from being Established on the
+            // connection that the other is about to close.
+            (_, true) => incoming.id,
+            (_, false) => outgoing.id,
+        };
+        self.end(now, loser, collision());
+    }
+
+    /// The session is up on `id`: whatever else was on its way is over.
+    pub(super) fn end_all_but(&mut self, now: Instant, id: ConnectionId) {
+        for other in self.connection_ids().into_iter().filter(|other| *other != id) {
+            self.end(now, other, collision());
+        }
+    }
+}
+
+fn collision() -> DownReason {
+    DownReason::Sent {
+        notification: Notification::cease(cease::COLLISION),
+        why: "the other connection to the neighbour stays".to_owned(),
+    }
+}
