@@ -1,14 +1,29 @@
 //! Two speakers in a box: the real [`crate::bgp::Peer`] and RIB on a virtual clock, joined by TCP
-//! connections that delay, cut, stall and break.
+//! connections that delay, cut, stall, break and vanish.
 //!
-//! Everything is drawn from one seed, so a failure is a number that replays it. Only tests import
-//! this module.
+//! | question | module |
+//! |---|---|
+//! | one speaker, and the rules it must keep | [`router`], [`rules`] |
+//! | one TCP connection | [`wire`] |
+//! | what goes wrong, drawn from a seed | [`faults`], [`settings`] |
+//! | the event loop | [`world`] |
+//! | every order of the first events | [`explore`] |
+//! | what was heard, as JSON lines, and again | [`log`], [`replay`] |
+//!
+//! A failure is a number that replays it. Only tests import this module.
 
+mod explore;
+mod faults;
+mod log;
+mod replay;
 mod router;
+mod rules;
+mod settings;
 mod wire;
 mod world;
 
 #[cfg(test)]
 mod tests;
 
-pub use world::{Faults, World};
+pub use faults::Faults;
+pub use world::World;

@@ -1,59 +1,104 @@
+//! Schedules drawn from seeds; every order of the first events; sessions with real routers.
+
+mod exhaustive;
+mod recorded;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::settings::{drawn, speaker};
 use super::{Faults, World};
-use crate::types::{AddressFamily, FamilySet, PeerConfig, RouterId};
+use crate::rng::Rng;
 
 /// After the last fault: the longest idle hold, the longest connect retry, and a little.
 const BOUND: Duration = Duration::from_secs(30 + 5 + 2);
+/// How long everything goes wrong.
+const FAULTY: Duration = Duration::from_secs(30);
+/// Lines of the log that a failure prints.
+const LAST_LINES: usize = 100;
 
-fn config(number: u8, router_id: u32) -> PeerConfig {
-    PeerConfig {
-        router_id: RouterId::new(router_id).unwrap(),
-        families: FamilySet::only(AddressFamily::Ipv4Unicast),
-        ..PeerConfig::example(number)
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+fn world(seed: u64, keep_log: bool) -> World {
+    let mut rng = Rng::seeded(seed ^ 0x5E77_1265);
+    World::seeded(seed, drawn(&mut rng), Faults::MANY, keep_log)
+}
+
+fn live_through(world: &mut World) {
+    world.run_for(FAULTY);
+    world.heal_and_converge(BOUND);
+}
+
+/// Tells how `seed` went wrong: the same again, with a log.
+fn explain(seed: u64) {
+    let mut world = world(seed, true);
+    let _ = catch_unwind(AssertUnwindSafe(|| live_through(&mut world)));
+    let log = world.log();
+    for line in &log[log.len().saturating_sub(LAST_LINES)..] {
+        println!("{}", serde_json::to_string(line).unwrap());
     }
+    println!(
+        "seed {seed} failed at {:?}; replay: FAIRWAY_SEED={seed} cargo test -p fairway-sessions \
+         --lib two_speakers -- --nocapture",
+        world.now()
+    );
 }
 
-fn live_through(seed: u64) -> u64 {
-    // Identifiers in both orders, and equal ones (RFC 6286).
-    let (left, right) = [(1, 2), (2, 1), (7, 7)][usize::try_from(seed % 3).unwrap()];
-    let mut world = World::seeded(seed, config(1, left), config(2, right), Faults::MANY);
-    world.run_for(Duration::from_secs(60));
-    world.stop_faults();
-    world.run_for(BOUND);
-    world.assert_converged();
-    world.steps
-}
-
-/// How many seeds; `FAIRWAY_SEEDS` asks for more, `FAIRWAY_SEED` for one alone.
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("FAIRWAY_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("FAIRWAY_SEEDS").unwrap_or(3_000),
-    }
-}
-
+/// `FAIRWAY_SEEDS` asks for more schedules than a test should take, on all cores; `FAIRWAY_SEED`
+/// for one alone.
 #[test]
 fn two_speakers_always_find_each_other_again() {
-    let mut steps = 0;
-    for seed in seeds() {
-        let outcome = std::panic::catch_unwind(|| live_through(seed));
-        match outcome {
-            Ok(count) => steps += count,
-            Err(_) => panic!("replay with FAIRWAY_SEED={seed} cargo test -p fairway-sessions sim"),
+    let seeds = match number("FAIRWAY_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FAIRWAY_SEEDS").unwrap_or(2_000),
+    };
+    let workers = if seeds.end - seeds.start > 10_000 { 2 } else { 1 };
+    let (next, steps, failed) = (AtomicU64::new(seeds.start), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while failed.load(Ordering::Relaxed) == 0 {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let mut world = world(seed, false);
+                    if catch_unwind(AssertUnwindSafe(|| live_through(&mut world))).is_err() {
+                        failed.store(1, Ordering::Relaxed);
+                        explain(seed);
+                    }
+                    steps.fetch_add(world.steps, Ordering::Relaxed);
+                }
+            });
         }
-    }
-    println!("{} schedules, {steps} events", seeds().count());
+    });
+    assert_eq!(failed.into_inner(), 0, "a schedule failed, see above");
+    println!("{} schedules, {} events", seeds.end - seeds.start, steps.into_inner());
 }
 
 #[test]
 fn a_good_network_never_loses_a_session_that_was_up() {
-    let good = Faults { delay_max_ms: 20, ..Faults::NONE };
-    for seed in 0..2_000 {
-        let mut world = World::seeded(seed, config(1, 1), config(2, 2), good);
+    let good = Faults { delay_max_ms: 20, pieces_max: 4, ..Faults::NONE };
+    for seed in 0..1_000 {
+        let mut world = World::seeded(seed, [speaker(1, 1), speaker(2, 2)], good, false);
         world.run_for(Duration::from_secs(20));
         world.assert_converged();
         assert_eq!(world.sessions_dropped(), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_history() {
+    for seed in 0..20 {
+        let [first, second] = [0, 1].map(|_| {
+            let mut world = world(seed, true);
+            live_through(&mut world);
+            world.log().into_iter().cloned().collect::<Vec<_>>()
+        });
+        assert!(!first.is_empty());
+        assert_eq!(first, second, "seed {seed}");
     }
 }

@@ -9,10 +9,14 @@ use crate::bgp::ConnectionId;
 pub(super) enum Parcel {
     /// The dialler learns that TCP is up.
     Connected,
+    /// The dialler learns that it is not.
+    Refused,
     /// Bytes.
     Bytes(Vec<u8>),
-    /// The end of the stream.
+    /// The end of the stream, in order.
     End,
+    /// The end of the stream: a reset.
+    Reset,
 }
 
 /// One connection.
@@ -22,13 +26,55 @@ pub(super) struct Wire {
     pub(super) ends: [(usize, ConnectionId); 2],
     /// On the way to each of the two ends.
     pub(super) to_end: [VecDeque<Parcel>; 2],
-    /// Nothing moves any more: it was reset.
-    pub(super) dead: bool,
+    /// Nothing moves to this end for a while.
+    pub(super) stalled: [bool; 2],
+    /// It was reset: nothing more is taken.
+    pub(super) closed: bool,
+    /// It is gone without a word, and neither end knows.
+    pub(super) vanished: bool,
 }
 
 impl Wire {
+    /// A dial that was just answered: its news are on the way to the dialler.
+    pub(super) fn between(dialler: (usize, ConnectionId), acceptor: (usize, ConnectionId)) -> Self {
+        Self {
+            ends: [dialler, acceptor],
+            to_end: [VecDeque::from([Parcel::Connected]), VecDeque::new()],
+            stalled: [false; 2],
+            closed: false,
+            vanished: false,
+        }
+    }
+
     /// Which of the two ends `side` is. A side never talks to itself.
     pub(super) fn end_of(&self, side: usize) -> usize {
         usize::from(self.ends[0].0 != side)
+    }
+
+    /// Puts a parcel on its way to `end`. Says whether it is.
+    pub(super) fn push(&mut self, end: usize, parcel: Parcel) -> bool {
+        let moves = !self.closed && !self.vanished;
+        if moves {
+            self.to_end[end].push_back(parcel);
+        }
+        moves
+    }
+
+    /// What is on the way is lost, and both ends will hear why.
+    pub(super) fn reset(&mut self) {
+        if self.closed || self.vanished {
+            return;
+        }
+        self.closed = true;
+        for queue in &mut self.to_end {
+            let is_dialling = matches!(queue.front(), Some(Parcel::Connected));
+            *queue = VecDeque::from([if is_dialling { Parcel::Refused } else { Parcel::Reset }]);
+        }
+    }
+
+    /// What is on the way is lost, and nobody will hear of it.
+    pub(super) fn vanish(&mut self) {
+        self.vanished = true;
+        self.to_end.iter_mut().for_each(VecDeque::clear);
     }
 }

@@ -1,48 +1,32 @@
 //! The event loop of the box: the earliest event happens, its consequences become new events.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use bytes::BytesMut;
-
-use super::router::Router;
+use super::faults::{Faults, Refusal};
+use super::log::{Line, Log};
+use super::router::{Effect, Router};
 use super::wire::{Parcel, Wire};
 use crate::backend::{SessionState, ViewScope};
-use crate::bgp::{Action, Connected, ConnectionId, Event};
+use crate::bgp::ConnectionId;
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{Community, LocalNextHops, PeerConfig, Prefix};
+use crate::types::{Community, HoldTime, PeerConfig, Prefix};
+use crate::wire::Notification;
+use crate::wire::notification::cease;
 
-/// Room that a socket offers at once.
-const ROOM: usize = 16 * 1024;
 /// How long an unanswered dial takes to fail, as at the edge.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// No two dials of one side may be closer than this: the shortest backoff with the most jitter.
-const DIAL_GAP_MIN: Duration = Duration::from_millis(750);
-
-/// What goes wrong, each with its chance in a hundred for each second of the faulty time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Faults {
-    /// Every connection is reset, in flight bytes are lost.
-    pub reset: u64,
-    /// Nothing moves between the two for a while.
-    pub partition: u64,
-    /// One side dies and comes back.
-    pub restart: u64,
-    /// One side changes its routes.
-    pub change: u64,
-    /// The longest delay of a parcel, in milliseconds.
-    pub delay_max_ms: u64,
-}
-
-impl Faults {
-    /// A good network.
-    pub const NONE: Self = Self { reset: 0, partition: 0, restart: 0, change: 0, delay_max_ms: 1 };
-    /// A bad one.
-    pub const MANY: Self =
-        Self { reset: 15, partition: 10, restart: 10, change: 50, delay_max_ms: 1500 };
-}
+/// When the kernel finds out that a connection has vanished, for sessions without a hold timer.
+/// The edge's own setting is a minute and more; it would only make every schedule longer.
+const KERNEL_KEEPALIVE: Duration = Duration::from_secs(12);
+/// What the timers that look for silence need at most: the longest delay of an OPEN that is drawn,
+/// 30 s of waiting for the neighbour's, and a little.
+const SILENCE_MAX: Duration = Duration::from_secs(3 + 30 + 1);
+/// An open session proves itself for this long before a schedule is over: more than the longest
+/// hold time that is drawn.
+const PROOF: Duration = Duration::from_secs(10);
 
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,8 +41,14 @@ enum Due {
     Wake { side: usize },
     /// Faults are drawn.
     Chance,
-    /// The partition heals.
-    Heal,
+    /// What does not reach this side is delivered.
+    Heal { side: usize },
+    /// A direction moves again.
+    Resume { wire: usize, end: usize },
+    /// A side no longer refuses.
+    Welcome { side: usize },
+    /// The kernel asks whether anybody is at the other end of a wire that vanished.
+    Probe { wire: usize },
 }
 
 /// Two routers, the wires between them, and time.
@@ -71,16 +61,23 @@ pub struct World {
     sequence: u64,
     rng: Rng,
     faults: Faults,
-    partitioned: bool,
+    /// Nothing reaches this side.
+    cut_off: [bool; 2],
+    refusing: [Option<Refusal>; 2],
     /// Events so far.
     pub steps: u64,
 }
 
 impl World {
     /// Two routers that have just started. `seed` decides everything that follows.
-    pub fn seeded(seed: u64, left: PeerConfig, right: PeerConfig, faults: Faults) -> Self {
+    pub fn seeded(seed: u64, configs: [PeerConfig; 2], faults: Faults, keep_log: bool) -> Self {
         let mut rng = Rng::seeded(seed);
-        let sides = [left, right].map(|config| Router::new(Instant::ZERO, config, rng.next_u64()));
+        let [left, right] = configs;
+        let log = |side| Log::of_side(side, keep_log);
+        let sides = [
+            Router::new(0, left, rng.next_u64(), log(0)),
+            Router::new(1, right, rng.next_u64(), log(1)),
+        ];
         let mut world = Self {
             now: Instant::ZERO,
             sides,
@@ -89,13 +86,14 @@ impl World {
             sequence: 0,
             rng,
             faults,
-            partitioned: false,
+            cut_off: [false; 2],
+            refusing: [None; 2],
             steps: 0,
         };
         world.schedule(Duration::ZERO, Due::Chance);
         for side in 0..2 {
             // They never start at quite the same time, or at exactly the same.
-            let after = Duration::from_millis(world.rng.next_u64() % 4 * 50);
+            let after = world.up_to_ms(3).saturating_mul(50);
             world.schedule(after, Due::Wake { side });
         }
         world
@@ -103,39 +101,84 @@ impl World {
 
     /// Lets `duration` pass.
     pub fn run_for(&mut self, duration: Duration) {
-        let end = self.now + duration;
-        while let Some(Reverse((when, _, _))) = self.due.peek() {
-            if *when > end {
-                break;
+        self.run_until(duration, |_| false);
+    }
+
+    /// Lets time pass until `enough`, but not more than `most`. Says whether it was enough.
+    fn run_until(&mut self, most: Duration, enough: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + most;
+        loop {
+            if enough(self) {
+                return true;
+            }
+            match self.due.peek() {
+                Some(Reverse((when, _, _))) if *when <= end => {}
+                _ => break,
             }
             if let Some(Reverse((when, _, due))) = self.due.pop() {
-                self.now = self.now.max(when);
+                assert!(when >= self.now, "time never goes back");
+                self.now = when;
                 self.steps += 1;
                 self.happen(due);
             }
         }
         self.now = end;
+        false
     }
 
-    /// From now on nothing goes wrong any more.
-    pub fn stop_faults(&mut self) {
+    /// From now on nothing goes wrong any more. Within `bound` of the moment when the last vanished
+    /// connection is found out, one session is up and stays up.
+    pub fn heal_and_converge(&mut self, bound: Duration) {
         self.faults = Faults::NONE;
-        self.partitioned = false;
-        self.resume_wires();
+        self.refusing = [None; 2];
+        for side in 0..2 {
+            self.cut_off[side] = false;
+        }
+        for wire in 0..self.wires.len() {
+            for end in 0..2 {
+                self.wires[wire].stalled[end] = false;
+                self.deliver_waiting(wire, end);
+            }
+        }
+        let found = self.run_until(SILENCE_MAX, |world| !world.is_anybody_fooled());
+        assert!(found, "a connection that vanished is found out");
+        let converged = self.run_until(bound, Self::is_converged);
+        assert!(converged, "after {bound:?}: {:?}", self.states());
+        let dropped = self.sessions_dropped();
+        self.run_for(PROOF);
+        self.assert_converged();
+        assert_eq!(self.sessions_dropped(), dropped, "a session stays up without faults");
     }
 
     /// One session, up on both sides over the same connection, and each side has heard exactly
     /// what the other tells.
     pub fn assert_converged(&self) {
-        let states = [self.sides[0].peer.state(), self.sides[1].peer.state()];
-        assert_eq!(states, [SessionState::Established; 2], "at {:?}", self.now);
-        let open: Vec<usize> = self.sides[0].wires.values().copied().collect();
-        let others: Vec<usize> = self.sides[1].wires.values().copied().collect();
-        assert_eq!(open.len(), 1, "one connection is left");
-        assert_eq!(open, others, "and both sides mean the same");
+        assert_eq!(self.states(), [SessionState::Established; 2], "at {:?}", self.now);
+        let [left, right] = [0, 1].map(|side| self.sides[side].wires.values().collect::<Vec<_>>());
+        assert_eq!(left.len(), 1, "one connection is left");
+        assert_eq!(left, right, "and both sides mean the same");
         for (listener, teller) in [(0, 1), (1, 0)] {
             assert_eq!(self.sides[listener].heard, self.sides[teller].told());
         }
+    }
+
+    fn is_converged(&self) -> bool {
+        self.states() == [SessionState::Established; 2]
+            && self.sides[0].wires.values().eq(self.sides[1].wires.values())
+            // A reset that is on its way counts already.
+            && self.sides[0].wires.values().all(|wire| !self.wires[*wire].closed)
+            && self.sides[0].heard == self.sides[1].told()
+            && self.sides[1].heard == self.sides[0].told()
+    }
+
+    fn states(&self) -> [SessionState; 2] {
+        [self.sides[0].peer.state(), self.sides[1].peer.state()]
+    }
+
+    /// A side believes in a connection that has vanished.
+    fn is_anybody_fooled(&self) -> bool {
+        let mut believed = self.sides.iter().flat_map(|side| side.wires.values());
+        believed.any(|wire| self.wires[*wire].vanished)
     }
 
     /// Sessions that either side lost after they were Established.
@@ -146,13 +189,28 @@ impl World {
         dropped(0) + dropped(1)
     }
 
+    /// What both sides heard and did, in the order of time.
+    pub(super) fn log(&self) -> Vec<&Line> {
+        let mut lines: Vec<_> = self.sides.iter().flat_map(|side| side.log.lines()).collect();
+        lines.sort_by_key(|line| line.at_micros);
+        lines
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
     fn schedule(&mut self, after: Duration, due: Due) {
         self.sequence += 1;
         self.due.push(Reverse((self.now + after, self.sequence, due)));
     }
 
-    fn delay(&mut self) -> Duration {
-        Duration::from_millis(self.rng.next_u64() % (self.faults.delay_max_ms + 1))
+    fn up_to_ms(&mut self, most: u64) -> Duration {
+        Duration::from_millis(self.rng.next_u64() % (most + 1))
+    }
+
+    fn any_side(&mut self) -> usize {
+        usize::from(self.rng.next_u64() % 2 == 1)
     }
 
     fn happen(&mut self, due: Due) {
@@ -160,55 +218,44 @@ impl World {
             Due::Arrival { wire, end } => self.arrive(wire, end),
             Due::Dial { side, id } => self.answer_dial(side, id),
             Due::DialFailed { side, id } => {
-                let event = Event::ConnectFailed(id, "no answer".to_owned());
-                self.sides[side].peer.handle(self.now, event);
-                self.follow_up(side);
+                if self.sides[side].connect_failed(self.now, id, "no answer") {
+                    self.follow_up(side);
+                }
             }
             Due::Wake { side } => {
-                let peer = &mut self.sides[side].peer;
                 // A wake-up that is no longer wanted is not one.
-                if peer.next_deadline().is_some_and(|deadline| deadline <= self.now) {
-                    peer.handle(self.now, Event::Tick);
-                    let next = peer.next_deadline();
-                    assert!(next.is_none_or(|next| next > self.now), "a tick settles what was due");
-                }
+                self.sides[side].tick(self.now);
                 self.follow_up(side);
             }
             Due::Chance => self.draw_faults(),
-            Due::Heal => {
-                self.partitioned = false;
-                self.resume_wires();
+            Due::Heal { side } => {
+                self.cut_off[side] = false;
+                for wire in 0..self.wires.len() {
+                    self.deliver_waiting(wire, self.wires[wire].end_of(side));
+                }
             }
+            Due::Resume { wire, end } => {
+                self.wires[wire].stalled[end] = false;
+                self.deliver_waiting(wire, end);
+            }
+            Due::Welcome { side } => self.refusing[side] = None,
+            Due::Probe { wire } => self.probe(wire),
         }
     }
 
-    /// Carries out what a side wants done, gives its sockets room, and notes when to wake it.
+    /// Carries out what a side wants done, and notes when to wake it.
     fn follow_up(&mut self, side: usize) {
-        while let Some(action) = self.sides[side].poll_action() {
-            match action {
-                Action::Connect(id) => {
-                    let dials = &mut self.sides[side].dials;
-                    let gap = dials.last().map(|last| self.now.since(*last));
-                    assert!(gap.is_none_or(|gap| gap >= DIAL_GAP_MIN), "dials again after {gap:?}");
-                    dials.push(self.now);
-                    let after = self.delay();
+        for effect in self.sides[side].settle(self.now) {
+            match effect {
+                Effect::Dial(id) => {
+                    let after = self.up_to_ms(self.faults.delay_max_ms);
                     self.schedule(after, Due::Dial { side, id });
+                    self.schedule(DIAL_TIMEOUT, Due::DialFailed { side, id });
                 }
-                Action::Close(id, last_words) => {
-                    let Some(wire) = self.sides[side].wires.remove(&id) else { continue };
-                    if let Some(bytes) = last_words {
-                        self.send(side, wire, Parcel::Bytes(bytes.to_vec()));
-                    }
-                    self.send(side, wire, Parcel::End);
+                Effect::Write(wire, bytes) => self.write(side, wire, &bytes),
+                Effect::Close(wire) => {
+                    self.send(1 - self.wires[wire].end_of(side), wire, Parcel::End)
                 }
-                _ => {}
-            }
-        }
-        for (id, wire) in self.sides[side].wires.clone() {
-            let mut bytes = BytesMut::new();
-            self.sides[side].peer.poll_transmit(self.now, id, ROOM, &mut bytes);
-            if !bytes.is_empty() {
-                self.send(side, wire, Parcel::Bytes(bytes.to_vec()));
             }
         }
         if let Some(deadline) = self.sides[side].peer.next_deadline() {
@@ -217,160 +264,202 @@ impl World {
         }
     }
 
-    /// Puts a parcel on its way to the other side, bytes cut in two at a random place.
-    fn send(&mut self, from: usize, wire: usize, parcel: Parcel) {
-        let parcels = match parcel {
-            Parcel::Bytes(bytes) => {
-                let length = u64::try_from(bytes.len()).unwrap_or(1).max(1);
-                let cut = usize::try_from(self.rng.next_u64() % length).unwrap_or(0);
-                let (front, back) = bytes.split_at(cut);
-                vec![Parcel::Bytes(front.to_vec()), Parcel::Bytes(back.to_vec())]
+    /// Writes bytes, cut at random places.
+    fn write(&mut self, from: usize, wire: usize, bytes: &[u8]) {
+        let end = 1 - self.wires[wire].end_of(from);
+        let mut rest = bytes;
+        for _ in 1..self.faults.pieces_max {
+            let length = u64::try_from(rest.len()).unwrap_or(1).max(1);
+            let cut = usize::try_from(self.rng.next_u64() % length).unwrap_or(0);
+            if cut > 0 {
+                let (piece, others) = rest.split_at(cut);
+                self.send(end, wire, Parcel::Bytes(piece.to_vec()));
+                rest = others;
             }
-            other => vec![other],
-        };
-        for parcel in parcels {
-            let end = 1 - self.wires[wire].end_of(from);
-            self.wires[wire].to_end[end].push_back(parcel);
-            let after = self.delay();
+        }
+        self.send(end, wire, Parcel::Bytes(rest.to_vec()));
+    }
+
+    fn send(&mut self, end: usize, wire: usize, parcel: Parcel) {
+        if self.wires[wire].push(end, parcel) {
+            let after = self.up_to_ms(self.faults.delay_max_ms);
             self.schedule(after, Due::Arrival { wire, end });
         }
     }
 
     /// The first parcel on its way arrives; which arrival it is does not matter, order does.
     fn arrive(&mut self, wire: usize, end: usize) {
-        if self.partitioned || self.wires[wire].dead {
-            return; // Kept until the partition heals, or lost with the connection.
-        }
         let (side, id) = self.wires[wire].ends[end];
+        if self.cut_off[side] || self.wires[wire].stalled[end] {
+            return; // Kept until it moves again.
+        }
         let Some(parcel) = self.wires[wire].to_end[end].pop_front() else { return };
         let router = &mut self.sides[side];
         match parcel {
-            Parcel::Connected => {
-                router.wires.insert(id, wire);
-                router.peer.handle(self.now, Event::Connected(id, ends(side)));
-            }
-            Parcel::Bytes(bytes) => router.peer.handle(self.now, Event::Received(id, &bytes)),
-            Parcel::End => {
-                router.peer.handle(self.now, Event::Closed(id, None));
-            }
+            Parcel::Connected => router.connected(self.now, id, wire),
+            Parcel::Refused => drop(router.connect_failed(self.now, id, "refused")),
+            Parcel::Bytes(bytes) => router.received(self.now, id, &bytes),
+            Parcel::End => router.closed(self.now, id, None),
+            Parcel::Reset => router.closed(self.now, id, Some("reset")),
         }
         self.follow_up(side);
     }
 
+    /// A SYN arrives at the other side, if it can.
     fn answer_dial(&mut self, side: usize, id: ConnectionId) {
-        if self.partitioned {
-            self.schedule(DIAL_TIMEOUT, Due::DialFailed { side, id });
-            return;
-        }
         let other = 1 - side;
-        let accepted = self.sides[other].peer.accept(self.now, ends(other));
-        let wire = self.wires.len();
-        self.wires.push(Wire {
-            ends: [(side, id), (other, accepted)],
-            to_end: [VecDeque::from([Parcel::Connected]), VecDeque::new()],
-            dead: false,
-        });
-        self.sides[other].wires.insert(accepted, wire);
-        let after = self.delay();
-        self.schedule(after, Due::Arrival { wire, end: 0 });
+        if self.cut_off[side] || self.cut_off[other] {
+            return; // The handshake needs both directions; the dial will time out.
+        }
+        let number = self.wires.len();
+        let nobody = (other, ConnectionId::default());
+        let mut wire = Wire::between((side, id), nobody);
+        match self.refusing[other] {
+            None => wire.ends[1].1 = self.sides[other].accept(self.now, number),
+            Some(Refusal::Reset) => wire.reset(),
+            Some(Refusal::Close) => drop(wire.push(0, Parcel::End)),
+            Some(Refusal::Notification) => {
+                let notification = Notification::cease(cease::CONNECTION_REJECTED).encode();
+                wire.push(0, Parcel::Bytes(notification.to_vec()));
+                wire.push(0, Parcel::End);
+            }
+        }
+        let waiting = wire.to_end[0].len();
+        self.wires.push(wire);
+        for _ in 0..waiting {
+            let after = self.up_to_ms(self.faults.delay_max_ms);
+            self.schedule(after, Due::Arrival { wire: number, end: 0 });
+        }
         self.follow_up(other);
     }
 
-    /// Parcels that a partition held back go on.
-    fn resume_wires(&mut self) {
-        let waiting: Vec<(usize, usize, usize)> = self
-            .wires
-            .iter()
-            .enumerate()
-            .flat_map(|(number, wire)| [0, 1].map(|end| (number, end, wire.to_end[end].len())))
-            .collect();
-        for (wire, end, count) in waiting {
-            for _ in 0..count {
-                self.schedule(Duration::ZERO, Due::Arrival { wire, end });
-            }
+    /// Parcels that were held back go on.
+    fn deliver_waiting(&mut self, wire: usize, end: usize) {
+        for _ in 0..self.wires[wire].to_end[end].len() {
+            self.schedule(Duration::ZERO, Due::Arrival { wire, end });
         }
     }
 
     fn draw_faults(&mut self) {
         let faults = self.faults;
-        let mut happens = |percent| self.rng.next_u64() % 100 < percent;
-        let (reset, partition) = (happens(faults.reset), happens(faults.partition));
-        let (restart, change) = (happens(faults.restart), happens(faults.change));
-        if reset {
-            self.reset_all();
+        if faults == Faults::NONE {
+            return;
         }
-        if partition && !self.partitioned {
-            self.partitioned = true;
-            let after = Duration::from_millis(self.rng.next_u64() % 20_000);
-            self.schedule(after, Due::Heal);
+        if self.happens(faults.reset) {
+            self.wires_that(|_| true).into_iter().for_each(|wire| self.reset(wire));
         }
-        if restart {
+        if self.happens(faults.reset_one) {
+            self.any_wire().into_iter().for_each(|wire| self.reset(wire));
+        }
+        if self.happens(faults.vanish) {
+            self.any_wire().into_iter().for_each(|wire| self.vanish(wire));
+        }
+        if self.happens(faults.stall)
+            && let Some(wire) = self.any_wire()
+        {
+            let end = self.any_side();
+            self.wires[wire].stalled[end] = true;
+            let after = self.up_to_ms(8_000);
+            self.schedule(after, Due::Resume { wire, end });
+        }
+        let (both, one) = (self.happens(faults.partition), self.happens(faults.partition_one_way));
+        if both || one {
+            let first = self.any_side();
+            let after = self.up_to_ms(15_000);
+            for side in [first, 1 - first].into_iter().take(if both { 2 } else { 1 }) {
+                self.cut_off[side] = true;
+                self.schedule(after, Due::Heal { side });
+            }
+        }
+        if self.happens(faults.refuse) {
             let side = self.any_side();
-            self.reset_all();
-            self.sides[side].restart(self.now);
-            self.follow_up(side);
+            let kind = usize::try_from(self.rng.next_u64() % 3).unwrap_or(0);
+            self.refusing[side] = Some(Refusal::ALL[kind]);
+            let after = self.up_to_ms(15_000);
+            self.schedule(after, Due::Welcome { side });
         }
-        if change {
+        if self.happens(faults.restart) {
+            self.restart(Self::reset);
+        }
+        if self.happens(faults.power_loss) {
+            self.restart(Self::vanish);
+        }
+        if self.happens(faults.change) {
             let side = self.any_side();
             let routes = self.any_routes();
             self.sides[side].originate(&routes);
             self.follow_up(side);
         }
-        if faults != Faults::NONE {
-            self.schedule(Duration::from_secs(1), Due::Chance);
+        self.schedule(Duration::from_secs(1), Due::Chance);
+    }
+
+    fn happens(&mut self, percent: u64) -> bool {
+        percent > 0 && self.rng.next_u64() % 100 < percent
+    }
+
+    /// Wires that still carry something, or could.
+    fn wires_that(&self, wanted: impl Fn(&Wire) -> bool) -> Vec<usize> {
+        let alive = |wire: &Wire| !wire.closed && !wire.vanished && wanted(wire);
+        (0..self.wires.len()).filter(|number| alive(&self.wires[*number])).collect()
+    }
+
+    /// One of the wires that somebody uses.
+    fn any_wire(&mut self) -> Option<usize> {
+        let used: Vec<usize> =
+            self.sides.iter().flat_map(|side| side.wires.values().copied()).collect();
+        let count = u64::try_from(used.len()).ok().filter(|count| *count > 0)?;
+        used.get(usize::try_from(self.rng.next_u64() % count).ok()?).copied()
+    }
+
+    fn reset(&mut self, wire: usize) {
+        self.wires[wire].reset();
+        for end in 0..2 {
+            self.deliver_waiting(wire, end);
         }
     }
 
-    fn any_side(&mut self) -> usize {
-        usize::from(self.rng.next_u64() % 2 == 1)
+    fn vanish(&mut self, wire: usize) {
+        self.wires[wire].vanish();
+        self.schedule(KERNEL_KEEPALIVE, Due::Probe { wire });
+    }
+
+    /// The kernel resets what has vanished, where there is no hold timer to find out.
+    fn probe(&mut self, wire: usize) {
+        for (side, id) in self.wires[wire].ends {
+            let router = &mut self.sides[side];
+            let without = router
+                .peer
+                .view(self.now, ViewScope::Sessions)
+                .session
+                .is_some_and(|session| session.hold_time_seconds == HoldTime::OFF.seconds());
+            if without && router.wires.contains_key(&id) {
+                router.closed(self.now, id, Some("timed out"));
+                self.follow_up(side);
+            }
+        }
+        // One that was not Established yet may be by then.
+        if self.is_anybody_fooled() {
+            self.schedule(KERNEL_KEEPALIVE, Due::Probe { wire });
+        }
+    }
+
+    /// A side dies and starts again; `end` is what becomes of its connections.
+    fn restart(&mut self, end: impl Fn(&mut Self, usize)) {
+        let side = self.any_side();
+        for wire in self.wires_that(|_| true) {
+            end(self, wire);
+        }
+        self.sides[side].restart(self.now);
+        self.follow_up(side);
     }
 
     fn any_routes(&mut self) -> BTreeMap<Prefix, Community> {
-        let count = self.rng.next_u64() % 30;
+        let count = self.rng.next_u64() % 12;
         let route = |rng: &mut Rng| {
-            let number = u32::try_from(rng.next_u64() % 40).ok()?;
+            let number = u32::try_from(rng.next_u64() % 16).ok()?;
             let prefix = Prefix::from_ipv4_bits(0x0A00_0000 + number, 32).ok()?;
             Some((prefix, Community(u32::try_from(rng.next_u64() % 3).ok()?)))
         };
         (0..count).filter_map(|_| route(&mut self.rng)).collect()
-    }
-
-    /// Every connection breaks; both ends learn it, at once or when it suits the network.
-    fn reset_all(&mut self) {
-        let open: Vec<(usize, ConnectionId)> = (0..2)
-            .flat_map(|side| self.sides[side].wires.keys().map(move |id| (side, *id)))
-            .collect();
-        let mut dialling = Vec::new();
-        for wire in self.wires.iter_mut().filter(|wire| !wire.dead) {
-            wire.dead = true;
-            if matches!(wire.to_end[0].front(), Some(Parcel::Connected)) {
-                dialling.push(wire.ends[0]);
-            }
-        }
-        for (side, id) in dialling {
-            // The dialler has not heard that it is up; it hears that it is not.
-            self.schedule(Duration::ZERO, Due::DialFailed { side, id });
-        }
-        for (side, id) in open {
-            if self.sides[side].wires.remove(&id).is_some() {
-                self.sides[side].peer.handle(self.now, Event::Closed(id, None));
-                self.follow_up(side);
-            }
-        }
-    }
-}
-
-/// The two ends of a connection as `side` sees them.
-fn ends(side: usize) -> Connected {
-    let number = u8::from(side == 1) + 1;
-    Connected {
-        local: ([192, 0, 2, number], 179).into(),
-        remote: ([192, 0, 2, 3 - number], 179).into(),
-        next_hops: LocalNextHops {
-            ipv4: Some([192, 0, 2, number].into()),
-            ipv6: None,
-            ipv6_link_local: None,
-        },
-        networks: Vec::new(),
     }
 }

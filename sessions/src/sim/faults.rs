@@ -1,0 +1,79 @@
+//! What goes wrong in a box, and how often.
+
+/// Each fault with its chance in a hundred for each second of the faulty time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faults {
+    /// Every connection is reset; bytes in flight are lost.
+    pub reset: u64,
+    /// One connection of those that there are is reset.
+    pub reset_one: u64,
+    /// One direction of one connection stands still for a while, and goes on.
+    pub stall: u64,
+    /// One connection is gone without a FIN; only a timer finds out.
+    pub vanish: u64,
+    /// Nothing moves between the two for a while.
+    pub partition: u64,
+    /// Nothing reaches one of the two for a while; the other hears all.
+    pub partition_one_way: u64,
+    /// One side refuses for a while: it resets dials, or accepts them and closes at once, with or
+    /// without a NOTIFICATION.
+    pub refuse: u64,
+    /// One side dies and comes back; its kernel resets its connections.
+    pub restart: u64,
+    /// One side loses power and comes back; its connections vanish.
+    pub power_loss: u64,
+    /// One side changes its routes.
+    pub change: u64,
+    /// The longest delay of a parcel, in milliseconds.
+    pub delay_max_ms: u64,
+    /// Into how many parcels a write is cut at most.
+    pub pieces_max: u64,
+}
+
+impl Faults {
+    /// A good network.
+    pub const NONE: Self = Self {
+        reset: 0,
+        reset_one: 0,
+        stall: 0,
+        vanish: 0,
+        partition: 0,
+        partition_one_way: 0,
+        refuse: 0,
+        restart: 0,
+        power_loss: 0,
+        change: 0,
+        delay_max_ms: 1,
+        pieces_max: 2,
+    };
+    /// A bad one.
+    pub const MANY: Self = Self {
+        reset: 6,
+        reset_one: 15,
+        stall: 12,
+        vanish: 6,
+        partition: 6,
+        partition_one_way: 6,
+        refuse: 6,
+        restart: 8,
+        power_loss: 3,
+        change: 50,
+        delay_max_ms: 1500,
+        pieces_max: 4,
+    };
+}
+
+/// How a side refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Nobody listens.
+    Reset,
+    /// Accepts, and closes at once.
+    Close,
+    /// Accepts, says Cease/Connection Rejected, and closes.
+    Notification,
+}
+
+impl Refusal {
+    pub(super) const ALL: [Self; 3] = [Self::Reset, Self::Close, Self::Notification];
+}
