@@ -17,7 +17,8 @@ CASE ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-corpus test-soak \
-	test-interop test-compose corpus-bird interop compose bench soak docs lint setup install clean
+	test-interop test-compose corpus-bird interop compose sim mutants bench soak docs lint setup \
+	install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -81,6 +82,12 @@ bench: build ## Latency from a file's rename to the router; size and memory (roo
 docs: ## docs/conformance.md, from the annotations of the tests, and docs/corpus.md, from the entries
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance
 	$(CARGO) test --locked --test corpus -- --document
+
+sim: ## A million random schedules, every order of ten events, recorded sessions
+	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-sessions --lib --no-default-features sim -- --nocapture
+
+mutants: ## Breaks the state machine on purpose: each mistake must be noticed
+	$(CARGO) test --locked --test mutants
 
 lint: ## Format and clippy, warnings are errors
 	$(CARGO) fmt --all --check

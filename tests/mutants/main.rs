@@ -1,0 +1,188 @@
+//! Do the tests of the state machine notice when it is wrong? Puts one mistake at a time into a copy
+//! of `sessions`, and runs its simulator and its tables: each mistake must make one of them fail.
+//! Run by `make mutants`: `cargo test --test mutants -- [WORD...]`, words filter by name.
+
+mod variants;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use variants::{VARIANTS, Variant};
+
+/// What is run against each variant.
+const TESTS: &[&str] = &["bgp::", "sim::", "wire::header::"];
+/// Schedules of the simulator: a mistake that needs more of them is a hole.
+const SEEDS: &str = "300";
+/// A variant may make a test run for ever; that too is noticed.
+const LIMIT_SECONDS: &str = "180";
+/// What `timeout` ends with when it had to.
+const TIMED_OUT: i32 = 124;
+
+/// What the tests said of a copy.
+enum Verdict {
+    Passed,
+    Failed(Vec<String>),
+    Endless,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("mutants: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every variant was caught.
+fn run() -> Result<bool> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |variant: &&Variant| words.iter().all(|word| variant.name.contains(word.as_str()));
+    let variants: Vec<&Variant> = VARIANTS.iter().filter(wanted).collect();
+    ensure!(!variants.is_empty(), "no variant matches {words:?}");
+    let copy = Copy::make()?;
+    // Drift is told at once, not after a quarter of an hour.
+    for variant in &variants {
+        copy.replaced(variant)?;
+    }
+    match copy.test()? {
+        Verdict::Passed => println!("without a mistake: all tests pass\n"),
+        Verdict::Failed(tests) => bail!("without a mistake, these fail: {}", tests.join(", ")),
+        Verdict::Endless => bail!("without a mistake, the tests do not end"),
+    }
+    println!("| variant | caught by | seconds |\n|---|---|---|");
+    let mut survivors = 0;
+    for variant in &variants {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "how long a test takes is a fact of the world"
+        )]
+        let start = Instant::now();
+        let verdict = copy.with(variant, Copy::test)?;
+        let caught_by = match verdict {
+            Verdict::Passed => {
+                survivors += 1;
+                "**nobody**".to_owned()
+            }
+            Verdict::Failed(tests) => match tests.split_first() {
+                Some((first, [])) => first.clone(),
+                Some((first, others)) => format!("{first} and {} more", others.len()),
+                None => bail!("{}: the tests failed, and none of them says so", variant.name),
+            },
+            Verdict::Endless => format!("a test that no longer ends in {LIMIT_SECONDS} s"),
+        };
+        println!("| {} | {caught_by} | {} |", variant.name, start.elapsed().as_secs());
+    }
+    println!("\n{} variants, {} caught", variants.len(), variants.len() - survivors);
+    Ok(survivors == 0)
+}
+
+/// A workspace of its own that holds only `sessions`.
+struct Copy {
+    directory: PathBuf,
+}
+
+impl Copy {
+    fn make() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+        let directory = target.join("mutants");
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).context("reading Cargo.toml")?;
+        let workspace = manifest.split("\n[package]").next().unwrap_or_default();
+        let alone =
+            workspace.replace(r#"members = [".", "sessions"]"#, r#"members = ["sessions"]"#);
+        ensure!(alone != workspace, "Cargo.toml no longer lists the members as expected");
+        if directory.join("sessions").exists() {
+            fs::remove_dir_all(directory.join("sessions")).context("removing the last copy")?;
+        }
+        copy_folder(&root.join("sessions"), &directory.join("sessions"))?;
+        let profile = "\n[profile.dev]\ndebug = false\n";
+        fs::write(directory.join("Cargo.toml"), alone + profile).context("writing Cargo.toml")?;
+        fs::copy(root.join("Cargo.lock"), directory.join("Cargo.lock")).context("Cargo.lock")?;
+        Ok(Self { directory })
+    }
+
+    fn path(&self, variant: &Variant) -> PathBuf {
+        self.directory.join("sessions/src").join(variant.file)
+    }
+
+    /// The file as it is, and with the mistake.
+    fn replaced(&self, variant: &Variant) -> Result<(String, String)> {
+        let path = self.path(variant);
+        let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+        let count = text.matches(variant.right).count();
+        ensure!(
+            count == 1,
+            "{}: its text occurs {count} times in {}, and must once: the source has changed",
+            variant.name,
+            variant.file
+        );
+        let wrong = text.replace(variant.right, variant.wrong);
+        Ok((text, wrong))
+    }
+
+    fn with<T>(&self, variant: &Variant, act: impl Fn(&Self) -> Result<T>) -> Result<T> {
+        let (right, wrong) = self.replaced(variant)?;
+        fs::write(self.path(variant), wrong).context("writing a mistake")?;
+        let outcome = act(self).with_context(|| variant.name.to_owned());
+        fs::write(self.path(variant), right).context("taking a mistake back")?;
+        outcome
+    }
+
+    fn test(&self) -> Result<Verdict> {
+        let build = self.cargo(&["--no-run"])?;
+        if !build.status.success() {
+            bail!("it does not build:\n{}", String::from_utf8_lossy(&build.stderr));
+        }
+        let words: Vec<&str> = ["--"].into_iter().chain(TESTS.iter().copied()).collect();
+        let tests = self.cargo(&words)?;
+        if tests.status.code() == Some(TIMED_OUT) {
+            return Ok(Verdict::Endless);
+        }
+        if tests.status.success() {
+            return Ok(Verdict::Passed);
+        }
+        let output = String::from_utf8_lossy(&tests.stdout);
+        // The list at the end: what a failing test prints may stand in front of its own result.
+        let list = output.rsplit("\nfailures:\n").next().unwrap_or_default();
+        let names = list.lines().filter_map(|line| line.strip_prefix("    "));
+        Ok(Verdict::Failed(names.map(str::to_owned).collect()))
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Result<Output> {
+        // Offline: what is needed here was fetched for the workspace that this test belongs to.
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Command::new("timeout")
+            .arg(LIMIT_SECONDS)
+            .arg(cargo)
+            .args(["test", "--offline", "-p", "fairway-sessions", "--lib", "--no-default-features"])
+            .args(arguments)
+            .current_dir(&self.directory)
+            .env("CARGO_TARGET_DIR", self.directory.join("target"))
+            .env("FAIRWAY_SEEDS", SEEDS)
+            .env("RUST_BACKTRACE", "0")
+            .output()
+            .context("running cargo")
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("making {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("{}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target).with_context(|| format!("{}", target.display()))?;
+        }
+    }
+    Ok(())
+}
