@@ -50,10 +50,16 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "match (other.state, ours.0 > theirs.0)",
     ),
     variant(
-        "a dial on its way takes part in a collision",
+        "a dial on its way closes a connection that is up",
         COLLISION,
         "            _ if !other.is_connected() => other.id,\n",
         "",
+    ),
+    variant(
+        "a dial on its way goes on beside a connection that is up",
+        COLLISION,
+        "            _ if !other.is_connected() => other.id,\n",
+        "            _ if !other.is_connected() => return,\n",
     ),
     variant(
         "the others are not closed when one is Established",

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::log::What;
 use super::settings::{drawn, speaker};
 use super::{Faults, World};
 use crate::rng::Rng;
@@ -87,6 +88,25 @@ fn a_good_network_never_loses_a_session_that_was_up() {
         world.run_for(Duration::from_secs(20));
         world.assert_converged();
         assert_eq!(world.sessions_dropped(), 0, "seed {seed}");
+    }
+}
+
+/// Hardly anybody: a side gives up a dial that the other has just accepted and decided for. They
+/// lose both connections, and a second later one of them dials again.
+#[test]
+fn a_collision_costs_hardly_anybody_a_third_dial() {
+    let good = Faults { delay_max_ms: 20, pieces_max: 4, ..Faults::NONE };
+    for (left, right) in [(1, 2), (2, 1), (7, 7)] {
+        let mut unlucky = 0;
+        for seed in 0..200 {
+            let configs = [speaker(1, left), speaker(2, right)];
+            let mut world = World::seeded(seed, configs, good, true);
+            world.run_for(Duration::from_secs(10));
+            world.assert_converged();
+            let dials = world.log().iter().filter(|line| line.what == What::Dials).count();
+            unlucky += usize::from(dials > 2);
+        }
+        assert!(unlucky <= 20, "{unlucky} of 200 with {left} and {right}");
     }
 }
 

@@ -14,6 +14,7 @@ use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 
 mod answers;
+mod collision;
 mod fsm;
 mod fsm_table;
 mod hold_time;
