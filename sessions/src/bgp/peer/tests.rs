@@ -493,7 +493,7 @@ fn a_notification_is_never_answered() {
     let notification = Notification::cease(cease::ADMINISTRATIVE_SHUTDOWN).encode();
     let (peer, bytes) = answers(&[open_of(65002), keepalive(), notification]);
     // The connection is closed, and there are no last words.
-    assert_eq!(bytes, []);
+    assert!(bytes.is_empty(), "{bytes:?}");
     assert_eq!(peer.state(), SessionState::Idle);
 }
 

@@ -110,13 +110,13 @@ fn a_message_is_unexpected_in_every_state_that_does_not_wait_for_it() {
     let update = framed(MessageType::Update, &[0; 4]).unwrap();
     let open = open_of(65002);
     for (state, message, expected) in [
-        (S::OpenSent, &keepalive(), "5/1"),
-        (S::OpenSent, &update, "5/1"),
-        (S::OpenSent, &refresh, "5/1"),
-        (S::OpenConfirm, &open, "5/2"),
-        (S::OpenConfirm, &update, "5/2"),
-        (S::OpenConfirm, &refresh, "5/2"),
-        (S::Established, &open, "5/3"),
+        (S::OpenSent, &keepalive(), "5/1:04"),
+        (S::OpenSent, &update, "5/1:02"),
+        (S::OpenSent, &refresh, "5/1:05"),
+        (S::OpenConfirm, &open, "5/2:01"),
+        (S::OpenConfirm, &update, "5/2:02"),
+        (S::OpenConfirm, &refresh, "5/2:05"),
+        (S::Established, &open, "5/3:01"),
     ] {
         assert_eq!(answer(plain(), state, message), expected, "{state:?}");
     }

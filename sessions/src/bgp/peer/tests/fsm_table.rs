@@ -128,9 +128,9 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     (OpenSent, OpenCollisionDump, Goes(OpenConfirm, "6/7 KEEPALIVE", "hold keepalive")),
     (OpenSent, NotifMsgVerErr, Goes(Idle, "", "idle")),
     (OpenSent, NotifMsg, Goes(Idle, "", "idle")),
-    (OpenSent, KeepAliveMsg, Goes(Idle, "5/1", "idle")),
-    (OpenSent, UpdateMsg, Goes(Idle, "5/1", "idle")),
-    (OpenSent, UpdateMsgErr, Goes(Idle, "5/1", "idle")),
+    (OpenSent, KeepAliveMsg, Goes(Idle, "5/1:04", "idle")),
+    (OpenSent, UpdateMsg, Goes(Idle, "5/1:02", "idle")),
+    (OpenSent, UpdateMsgErr, Goes(Idle, "5/1:02", "idle")),
     //
     (OpenConfirm, ManualStart, Goes(OpenConfirm, "", "hold keepalive")),
     (OpenConfirm, ManualStop, Goes(Idle, "6/2", "")),
@@ -150,16 +150,16 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     (OpenConfirm, TcpCrAcked, Goes(OpenConfirm, "OPEN", "hold keepalive")),
     (OpenConfirm, TcpConnectionConfirmed, Goes(OpenConfirm, "OPEN", "hold keepalive")),
     (OpenConfirm, TcpConnectionFails, Goes(Idle, "", "idle")),
-    (OpenConfirm, BgpOpen, Goes(Idle, "5/2", "idle")), // a second OPEN on one connection
+    (OpenConfirm, BgpOpen, Goes(Idle, "5/2:01", "idle")), // a second OPEN on one connection
     (OpenConfirm, BgpOpenWhileDelayed, Stopped("delay")),
     (OpenConfirm, BgpHeaderErr, Goes(Idle, "1/1", "idle")),
-    (OpenConfirm, BgpOpenMsgErr, Goes(Idle, "5/2", "idle")), // unexpected, whatever it says
+    (OpenConfirm, BgpOpenMsgErr, Goes(Idle, "5/2:01", "idle")), // unexpected, whatever it says
     (OpenConfirm, OpenCollisionDump, Goes(OpenConfirm, "6/7 KEEPALIVE", "hold keepalive")),
     (OpenConfirm, NotifMsgVerErr, Goes(Idle, "", "idle")),
     (OpenConfirm, NotifMsg, Goes(Idle, "", "idle")),
     (OpenConfirm, KeepAliveMsg, Goes(Established, "UPDATE", "hold keepalive send")),
-    (OpenConfirm, UpdateMsg, Goes(Idle, "5/2", "idle")),
-    (OpenConfirm, UpdateMsgErr, Goes(Idle, "5/2", "idle")),
+    (OpenConfirm, UpdateMsg, Goes(Idle, "5/2:02", "idle")),
+    (OpenConfirm, UpdateMsgErr, Goes(Idle, "5/2:02", "idle")),
     //
     (Established, ManualStart, Goes(Established, "", "hold keepalive send")),
     (Established, ManualStop, Goes(Idle, "6/2", "")),
@@ -179,10 +179,10 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     (Established, TcpCrAcked, Goes(Established, "", "hold keepalive send")),
     (Established, TcpConnectionConfirmed, Goes(Established, "6/7", "hold keepalive send")),
     (Established, TcpConnectionFails, Goes(Idle, "", "idle")),
-    (Established, BgpOpen, Goes(Idle, "5/3", "idle")),
+    (Established, BgpOpen, Goes(Idle, "5/3:01", "idle")),
     (Established, BgpOpenWhileDelayed, Stopped("delay")),
     (Established, BgpHeaderErr, Goes(Idle, "1/1", "idle")),
-    (Established, BgpOpenMsgErr, Goes(Idle, "5/3", "idle")), // unexpected, whatever it says
+    (Established, BgpOpenMsgErr, Goes(Idle, "5/3:01", "idle")), // unexpected, whatever it says
     (Established, OpenCollisionDump, Never("CollisionDetectEstablishedState is not offered")),
     (Established, NotifMsgVerErr, Goes(Idle, "", "idle")),
     (Established, NotifMsg, Goes(Idle, "", "idle")),
