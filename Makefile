@@ -84,7 +84,7 @@ docs: ## docs/conformance.md, from the annotations of the tests, and docs/corpus
 	$(CARGO) test --locked --test corpus -- --document
 
 sim: ## A million random schedules, every order of ten events, recorded sessions
-	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-sessions --lib --no-default-features sim -- --nocapture
+	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-sessions --lib --no-default-features sim:: -- --nocapture
 
 mutants: ## Breaks the state machine on purpose: each mistake must be noticed
 	$(CARGO) test --locked --test mutants
