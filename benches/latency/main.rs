@@ -96,7 +96,7 @@ fn measure(
         "fairway, 10,000 services" => Box::new(FairwayAnnouncer::start(&lab, 10_000)?),
         _ => Box::new(FairwayAnnouncer::start(&lab, 0)?),
     };
-    let mut monitor = Monitor::start(&lab.router)?;
+    let mut monitor = Monitor::start(&lab.router.namespace)?;
     // The first change also waits for the session.
     announcer.announce(0)?;
     monitor.wait_for(&announcer::prefix(0))?;
@@ -117,10 +117,12 @@ impl<T> Running for T {}
 
 fn start_router(lab: &Lab, name: &str) -> Result<Box<dyn Running>> {
     if name == "BIRD" {
-        let bird = bird::Bird::start(&lab.router, &lab.directory, "router", &bird::receiving())?;
+        let bird =
+            bird::Bird::start(&lab.router.namespace, &lab.directory, "router", &bird::receiving())?;
         return Ok(Box::new(bird));
     }
     let spec = RouterSpec {
+        router_id: [10, 0, 0, 2].into(),
         local_as: 65002,
         peer_as: 65001,
         local_address: Wiring::Direct.router_address(Family::Ipv4)?,
@@ -131,9 +133,10 @@ fn start_router(lab: &Lab, name: &str) -> Result<Box<dyn Running>> {
         hold_time: 90,
         multihop: false,
         dialling: Dialling::Waits,
+        originated: Vec::new(),
     };
-    let mut frr = RouterKind::Frr.prepare(lab, &spec)?;
-    frr.start(lab)?;
+    let mut frr = RouterKind::Frr.prepare(&lab.router, &spec)?;
+    frr.start(&lab.router)?;
     wait_until("FRR answers", PATIENCE, || frr.session().map(drop))?;
     Ok(Box::new(frr))
 }

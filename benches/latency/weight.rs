@@ -17,7 +17,7 @@ const SERVICES: usize = 10;
 /// Measures and prints both.
 pub(crate) fn print(cell: usize, place: &Path) -> Result<()> {
     let lab = Lab::build(cell, place, Wiring::Direct)?;
-    let _router = Bird::start(&lab.router, place, "router", &bird::receiving())?;
+    let _router = Bird::start(&lab.router.namespace, place, "router", &bird::receiving())?;
     let mut fairway = Fairway::prepare(&lab)?;
     fairway.log_level = "info";
     for (name, address) in [("router4", "10.77.0.2"), ("router6", "fd77::2")] {

@@ -5,9 +5,11 @@ mod changes;
 mod failures;
 mod faults;
 mod passwords;
+mod receiving;
 mod routes;
 pub(crate) mod scene;
 mod sessions;
+mod transit;
 
 use anyhow::Result;
 
@@ -62,4 +64,12 @@ pub(crate) const CASES: &[Case] = cases![
     failures::a_restarted_fairway_keeps_its_addresses,
     failures::a_killed_fairway_keeps_its_addresses,
     faults::broken_files_are_named_and_change_nothing,
+    receiving::received_routes_are_those_that_the_filter_lists,
+    receiving::received_routes_follow_a_live_change_of_the_filter,
+    receiving::too_many_received_prefixes_end_the_session_for_a_while,
+    receiving::a_cleared_session_comes_back_and_receives_again,
+    receiving::a_softly_cleared_session_receives_again_without_a_reset,
+    transit::received_routes_travel_on_to_a_second_router,
+    transit::received_routes_keep_their_next_hop_on_the_way_to_an_internal_router,
+    transit::received_routes_of_an_internal_router_reach_no_other_internal_one,
 ];

@@ -22,7 +22,7 @@ fn guarded(cell: &Cell, family: Family) -> Result<Scene> {
 fn refused_by_the_kernel(scene: &mut Scene, counter: &str) -> Result<()> {
     let expected = format!("the router's kernel counts {counter}");
     scene.wait(&expected, PATIENCE, |scene| {
-        let count = scene.lab.router.tcp_counter(counter)?;
+        let count = scene.lab.router.namespace.tcp_counter(counter)?;
         ensure!(count > 0, "it is 0");
         Ok(())
     })

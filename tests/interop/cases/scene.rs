@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ impl Scene {
             Family::Ipv6 => NODE_IPV6,
         };
         let mut spec = RouterSpec {
+            router_id: Ipv4Addr::new(10, 0, 0, 2),
             local_as: ROUTER_AS,
             peer_as: NODE_AS,
             local_address: wiring.router_address(family)?,
@@ -65,10 +67,11 @@ impl Scene {
             hold_time: 90,
             multihop: wiring == Wiring::MiddleHop,
             dialling: Dialling::Waits,
+            originated: Vec::new(),
         };
         adjust(&mut spec)?;
         let lab = Lab::build(cell.number, &cell.directory, wiring)?;
-        let router = cell.router.prepare(&lab, &spec)?;
+        let router = cell.router.prepare(&lab.router, &spec)?;
         let fairway = Fairway::prepare(&lab)?;
         Ok(Self { fairway, router, kind: cell.router, spec, lab })
     }
@@ -128,7 +131,7 @@ impl Scene {
     }
 
     pub(crate) fn start_router(&mut self) -> Result<()> {
-        self.router.start(&self.lab)
+        self.router.start(&self.lab.router)
     }
 
     pub(crate) fn start_fairway(&mut self) -> Result<()> {

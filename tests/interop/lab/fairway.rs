@@ -152,6 +152,13 @@ impl Fairway {
         output_of(command.arg("show").args(words).arg("--socket").arg(self.path("fairway.sock")))
     }
 
+    /// Runs `fairway clear bgp WORDS`; what it printed.
+    pub(crate) fn clear(&self, words: &[&str]) -> Result<String> {
+        let mut command = bounded(&self.program);
+        command.args(["clear", "--socket"]).arg(self.path("fairway.sock")).arg("bgp").args(words);
+        output_of(&mut command)
+    }
+
     /// The neighbour as the summary of either family shows it.
     pub(crate) fn neighbour(&self, address: &str) -> Result<Neighbour> {
         let summary = self.show(&["bgp", "summary"])?;

@@ -1,5 +1,6 @@
 //! What does a cell run on? A directory and two namespaces, `node` (fairway) and `router`, joined
-//! by a cable, or by way of a third one that forwards. Used by the scene of each case.
+//! by a cable, or by way of a third one that forwards; a second router has one of its own, on a
+//! cable of its own. Used by the scene of each case.
 
 pub(crate) mod fairway;
 pub(crate) mod namespace;
@@ -20,6 +21,11 @@ pub(crate) const NODE_IPV4: &str = "10.77.0.1";
 pub(crate) const NODE_IPV6: &str = "fd77::1";
 /// The node's other address, for `sourceAddress`.
 pub(crate) const NODE_SECOND_IPV4: &str = "10.77.0.11";
+
+/// The node's addresses on the cable to the second router.
+pub(crate) const NODE_TO_SECOND: [&str; 2] = ["10.79.0.1", "fd79::1"];
+/// The second router's addresses.
+pub(crate) const SECOND: [&str; 2] = ["10.79.0.2", "fd79::2"];
 
 const MIDDLE_TO_NODE: [&str; 2] = ["10.77.0.254", "fd77::fe"];
 const MIDDLE_TO_ROUTER: [&str; 2] = ["10.78.0.254", "fd78::fe"];
@@ -66,10 +72,16 @@ impl Wiring {
     }
 }
 
+/// Where a router lives, and where its files are.
+pub(crate) struct Site {
+    pub(crate) namespace: Namespace,
+    pub(crate) directory: PathBuf,
+}
+
 /// The namespaces of one cell and the directory that holds its files.
 pub(crate) struct Lab {
     pub(crate) node: Namespace,
-    pub(crate) router: Namespace,
+    pub(crate) router: Site,
     _middle: Option<Namespace>,
     pub(crate) directory: PathBuf,
 }
@@ -101,7 +113,26 @@ impl Lab {
                 router.add_route(far, near)?;
             }
         }
+        let router = Site { namespace: router, directory: directory.to_owned() };
         Ok(Self { node, router, _middle: middle, directory: directory.to_owned() })
+    }
+
+    /// Lays a cable from the node to a second router, which reaches the first by way of the node.
+    pub(crate) fn add_second_router(&self, cell: usize) -> Result<Site> {
+        let namespace = Namespace::create(cell, "second")?;
+        self.node.connect("to-second", &namespace, "to-node")?;
+        for address in NODE_TO_SECOND {
+            self.node.add_address("to-second", &with_length(address))?;
+        }
+        for address in SECOND {
+            namespace.add_address("to-node", &with_length(address))?;
+        }
+        for (near, far) in NODE_TO_SECOND.into_iter().zip(["10.77.0.0/24", "fd77::/64"]) {
+            namespace.add_route(far, near)?;
+        }
+        let directory = self.directory.join("second");
+        make_directory(&directory)?;
+        Ok(Site { namespace, directory })
     }
 }
 

@@ -15,9 +15,58 @@ pub(crate) enum Password {
     Secret(String),
 }
 
+/// Which routes `toReceive` or `toAdvertise` lets through.
+#[derive(Clone, Debug)]
+pub(crate) enum Allowed {
+    All,
+    Filtered(Vec<Range>),
+}
+
+/// A prefix of a filter, with the lengths that it allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) prefix: &'static str,
+    pub(crate) ge: Option<u8>,
+    pub(crate) le: Option<u8>,
+}
+
+impl Range {
+    /// Only the prefix itself.
+    pub(crate) fn exact(prefix: &'static str) -> Self {
+        Self { prefix, ge: None, le: None }
+    }
+
+    /// The prefix and what is inside, down to length `le`.
+    pub(crate) fn up_to(prefix: &'static str, le: u8) -> Self {
+        Self { prefix, ge: None, le: Some(le) }
+    }
+
+    fn yaml(&self) -> String {
+        let mut text = format!("{{prefix: {}", quoted(self.prefix));
+        for (field, length) in [("ge", self.ge), ("le", self.le)] {
+            text += &length.map(|length| format!(", {field}: {length}")).unwrap_or_default();
+        }
+        text + "}"
+    }
+}
+
+impl Allowed {
+    fn yaml(&self) -> String {
+        match self {
+            Self::All => "    allowed: {mode: all}\n".to_owned(),
+            Self::Filtered(ranges) => {
+                let ranges = ranges.iter().map(|range| format!("      - {}\n", range.yaml()));
+                "    allowed:\n      mode: filtered\n      prefixes:\n".to_owned()
+                    + &ranges.collect::<String>()
+            }
+        }
+    }
+}
+
 /// A BGPPeer as a case wants it; unset fields are left out of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
+    pub(crate) name: &'static str,
     pub(crate) my_as: u32,
     pub(crate) peer_as: u32,
     pub(crate) address: IpAddr,
@@ -28,12 +77,16 @@ pub(crate) struct Peer {
     pub(crate) timers: Option<(u16, u16)>,
     pub(crate) multihop: bool,
     pub(crate) both_families: bool,
+    pub(crate) to_receive: Option<Allowed>,
+    pub(crate) max_prefixes: Option<u32>,
+    pub(crate) to_advertise: Option<Allowed>,
 }
 
 impl Peer {
     /// The other end of the session that `router` is configured for.
     pub(crate) fn towards(router: &RouterSpec) -> Self {
         Self {
+            name: "router",
             my_as: router.peer_as,
             peer_as: router.local_as,
             address: router.local_address,
@@ -43,11 +96,14 @@ impl Peer {
             timers: None,
             multihop: router.multihop,
             both_families: router.families.len() > 1,
+            to_receive: None,
+            max_prefixes: None,
+            to_advertise: None,
         }
     }
 
     pub(crate) fn yaml(&self) -> String {
-        let mut text = header("metallb.io/v1beta2", "BGPPeer", "router");
+        let mut text = header("metallb.io/v1beta2", "BGPPeer", self.name);
         text += "spec:\n";
         let mut field = |name: &str, value: &dyn std::fmt::Display| {
             text += &format!("  {name}: {value}\n");
@@ -75,6 +131,16 @@ impl Peer {
         }
         if self.both_families {
             field("dualStackAddressFamily", &true);
+        }
+        if self.to_receive.is_some() || self.max_prefixes.is_some() {
+            text += "  toReceive:\n";
+            text += &self.to_receive.as_ref().map(Allowed::yaml).unwrap_or_default();
+            if let Some(limit) = self.max_prefixes {
+                text += &format!("    maxPrefixes: {{limit: {limit}}}\n");
+            }
+        }
+        if let Some(allowed) = &self.to_advertise {
+            text += &format!("  toAdvertise:\n{}", allowed.yaml());
         }
         text
     }

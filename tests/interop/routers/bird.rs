@@ -11,10 +11,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::{
-    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of,
-    as_path_of,
+    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
+    Session, address_of, as_path_of,
 };
-use crate::lab::Lab;
+use crate::lab::Site;
 use crate::lab::process::Process;
 
 pub(super) const BIRD: &str = "/usr/sbin/bird";
@@ -31,13 +31,13 @@ pub(super) struct Bird {
 }
 
 impl Bird {
-    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
+    pub(super) fn prepare(site: &Site, spec: &RouterSpec) -> Result<Self> {
         Ok(Self {
             spec: spec.clone(),
-            configuration: lab.directory.join("bird.conf"),
-            socket: lab.directory.join("bird.ctl"),
-            pid_file: lab.directory.join("bird.pid"),
-            log: crate::routers::log_in(&lab.directory),
+            configuration: site.directory.join("bird.conf"),
+            socket: site.directory.join("bird.ctl"),
+            pid_file: site.directory.join("bird.pid"),
+            log: crate::routers::log_in(&site.directory),
             daemons: Vec::new(),
         })
     }
@@ -45,17 +45,22 @@ impl Bird {
     fn configuration(&self) -> String {
         let spec = &self.spec;
         // Learned kernel routes let a next hop behind another hop be resolved.
-        let mut text = "router id 10.0.0.2;\n\
-             log stderr all;\n\
+        let mut text = format!("router id {};\n", spec.router_id);
+        text += "log stderr all;\n\
              protocol device { scan time 1; }\n\
              protocol direct { ipv4; ipv6; }\n\
              protocol kernel { ipv4 { export none; }; learn; scan time 1; }\n\
-             protocol kernel { ipv6 { export none; }; learn; scan time 1; }\n"
-            .to_owned();
+             protocol kernel { ipv6 { export none; }; learn; scan time 1; }\n";
+        for family in [Family::Ipv4, Family::Ipv6] {
+            text += &format!("protocol static own_{0} {{\n  {0};\n", family.word());
+            let of_family = spec.originated.iter().filter(|one| one.family() == family);
+            text += &of_family.map(|one| origination(spec.local_as, one)).collect::<String>();
+            text += "}\n";
+        }
         let kind = if spec.is_internal() { "internal" } else { "external" };
         text += &format!(
             "protocol bgp node {{\n  \
-             debug {{ states, events }};\n  \
+             debug {{ states, events, packets }};\n  \
              local {} port {} as {};\n  \
              neighbor {} as {} {kind};\n  \
              hold time {};\n  \
@@ -77,7 +82,8 @@ impl Bird {
         }
         text += if spec.multihop { "  multihop;\n" } else { "  direct;\n" };
         for family in &spec.families {
-            text += &format!("  {} {{ import all; export none; }};\n", family.word());
+            let export = "export where source = RTS_STATIC";
+            text += &format!("  {} {{ import all; {export}; }};\n", family.word());
         }
         text + "}\n"
     }
@@ -119,7 +125,7 @@ impl Bird {
 }
 
 impl Router for Bird {
-    fn start(&mut self, lab: &Lab) -> Result<()> {
+    fn start(&mut self, site: &Site) -> Result<()> {
         fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
         let _ = fs::remove_file(&self.socket);
         let mut arguments = vec!["-f".to_owned()];
@@ -128,12 +134,18 @@ impl Router for Bird {
         {
             arguments.extend([option.to_owned(), path.to_string_lossy().into_owned()]);
         }
-        let daemon = Process::spawn(&lab.router, Path::new(BIRD), &arguments, &self.log)?;
+        let daemon = Process::spawn(&site.namespace, Path::new(BIRD), &arguments, &self.log)?;
         self.keep("BIRD", daemon)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {
         &mut self.daemons
+    }
+
+    fn originate(&mut self, originated: &[Origination]) -> Result<()> {
+        self.spec.originated = originated.to_vec();
+        fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
+        self.ask("configure").map(drop)
     }
 
     fn session(&self) -> Result<Session> {
@@ -180,6 +192,16 @@ impl Router for Bird {
         }))
     }
 
+    /// birdc does not count messages, the log names each.
+    fn received(&self) -> Result<Received> {
+        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
+        let count = |words: &str| log.lines().filter(|line| line.ends_with(words)).count() as u64;
+        Ok(Received {
+            updates: count("node: Got UPDATE"),
+            route_refreshes: count("node: Got ROUTE-REFRESH"),
+        })
+    }
+
     fn last_notification(&self) -> Result<Option<Notification>> {
         let lines = self.ask("show protocols all node")?;
         let error = lines.iter().find_map(|line| line.trim().strip_prefix("Last error:"));
@@ -188,6 +210,7 @@ impl Router for Bird {
         };
         let (code, subcode) = match received {
             "Hold timer expired" => (4, 0),
+            "Maximum number of prefixes reached" => (6, 1),
             "Administrative shutdown" => (6, 2),
             "Peer de-configured" => (6, 3),
             "Administrative reset" => (6, 4),
@@ -195,6 +218,24 @@ impl Router for Bird {
         };
         Ok(Some(Notification { code, subcode }))
     }
+}
+
+/// A static route that leads nowhere, with the attributes that BGP shall say.
+fn origination(local_as: u32, origination: &Origination) -> String {
+    let Origination { prefix, prepends, communities, large_communities, med } = origination;
+    let tuple = |text: &String| text.replace(':', ",");
+    let mut text = format!("  route {prefix} blackhole {{ ");
+    text += &format!("bgp_path.prepend({local_as}); ").repeat(*prepends);
+    for community in communities {
+        text += &format!("bgp_community.add(({})); ", tuple(community));
+    }
+    for community in large_communities {
+        text += &format!("bgp_large_community.add(({})); ", tuple(community));
+    }
+    if let Some(med) = med {
+        text += &format!("bgp_med = {med}; ");
+    }
+    text + "};\n"
 }
 
 fn table_of(family: Family) -> &'static str {

@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{
-    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of,
-    as_path_of, community_number, strings_of,
+    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
+    Session, address_of, as_path_of, community_number, strings_of,
 };
 use crate::lab::process::{Process, bounded, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{Lab, make_directory};
+use crate::lab::{Site, make_directory};
 
 pub(super) const ZEBRA: &str = "/usr/lib/frr/zebra";
 pub(super) const BGPD: &str = "/usr/lib/frr/bgpd";
@@ -29,10 +29,10 @@ pub(super) struct Frr {
 }
 
 impl Frr {
-    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
-        let directory = lab.directory.join("frr");
+    pub(super) fn prepare(site: &Site, spec: &RouterSpec) -> Result<Self> {
+        let directory = site.directory.join("frr");
         make_directory(&directory)?;
-        let log = crate::routers::log_in(&lab.directory);
+        let log = crate::routers::log_in(&site.directory);
         Ok(Self { spec: spec.clone(), directory, log, daemons: Vec::new() })
     }
 
@@ -42,7 +42,7 @@ impl Frr {
         let mut text = format!(
             "debug bgp neighbor-events\n\
              router bgp {}\n \
-             bgp router-id 10.0.0.2\n \
+             bgp router-id {}\n \
              no bgp ebgp-requires-policy\n \
              no bgp network import-check\n \
              no bgp default ipv4-unicast\n \
@@ -51,6 +51,7 @@ impl Frr {
              neighbor {neighbour} timers connect 1\n \
              neighbor {neighbour} update-source {}\n",
             spec.local_as,
+            spec.router_id,
             spec.peer_as,
             spec.hold_time / 3,
             spec.hold_time,
@@ -69,7 +70,44 @@ impl Frr {
             text += &format!(" address-family {} unicast\n", family.word());
             text += &format!("  neighbor {neighbour} activate\n exit-address-family\n");
         }
-        text + "exit\n"
+        text += "exit\n";
+        let originated =
+            spec.originated.iter().flat_map(|origination| self.origination(origination));
+        originated.fold(text, |text, line| text + &line + "\n")
+    }
+
+    /// The lines that originate a prefix. What is said about it is a route map of its own.
+    fn origination(&self, origination: &Origination) -> Vec<String> {
+        let Origination { prefix, prepends, communities, large_communities, med } = origination;
+        let asn = self.spec.local_as.to_string();
+        let mut lines = vec![format!("route-map {} permit 10", route_map(origination))];
+        if *prepends > 0 {
+            lines.push(format!("set as-path prepend {}", vec![asn.as_str(); *prepends].join(" ")));
+        }
+        if !communities.is_empty() {
+            lines.push(format!("set community {}", communities.join(" ")));
+        }
+        if !large_communities.is_empty() {
+            lines.push(format!("set large-community {}", large_communities.join(" ")));
+        }
+        lines.extend(med.map(|med| format!("set metric {med}")));
+        lines.extend(["exit".to_owned(), format!("router bgp {asn}")]);
+        lines.push(format!("address-family {} unicast", origination.family().word()));
+        lines.push(format!("network {prefix} route-map {}", route_map(origination)));
+        lines.extend(["exit-address-family", "exit"].map(str::to_owned));
+        lines
+    }
+
+    /// The lines that undo [`Frr::origination`].
+    fn withdrawal(&self, origination: &Origination) -> Vec<String> {
+        vec![
+            format!("router bgp {}", self.spec.local_as),
+            format!("address-family {} unicast", origination.family().word()),
+            format!("no network {}", origination.prefix),
+            "exit-address-family".to_owned(),
+            "exit".to_owned(),
+            format!("no route-map {}", route_map(origination)),
+        ]
     }
 
     fn vtysh(&self, words: &[&str]) -> Result<String> {
@@ -93,7 +131,7 @@ impl Frr {
         neighbour.with_context(|| format!("expected neighbour {address} in FRR: {answer}"))
     }
 
-    fn start_daemon(&self, lab: &Lab, program: &str, extra: &[String]) -> Result<Process> {
+    fn start_daemon(&self, site: &Site, program: &str, extra: &[String]) -> Result<Process> {
         let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
         let file = |name: String| self.directory.join(name).to_string_lossy().into_owned();
         // A socket of an earlier start would be taken for a sign of life.
@@ -105,7 +143,8 @@ impl Frr {
         arguments.extend(["--vty_socket".to_owned(), file(String::new())]);
         arguments.extend(["-A", "127.0.0.1", "-P", "0", "--log", "stdout"].map(str::to_owned));
         arguments.extend_from_slice(extra);
-        let mut process = Process::spawn(&lab.router, Path::new(program), &arguments, &self.log)?;
+        let mut process =
+            Process::spawn(&site.namespace, Path::new(program), &arguments, &self.log)?;
         wait_until(&format!("FRR's {name} opens its socket"), PATIENCE, || {
             process.check_running()?;
             socket.exists().then_some(()).context("no socket yet")
@@ -115,7 +154,7 @@ impl Frr {
 }
 
 impl Router for Frr {
-    fn start(&mut self, lab: &Lab) -> Result<()> {
+    fn start(&mut self, site: &Site) -> Result<()> {
         fs::write(self.directory.join("empty.conf"), "").context("writing empty.conf")?;
         fs::write(self.directory.join("vtysh.conf"), "service integrated-vtysh-config\n")
             .context("writing vtysh.conf")?;
@@ -124,10 +163,10 @@ impl Router for Frr {
         output_of(bounded("chown").args(["-R", "frr:frr"]).arg(&self.directory))?;
         let _ = fs::remove_file(self.directory.join("zserv.api"));
         self.daemons.clear();
-        let zebra = self.start_daemon(lab, ZEBRA, &[])?;
+        let zebra = self.start_daemon(site, ZEBRA, &[])?;
         self.daemons.push(zebra);
         let port = ["-p".to_owned(), self.spec.port.to_string()];
-        let bgpd = self.start_daemon(lab, BGPD, &port)?;
+        let bgpd = self.start_daemon(site, BGPD, &port)?;
         self.daemons.insert(0, bgpd);
         self.vtysh(&["-b"])?;
         wait_until("FRR answers about its neighbour", PATIENCE, || {
@@ -139,6 +178,17 @@ impl Router for Frr {
 
     fn daemons(&mut self) -> &mut Vec<Process> {
         &mut self.daemons
+    }
+
+    fn originate(&mut self, originated: &[Origination]) -> Result<()> {
+        let before = std::mem::replace(&mut self.spec.originated, originated.to_vec());
+        let gone = before.iter().filter(|one| !originated.contains(one));
+        let new = originated.iter().filter(|one| !before.contains(one));
+        let mut lines = vec!["configure terminal".to_owned()];
+        lines.extend(gone.flat_map(|one| self.withdrawal(one)));
+        lines.extend(new.flat_map(|one| self.origination(one)));
+        let words: Vec<&str> = lines.iter().flat_map(|line| ["-c", line.as_str()]).collect();
+        self.vtysh(&words).map(drop)
     }
 
     fn session(&self) -> Result<Session> {
@@ -192,6 +242,15 @@ impl Router for Frr {
         }))
     }
 
+    fn received(&self) -> Result<Received> {
+        let neighbour = self.neighbour()?;
+        let count = |key: &str| {
+            let count = neighbour.pointer(&format!("/messageStats/{key}")).and_then(Value::as_u64);
+            count.with_context(|| format!("no {key} in FRR's messageStats"))
+        };
+        Ok(Received { updates: count("updatesRecv")?, route_refreshes: count("routeRefreshRecv")? })
+    }
+
     fn last_notification(&self) -> Result<Option<Notification>> {
         let neighbour = self.neighbour()?;
         let text = |key| neighbour.get(key).and_then(Value::as_str);
@@ -205,4 +264,8 @@ impl Router for Frr {
         let [code, subcode] = number.to_be_bytes();
         Ok(Some(Notification { code, subcode }))
     }
+}
+
+fn route_map(origination: &Origination) -> String {
+    format!("own-{}", origination.prefix)
 }

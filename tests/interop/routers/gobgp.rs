@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of};
-use crate::lab::Lab;
+use super::{
+    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
+    Session, address_of,
+};
+use crate::lab::Site;
 use crate::lab::process::{Process, bounded, output_of};
 
 pub(super) const GOBGPD: &str = "/usr/bin/gobgpd";
@@ -34,12 +37,12 @@ pub(super) struct Gobgp {
 }
 
 impl Gobgp {
-    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
+    pub(super) fn prepare(site: &Site, spec: &RouterSpec) -> Result<Self> {
         Ok(Self {
             spec: spec.clone(),
-            configuration: lab.directory.join("gobgpd.toml"),
-            log: crate::routers::log_in(&lab.directory),
-            namespace: lab.router.name().to_owned(),
+            configuration: site.directory.join("gobgpd.toml"),
+            log: crate::routers::log_in(&site.directory),
+            namespace: site.namespace.name().to_owned(),
             daemons: Vec::new(),
         })
     }
@@ -50,7 +53,7 @@ impl Gobgp {
         let mut text = format!(
             "[global.config]\n\
              as = {}\n\
-             router-id = \"10.0.0.2\"\n\
+             router-id = \"{}\"\n\
              port = {}\n\
              local-address-list = [\"{}\"]\n\
              [[neighbors]]\n\
@@ -67,6 +70,7 @@ impl Gobgp {
              hold-time = {}\n\
              keepalive-interval = {}\n",
             spec.local_as,
+            spec.router_id,
             spec.port,
             spec.local_address,
             spec.peer_address,
@@ -86,27 +90,64 @@ impl Gobgp {
         text
     }
 
-    fn ask(&self, words: &[&str]) -> Result<Value> {
+    fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = bounded("ip");
-        command.args(["netns", "exec", &self.namespace, GOBGP, "--json"]).args(words);
-        let text = output_of(&mut command)?;
+        command.args(["netns", "exec", &self.namespace, GOBGP]).args(words);
+        output_of(&mut command)
+    }
+
+    fn add(&self, origination: &Origination) -> Result<()> {
+        let Origination { prefix, prepends, communities, large_communities, med } = origination;
+        let family = origination.family().word();
+        let asn = self.spec.local_as.to_string();
+        let mut words = ["global", "rib", "add", "-a", family, prefix, "origin", "igp"]
+            .map(str::to_owned)
+            .to_vec();
+        let mut say = |attribute: &str, value: String| words.extend([attribute.to_owned(), value]);
+        if *prepends > 0 {
+            say("aspath", vec![asn.as_str(); *prepends].join(" "));
+        }
+        if !communities.is_empty() {
+            say("community", communities.join(","));
+        }
+        if !large_communities.is_empty() {
+            say("large-community", large_communities.join(","));
+        }
+        if let Some(med) = med {
+            say("med", med.to_string());
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.run(&words).map(drop)
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<Value> {
+        let text = self.run(&[&["--json"], words].concat())?;
         serde_json::from_str(&text)
             .with_context(|| format!("expected JSON from gobgp {}: {text}", words.join(" ")))
     }
 }
 
 impl Router for Gobgp {
-    fn start(&mut self, lab: &Lab) -> Result<()> {
+    fn start(&mut self, site: &Site) -> Result<()> {
         fs::write(&self.configuration, self.configuration()).context("writing gobgpd.toml")?;
         let file = self.configuration.to_string_lossy().into_owned();
         let mut arguments = vec!["--config-file".to_owned(), file];
         arguments.extend(["--api-hosts", "127.0.0.1:50051", "--pprof-disable"].map(str::to_owned));
-        let daemon = Process::spawn(&lab.router, Path::new(GOBGPD), &arguments, &self.log)?;
-        self.keep("gobgpd", daemon)
+        let daemon = Process::spawn(&site.namespace, Path::new(GOBGPD), &arguments, &self.log)?;
+        self.keep("gobgpd", daemon)?;
+        self.spec.originated.iter().try_for_each(|origination| self.add(origination))
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {
         &mut self.daemons
+    }
+
+    fn originate(&mut self, originated: &[Origination]) -> Result<()> {
+        let before = std::mem::replace(&mut self.spec.originated, originated.to_vec());
+        for gone in before.iter().filter(|one| !originated.contains(one)) {
+            self.run(&["global", "rib", "del", "-a", gone.family().word(), &gone.prefix])?;
+        }
+        originated.iter().filter(|one| !before.contains(one)).try_for_each(|one| self.add(one))
     }
 
     fn session(&self) -> Result<Session> {
@@ -168,6 +209,18 @@ impl Router for Gobgp {
                 .and_then(|attribute| attribute.get("value")?.as_u64()?.try_into().ok()),
             usable: path.get("best").and_then(Value::as_bool).unwrap_or(false),
         }))
+    }
+
+    fn received(&self) -> Result<Received> {
+        let answer = self.ask(&["neighbor", &self.spec.peer_address.to_string()])?;
+        // What is zero is left out.
+        let count = |key: &str| {
+            answer.pointer(&format!("/state/messages/received/{key}")).and_then(Value::as_u64)
+        };
+        Ok(Received {
+            updates: count("update").unwrap_or(0),
+            route_refreshes: count("refresh").unwrap_or(0),
+        })
     }
 
     /// gobgp does not show it, the daemon's log does.

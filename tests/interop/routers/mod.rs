@@ -8,7 +8,7 @@ mod gobgp;
 mod openbgpd;
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 pub(crate) use crate::lab::Family;
-use crate::lab::Lab;
+use crate::lab::Site;
 use crate::lab::process::{Process, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
 
@@ -37,6 +37,7 @@ pub(crate) enum Dialling {
 /// configuration language.
 #[derive(Clone, Debug)]
 pub(crate) struct RouterSpec {
+    pub(crate) router_id: Ipv4Addr,
     pub(crate) local_as: u32,
     pub(crate) peer_as: u32,
     pub(crate) local_address: IpAddr,
@@ -48,6 +49,32 @@ pub(crate) struct RouterSpec {
     pub(crate) hold_time: u16,
     pub(crate) multihop: bool,
     pub(crate) dialling: Dialling,
+    /// What it originates from its start on.
+    pub(crate) originated: Vec<Origination>,
+}
+
+/// A prefix that a router originates, and what it says about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origination {
+    pub(crate) prefix: String,
+    /// How often its AS stands in the path beside the once that every external path has.
+    pub(crate) prepends: usize,
+    /// As `65001:100`.
+    pub(crate) communities: Vec<String>,
+    /// As `65001:1:2`.
+    pub(crate) large_communities: Vec<String>,
+    pub(crate) med: Option<u32>,
+}
+
+impl Origination {
+    /// Without attributes beyond those that every route has.
+    pub(crate) fn plain(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        Family::of(&self.prefix)
+    }
 }
 
 impl RouterSpec {
@@ -87,10 +114,17 @@ pub(crate) struct Notification {
     pub(crate) subcode: u8,
 }
 
-/// A router under its own control, in the namespace `router` of a lab.
+/// What the neighbour has sent so far, over all sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) updates: u64,
+    pub(crate) route_refreshes: u64,
+}
+
+/// A router under its own control, at a site of a lab.
 pub(crate) trait Router {
     /// Writes the configuration, starts the daemons and waits until they answer.
-    fn start(&mut self, lab: &Lab) -> Result<()>;
+    fn start(&mut self, site: &Site) -> Result<()>;
 
     /// Its programs, in the order in which they are ended; empty when it does not run.
     fn daemons(&mut self) -> &mut Vec<Process>;
@@ -128,12 +162,18 @@ pub(crate) trait Router {
         self.daemons().iter_mut().try_for_each(Process::check_running)
     }
 
+    /// Makes these, and no others, the prefixes that it originates, while it runs. The session
+    /// with the neighbour stays.
+    fn originate(&mut self, originated: &[Origination]) -> Result<()>;
+
     fn session(&self) -> Result<Session>;
 
     /// All prefixes of a family that the neighbour has announced.
     fn prefixes(&self, family: Family) -> Result<BTreeSet<String>>;
 
     fn route(&self, prefix: &str) -> Result<Option<RouterRoute>>;
+
+    fn received(&self) -> Result<Received>;
 
     /// The last NOTIFICATION from the neighbour, if there was one.
     fn last_notification(&self) -> Result<Option<Notification>>;
@@ -160,13 +200,13 @@ impl RouterKind {
         }
     }
 
-    /// Prepares a router in `lab`; nothing runs yet.
-    pub(crate) fn prepare(self, lab: &Lab, spec: &RouterSpec) -> Result<Box<dyn Router>> {
+    /// Prepares a router at `site`; nothing runs yet.
+    pub(crate) fn prepare(self, site: &Site, spec: &RouterSpec) -> Result<Box<dyn Router>> {
         Ok(match self {
-            Self::Frr => Box::new(frr::Frr::prepare(lab, spec)?),
-            Self::Bird => Box::new(bird::Bird::prepare(lab, spec)?),
-            Self::Gobgp => Box::new(gobgp::Gobgp::prepare(lab, spec)?),
-            Self::Openbgpd => Box::new(openbgpd::Openbgpd::prepare(lab, spec)?),
+            Self::Frr => Box::new(frr::Frr::prepare(site, spec)?),
+            Self::Bird => Box::new(bird::Bird::prepare(site, spec)?),
+            Self::Gobgp => Box::new(gobgp::Gobgp::prepare(site, spec)?),
+            Self::Openbgpd => Box::new(openbgpd::Openbgpd::prepare(site, spec)?),
         })
     }
 

@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{
-    Dialling, Family, Notification, Router, RouterRoute, RouterSpec, Session, address_of,
-    as_path_of, community_number, strings_of,
+    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
+    Session, address_of, as_path_of, community_number, strings_of,
 };
 use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::{Lab, make_directory};
+use crate::lab::{Site, make_directory};
 
 /// Not FRR's program of the same name.
 pub(super) const BGPD: &str = "/usr/sbin/bgpd";
@@ -32,12 +32,12 @@ pub(super) struct Openbgpd {
 }
 
 impl Openbgpd {
-    pub(super) fn prepare(lab: &Lab, spec: &RouterSpec) -> Result<Self> {
+    pub(super) fn prepare(site: &Site, spec: &RouterSpec) -> Result<Self> {
         Ok(Self {
             spec: spec.clone(),
-            configuration: lab.directory.join("bgpd.conf"),
-            socket: lab.directory.join("bgpd.sock"),
-            log: crate::routers::log_in(&lab.directory),
+            configuration: site.directory.join("bgpd.conf"),
+            socket: site.directory.join("bgpd.sock"),
+            log: crate::routers::log_in(&site.directory),
             daemons: Vec::new(),
         })
     }
@@ -47,7 +47,7 @@ impl Openbgpd {
         let spec = &self.spec;
         let mut text = format!(
             "AS {}\n\
-             router-id 10.0.0.2\n\
+             router-id {}\n\
              fib-update no\n\
              connect-retry 1\n\
              socket \"{}\"\n\
@@ -56,6 +56,7 @@ impl Openbgpd {
              remote-as {}\n  \
              holdtime {}\n",
             spec.local_as,
+            spec.router_id,
             self.socket.display(),
             spec.local_address,
             spec.port,
@@ -76,7 +77,15 @@ impl Openbgpd {
             let value = if spec.families.contains(&family) { "unicast" } else { "none" };
             text += &format!("  announce {word} {value}\n");
         }
-        text + "}\nallow from any\nallow to any\n"
+        text += "}\nallow from any\nallow to any\n";
+        text + &spec.originated.iter().map(origination).collect::<String>()
+    }
+
+    fn write_configuration(&self) -> Result<()> {
+        fs::write(&self.configuration, self.configuration()).context("writing bgpd.conf")?;
+        // It refuses a file that others can read.
+        fs::set_permissions(&self.configuration, Permissions::from_mode(0o600))
+            .context("closing bgpd.conf to others")
     }
 
     fn ask(&self, words: &[&str]) -> Result<Value> {
@@ -101,21 +110,24 @@ impl Openbgpd {
 }
 
 impl Router for Openbgpd {
-    fn start(&mut self, lab: &Lab) -> Result<()> {
+    fn start(&mut self, site: &Site) -> Result<()> {
         make_directory(Path::new(HOME))?;
-        fs::write(&self.configuration, self.configuration()).context("writing bgpd.conf")?;
-        // It refuses a file that others can read.
-        fs::set_permissions(&self.configuration, Permissions::from_mode(0o600))
-            .context("closing bgpd.conf to others")?;
+        self.write_configuration()?;
         let _ = fs::remove_file(&self.socket);
         let file = self.configuration.to_string_lossy().into_owned();
         let arguments = ["-d".to_owned(), "-v".to_owned(), "-f".to_owned(), file];
-        let daemon = Process::spawn(&lab.router, Path::new(BGPD), &arguments, &self.log)?;
+        let daemon = Process::spawn(&site.namespace, Path::new(BGPD), &arguments, &self.log)?;
         self.keep("OpenBGPD", daemon)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {
         &mut self.daemons
+    }
+
+    fn originate(&mut self, originated: &[Origination]) -> Result<()> {
+        self.spec.originated = originated.to_vec();
+        self.write_configuration()?;
+        output_of(bounded(BGPCTL).arg("-s").arg(&self.socket).arg("reload")).map(drop)
     }
 
     fn session(&self) -> Result<Session> {
@@ -163,12 +175,23 @@ impl Router for Openbgpd {
         }))
     }
 
+    fn received(&self) -> Result<Received> {
+        let neighbour = self.neighbour()?;
+        let count = |key: &str| {
+            let count = neighbour.pointer(&format!("/stats/message/received/{key}"));
+            let count = count.and_then(Value::as_u64);
+            count.with_context(|| format!("no {key} in OpenBGPD's counters: {neighbour}"))
+        };
+        Ok(Received { updates: count("update")?, route_refreshes: count("route_refresh")? })
+    }
+
     fn last_notification(&self) -> Result<Option<Notification>> {
         let neighbour = self.neighbour()?;
         let Some(received) = neighbour.get("last_error_received").and_then(Value::as_str) else {
             return Ok(None);
         };
         let (code, subcode) = match received {
+            "Cease, maximum number of prefixes reached" => (6, 1),
             "Cease, administratively down" => (6, 2),
             "Cease, peer unconfigured" => (6, 3),
             "Cease, administrative reset" => (6, 4),
@@ -179,4 +202,16 @@ impl Router for Openbgpd {
         };
         Ok(Some(Notification { code, subcode }))
     }
+}
+
+fn origination(origination: &Origination) -> String {
+    let Origination { prefix, prepends, communities, large_communities, med } = origination;
+    let mut said: Vec<String> = Vec::new();
+    said.extend((*prepends > 0).then(|| format!("prepend-self {prepends}")));
+    said.extend(communities.iter().map(|community| format!("community {community}")));
+    said.extend(large_communities.iter().map(|community| format!("large-community {community}")));
+    said.extend(med.map(|med| format!("med {med}")));
+    let said =
+        if said.is_empty() { String::new() } else { format!(" set {{ {} }}", said.join(" ")) };
+    format!("network {prefix}{said}\n")
 }

@@ -1,0 +1,219 @@
+//! What do other routers hear of routes that fairway has received? A second router of the same kind,
+//! on a cable of its own. Rows of the matrix.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal, expect_next_hop};
+use crate::lab::resources::{Allowed, Peer, Range, service};
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::lab::{Family, NODE_TO_SECOND, SECOND, Site, Wiring};
+use crate::routers::{Origination, Router, RouterRoute, RouterSpec};
+
+const SECOND_AS: u32 = 65003;
+const BOTH: [Family; 2] = [Family::Ipv4, Family::Ipv6];
+
+/// A scene with a second router behind fairway: router --- node --- second. Parts are dropped in
+/// this order: the daemons before the namespaces that they live in.
+struct Transit {
+    second: Box<dyn Router>,
+    second_spec: RouterSpec,
+    scene: Scene,
+    site: Site,
+}
+
+impl Transit {
+    /// Both routers speak both families over an IPv4 session; nothing runs yet.
+    fn open(
+        cell: &Cell,
+        router_as: u32,
+        second_as: u32,
+        originated: Vec<Origination>,
+    ) -> Result<Self> {
+        let scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
+            router.local_as = router_as;
+            router.families = BOTH.to_vec();
+            router.originated = originated;
+            Ok(())
+        })?;
+        let second_spec = RouterSpec {
+            router_id: Ipv4Addr::new(10, 0, 0, 3),
+            local_as: second_as,
+            local_address: SECOND[0].parse().context("the second router's address")?,
+            peer_address: NODE_TO_SECOND[0].parse().context("the node's address")?,
+            originated: Vec::new(),
+            ..scene.spec.clone()
+        };
+        let site = scene.lab.add_second_router(cell.number)?;
+        let second = cell.router.prepare(&site, &second_spec)?;
+        Ok(Self { second, second_spec, scene, site })
+    }
+
+    /// Everything is received from the first router; `allowed` of it goes on to the second. Waits
+    /// for both sessions.
+    fn bring_up(&mut self, allowed: Allowed, limit: Duration) -> Result<()> {
+        let mut router = self.scene.peer();
+        router.to_receive = Some(Allowed::All);
+        self.scene.apply_peer(&router)?;
+        let mut second = Peer::towards(&self.second_spec);
+        second.name = "second";
+        second.to_advertise = Some(allowed);
+        self.scene.fairway.apply("second", &second.yaml())?;
+        self.second.start(&self.site)?;
+        self.scene.start()?;
+        self.scene.established()?;
+        self.wait("the session with the second router is established", limit, |transit| {
+            let session = transit.second.session()?;
+            ensure!(session.established, "the second router says {}", session.state);
+            let neighbour = transit.scene.fairway.neighbour(SECOND[0])?;
+            ensure!(neighbour.is_established(), "fairway says {}", neighbour.state);
+            Ok(())
+        })
+    }
+
+    fn wait<T>(
+        &mut self,
+        expected: &str,
+        limit: Duration,
+        mut look: impl FnMut(&Self) -> Result<T>,
+    ) -> Result<T> {
+        wait_until(expected, limit, || {
+            self.second.check_running()?;
+            self.scene.fairway.check_running()?;
+            look(self)
+        })
+    }
+
+    fn arrives(&mut self, prefix: &str) -> Result<RouterRoute> {
+        self.wait(&format!("the second router has a usable route to {prefix}"), PATIENCE, |it| {
+            let route = it.second.route(prefix)?.context("it has none")?;
+            ensure!(route.usable, "it does not use {route:?}");
+            Ok(route)
+        })
+    }
+
+    fn leaves(&mut self, prefix: &str) -> Result<()> {
+        self.wait(&format!("the second router has no route to {prefix}"), PATIENCE, |transit| {
+            match transit.second.route(prefix)? {
+                None => Ok(()),
+                Some(route) => bail!("it has {route:?}"),
+            }
+        })
+    }
+
+    /// The second router has heard everything that fairway had to say until now, and of `family`
+    /// it has these: a service that is announced last is there, too.
+    fn has_exactly(&mut self, family: Family, expected: &[&str]) -> Result<()> {
+        self.scene.apply_pool()?;
+        self.scene.fairway.apply("web", &service("web", Some("203.0.113.10")))?;
+        self.arrives("203.0.113.10/32")?;
+        let mut expected: BTreeSet<String> =
+            expected.iter().map(|prefix| (*prefix).to_owned()).collect();
+        if family == Family::Ipv4 {
+            expected.insert("203.0.113.10/32".to_owned());
+        }
+        expect_equal("prefixes at the second router", &self.second.prefixes(family)?, &expected)
+    }
+
+    /// Waits until fairway has this many routes of the first router in each family.
+    fn fairway_has(&mut self, ipv4: u64, ipv6: u64) -> Result<()> {
+        self.wait("fairway has received the routes", PATIENCE, |transit| {
+            let summary = transit.scene.fairway.show(&["bgp", "summary"])?;
+            for (family, count) in [("ipv4Unicast", ipv4), ("ipv6Unicast", ipv6)] {
+                let pointer = format!("/{family}/peers/10.77.0.2/pfxRcd");
+                let found = summary.pointer(&pointer).and_then(serde_json::Value::as_u64);
+                expect_equal(&pointer, &found, &Some(count))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn with_communities(prefix: &str, communities: &[&str]) -> Origination {
+    let communities = communities.iter().map(|community| (*community).to_owned()).collect();
+    Origination { communities, med: Some(50), ..Origination::plain(prefix) }
+}
+
+/// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003), both families over
+/// IPv4; `toAdvertise` of the second lists two prefixes and what is inside them.
+/// Proves: the second router gets what is listed, with the AS path `node router`, the node as the
+/// next hop and the communities kept, and neither what is not listed nor what is marked NO_EXPORT;
+/// it goes when the first router withdraws it, and when the first session ends.
+pub(super) fn received_routes_travel_on_to_a_second_router(cell: &Cell) -> Result<()> {
+    let listed = with_communities("10.90.1.0/24", &["65002:100", "65535:65000"]);
+    let originated = vec![
+        listed.clone(),
+        Origination::plain("2001:db8:90::/48"),
+        with_communities("10.90.2.0/24", &["65535:65281"]),
+        Origination::plain("10.91.0.0/24"),
+        Origination::plain("2001:db8:91::/48"),
+    ];
+    let mut transit = Transit::open(cell, ROUTER_AS, SECOND_AS, originated)?;
+    let allowed = vec![Range::up_to("10.90.0.0/16", 24), Range::exact("2001:db8:90::/48")];
+    transit.bring_up(Allowed::Filtered(allowed), cell.router.patience())?;
+    transit.fairway_has(3, 2)?;
+    for (prefix, next_hop) in
+        [("10.90.1.0/24", NODE_TO_SECOND[0]), ("2001:db8:90::/48", NODE_TO_SECOND[1])]
+    {
+        let route = transit.arrives(prefix)?;
+        expect_equal("AS path", &route.as_path, &vec![NODE_AS, ROUTER_AS])?;
+        expect_next_hop(&route, next_hop).with_context(|| format!("route to {prefix}"))?;
+    }
+    let route = transit.arrives("10.90.1.0/24")?;
+    let kept = ["65002:100", "65535:65000"].map(str::to_owned).into();
+    expect_equal("communities", &route.communities, &kept)?;
+    transit.has_exactly(Family::Ipv4, &["10.90.1.0/24"])?;
+    transit.has_exactly(Family::Ipv6, &["2001:db8:90::/48"])?;
+
+    transit.scene.router.originate(&[Origination::plain("2001:db8:90::/48")])?;
+    transit.leaves("10.90.1.0/24")?;
+    transit.arrives("2001:db8:90::/48")?;
+    transit.scene.router.originate(&[listed, Origination::plain("2001:db8:90::/48")])?;
+    transit.arrives("10.90.1.0/24")?;
+    transit.scene.router.stop()?;
+    transit.leaves("10.90.1.0/24")?;
+    transit.leaves("2001:db8:90::/48")?;
+    transit.arrives("203.0.113.10/32").map(drop)
+}
+
+/// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65001), both families over
+/// IPv4; the second reaches the first one's network by way of the node.
+/// Proves: towards an internal router the route is as it was heard: AS path and next hop unchanged,
+/// NO_EXPORT is no obstacle, and LOCAL_PREF is 100.
+pub(super) fn received_routes_keep_their_next_hop_on_the_way_to_an_internal_router(
+    cell: &Cell,
+) -> Result<()> {
+    let originated = vec![
+        with_communities("10.90.1.0/24", &["65535:65281"]),
+        Origination::plain("2001:db8:90::/48"),
+    ];
+    let mut transit = Transit::open(cell, ROUTER_AS, NODE_AS, originated)?;
+    transit.bring_up(Allowed::All, cell.router.patience())?;
+    for (prefix, next_hop) in [("10.90.1.0/24", "10.77.0.2"), ("2001:db8:90::/48", "fd77::2")] {
+        let route = transit.arrives(prefix)?;
+        expect_equal("AS path", &route.as_path, &vec![ROUTER_AS])?;
+        expect_next_hop(&route, next_hop).with_context(|| format!("route to {prefix}"))?;
+        expect_equal("LOCAL_PREF", &route.local_preference, &Some(100))?;
+    }
+    let communities = transit.arrives("10.90.1.0/24")?.communities;
+    expect_equal("communities", &communities, &["65535:65281".to_owned()].into())
+}
+
+/// Topology: router (AS 65001) --- node (AS 65001) --- second router (AS 65001), and `toAdvertise`
+/// lets everything through.
+/// Proves: fairway takes the internal routes in, and passes none of them on to the other internal
+/// router: it is no route reflector.
+pub(super) fn received_routes_of_an_internal_router_reach_no_other_internal_one(
+    cell: &Cell,
+) -> Result<()> {
+    let originated =
+        vec![Origination::plain("10.90.1.0/24"), Origination::plain("2001:db8:90::/48")];
+    let mut transit = Transit::open(cell, NODE_AS, NODE_AS, originated)?;
+    transit.bring_up(Allowed::All, cell.router.patience())?;
+    transit.fairway_has(1, 1)?;
+    transit.has_exactly(Family::Ipv4, &[])?;
+    transit.has_exactly(Family::Ipv6, &[])
+}
