@@ -126,6 +126,7 @@ fn start_router(lab: &Lab, name: &str) -> Result<Box<dyn Running>> {
         local_as: 65002,
         peer_as: 65001,
         local_address: Wiring::Direct.router_address(Family::Ipv4)?,
+        local_ipv6: "fd77::2".parse()?,
         peer_address: NODE_IPV4.parse()?,
         families: vec![Family::Ipv4],
         password: None,

@@ -95,8 +95,9 @@ fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) 
     let path = parent.key("allowed");
     let Some(raw) = raw else { return PrefixFilter::Nothing };
     let list = path.key("prefixes");
+    let has_prefixes = raw.prefixes.as_ref().is_some_and(|prefixes| !prefixes.is_empty());
     if raw.mode == Some(Text(Mode::All)) {
-        if raw.prefixes.is_some_and(|prefixes| !prefixes.is_empty()) {
+        if has_prefixes {
             report.fault(&list, "and mode all cannot both be given; use mode filtered");
         }
         return PrefixFilter::Everything;

@@ -81,7 +81,7 @@ impl Importer {
             return Err(Refusal::Reflected);
         }
         let next_hop = attributes.next_hop;
-        if self.own_addresses.contains(&next_hop.address()) {
+        if self.own_addresses.contains(&meant(next_hop)) {
             return Err(Refusal::OwnNextHop);
         }
         if self.adjacent && !self.is_shared(next_hop) {
@@ -97,7 +97,7 @@ impl Importer {
 
     /// Where no network of the family is known, there is nothing to hold a next hop against.
     fn is_shared(&self, next_hop: NextHop) -> bool {
-        let address = next_hop.address();
+        let address = meant(next_hop);
         if address == self.remote || next_hop.is_link_local() {
             return true;
         }
@@ -116,6 +116,12 @@ fn shared(networks: &[Prefix]) -> BTreeSet<Prefix> {
         network.length() < network.family().address_bits() && !is_link_local(network.address())
     };
     networks.iter().filter(tells).copied().collect()
+}
+
+/// The address that packets would go to. A router that has no IPv6 address for an IPv4 session
+/// writes its IPv4 address in IPv6 form, and means that one (RFC 4291 §2.5.5.2).
+fn meant(next_hop: NextHop) -> IpAddr {
+    next_hop.address().to_canonical()
 }
 
 /// ORIGINATOR_ID (RFC 4456 §8). It is kept as bytes, and its length was checked.
@@ -183,6 +189,9 @@ mod tests {
         assert_eq!(judge(&config, "192.0.2.77"), Ok(()), "a third party on the same network");
         assert_eq!(judge(&config, "198.51.100.1"), Err(Refusal::ForeignNextHop));
         assert_eq!(judge(&config, "2001:db8:5::1"), Ok(()), "no network of that family is known");
+        assert_eq!(judge(&config, "::ffff:192.0.2.2"), Ok(()), "the peer, in IPv6 form");
+        assert_eq!(judge(&config, "::ffff:192.0.2.1"), Err(Refusal::OwnNextHop));
+        assert_eq!(judge(&config, "::ffff:198.51.100.1"), Err(Refusal::ForeignNextHop));
         let far = PeerConfig { multihop: true, ..config };
         assert_eq!(judge(&far, "198.51.100.1"), Ok(()));
     }

@@ -71,5 +71,6 @@ pub(crate) const CASES: &[Case] = cases![
     receiving::a_softly_cleared_session_receives_again_without_a_reset,
     transit::received_routes_travel_on_to_a_second_router,
     transit::received_routes_keep_their_next_hop_on_the_way_to_an_internal_router,
+    transit::received_routes_marked_no_export_stay_in_the_as,
     transit::received_routes_of_an_internal_router_reach_no_other_internal_one,
 ];

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::scene::{Cell, Scene, expect_equal};
@@ -53,7 +53,14 @@ fn set(texts: &[&str]) -> BTreeSet<String> {
 fn table_becomes(scene: &mut Scene, family: Family, expected: &[&str]) -> Result<()> {
     let expected = set(expected);
     scene.wait(&format!("fairway's {} table is {expected:?}", family.word()), PATIENCE, |scene| {
-        expect_equal("table", &table(scene, family)?, &expected)
+        let found = table(scene, family)?;
+        if found != expected {
+            let neighbour = neighbour(scene)?;
+            let of = |key| neighbour.get(key).unwrap_or(&Value::Null);
+            let (refused, malformed) = (of("refusedPrefixes"), of("lastMalformedUpdate"));
+            bail!("it is {found:?}; refused: {refused}, malformed: {malformed}");
+        }
+        Ok(())
     })
 }
 
@@ -127,7 +134,7 @@ pub(super) fn received_routes_are_those_that_the_filter_lists(cell: &Cell) -> Re
         expect_at(&entry, pointer, &expected)?;
     }
     let entry = scene.fairway.show(&["bgp", "ipv6", "unicast", "2001:db8:91::/48"])?;
-    expect_at(&entry, "/paths/0/nexthops/0/ip", &json!("fd77::2"))?;
+    expect_at(&entry, "/paths/0/nexthops/0/ip", &json!(cell.router.ipv6_next_hop(&scene.spec)))?;
     expect_at(&entry, "/paths/0/aspath/string", &json!("65002"))?;
 
     let received = scene.fairway.show(&["bgp", "neighbors", &router, "received-routes"])?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,6 +60,7 @@ impl Scene {
             local_as: ROUTER_AS,
             peer_as: NODE_AS,
             local_address: wiring.router_address(family)?,
+            local_ipv6: wiring.router_address(Family::Ipv6)?.to_string().parse()?,
             peer_address: node_address.parse().context("the node's address")?,
             families: vec![family],
             password: None,
@@ -242,9 +243,13 @@ pub(crate) fn expect_equal<T: PartialEq + Debug>(
 }
 
 pub(crate) fn expect_next_hop(route: &RouterRoute, expected: &str) -> Result<()> {
-    let address = expected.parse().context("the expected next hop")?;
+    let address: IpAddr = expected.parse().context("the expected next hop")?;
     // A link-local address may come beside the global one.
     let global = route.next_hops.iter().find(|hop| !hop.to_string().starts_with("fe80:"));
-    ensure!(global == Some(&address), "next hop: expected {expected}, got {:?}", route.next_hops);
+    ensure!(
+        global.map(IpAddr::to_canonical) == Some(address.to_canonical()),
+        "next hop: expected {expected}, got {:?}",
+        route.next_hops
+    );
     Ok(())
 }

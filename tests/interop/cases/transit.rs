@@ -43,6 +43,7 @@ impl Transit {
             router_id: Ipv4Addr::new(10, 0, 0, 3),
             local_as: second_as,
             local_address: SECOND[0].parse().context("the second router's address")?,
+            local_ipv6: SECOND[1].parse().context("the second router's IPv6 address")?,
             peer_address: NODE_TO_SECOND[0].parse().context("the node's address")?,
             originated: Vec::new(),
             ..scene.spec.clone()
@@ -140,21 +141,20 @@ fn with_communities(prefix: &str, communities: &[&str]) -> Origination {
 /// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003), both families over
 /// IPv4; `toAdvertise` of the second lists two prefixes and what is inside them.
 /// Proves: the second router gets what is listed, with the AS path `node router`, the node as the
-/// next hop and the communities kept, and neither what is not listed nor what is marked NO_EXPORT;
-/// it goes when the first router withdraws it, and when the first session ends.
+/// next hop and the communities kept, and nothing else; it goes when the first router withdraws it,
+/// and when the first session ends.
 pub(super) fn received_routes_travel_on_to_a_second_router(cell: &Cell) -> Result<()> {
     let listed = with_communities("10.90.1.0/24", &["65002:100", "65535:65000"]);
     let originated = vec![
         listed.clone(),
         Origination::plain("2001:db8:90::/48"),
-        with_communities("10.90.2.0/24", &["65535:65281"]),
         Origination::plain("10.91.0.0/24"),
         Origination::plain("2001:db8:91::/48"),
     ];
     let mut transit = Transit::open(cell, ROUTER_AS, SECOND_AS, originated)?;
     let allowed = vec![Range::up_to("10.90.0.0/16", 24), Range::exact("2001:db8:90::/48")];
     transit.bring_up(Allowed::Filtered(allowed), cell.router.patience())?;
-    transit.fairway_has(3, 2)?;
+    transit.fairway_has(2, 2)?;
     for (prefix, next_hop) in
         [("10.90.1.0/24", NODE_TO_SECOND[0]), ("2001:db8:90::/48", NODE_TO_SECOND[1])]
     {
@@ -181,25 +181,53 @@ pub(super) fn received_routes_travel_on_to_a_second_router(cell: &Cell) -> Resul
 
 /// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65001), both families over
 /// IPv4; the second reaches the first one's network by way of the node.
-/// Proves: towards an internal router the route is as it was heard: AS path and next hop unchanged,
-/// NO_EXPORT is no obstacle, and LOCAL_PREF is 100.
+/// Proves: towards an internal router the route is as it was heard, AS path, next hop and communities
+/// unchanged, and LOCAL_PREF is 100.
 pub(super) fn received_routes_keep_their_next_hop_on_the_way_to_an_internal_router(
     cell: &Cell,
 ) -> Result<()> {
     let originated = vec![
-        with_communities("10.90.1.0/24", &["65535:65281"]),
+        with_communities("10.90.1.0/24", &["65002:100"]),
         Origination::plain("2001:db8:90::/48"),
     ];
     let mut transit = Transit::open(cell, ROUTER_AS, NODE_AS, originated)?;
     transit.bring_up(Allowed::All, cell.router.patience())?;
-    for (prefix, next_hop) in [("10.90.1.0/24", "10.77.0.2"), ("2001:db8:90::/48", "fd77::2")] {
+    let ipv6_next_hop = cell.router.ipv6_next_hop(&transit.scene.spec);
+    for (prefix, next_hop) in
+        [("10.90.1.0/24", "10.77.0.2"), ("2001:db8:90::/48", ipv6_next_hop.as_str())]
+    {
         let route = transit.arrives(prefix)?;
         expect_equal("AS path", &route.as_path, &vec![ROUTER_AS])?;
         expect_next_hop(&route, next_hop).with_context(|| format!("route to {prefix}"))?;
         expect_equal("LOCAL_PREF", &route.local_preference, &Some(100))?;
     }
     let communities = transit.arrives("10.90.1.0/24")?.communities;
-    expect_equal("communities", &communities, &["65535:65281".to_owned()].into())
+    expect_equal("communities", &communities, &["65002:100".to_owned()].into())
+}
+
+/// Topology: router (AS 65001) --- node (AS 65001) --- second router (AS 65003), both families over
+/// IPv4; the first marks one of its routes NO_EXPORT, and `toAdvertise` lets everything through.
+/// Proves: what an internal router originates leaves the AS with the AS in its path and the node as
+/// its next hop, and what is marked NO_EXPORT does not leave it.
+pub(super) fn received_routes_marked_no_export_stay_in_the_as(cell: &Cell) -> Result<()> {
+    let originated = vec![
+        Origination::plain("10.90.1.0/24"),
+        with_communities("10.90.2.0/24", &["65535:65281"]),
+        Origination::plain("2001:db8:90::/48"),
+        with_communities("2001:db8:91::/48", &["65535:65281"]),
+    ];
+    let mut transit = Transit::open(cell, NODE_AS, SECOND_AS, originated)?;
+    transit.bring_up(Allowed::All, cell.router.patience())?;
+    transit.fairway_has(2, 2)?;
+    for (prefix, next_hop) in
+        [("10.90.1.0/24", NODE_TO_SECOND[0]), ("2001:db8:90::/48", NODE_TO_SECOND[1])]
+    {
+        let route = transit.arrives(prefix)?;
+        expect_equal("AS path", &route.as_path, &vec![NODE_AS])?;
+        expect_next_hop(&route, next_hop).with_context(|| format!("route to {prefix}"))?;
+    }
+    transit.has_exactly(Family::Ipv4, &["10.90.1.0/24"])?;
+    transit.has_exactly(Family::Ipv6, &["2001:db8:90::/48"])
 }
 
 /// Topology: router (AS 65001) --- node (AS 65001) --- second router (AS 65001), and `toAdvertise`

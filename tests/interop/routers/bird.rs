@@ -80,9 +80,13 @@ impl Bird {
         if let Some(password) = &spec.password {
             text += &format!("  password \"{password}\";\n");
         }
-        text += if spec.multihop { "  multihop;\n" } else { "  direct;\n" };
+        // Next hops of internal routes may be anywhere.
+        let far = spec.multihop || spec.is_internal();
+        text += if far { "  multihop;\n" } else { "  direct;\n" };
         for family in &spec.families {
-            let export = "export where source = RTS_STATIC";
+            // It drops a MED that no export filter has set.
+            let export = "export filter { if source != RTS_STATIC then reject; \
+                          if defined(bgp_med) then bgp_med = bgp_med; accept; }";
             text += &format!("  {} {{ import all; {export}; }};\n", family.word());
         }
         text + "}\n"

@@ -8,7 +8,7 @@ mod gobgp;
 mod openbgpd;
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -41,6 +41,8 @@ pub(crate) struct RouterSpec {
     pub(crate) local_as: u32,
     pub(crate) peer_as: u32,
     pub(crate) local_address: IpAddr,
+    /// Its IPv6 address on the same cable.
+    pub(crate) local_ipv6: Ipv6Addr,
     pub(crate) peer_address: IpAddr,
     pub(crate) families: Vec<Family>,
     pub(crate) password: Option<String>,
@@ -208,6 +210,15 @@ impl RouterKind {
             Self::Gobgp => Box::new(gobgp::Gobgp::prepare(site, spec)?),
             Self::Openbgpd => Box::new(openbgpd::Openbgpd::prepare(site, spec)?),
         })
+    }
+
+    /// The next hop of its IPv6 routes on an IPv4 session. GoBGP
+    /// writes its IPv4 address in IPv6 form.
+    pub(crate) fn ipv6_next_hop(self, spec: &RouterSpec) -> String {
+        match self {
+            Self::Frr | Self::Bird | Self::Openbgpd => spec.local_ipv6.to_string(),
+            Self::Gobgp => format!("::ffff:{}", spec.local_address),
+        }
     }
 
     /// How long a session may take to come up. GoBGP's own connect and idle timers are slow and

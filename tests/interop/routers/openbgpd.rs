@@ -112,6 +112,9 @@ impl Openbgpd {
 impl Router for Openbgpd {
     fn start(&mut self, site: &Site) -> Result<()> {
         make_directory(Path::new(HOME))?;
+        // On an IPv4 session 7.7 takes the next hop of IPv6 routes from the loopback interface.
+        let next_hop = format!("{}/128", self.spec.local_ipv6);
+        site.namespace.ip(&["address", "replace", &next_hop, "dev", "lo"])?;
         self.write_configuration()?;
         let _ = fs::remove_file(&self.socket);
         let file = self.configuration.to_string_lossy().into_owned();
@@ -182,7 +185,7 @@ impl Router for Openbgpd {
             let count = count.and_then(Value::as_u64);
             count.with_context(|| format!("no {key} in OpenBGPD's counters: {neighbour}"))
         };
-        Ok(Received { updates: count("update")?, route_refreshes: count("route_refresh")? })
+        Ok(Received { updates: count("updates")?, route_refreshes: count("route_refresh")? })
     }
 
     fn last_notification(&self) -> Result<Option<Notification>> {
@@ -191,7 +194,7 @@ impl Router for Openbgpd {
             return Ok(None);
         };
         let (code, subcode) = match received {
-            "Cease, maximum number of prefixes reached" => (6, 1),
+            "Cease, received max-prefix exceeded" => (6, 1),
             "Cease, administratively down" => (6, 2),
             "Cease, peer unconfigured" => (6, 3),
             "Cease, administrative reset" => (6, 4),
