@@ -7,6 +7,8 @@
 mod in_force;
 #[path = "bad_input/legal.rs"]
 mod legal;
+#[path = "bad_input/policies.rs"]
+mod policies;
 #[path = "bad_input/together.rs"]
 mod together;
 

@@ -5,7 +5,8 @@
 //! things that do not exist here: `gracefulRestartInfo`, `peerGroup`, `adminShutDown`,
 //! `peerBfdInfo`, `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
 //! `readThread`, `writeThread`, `bgpTimerConfiguredConditionalAdvertisementsSec`,
-//! `extendedOptionalParametersLength`.
+//! `extendedOptionalParametersLength`. Not true here: `reducePrefixNumAndClearIpBgp`, since a
+//! session that ended for too many prefixes comes back by itself.
 //!
 //! Ours: `notAccepted`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
 //! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`, and
@@ -17,7 +18,8 @@ use serde_json::Value;
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, family_key, is_established, keepalive_configured, sent, timers_in_use,
+    accepted, carries, exceeded_maximum, family_key, is_established, keepalive_configured, sent,
+    timers_in_use,
 };
 use super::object::Object;
 use super::time::{clock, milliseconds};
@@ -36,6 +38,7 @@ pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
         .field("connectionsDropped", peer.connections_dropped)
         .optional("faultsOfOurs", (peer.panics > 0).then_some(peer.panics))
         .extend(reset::json(peer))
+        .flag("prefixesConfigExceedMax", exceeded_maximum(peer))
         .extend(connection(peer))
         .extend(refusals(peer))
 }
@@ -104,7 +107,8 @@ fn message_statistics(peer: &PeerView) -> Object {
 }
 
 /// Both policies exist without being written: nothing comes in but what `toReceive` allows, and
-/// nothing goes out but what advertisements and `toAdvertise` say. `sentPrefixCounter` is absent, not 0, without a session that carries the family.
+/// nothing goes out but what advertisements and `toAdvertise` say. `sentPrefixCounter` is absent,
+/// not 0, without a session that carries the family.
 fn families(peer: &PeerView) -> Object {
     let maximum = peer.config.import.maximum;
     let families = peer.config.families.iter();

@@ -12,7 +12,7 @@ use fairway_sessions::types::{AddressFamily, PeerKind};
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, is_established, keepalive_configured, sent, timers_in_use,
+    accepted, carries, exceeded_maximum, is_established, keepalive_configured, sent, timers_in_use,
 };
 use super::time::{clock, clock_or_never};
 use super::{capabilities, reset};
@@ -32,6 +32,9 @@ pub(super) fn one(peer: &PeerView) -> String {
     let (established, dropped) = (peer.connections_established, peer.connections_dropped);
     let _ = writeln!(text, "\n  Connections established {established}; dropped {dropped}");
     text.push_str(&reset::text(peer));
+    if exceeded_maximum(peer) {
+        text.push_str("  Peer had exceeded the max. no. of prefixes configured.\n");
+    }
     text.push_str(&connection(peer));
     text
 }

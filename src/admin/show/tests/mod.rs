@@ -1,6 +1,7 @@
 //! The outputs of a small lab: the router that FRR was captured on, with our peers and routes.
 
 mod lab;
+mod learned;
 mod services;
 mod shapes;
 mod texts;
@@ -38,6 +39,7 @@ fn all_commands() -> Vec<ShowCommand> {
     commands.extend(families.map(table));
     commands.extend(["10.1.1.2", "router-two"].map(neighbors));
     commands.extend(["10.1.1.2", "10.1.1.97", "2001:db8:1:1::2"].map(advertised));
+    commands.extend(["10.1.1.2", "10.1.1.97"].map(|it| BgpReceivedRoutes { peer: it.to_owned() }));
     commands
 }
 

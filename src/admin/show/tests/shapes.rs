@@ -23,7 +23,7 @@ fn shape(value: &Value) -> Vec<String> {
     object.iter().map(|(key, value)| format!("{key}:{}", letter(value))).collect()
 }
 
-fn assert_shape(value: &Value, expected: &str) {
+pub(super) fn assert_shape(value: &Value, expected: &str) {
     let expected = expected.split_whitespace().filter(|word| !word.starts_with('-'));
     let expected: Vec<_> = expected.map(|word| word.trim_start_matches('+')).collect();
     assert_eq!(shape(value), expected, "{value:#}");

@@ -145,7 +145,7 @@ fn a_neighbor_that_is_down_says_why_and_when_it_is_tried_again() {
     assert!(shown.contains("  Not announced: 203.0.113.10/32: no next hop\n"), "{shown}");
 }
 
-const HEAD: &str = "\
+pub(super) const HEAD: &str = "\
 BGP table version is 10, local router ID is 10.0.0.1, vrf id 0
 Default local pref 100, local AS 65001
 Status codes:  s suppressed, d damped, h history, * valid, > best, = multipath,

@@ -1,0 +1,161 @@
+//! `toReceive` and `toAdvertise` of a BGPPeer: what is written wrongly is told, what is written
+//! rightly means what it says.
+
+use fairway::model::{Object, Peer};
+use fairway_sessions::types::{MaximumPrefixes, Prefix};
+
+use super::{SOUND_PEER, beside_good, check, one_fault, peer};
+
+/// A peer with `field`, whose `allowed` begins on line 10 and has these lines from line 11 on.
+fn allowing(field: &str, lines: &str) -> String {
+    let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
+    peer(&format!("{SOUND_PEER}{field}:\n  allowed:\n{lines}"))
+}
+
+/// The same with one prefix, on line 13.
+fn listing(field: &str, entry: &str) -> String {
+    allowing(field, &format!("mode: filtered\nprefixes:\n- {entry}"))
+}
+
+fn receiving(rest: &str) -> String {
+    peer(&format!("{SOUND_PEER}toReceive:\n  allowed: {{mode: all}}\n{rest}"))
+}
+
+#[rustfmt::skip] // One line for each input.
+#[test]
+fn faulty_filters_are_told_in_both_directions() {
+    for field in ["toReceive", "toAdvertise"] {
+        for (what, text, line, rest, says) in [
+            ("no mode", allowing(field, "mode: some"), 11, "allowed.mode", "\"some\" is not a mode; expected filtered or all"),
+            ("capital", allowing(field, "mode: All"), 11, "allowed.mode", "expected filtered or all"),
+            ("number", allowing(field, "mode: 5"), 11, "allowed.mode", "in quotes"),
+            ("mode list", allowing(field, "mode: [all]"), 11, "allowed.mode", "expected"),
+            ("both", allowing(field, "mode: all\nprefixes:\n- {prefix: 10.0.0.0/8}"), 12, "allowed.prefixes", "and mode all cannot both be given"),
+            ("ge is short", listing(field, "{prefix: 10.0.0.0/8, ge: 7}"), 13, "allowed.prefixes[0]", "8 <= ge <= le <= 32"),
+            ("le is short", listing(field, "{prefix: 10.0.0.0/8, le: 7}"), 13, "allowed.prefixes[0]", "8 <= ge <= le <= 32"),
+            ("le is long", listing(field, "{prefix: 10.0.0.0/8, le: 33}"), 13, "allowed.prefixes[0]", "8 <= ge <= le <= 32"),
+            ("ge is long", listing(field, "{prefix: 10.0.0.0/8, ge: 33}"), 13, "allowed.prefixes[0]", "8 <= ge <= le <= 32"),
+            ("reversed", listing(field, "{prefix: 10.0.0.0/8, ge: 24, le: 16}"), 13, "allowed.prefixes[0]", "the lengths 24 to 16 are not a range inside 10.0.0.0/8"),
+            ("IPv6", listing(field, "{prefix: '2001:db8::/32', ge: 31}"), 13, "allowed.prefixes[0]", "32 <= ge <= le <= 128"),
+            ("129", listing(field, "{prefix: '2001:db8::/32', le: 129}"), 13, "allowed.prefixes[0].le", "129 is not allowed; expected a prefix length from 0 to 128"),
+            ("negative", listing(field, "{prefix: 10.0.0.0/8, ge: -1}"), 13, "allowed.prefixes[0].ge", "0 to 128"),
+            ("text", listing(field, "{prefix: 10.0.0.0/8, le: '16'}"), 13, "allowed.prefixes[0].le", "without quotes"),
+            ("host bits", listing(field, "{prefix: 10.0.0.1/8}"), 13, "allowed.prefixes[0].prefix", "10.0.0.0/8"),
+            ("no length", listing(field, "{prefix: 10.0.0.0}"), 13, "allowed.prefixes[0].prefix", "192.0.2.0/24"),
+            ("length 33", listing(field, "{prefix: 10.0.0.0/33}"), 13, "allowed.prefixes[0].prefix", "at most 32"),
+            ("no prefix", listing(field, "{ge: 24}"), 13, "allowed.prefixes[0].prefix", "is missing; expected a prefix"),
+            ("bare prefix", listing(field, "10.0.0.0/8"), 13, "allowed.prefixes[0]", "a mapping"),
+            ("no list", allowing(field, "prefixes: {prefix: 10.0.0.0/8}"), 11, "allowed.prefixes", "a list"),
+            ("unknown length", listing(field, "{prefix: 10.0.0.0/8, lt: 9}"), 13, "allowed.prefixes[0].lt", "le?"),
+            ("unknown in allowed", allowing(field, "modes: all"), 11, "allowed.modes", "mode?"),
+            ("allowed is text", peer(&format!("{SOUND_PEER}{field}:\n  allowed: all")), 10, "allowed", "a mapping"),
+            ("unknown", peer(&format!("{SOUND_PEER}{field}:\n  allow: {{mode: all}}")), 10, "allow", "allowed?"),
+        ] {
+            one_fault(&format!("{field}, {what}"), &text, line, &format!("spec.{field}.{rest}"), says);
+        }
+        let what = format!("{field} is text");
+        one_fault(&what, &peer(&format!("{SOUND_PEER}{field}: all")), 9, &format!("spec.{field}"), "a mapping");
+    }
+}
+
+#[rustfmt::skip] // One line for each input.
+#[test]
+fn faulty_maxima_and_next_hops_are_told() {
+    let advertising = |rest: &str| peer(&format!("{SOUND_PEER}toAdvertise:\n  allowed: {{mode: all}}\n{rest}"));
+    for (what, text, line, field, says) in [
+        ("limit 0", receiving("  maxPrefixes: {limit: 0}"), 11, "spec.toReceive.maxPrefixes.limit", "0 is not allowed; expected a number from 1 to 4294967295"),
+        ("huge limit", receiving("  maxPrefixes: {limit: 4294967296}"), 11, "spec.toReceive.maxPrefixes.limit", "1 to 4294967295"),
+        ("text limit", receiving("  maxPrefixes: {limit: '5'}"), 11, "spec.toReceive.maxPrefixes.limit", "without quotes"),
+        ("no limit", receiving("  maxPrefixes: {warnPercent: 50}"), 11, "spec.toReceive.maxPrefixes.limit", "is missing"),
+        ("0 %", receiving("  maxPrefixes: {limit: 5, warnPercent: 0}"), 11, "spec.toReceive.maxPrefixes.warnPercent", "1 to 100"),
+        ("101 %", receiving("  maxPrefixes: {limit: 5, warnPercent: 101}"), 11, "spec.toReceive.maxPrefixes.warnPercent", "1 to 100"),
+        ("number", receiving("  maxPrefixes: 5"), 11, "spec.toReceive.maxPrefixes", "a mapping"),
+        ("unknown", receiving("  maxPrefixes: {limit: 5, warn: 50}"), 11, "spec.toReceive.maxPrefixes.warn", "expected one of limit, warnPercent"),
+        ("not this way", advertising("  maxPrefixes: {limit: 5}"), 11, "spec.toAdvertise.maxPrefixes", "not a known field"),
+        ("next hop", advertising("  nextHop: {ipv4: 192.0.2.9}"), 11, "spec.toAdvertise.nextHop", "is not supported by this version yet"),
+        ("received next hop", receiving("  nextHop: {ipv4: 192.0.2.9}"), 11, "spec.toReceive.nextHop", "not a known field"),
+    ] {
+        one_fault(what, &text, line, field, says);
+    }
+}
+
+#[rustfmt::skip] // One line for each input.
+#[test]
+fn filters_without_effect_are_warnings() {
+    let nothing = "lets nothing through: mode is filtered and there are no prefixes";
+    for (what, text, line, field, says) in [
+        ("filtered", allowing("toReceive", "mode: filtered"), 10, "spec.toReceive.allowed", nothing),
+        ("empty", allowing("toReceive", "mode: filtered\nprefixes: []"), 10, "spec.toReceive.allowed", nothing),
+        ("no mode", allowing("toAdvertise", "prefixes: []"), 10, "spec.toAdvertise.allowed", nothing),
+        ("idle maximum", peer(&format!("{SOUND_PEER}toReceive:\n  maxPrefixes: {{limit: 5}}")), 10, "spec.toReceive.maxPrefixes", "has no effect"),
+    ] {
+        let resolution = beside_good(what, &text);
+        let [warning] = resolution.findings.as_slice() else {
+            panic!("{what}: {:#?}", resolution.findings)
+        };
+        assert!(!warning.is_fault(), "{warning}");
+        check(what, warning, line, field, says);
+        assert_eq!(resolution.objects.len(), 7, "{what}");
+    }
+}
+
+/// The settings of the new peer, of which nothing is odd.
+fn settings(what: &str, text: &str) -> Peer {
+    let resolution = beside_good(what, text);
+    assert_eq!(resolution.findings, [], "{what}");
+    let peers = resolution.objects.into_iter().filter_map(|object| match object {
+        Object::Peer(peer) if peer.name.name == "new" => Some(peer),
+        _ => None,
+    });
+    let [peer] = <[Peer; 1]>::try_from(peers.collect::<Vec<_>>()).unwrap();
+    peer
+}
+
+fn prefix(text: &str) -> Prefix {
+    text.parse().unwrap()
+}
+
+#[test]
+fn filters_mean_what_they_say() {
+    let text = allowing(
+        "toReceive",
+        "mode: filtered\nprefixes:\n- {prefix: 10.0.0.0/8, ge: 16, le: 24}\n- {prefix: \
+         '2001:db8::/32'}\n- {prefix: 0.0.0.0/0, le: 0}",
+    );
+    let peer = settings("both families", &text);
+    let passes = |text: &str| peer.import.allowed.allows(prefix(text));
+    assert!(passes("10.1.0.0/16") && passes("10.1.2.0/24") && !passes("10.1.2.0/25"));
+    assert!(passes("2001:db8::/32") && !passes("2001:db8::/48"));
+    assert!(passes("0.0.0.0/0") && !passes("::/0") && !passes("10.0.0.0/8"));
+    assert!(!peer.pass_on.allows(prefix("10.1.0.0/16")), "the other direction is another matter");
+
+    // The mode is filtered unless it says otherwise.
+    let peer = settings("default mode", &allowing("toAdvertise", "prefixes:\n- {prefix: '::/0'}"));
+    assert!(peer.pass_on.allows(prefix("::/0")) && !peer.pass_on.allows(prefix("2001:db8::/32")));
+    assert!(!peer.import.allowed.allows(prefix("::/0")));
+
+    let peer = settings("all", &allowing("toAdvertise", "mode: all\nprefixes: []"));
+    assert!(peer.pass_on.allows(prefix("0.0.0.0/0")) && peer.pass_on.allows(prefix("::1/128")));
+}
+
+#[test]
+fn nothing_passes_where_nothing_is_said() {
+    let empty = "toReceive: {}\ntoAdvertise: {allowed: , nextHop: }\n";
+    for text in [peer(SOUND_PEER), peer(&format!("{SOUND_PEER}{empty}"))] {
+        let peer = settings("silent", &text);
+        assert!(!peer.import.allowed.allows(prefix("10.0.0.0/8")));
+        assert!(!peer.pass_on.allows(prefix("10.0.0.0/8")));
+        assert_eq!(peer.import.maximum, None);
+    }
+}
+
+#[test]
+fn a_maximum_warns_at_three_quarters_unless_told_otherwise() {
+    let peer = settings("default", &receiving("  maxPrefixes: {limit: 1000}"));
+    let maximum = MaximumPrefixes { limit: 1000, warn_percent: 75 };
+    assert_eq!(peer.import.maximum, Some(maximum));
+    assert_eq!(maximum.warn_at(), 750);
+    let text = receiving("  maxPrefixes: {limit: 1, warnPercent: 100}");
+    let maximum = MaximumPrefixes { limit: 1, warn_percent: 100 };
+    assert_eq!(settings("least", &text).import.maximum, Some(maximum));
+}
