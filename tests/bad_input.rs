@@ -3,6 +3,8 @@
 
 #![allow(clippy::panic, clippy::too_many_lines)] // A table of inputs is long, and its helpers assert.
 
+#[path = "bad_input/examples.rs"]
+mod examples;
 #[path = "bad_input/in_force.rs"]
 mod in_force;
 #[path = "bad_input/legal.rs"]

@@ -105,7 +105,9 @@ fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) 
     let ranges: Vec<PrefixRange> = elements(raw.prefixes)
         .filter_map(|(position, raw)| range(&raw, &list.index(position), report))
         .collect();
-    if ranges.is_empty() && !report.is_faulty(&path) {
+    // Where a fault is, it says all there is to say.
+    let is_faulty = ["mode", "prefixes"].iter().any(|field| report.is_faulty(&path.key(field)));
+    if !has_prefixes && !is_faulty {
         report.warning(
             &path,
             "lets nothing through: mode is filtered and there are no prefixes; list some, or use \
