@@ -72,6 +72,7 @@ pub(crate) const CASES: &[Case] = cases![
     failures::a_killed_fairway_keeps_its_addresses,
     faults::broken_files_are_named_and_change_nothing,
     receiving::received_routes_are_those_that_the_filter_lists,
+    receiving::received_routes_need_no_address_of_our_own_in_their_family,
     receiving::received_routes_follow_a_live_change_of_the_filter,
     receiving::too_many_received_prefixes_end_the_session_for_a_while,
     receiving::a_cleared_session_comes_back_and_receives_again,

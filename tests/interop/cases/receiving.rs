@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::scene::{Cell, Scene, expect_equal};
 use crate::lab::resources::{Allowed, Range};
 use crate::lab::wait::PATIENCE;
-use crate::lab::{Family, Wiring};
+use crate::lab::{Family, NODE_IPV6, Wiring};
 use crate::routers::{Notification, Origination};
 
 /// How long fairway leaves a router alone that announced too many prefixes.
@@ -151,6 +151,30 @@ pub(super) fn received_routes_are_those_that_the_filter_lists(cell: &Cell) -> Re
         expect_at(&neighbour, pointer, &json!(expected))?;
     }
     Ok(())
+}
+
+/// Topology: node --- router, eBGP over IPv4 for both families; the node has no IPv6 address but a
+/// link-local one, as when a machine has just started, and gets its global one later.
+/// Proves: IPv6 routes are received before that and after it, over the same session.
+pub(super) fn received_routes_need_no_address_of_our_own_in_their_family(
+    cell: &Cell,
+) -> Result<()> {
+    let originated = plain(&["10.90.1.0/24", "2001:db8:90::/48"]);
+    let mut scene = scene(cell, &[Family::Ipv4, Family::Ipv6], originated)?;
+    let mut peer = scene.peer();
+    peer.to_receive = Some(Allowed::All);
+    scene.apply_peer(&peer)?;
+    let address = format!("{NODE_IPV6}/64");
+    scene.lab.node.ip(&["address", "delete", &address, "dev", "to-router"])?;
+    scene.start()?;
+    let incarnation = scene.established()?;
+    table_becomes(&mut scene, Family::Ipv6, &["2001:db8:90::/48"])?;
+    table_becomes(&mut scene, Family::Ipv4, &["10.90.1.0/24"])?;
+    scene.lab.node.add_address("to-router", &address)?;
+    let both = plain(&["10.90.1.0/24", "2001:db8:90::/48", "2001:db8:91::/48"]);
+    scene.router.originate(&both)?;
+    table_becomes(&mut scene, Family::Ipv6, &["2001:db8:90::/48", "2001:db8:91::/48"])?;
+    scene.expect_same_session(&incarnation)
 }
 
 /// Topology: node --- router, eBGP over IPv4; the router originates two routes, and the BGPPeer has
