@@ -1,7 +1,8 @@
 //! What happens when somebody makes a mistake: every broken input is told with its line and field,
 //! and nothing that was right before is lost.
 
-#![allow(clippy::panic, clippy::too_many_lines)] // A table of inputs is long, and its helpers assert.
+// A table of inputs is long, and its helpers assert.
+#![allow(clippy::panic, clippy::unwrap_used, clippy::too_many_lines)]
 
 #[path = "bad_input/examples.rs"]
 mod examples;
