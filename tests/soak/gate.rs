@@ -23,7 +23,7 @@ impl Hold {
 
     /// Puts it into force, each namespace in one step.
     pub(crate) fn apply(self, lab: &Lab) -> Result<()> {
-        set(&lab.router, self.dials_of_node, self.words)?;
+        set(&lab.router.namespace, self.dials_of_node, self.words)?;
         set(&lab.node, self.dials_of_router, self.words)
     }
 }

@@ -168,6 +168,9 @@ impl Crossing {
     fn open(kind: RouterKind, number: usize, directory: &std::path::Path) -> Result<Self> {
         let lab = Lab::build(number, directory, Wiring::Direct)?;
         let spec = RouterSpec {
+            router_id: [10, 0, 0, 2].into(),
+            local_ipv6: "fd77::2".parse()?,
+            originated: Vec::new(),
             local_as: 65002,
             peer_as: 65001,
             local_address: Wiring::Direct.router_address(Family::Ipv4)?,
@@ -179,10 +182,10 @@ impl Crossing {
             multihop: false,
             dialling: Dialling::Dials,
         };
-        let mut router = kind.prepare(&lab, &spec)?;
+        let mut router = kind.prepare(&lab.router, &spec)?;
         let mut fairway = Fairway::prepare(&lab)?;
         fairway.start(&lab.node)?;
-        router.start(&lab)?;
+        router.start(&lab.router)?;
         Ok(Self { fairway, router, kind, spec, lab })
     }
 

@@ -27,7 +27,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let lab = Lab::build(100, &bench.directory, Wiring::Direct)?;
     lab.node.run("sysctl", &["-q", "-w", OPTION_MEMORY_BYTES])?;
     lab.node.add_address("to-router", "10.77.1.254/24")?;
-    lab.router.add_address("to-node", "10.77.2.254/24")?;
+    lab.router.namespace.add_address("to-node", "10.77.2.254/24")?;
     // Only the router's connections can come about: they need the listener's keys.
     lab.node.run(
         "nft",
@@ -37,7 +37,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     )?;
     let mut fairway = Fairway::prepare(&lab)?;
     for number in 1..=PEERS {
-        lab.router.add_address("to-node", &format!("{}/32", address(number)))?;
+        lab.router.namespace.add_address("to-node", &format!("{}/32", address(number)))?;
         lab.node.add_address("to-router", &format!("{}/32", source(number)))?;
         fairway.apply(&format!("peer-{number:02}"), &peer(number))?;
     }
@@ -145,5 +145,5 @@ fn start_bird(lab: &Lab, directory: &Path) -> Result<Process> {
         ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P", &file("bird.pid")];
     let arguments = arguments.map(str::to_owned);
     let log = crate::routers::log_in(directory);
-    Process::spawn(&lab.router, Path::new("/usr/sbin/bird"), &arguments, &log)
+    Process::spawn(&lab.router.namespace, Path::new("/usr/sbin/bird"), &arguments, &log)
 }
