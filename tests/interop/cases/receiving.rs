@@ -293,10 +293,11 @@ pub(super) fn a_softly_cleared_session_receives_again_without_a_reset(cell: &Cel
             let now = scene.router.received()?;
             let refreshes = before.route_refreshes + u64::from(is_in);
             expect_equal("ROUTE-REFRESHes at the router", &now.route_refreshes, &refreshes)?;
-            let grew = now.updates > before.updates;
-            expect_equal("more UPDATEs at the router", &grew, &is_out)?;
+            // An End-of-RIB marker of the round before may still come where nothing is expected.
+            ensure!(!is_out || now.updates > before.updates, "no more UPDATEs at the router");
             let grew = number_at(&neighbour(scene)?, "/messageStats/updatesRecv")? > updates_in;
-            expect_equal("more UPDATEs at fairway", &grew, &is_in)
+            ensure!(!is_in || grew, "no more UPDATEs at fairway");
+            Ok(())
         })?;
         table_becomes(&mut scene, Family::Ipv4, &both)?;
         scene.route_arrives("203.0.113.10/32")?;

@@ -206,10 +206,14 @@ impl Router for Bird {
         })
     }
 
+    /// It forgets the error when the session is back, its log does not.
     fn last_notification(&self) -> Result<Option<Notification>> {
         let lines = self.ask("show protocols all node")?;
         let error = lines.iter().find_map(|line| line.trim().strip_prefix("Last error:"));
-        let Some(received) = error.and_then(|error| error.trim().strip_prefix("Received: ")) else {
+        let shown = error.and_then(|error| error.trim().strip_prefix("Received: "));
+        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
+        let logged = log.lines().rev().find_map(|line| line.split_once("node: Received: "));
+        let Some(received) = shown.or(logged.map(|(_, received)| received)) else {
             return Ok(None);
         };
         let (code, subcode) = match received {

@@ -188,9 +188,14 @@ impl Router for Openbgpd {
         Ok(Received { updates: count("updates")?, route_refreshes: count("route_refresh")? })
     }
 
+    /// It forgets the error when the session is back, its log does not.
     fn last_notification(&self) -> Result<Option<Notification>> {
         let neighbour = self.neighbour()?;
-        let Some(received) = neighbour.get("last_error_received").and_then(Value::as_str) else {
+        let shown = neighbour.get("last_error_received").and_then(Value::as_str);
+        let log = fs::read_to_string(&self.log).context("reading bgpd's log")?;
+        let logged =
+            log.lines().rev().find_map(|line| line.split_once(": received notification: "));
+        let Some(received) = shown.or(logged.map(|(_, received)| received)) else {
             return Ok(None);
         };
         let (code, subcode) = match received {
