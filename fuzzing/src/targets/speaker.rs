@@ -50,6 +50,7 @@ impl Identity {
             hold_time: HoldTime::DEFAULT,
             keepalive_interval: None,
             connect_retry_interval: PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT,
+            delay_open_time: None,
             password: None,
             multihop: false,
             families: FamilySet::BOTH,
