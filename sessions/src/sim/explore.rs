@@ -115,14 +115,7 @@ impl Crossing {
     fn deliver(&mut self, wire: usize, end: usize) {
         let (side, id) = self.wires[wire].ends[end];
         let Some(parcel) = self.wires[wire].to_end[end].pop_front() else { return };
-        let router = &mut self.sides[side];
-        match parcel {
-            Parcel::Connected => router.connected(self.now, id, wire),
-            Parcel::Refused => drop(router.connect_failed(self.now, id, "refused")),
-            Parcel::Bytes(bytes) => router.received(self.now, id, &bytes),
-            Parcel::End => router.closed(self.now, id, None),
-            Parcel::Reset => router.closed(self.now, id, Some("reset")),
-        }
+        self.sides[side].take(self.now, id, wire, parcel);
         self.follow_up(side);
     }
 

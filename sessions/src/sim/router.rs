@@ -8,6 +8,7 @@ use bytes::BytesMut;
 
 use super::log::{Hex, Log, What};
 use super::rules::{Speech, check_slots};
+use super::wire::Parcel;
 use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::bgp::{Action, Connected, ConnectionId, Event, Peer};
 use crate::rib::LocRib;
@@ -79,6 +80,17 @@ impl Router {
         self.dialling.clear();
         self.speeches.clear();
         self.last_dial = None;
+    }
+
+    /// What arrived over `wire`, where our end is connection `id`.
+    pub(super) fn take(&mut self, now: Instant, id: ConnectionId, wire: usize, parcel: Parcel) {
+        match parcel {
+            Parcel::Connected => self.connected(now, id, wire),
+            Parcel::Refused => drop(self.connect_failed(now, id, "refused")),
+            Parcel::Bytes(bytes) => self.received(now, id, &bytes),
+            Parcel::End => self.closed(now, id, None),
+            Parcel::Reset => self.closed(now, id, Some("reset")),
+        }
     }
 
     /// TCP is up, for a dial or for a connection that the neighbour dialled.
