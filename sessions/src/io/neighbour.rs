@@ -151,7 +151,10 @@ impl Neighbour {
                 }
                 Action::Down(reason) => self.log_down(&reason),
                 Action::AttemptFailed(reason) => self.log_failure(&reason),
-                Action::Routes(source, changes) => self.changes.push_back((source, changes)),
+                Action::Routes(source, changes) => {
+                    self.log_routes(&changes);
+                    self.changes.push_back((source, changes));
+                }
                 Action::Malformed(malformed) => self.log_malformed(now, &malformed),
                 Action::NearMaximum(family, count) => self.log_near_maximum(family, count),
             }
@@ -298,6 +301,23 @@ impl Neighbour {
                 "no session; trying again, and silent until the reason changes"
             );
             self.logged_failure = Some(reason);
+        }
+    }
+
+    fn log_routes(&self, changes: &[RouteChange]) {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return; // A table may be large.
+        }
+        let config = self.peer.config();
+        let (peer, name) = (config.key, &config.name);
+        for RouteChange { prefix, attributes } in changes {
+            match attributes {
+                Some(attributes) => {
+                    let (next_hop, as_path) = (attributes.next_hop, &attributes.as_path);
+                    debug!(%peer, name, %prefix, %next_hop, %as_path, "route learned");
+                }
+                None => debug!(%peer, name, %prefix, "route gone"),
+            }
         }
     }
 

@@ -57,8 +57,8 @@ fn heard(line: &str) -> Option<Heard> {
     match text("message")?.as_str() {
         "session up" => Some(Heard::SessionUp),
         "session down" => Some(Heard::SessionDown(text("reason")?)),
-        "route refused" => Some(Heard::Announced(text("prefix")?)),
-        "route withdrawn by the neighbour" => Some(Heard::Withdrawn(text("prefix")?)),
+        "route learned" => Some(Heard::Announced(text("prefix")?)),
+        "route gone" => Some(Heard::Withdrawn(text("prefix")?)),
         _ => None,
     }
 }

@@ -46,7 +46,8 @@ impl Stage {
         folder.write("announcer/network.yaml", NETWORK)?;
         folder.write(
             "router/peer.yaml",
-            &peer("announcer", 65002, 65001, ROUTER, ANNOUNCER, announcer_port),
+            &(peer("announcer", 65002, 65001, ROUTER, ANNOUNCER, announcer_port)
+                + "  toReceive: {allowed: {mode: all}}\n"),
         )?;
         let started = Instant::now();
         let mut router = folder.daemon("router", ROUTER, router_port)?;
