@@ -96,9 +96,9 @@ impl Copy {
         let directory = target.join("mutants");
         let manifest = fs::read_to_string(root.join("Cargo.toml")).context("reading Cargo.toml")?;
         let workspace = manifest.split("\n[package]").next().unwrap_or_default();
-        let alone =
-            workspace.replace(r#"members = [".", "sessions"]"#, r#"members = ["sessions"]"#);
-        ensure!(alone != workspace, "Cargo.toml no longer lists the members as expected");
+        let members = |line: &&str| line.starts_with("members = ");
+        let line = workspace.lines().find(members).context("Cargo.toml lists no members")?;
+        let alone = workspace.replace(line, r#"members = ["sessions"]"#);
         if directory.join("sessions").exists() {
             fs::remove_dir_all(directory.join("sessions")).context("removing the last copy")?;
         }
