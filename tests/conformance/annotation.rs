@@ -151,10 +151,25 @@ fn proof(source: &SourceFile, at: usize) -> Option<Proof> {
     let test = source.test_of(at)?.to_owned();
     let below = source.lines[at..].iter().map(|line| line.trim());
     let next = below.skip_while(|line| line.starts_with("//")).take(2).collect::<String>();
-    // A row of a table begins with its name: `row("...", ` or `established("...", `.
-    let row = next.split_once("(\"").filter(|(call, _)| call.chars().all(|it| it.is_alphabetic()));
-    let case = row.and_then(|(_, rest)| rest.split('"').next()).map(str::to_owned);
+    let case = cell(&next).or_else(|| named_row(&next));
     Some(Proof { path: source.path.clone(), test, case })
+}
+
+/// A cell of the state machine begins with state and event: `(Idle, ManualStart, `.
+fn cell(row: &str) -> Option<String> {
+    let mut words = row.strip_prefix('(')?.split(", ");
+    let (state, event) = (words.next()?, words.next()?);
+    let is_word = |text: &str| text.chars().all(char::is_alphabetic);
+    (is_word(state) && is_word(event)).then(|| format!("{state} × {event}"))
+}
+
+/// Another row begins with its name, or with little more before it: `row("...", `,
+/// `entry(InsteadOfOpen, "...", `, `old(established("...", `.
+fn named_row(row: &str) -> Option<String> {
+    let (call, rest) = row.split_once('"')?;
+    let is_call = call.contains('(')
+        && call.chars().all(|it| it.is_alphanumeric() || matches!(it, '(' | ',' | ' '));
+    is_call.then(|| rest.split('"').next().map(str::to_owned))?
 }
 
 #[cfg(test)]
@@ -190,6 +205,14 @@ mod tests {
                     //= RFC 4271 §6.5 MUST: it is done.\n    rows(\n        \"a name\", 1),\n}\n";
         let rows = collect(&[SourceFile::new("tests/x.rs", text)]).unwrap();
         assert_eq!(rows[0].proofs[0].case.as_deref(), Some("a name"));
+        for row in ["row(\"a name\", 1),", "old(entry(Late, \"a name\", \"x\")),"] {
+            assert_eq!(named_row(row).as_deref(), Some("a name"), "{row}");
+        }
+        let of_a_state = "(Idle, ManualStop, Goes(Idle, \"\", \"\")),";
+        assert_eq!(cell(of_a_state).as_deref(), Some("Idle × ManualStop"));
+        for code in ["assert_eq!(a, \"b\");", "let told = told(\"b\");", "#[test]fn it() {"] {
+            assert_eq!(cell(code).or_else(|| named_row(code)), None, "{code}");
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use annotation::Row;
-use source::SourceFile;
+use source::{RUN_ELSEWHERE, SourceFile};
 
 /// Where tests are. This test is left out: its texts speak about annotations.
 const FOLDERS: &[&str] = &["sessions/src", "src", "tests", "fuzzing"];
@@ -66,6 +66,16 @@ fn every_annotation_is_well_formed_unique_and_belongs_to_a_test() {
     assert!(rows.len() >= ROWS_MIN, "only {} rows found", rows.len());
     let unknown = rows.iter().find(|row| !page::is_known(row.requirement.rfc));
     assert!(unknown.is_none(), "the page has no section for {unknown:?}");
+}
+
+/// The corpus is left out: it has a harness of its own, and its test is all of it.
+#[test]
+fn the_test_that_is_said_to_run_a_table_exists() {
+    let sources = sources();
+    for (_, _, test) in RUN_ELSEWHERE.iter().filter(|(files, ..)| files.ends_with(".rs")) {
+        let is_it = |line: &String| line.starts_with(&format!("fn {test}("));
+        assert!(sources.iter().any(|it| it.lines.iter().any(is_it)), "no test is named {test}");
+    }
 }
 
 #[test]

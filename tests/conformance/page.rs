@@ -36,7 +36,7 @@ const INTRODUCTION: &str = "\
 
 This page is made from the tests by `make docs`; a test fails when it is stale. Each row is one
 requirement that applies to what Fairway speaks today, in our own words, with the test that would
-fail if it were broken. The names of tests lead to their files; the name behind one is the row of
+fail if it were broken. The names of tests lead to their files; the names behind one are the rows of
 the table that it runs. What we do differently, or not yet, stands under
 [Exceptions](#exceptions), each with its reason.
 
@@ -99,7 +99,7 @@ fn section(rfc: u32, title: &str, rows: &[&Row]) -> String {
     let mut text = format!("\n## RFC {rfc}: {title}\n\n| § | level | requirement | shown by |\n");
     text += "|---|---|---|---|\n";
     for row in rows {
-        let proofs: Vec<String> = row.proofs.iter().map(link).collect();
+        let proofs: Vec<String> = shown_by(&row.proofs);
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} |",
@@ -112,13 +112,21 @@ fn section(rfc: u32, title: &str, rows: &[&Row]) -> String {
     text
 }
 
-fn link(proof: &Proof) -> String {
-    let Proof { path, test, case } = proof;
-    let link = format!("[{}](../{path})", test.replace('_', " "));
-    match case {
-        Some(case) => format!("{link}: {}", cell(case)),
-        None => link,
+/// A link for each test, with the rows of its table that count.
+fn shown_by(proofs: &[Proof]) -> Vec<String> {
+    let mut shown: Vec<(String, Vec<String>)> = Vec::new();
+    for Proof { path, test, case } in proofs {
+        let link = format!("[{}](../{path})", test.replace('_', " "));
+        let case = case.as_deref().map(cell);
+        match shown.iter_mut().find(|(known, _)| *known == link) {
+            Some((_, cases)) => cases.extend(case),
+            None => shown.push((link, case.into_iter().collect())),
+        }
     }
+    let with_cases = |(link, cases): (String, Vec<String>)| {
+        if cases.is_empty() { link } else { format!("{link}: {}", cases.join("; ")) }
+    };
+    shown.into_iter().map(with_cases).collect()
 }
 
 fn section_of_exceptions(exceptions: &[Exception]) -> String {
@@ -140,4 +148,21 @@ fn section_of_exceptions(exceptions: &[Exception]) -> String {
 /// Text that does not end its cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_of_one_table_stand_behind_one_link() {
+        let proof = |test: &str, case: Option<&str>| Proof {
+            path: "tests/x.rs".to_owned(),
+            test: test.to_owned(),
+            case: case.map(str::to_owned),
+        };
+        let proofs = [proof("a_b", Some("one")), proof("c", None), proof("a_b", Some("t|wo"))];
+        let shown = ["[a b](../tests/x.rs): one; t\\|wo", "[c](../tests/x.rs)"];
+        assert_eq!(shown_by(&proofs), shown);
+    }
 }

@@ -1,9 +1,15 @@
 //! What is in a source file, as far as annotations need to know: its lines, its functions and
 //! tables, which of them are tests, and which test runs a table. Knows no annotation.
 
-/// What runs the entries of the corpus is no `#[test]`, and stands in other files.
-const CORPUS_ENTRIES: &str = "tests/corpus/entries/";
-const CORPUS: &str = "the_corpus_of_bad_input";
+/// Tables that are run from other files: where they are, their names, and what runs them.
+pub(crate) const RUN_ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("tests/corpus/entries/", "entries", "the_corpus_of_bad_input"),
+    (
+        "sessions/src/bgp/peer/tests/fsm_table.rs",
+        "TABLE",
+        "every_state_answers_every_event_as_the_table_says",
+    ),
+];
 
 /// A source file that is laid out by rustfmt: an item ends at the bracket below its first letter.
 pub(crate) struct SourceFile {
@@ -27,9 +33,10 @@ impl SourceFile {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut items: Vec<Item> = (0..lines.len()).filter_map(|at| item(&lines, at)).collect();
-        if path.starts_with(CORPUS_ENTRIES) {
-            for item in items.iter_mut().filter(|item| item.name == "entries") {
-                item.name = CORPUS.to_owned();
+        for (files, table, test) in RUN_ELSEWHERE {
+            let is_it = |item: &&mut Item| path.starts_with(files) && item.name == *table;
+            for item in items.iter_mut().filter(is_it) {
+                item.name = (*test).to_owned();
                 item.is_test = true;
             }
         }
@@ -100,7 +107,13 @@ fn is_test(lines: &[String], at: usize) -> bool {
     let above = lines[..at].iter().rev();
     let mut decoration = above.map(|it| it.trim()).take_while(|it| it.starts_with(['#', '/']));
     decoration.any(|it| it.starts_with("#[test]") || it.starts_with("#[tokio::test"))
-        || lines[at].starts_with("pub(super) fn") && lines[at].contains("(cell: &Cell)")
+        || lines[at].starts_with("pub(super) fn") && takes_a_cell(lines, at)
+}
+
+/// Whether its parameter is a cell of the matrix; rustfmt may have put it into a line of its own.
+fn takes_a_cell(lines: &[String], at: usize) -> bool {
+    let below = lines.get(at + 1).map_or("", |line| line.trim());
+    lines[at].contains("(cell: &Cell)") || lines[at].ends_with('(') && below == "cell: &Cell,"
 }
 
 fn end_of(lines: &[String], at: usize) -> usize {
@@ -156,6 +169,13 @@ fn nobody_calls_it() {
 pub(super) fn a_case(cell: &Cell) -> Result<()> {
     Ok(())
 }
+
+// above the long one
+pub(super) fn a_case_of_a_long_name(
+    cell: &Cell,
+) -> Result<()> {
+    Ok(())
+}
 ";
 
     fn test_of(comment: &str) -> Option<String> {
@@ -171,15 +191,16 @@ pub(super) fn a_case(cell: &Cell) -> Result<()> {
         assert_eq!(test_of("// in the table").as_deref(), Some("first"));
         assert_eq!(test_of("// in the constant").as_deref(), Some("first"));
         assert_eq!(test_of("// above the case").as_deref(), Some("a_case"));
+        assert_eq!(test_of("// above the long one").as_deref(), Some("a_case_of_a_long_name"));
         assert_eq!(test_of("// stray"), None);
         assert_eq!(test_of("// lost"), None);
     }
 
     #[test]
-    fn entries_of_the_corpus_belong_to_it() {
+    fn tables_belong_to_who_runs_them_from_another_file() {
         let text = "pub(super) fn entries() -> Vec<Entry> {\n    // here\n}\n";
         let file = SourceFile::new("tests/corpus/entries/opens.rs", text);
-        assert_eq!(file.test_of(1), Some(CORPUS));
+        assert_eq!(file.test_of(1), Some("the_corpus_of_bad_input"));
         assert_eq!(SourceFile::new("tests/other/opens.rs", text).test_of(1), None);
     }
 }
