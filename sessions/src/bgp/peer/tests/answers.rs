@@ -30,6 +30,15 @@ fn plain() -> PeerConfig {
     config(65001, 65002, 1)
 }
 
+//+ RFC 4271 §6.1: a marker that is not all ones is answered with 1/1.
+//+ RFC 4271 §6.1: an unknown type is answered with 1/3 and the type as data.
+//+ RFC 4271 §6.1: a length below 19 or above 4096 is answered with 1/2.
+//+ RFC 4271 §6.1: an OPEN shorter than 29 octets is answered with 1/2.
+//+ RFC 4271 §6.1: an UPDATE shorter than 23 octets is answered with 1/2.
+//+ RFC 4271 §6.1: a NOTIFICATION shorter than 21 octets is answered with 1/2.
+//+ RFC 4271 §6.1: a KEEPALIVE of any length but 19 octets is answered with 1/2.
+//+ RFC 4271 §6.1: the data of 1/2 is the length that was received.
+//+ RFC 4271 §6: the data of a NOTIFICATION is empty where nothing is specified.
 #[test]
 fn header_faults_have_the_same_answer_in_every_state() {
     for state in [S::OpenSent, S::OpenConfirm, S::Established] {
@@ -70,6 +79,15 @@ fn open_with(change: impl Fn(&mut Vec<u8>), parameters: &[u8]) -> Bytes {
     framed(MessageType::Open, &body).unwrap()
 }
 
+//= RFC 4271 §6 MUST: the data of a NOTIFICATION is empty where nothing is specified.
+//+ RFC 4271 §6.2: another version is answered with 2/1, and the data says 4.
+//+ RFC 4271 §6.2: an AS that is not the one that was configured is answered with Bad Peer AS, 2/2.
+//+ RFC 4271 §6.2: an unknown optional parameter is answered with 2/4.
+//+ RFC 4271 §6.2: an optional parameter that is known and malformed is answered with 2/0.
+//+ RFC 4271 §6.2: a hold time of one or two seconds is answered with 2/6.
+//+ RFC 6286 §2.2: an identifier of zero is answered with Bad BGP Identifier, 2/3.
+//+ RFC 6286 §2.2: our own identifier from an internal peer is answered with 2/3.
+//+ RFC 6286 §2.2: our own identifier from an external peer is accepted.
 #[test]
 fn each_fault_of_an_open_has_its_subcode_and_data() {
     let as_it_is = |_: &mut Vec<u8>| {};
@@ -104,6 +122,11 @@ fn each_fault_of_an_open_has_its_subcode_and_data() {
     assert_eq!(scripted.peer.state(), S::OpenConfirm, "RFC 6286: only unique within an AS");
 }
 
+//+ RFC 6608 §4: a message that OpenSent does not allow is answered with 5/1.
+//+ RFC 6608 §4: a message that OpenConfirm does not allow is answered with 5/2.
+//+ RFC 6608 §4: a message that Established does not allow is answered with 5/3.
+//+ RFC 6608 §4: the data of these NOTIFICATIONs is the type of the message.
+//+ RFC 4271 §6.6: an unexpected message is a Finite State Machine Error, code 5.
 #[test]
 fn a_message_is_unexpected_in_every_state_that_does_not_wait_for_it() {
     let refresh = framed(MessageType::RouteRefresh, &[0, 1, 0, 1]).unwrap();
@@ -152,6 +175,17 @@ fn every_cease_is_named_with_its_text() {
     }
 }
 
+//= RFC 4271 §6.4 SHOULD: a NOTIFICATION with codes that do not exist is shown to the operator.
+#[test]
+fn a_notification_of_no_known_code_is_shown_by_its_numbers() {
+    let (mut peer, id) = established();
+    let message = framed(MessageType::Notification, &[255, 254]).unwrap();
+    peer.handle(Instant::ZERO, Event::Received(id, &message));
+    let (_, reason) = peer.last_reset.as_ref().unwrap();
+    assert_eq!(reason.to_string(), "notification received: Unknown Error (255/254)");
+    assert_eq!(reason.cause(), ResetCause::NotificationReceived(255, 254, None));
+}
+
 #[test]
 fn every_cease_that_we_send_says_what_it_was_sent_for() {
     for subcode in [2, 3, 4, 5, 6, 7, 8] {
@@ -169,6 +203,7 @@ fn every_cease_that_we_send_says_what_it_was_sent_for() {
     }
 }
 
+//= RFC 4271 §8.1.1 MUST: no NOTIFICATION is sent before OPEN.
 #[test]
 fn whoever_waits_for_our_open_gets_no_notification_before_it() {
     let delayed = PeerConfig { delay_open_time: Some(seconds(2)), ..plain() };

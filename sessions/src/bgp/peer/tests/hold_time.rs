@@ -25,6 +25,8 @@ fn session(ours: u16, theirs: u16) -> (Scripted, ConnectionId) {
     (scripted, id)
 }
 
+//+ RFC 4271 §4.2: the smaller of the two hold times is used.
+//= RFC 4271 §8.2.2 MUST: with a hold time of zero neither the hold timer nor KeepaliveTimer runs in Established.
 #[test]
 fn every_pair_agrees_on_the_smaller_and_zero_turns_both_timers_off() {
     for ours in HOLD_TIMES {
@@ -41,6 +43,8 @@ fn every_pair_agrees_on_the_smaller_and_zero_turns_both_timers_off() {
     }
 }
 
+//= RFC 4271 §8.2.2 MUST: the hold timer and KeepaliveTimer start with the negotiated values.
+//+ RFC 4271 §6.5: silence for the hold time is answered with Hold Timer Expired, 4/0, and the end.
 #[test]
 fn silence_ends_every_pair_after_exactly_the_hold_time() {
     for ours in HOLD_TIMES {
@@ -55,6 +59,9 @@ fn silence_ends_every_pair_after_exactly_the_hold_time() {
     }
 }
 
+//+ RFC 4271 §8.2.2: the hold timer and KeepaliveTimer start with the negotiated values.
+//+ RFC 4271 §10: KEEPALIVEs come at a third of the hold time.
+//+ RFC 4271 §10: KeepaliveTimer has jitter.
 #[test]
 fn keepalives_keep_to_a_third_of_the_hold_time_with_jitter() {
     for ours in HOLD_TIMES.into_iter().filter(|ours| *ours > 0) {
@@ -71,6 +78,7 @@ fn keepalives_keep_to_a_third_of_the_hold_time_with_jitter() {
     }
 }
 
+//+ RFC 4271 §8.2.2: with a hold time of zero neither the hold timer nor KeepaliveTimer runs in Established.
 #[test]
 fn without_a_hold_time_a_session_lives_on_nothing() {
     let (mut scripted, _) = session(0, 90);
@@ -79,6 +87,8 @@ fn without_a_hold_time_a_session_lives_on_nothing() {
     assert_eq!((scripted.peer.state(), scripted.said().as_str()), (S::Established, ""));
 }
 
+//= RFC 4271 §8.2.2 MUST: an UPDATE in Established restarts the hold timer.
+//+ RFC 4271 §8.2.2: a KEEPALIVE in Established restarts the hold timer.
 #[test]
 fn keepalives_and_updates_restart_the_hold_timer_and_nothing_else_does() {
     let update = framed(MessageType::Update, &[0; 4]).unwrap();
@@ -95,4 +105,17 @@ fn keepalives_and_updates_restart_the_hold_timer_and_nothing_else_does() {
         let lived = scripted.now.since(Instant::ZERO);
         assert_eq!(lived, seconds(if restarts { 11 } else { 9 }), "{message:?}");
     }
+}
+
+//= RFC 4271 §8.2.2 MUST: KEEPALIVE in OpenConfirm restarts the hold timer and leads to Established.
+#[test]
+fn the_keepalive_that_confirms_restarts_the_hold_timer() {
+    let mut scripted = Scripted::new(PeerConfig { hold_time: hold(9), ..config(65001, 65002, 1) });
+    let id = scripted.accept();
+    scripted.receive(id, &open_of(65002));
+    scripted.now = scripted.now + seconds(2);
+    scripted.receive(id, &keepalive());
+    assert_eq!(scripted.peer.state(), S::Established);
+    scripted.expire("hold");
+    assert_eq!(scripted.now.since(Instant::ZERO), seconds(2 + 9));
 }
