@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(bytes[0], SEGMENT_SET);
     }
 
-    //+ RFC 6793 §6: confederation segments are cut out of AS4_PATH, and the rest is used.
+    //+ RFC 6793 §6: confederation sequences are cut out of AS4_PATH, and the rest is used.
     #[test]
     fn confederation_sequences_are_cut_out_of_as4_path() {
         let (confederation, sequence) = ([3, 1, 0, 0, 0, 9], [2, 1, 0, 1, 0, 0]);

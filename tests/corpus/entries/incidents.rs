@@ -38,7 +38,9 @@ pub(super) fn entries() -> Vec<Entry> {
         established("path-limit-cut-short", "2023-08 disclosure: attribute 21", |s| with(s, TRANSITIVE, 21, &[1]), Accept),
         established("ipv6-community-of-19-octets", "CVE-2026-37461; 2023-08 disclosure", |s| with(s, TRANSITIVE, 25, &[1; 19]), Accept),
         established("attribute-set-around-a-bad-path", "RFC 6368 §5", |s| with(s, TRANSITIVE, 128, &[0, 0, 0, 1, WELL_KNOWN, 2, 2, 2, 0]), Accept),
+        //+ RFC 4271 §5: an unknown attribute that is not transitive is passed on.
         established("unknown-and-not-transitive", "RFC 4271 §5", |s| with(s, OPTIONAL, 99, &[1, 2, 3]), Accept),
+        //+ RFC 4271 §6.3: an unknown well-known attribute is answered with 3/2 and the attribute as data.
         established("unknown-well-known", "CVE-2026-41642; RFC 4271 §6.3", |s| with(s, WELL_KNOWN, 99, &[7]), Notification(3, 2, Attribute(99))).bird(Up { present: false }, WELL_KNOWN_WITHDRAWS),
         established("unknown-up-to-4096-octets", "FRR 2026: re-encoding a large attribute; RFC 4271 §4", |s| s.update().without(5).filled_to(4096, 99).bytes(), Accept).too_long_to_tell(),
         established("1300-attributes-of-no-octet", "RFC 7606 §3 (g)", crowd, Accept),

@@ -67,18 +67,27 @@ const WRONG_AS: Action = Notification(2, 2, Bytes(&[]));
 #[rustfmt::skip]
 pub(super) fn entries() -> Vec<Entry> {
     vec![
+        //+ RFC 4271 §6.2: another version is answered with 2/1, and the data says 4.
         open("version-5", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.version = 5; open.bytes() }, Notification(2, 1, Bytes(&[0, 4]))),
+        //+ RFC 4271 §6.2: an AS that is not the one that was configured is answered with Bad Peer AS, 2/2.
         open("another-as", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.asn = 64999; open.raw(&behind_the_identifier(&numbered(s, four_octet_as(64999)))).bytes() }, WRONG_AS),
+        //+ RFC 7607 §2: AS 0 in an OPEN is answered with Bad Peer AS, 2/2.
         open("as-0", "RFC 7607 §2", |s| { let mut open = s.open(); open.asn = 0; open.raw(&[0]).bytes() }, WRONG_AS),
         open("four-octet-as-0", "RFC 7607 §2", |s| numbered(s, four_octet_as(0)), WRONG_AS),
+        //+ RFC 6793 §4.1: the AS number of the capability counts, not the field of two octets.
         open("as-numbers-that-contradict-each-other", "RFC 6793 §4.1: the capability counts", |s| numbered(s, four_octet_as(4_200_000_001)), WRONG_AS),
         open("as-trans-and-the-right-as", "RFC 6793 §9", |s| { let mut open = s.open(); open.asn = u16::try_from(AS_TRANS).unwrap_or(0); open.bytes() }, Accept),
         open("four-octet-as-of-two-octets", "CVE-2012-0255", |s| numbered(s, capability(65, &[0xFB, 0xF5])), MALFORMED),
+        //+ RFC 4271 §6.2: a hold time of one or two seconds is answered with 2/6.
         open("hold-time-1", "RFC 4271 §6.2", |s| { let mut open = s.open(); open.hold_time = 1; open.bytes() }, Notification(2, 6, Bytes(&[]))),
         open("hold-time-0", "RFC 4271 §4.2", |s| { let mut open = s.open(); open.hold_time = 0; open.bytes() }, Accept),
+        //+ RFC 6286 §2.2: an identifier of zero is answered with Bad BGP Identifier, 2/3.
         open("identifier-0", "RFC 6286 §2.2", |s| { let mut open = s.open(); open.router_id = [0; 4]; open.bytes() }, Notification(2, 3, Bytes(&[]))),
+        //+ RFC 6286 §2.2: our own identifier from an internal peer is answered with 2/3.
+        //+ RFC 6286 §2.2: our own identifier from an external peer is accepted.
         open("our-own-identifier", "RFC 6286 §2.2", |s| { let mut open = s.open(); open.router_id = s.speaker; open.bytes() }, Accept).internal(Notification(2, 3, Bytes(&[]))),
         open("identifier-of-a-multicast-group", "RFC 6286 §2.1: any number but 0", |s| { let mut open = s.open(); open.router_id = [224, 0, 0, 1]; open.bytes() }, Accept),
+        //+ RFC 4271 §6.2: an unknown optional parameter is answered with 2/4.
         open("unknown-parameter", "RFC 4271 §6.2", |s| s.open().parameters(&[parameter(7, &[1])]).bytes(), Notification(2, 4, Bytes(&[]))),
         open("no-parameters", "RFC 4271 §4.2", |s| s.open().raw(&[0]).bytes(), Accept).offering(Offer::OldIpv4).offering_no_refresh(),
         open("parameters-cut-behind-their-length", "CVE-2022-43681", |s| s.open().raw(&[5]).bytes(), MALFORMED),
@@ -100,8 +109,10 @@ pub(super) fn entries() -> Vec<Entry> {
         open("host-name-that-lies", "draft-walton-bgp-hostname-capability", |s| adding(s, 73, &[200, b'a']), Accept).bird(Notified(2, 0), STRICT),
         open("role-of-two-octets", "RFC 9234 §4.1", |s| adding(s, 9, &[0, 1]), Accept).bird(Notified(2, 0), STRICT),
         open("add-path-of-a-direction-of-9", "RFC 7911 §4", |s| adding(s, 69, &[0, 1, 1, 9]), Accept),
+        //+ RFC 5492 §4: a capability that comes twice, word for word, is accepted.
         open("same-capability-40-times", "RFC 5492 §4", |s| s.open().capabilities(&[s.capabilities().concat(), multiprotocol(1, 1).repeat(36)]).bytes(), Accept),
         open("4096-octets-of-capabilities", "RFC 9072 §2; RFC 8654 §4", flood, Accept),
+        //+ RFC 5492 §5: the data of 2/7 lists the capabilities that were missed, as an OPEN would.
         open("no-common-family", "RFC 5492 §5", |s| s.open().capabilities(&[multiprotocol(25, 70), four_octet_as(s.kind.peer_asn().into())]).bytes(), Notification(2, 7, Bytes(&[1, 4, 0, 1, 0, 1, 1, 4, 0, 2, 0, 1]))),
     ]
 }

@@ -59,11 +59,16 @@ pub(super) fn entries() -> Vec<Entry> {
         established("segment-of-no-as", "RFC 7606 §7.2", |s| along(s, &[good(), vec![SEQUENCE, 0]]), Withdraw),
         established("stray-octet-behind-a-segment", "RFC 7606 §7.2", |s| along(s, &[good(), vec![SEQUENCE]]), Withdraw),
         established("segment-of-type-5", "RFC 7606 §7.2", |s| along(s, &[segment(5, &[PEER, ORIGIN])]), Withdraw),
+        //= RFC 7607 §2 MUST NOT: a route with AS 0 is passed on.
         established("as-0-in-the-path", "RFC 7607 §2", |s| along(s, &[segment(SEQUENCE, &[PEER, 0, ORIGIN])]), Withdraw).bird(Up { present: true }, "2.0.12 does not look for AS 0"),
+        //+ RFC 9774 §3: an AS_SET in AS_PATH withdraws the routes.
         established("as-set", "RFC 9774 §3", |s| along(s, &[segment(SEQUENCE, &[PEER]), segment(SET, &[1, ORIGIN])]), Withdraw).bird(Up { present: true }, "2.0.12 is older than RFC 9774"),
+        //+ RFC 5065 §5: a confederation segment from outside one is a malformed AS_PATH.
         established("confederation-of-a-stranger", "RFC 5065 §5.3", |s| along(s, &[segment(CONFED_SEQUENCE, &[64512]), good()]), Withdraw),
         established("empty-path", "CVE-2026-49838; RFC 4271 §6.3", |s| along(s, &[]), Exclude).internal(Accept).shows_path("Local").bird_on(Kind::External, Up { present: true }, "asks for the first AS only where it is told to"),
+        //+ RFC 7606 §7.2: a path that does not begin with the AS of the external peer withdraws the route.
         established("first-as-of-somebody-else", "RFC 4271 §6.3", |s| along(s, &[segment(SEQUENCE, &[64999, ORIGIN])]), Exclude).internal(Accept).shows_path("64999 64520").bird_on(Kind::External, Up { present: true }, "asks for the first AS only where it is told to"),
+        //+ RFC 4271 §9.1.2: a route with our own AS in its path is not chosen.
         established("our-own-as-in-the-path", "RFC 4271 §9.1.2", |s| along(s, &[segment(SEQUENCE, &[PEER, OUR_AS.into(), ORIGIN])]), Exclude),
         established("numbers-of-two-octets", "RFC 6793 §4.1", |s| along(s, &[old_segment(SEQUENCE, &[PEER_AS, SECOND_ORIGIN])]), Withdraw),
         established("as-trans-between-new-speakers", "RFC 6793 §9. Ours: not looked at", |s| along(s, &[segment(SEQUENCE, &[PEER, AS_TRANS])]), Accept).shows_path("64501 23456"),
@@ -71,10 +76,13 @@ pub(super) fn entries() -> Vec<Entry> {
         established("path-of-765-hops", "2009-02-16 incident", |s| long(s, 765), Accept).of_a_long_path(),
         established("path-that-fits-only-on-the-way-in", "CVE-2017-16227; RFC 4271 §4", |s| long(s, HOPS_MAX), Accept).of_a_long_path().too_long_to_tell(),
         old(established("path-of-1950-hops-of-two-octets", "CVE-2026-49943, CVE-2018-12066", |s| long_old(s, 1950), Accept)).of_a_long_path().too_long_to_tell(),
+        //+ RFC 6793 §4.2.3: AS_PATH and AS4_PATH become one path.
         old(established("as4-path-merged", "RFC 6793 §4.2.3", |s| mended(s, &segment(SEQUENCE, &[WIDE]), false), Accept)).shows_path("64501 4200000000"),
         old(established("as4-path-before-the-path", "RFC 6793 §4.2.3", |s| mended(s, &segment(SEQUENCE, &[WIDE]), true), Accept)).shows_path("64501 4200000000"),
+        //+ RFC 6793 §4.2.3: an AS4_PATH longer than AS_PATH is ignored.
         old(established("as4-path-longer-than-the-path", "RFC 6793 §4.2.3", |s| mended(s, &segment(SEQUENCE, &[1, 2, WIDE]), false), Accept)).shows_path("64501 23456"),
         old(established("as4-path-of-one-octet", "RFC 6793 §6", |s| mended(s, &[0], true), Discard(&[17]))).shows_path("64501 23456"),
+        //= RFC 5065 §5 MUST NOT: confederation segments are sent to peers outside a confederation.
         old(established("confederation-in-as4-path", "2008-2009 incidents; RFC 6793 §6", |s| mended(s, &[segment(CONFED_SEQUENCE, &[64512]), segment(SEQUENCE, &[WIDE])].concat(), false), Accept)).shows_path("64501 4200000000"),
         established("as4-path-from-a-new-speaker-first", "CVE-2026-41643", |s| s.update().first(attribute(WELL_KNOWN, 17, &[0])).bytes(), Discard(&[17])).bird(Up { present: false }, "looks at the flags before it drops the attribute"),
         established("confederation-in-as4-path-from-a-new-speaker", "2008-2009 incidents; RFC 6793 §4.1", |s| s.update().with(attribute(TRANSITIVE, 17, &segment(CONFED_SEQUENCE, &[64512]))).bytes(), Discard(&[17])),

@@ -46,7 +46,9 @@ pub(super) fn entries() -> Vec<Entry> {
         established("withdrawn-prefix-of-33-bits", "RFC 7606 §5.3", |_| only(&[]).withdrawn(&[33, 10, 1, 1, 1, 0]).bytes(), UNREADABLE),
         established("bits-behind-the-length", "RFC 4271 §4.3", |s| s.update().nlri(&[20, 10, 1, 255]).bytes(), Accept).about(&["10.1.240.0/20"]),
         established("default-route", "RFC 4271 §4.3", |s| s.update().nlri(&[0]).bytes(), Accept).about(&["0.0.0.0/0"]),
+        //+ RFC 4271 §6.3: a prefix that makes no sense, as a multicast one, is ignored.
         established("multicast-prefix", "RFC 4271 §6.3: ignored", |s| s.update().nlri(&[4, 224]).bytes(), Ignore).about(&["224.0.0.0/4"]),
+        //+ RFC 4271 §4.3: a prefix that one UPDATE withdraws and announces counts as announced.
         established("same-prefix-withdrawn-and-announced", "RFC 4271 §4.3", |s| s.update().withdrawn(SUBJECT_NLRI).bytes(), Accept),
         established("withdrawn-and-never-announced", "CVE-2026-42285", |_| only(&[]).withdrawn(&[24, 10, 99, 9]).bytes(), Ignore),
         established("path-identifiers-nobody-agreed-on", "RFC 7911 §5: read as prefixes", |s| s.update().nlri(&[0, 0, 0, 1, 24, 10, 1, 1]).bytes(), Accept).about(&["0.0.0.0/0", "0.0.0.0/1", "1.0.0.0/10"]),

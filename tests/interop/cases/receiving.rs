@@ -182,6 +182,8 @@ pub(super) fn received_routes_need_no_address_of_our_own_in_their_family(
 /// Proves: nothing comes in unless it is asked for. A wider filter makes fairway ask the router
 /// (it counts a ROUTE-REFRESH) and the routes come; a narrower one drops at once; what the router
 /// withdraws goes. All of that over one session.
+//+ RFC 8212 §3: routes of an external peer are used without an import policy.
+//+ RFC 2918 §4: another import policy is applied to all routes by asking for them again.
 pub(super) fn received_routes_follow_a_live_change_of_the_filter(cell: &Cell) -> Result<()> {
     let mut scene = plain_scene(cell, &["10.90.1.0/24", "10.90.2.0/24"])?;
     let mut peer = scene.peer();
@@ -211,6 +213,8 @@ pub(super) fn received_routes_follow_a_live_change_of_the_filter(cell: &Cell) ->
 /// routes, then three, then one.
 /// Proves: two are fine; the third ends the session with Cease 6/1, which the router names, and its
 /// routes go; the session stays away although the router is ready, and comes back by itself.
+//+ RFC 4271 §6.7: a session with too many prefixes ends with Cease.
+//+ RFC 4486 §4: a session with too many prefixes ends with Maximum Number of Prefixes Reached, 6/1.
 pub(super) fn too_many_received_prefixes_end_the_session_for_a_while(cell: &Cell) -> Result<()> {
     let prefixes = ["10.90.1.0/24", "10.90.2.0/24", "10.90.3.0/24"];
     let mut scene = plain_scene(cell, &prefixes[..2])?;
@@ -245,6 +249,7 @@ pub(super) fn too_many_received_prefixes_end_the_session_for_a_while(cell: &Cell
 /// Topology: node --- router, eBGP over IPv4, routes in both directions.
 /// Proves: `fairway clear bgp` ends the session with Cease 6/4, and it is back, with the routes of
 /// both sides, before anybody's timer for broken sessions runs out.
+//+ RFC 4486 §4: a session that the operator resets ends with Administrative Reset, 6/4.
 pub(super) fn a_cleared_session_comes_back_and_receives_again(cell: &Cell) -> Result<()> {
     let mut scene = plain_scene(cell, &["10.90.1.0/24"])?;
     let mut peer = scene.peer();

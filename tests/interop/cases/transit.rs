@@ -143,6 +143,11 @@ fn with_communities(prefix: &str, communities: &[&str]) -> Origination {
 /// Proves: the second router gets what is listed, with the AS path `node router`, the node as the
 /// next hop and the communities kept, and nothing else; it goes when the first router withdraws it,
 /// and when the first session ends.
+//+ RFC 4271 §5.1.2: our AS is put in front of the path towards an external peer.
+//+ RFC 4271 §5.1.3: a route that is passed on to an external peer has our address as next hop.
+//+ RFC 4271 §6: the end of a session clears its Adj-RIB-In and the Loc-RIB of its routes.
+//+ RFC 4271 §9.1.3: policy keeps a route from a peer.
+//= RFC 4271 §9.1.4 SHOULD NOT: routes are de-aggregated.
 pub(super) fn received_routes_travel_on_to_a_second_router(cell: &Cell) -> Result<()> {
     let listed = with_communities("10.90.1.0/24", &["65002:100", "65535:65000"]);
     let originated = vec![
@@ -183,6 +188,9 @@ pub(super) fn received_routes_travel_on_to_a_second_router(cell: &Cell) -> Resul
 /// IPv4; the second reaches the first one's network by way of the node.
 /// Proves: towards an internal router the route is as it was heard, AS path, next hop and communities
 /// unchanged, and LOCAL_PREF is 100.
+//+ RFC 4271 §5.1.2: AS_PATH is changed towards an internal peer.
+//+ RFC 4271 §5.1.3: NEXT_HOP is changed towards an internal peer.
+//+ RFC 4271 §9.1.1: the preference of an external route is passed on as LOCAL_PREF inside the AS.
 pub(super) fn received_routes_keep_their_next_hop_on_the_way_to_an_internal_router(
     cell: &Cell,
 ) -> Result<()> {
@@ -209,6 +217,7 @@ pub(super) fn received_routes_keep_their_next_hop_on_the_way_to_an_internal_rout
 /// IPv4; the first marks one of its routes NO_EXPORT, and `toAdvertise` lets everything through.
 /// Proves: what an internal router originates leaves the AS with the AS in its path and the node as
 /// its next hop, and what is marked NO_EXPORT does not leave it.
+//+ RFC 1997 §Well-known Communities: a received route with NO_EXPORT is told outside the AS.
 pub(super) fn received_routes_marked_no_export_stay_in_the_as(cell: &Cell) -> Result<()> {
     let originated = vec![
         Origination::plain("10.90.1.0/24"),
@@ -234,6 +243,7 @@ pub(super) fn received_routes_marked_no_export_stay_in_the_as(cell: &Cell) -> Re
 /// lets everything through.
 /// Proves: fairway takes the internal routes in, and passes none of them on to the other internal
 /// router: it is no route reflector.
+//+ RFC 4271 §9.2: a route of an internal peer is told to other internal peers.
 pub(super) fn received_routes_of_an_internal_router_reach_no_other_internal_one(
     cell: &Cell,
 ) -> Result<()> {

@@ -284,7 +284,7 @@ fn hold_timer_expiry_sends_notification_and_dials_again() {
 }
 
 //= RFC 4271 §4.4 MUST NOT: KEEPALIVEs are sent in intervals when the hold time is zero.
-//= RFC 4271 §8.2.2 MUST: with a hold time of zero the hold timer does not run.
+//+ RFC 4271 §8.2.2: with a hold time of zero neither the hold timer nor KeepaliveTimer runs in Established.
 #[test]
 fn a_hold_time_of_zero_means_no_timer_and_no_keepalives() {
     let mut pair = Pair::ebgp();
@@ -295,7 +295,7 @@ fn a_hold_time_of_zero_means_no_timer_and_no_keepalives() {
     assert_eq!(pair.sides[0].peer.messages.sent.keepalives, 1);
 }
 
-//= RFC 4271 §8.2.2 MUST: a connection that fails is tried again when ConnectRetryTimer expires.
+//+ RFC 4271 §8.2.2: ConnectRetryTimer that expires in Active leads to a new dial and to Connect.
 #[test]
 fn retries_are_spread_out_and_never_stop() {
     let mut pair = Pair::ebgp();
@@ -497,7 +497,6 @@ fn a_notification_is_never_answered() {
     assert_eq!(peer.state(), SessionState::Idle);
 }
 
-//= RFC 4271 §8.2.2 MUST: a connection over which no OPEN comes ends when the hold timer expires.
 #[test]
 fn a_silent_connection_gives_its_slot_back() {
     let mut peer = Peer::new(Instant::ZERO, config(65001, 65002, 1), 7, 0);

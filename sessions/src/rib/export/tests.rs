@@ -163,6 +163,7 @@ fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {
 }
 
 //+ RFC 8212 §3: routes are told to a peer for which no export policy asks for them.
+//= RFC 4271 §9.1.3 MAY: policy keeps a route from a peer.
 #[test]
 fn nothing_learned_is_told_to_who_is_not_meant_to_hear_it() {
     let config = PeerConfig::example(1);

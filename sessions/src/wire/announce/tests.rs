@@ -182,7 +182,7 @@ fn attributes_that_we_do_not_interpret_are_sent_byte_for_byte_in_their_order() {
     assert_eq!(update.announced[0].attributes, sent);
 }
 
-//= RFC 4271 §5 MUST NOT: the Partial bit of an attribute that is passed on is cleared once it is set.
+//+ RFC 4271 §5: a partial bit that is set is cleared.
 #[test]
 fn the_mark_of_who_did_not_know_an_attribute_goes_on() {
     let mut sent = attributes("192.0.2.7");

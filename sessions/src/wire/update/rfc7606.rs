@@ -407,7 +407,7 @@ fn prefixes() -> Vec<Row> {
         row("a host",                                   "4271 §4.3",    v4().nlri(&[32, 10, 1, 1, 1], &["10.1.1.1/32"]), Accept),
         //= RFC 4271 §4.3 MUST: the bits behind the length of a prefix mean nothing.
         row("bits beyond the length",                   "4271 §4.3",    v4().nlri(&[20, 10, 1, 255], &["10.1.240.0/20"]), Accept),
-        //= RFC 4271 §6.3 SHOULD: a prefix that makes no sense, as a multicast one, is logged and ignored.
+        //= RFC 4271 §6.3 SHOULD: a prefix that makes no sense, as a multicast one, is ignored.
         row("a multicast prefix",                       "4271 §6.3",    v4().nlri(&[4, 224], &[]), Discard(&[0])),
         row("a multicast prefix and a good one",        "4271 §6.3",    v4().nlri(&[8, 239, 24, 10, 1, 1], &[V4]), Discard(&[0])),
         row("a prefix around all multicast groups",     "4271 §6.3",    v4().nlri(&[3, 224], &["224.0.0.0/3"]), Accept),
@@ -942,7 +942,7 @@ fn old_speakers() -> Vec<Row> {
         row("AS4_PATH with AS 0",                   "7607 §2, 6793 §6", path4(&segment(2, &[0])), Discard(&[17])),
         //= RFC 9774 §3 MUST: an AS_SET in AS4_PATH withdraws the routes.
         row("AS4_PATH with an AS_SET",              "9774 §3",      path4(&segment(1, &[1])), Withdraw),
-        //= RFC 6793 §6 MUST: confederation segments are cut out of AS4_PATH, and the rest is used.
+        //= RFC 6793 §6 MUST: confederation sequences are cut out of AS4_PATH, and the rest is used.
         row("AS4_PATH with AS_CONFED_SEQUENCE",     "2008-09 incident, 6793 §6", path4(&[segment(3, &[1]), segment(2, &[2])].concat()), Accept),
         row("AS4_PATH of AS_CONFED_SEQUENCE alone", "6793 §6",      path4(&segment(3, &[1])), Discard(&[17])),
         //= RFC 9774 §3 MUST: an AS_CONFED_SET in AS4_PATH withdraws the routes.
@@ -1104,6 +1104,7 @@ fn every_flags_octet_of_every_attribute_leads_to_what_the_table_says() {
 
 //= RFC 7606 §4 MUST: of the attributes that we know only AS_PATH and ATOMIC_AGGREGATE may be empty.
 //= RFC 7606 §3 (e) MUST: no length of ORIGIN, NEXT_HOP, MULTI_EXIT_DISC or LOCAL_PREF ends the session.
+//= RFC 7606 §2 MUST NOT: an attribute that bears on route selection is only discarded.
 #[test]
 fn every_length_of_every_attribute_leads_to_what_the_table_says() {
     for law in laws() {

@@ -39,6 +39,12 @@ fn our_dial_stays(ours: (Asn, RouterId), theirs: (Asn, RouterId), on_ours_first:
     !scripted.has_closed(dialled)
 }
 
+//= RFC 4271 §6.8 MUST: the connection that the speaker with the higher identifier opened stays.
+//= RFC 4271 §6.8 MUST: identifiers are compared as unsigned numbers of four octets.
+//= RFC 4271 §6.8 MUST: the connection that loses is closed with Cease.
+//= RFC 4486 §4 SHOULD: the connection that loses a collision is closed with 6/7.
+//= RFC 6286 §2.3 MUST: of equal identifiers the connection that the larger AS opened stays.
+//+ RFC 4271 §8.2.2: a second connection is followed until it has said OPEN.
 #[test]
 fn the_dial_of_the_larger_identifier_stays_and_of_the_larger_as_when_they_are_equal() {
     let cases = [
@@ -61,6 +67,7 @@ fn the_dial_of_the_larger_identifier_stays_and_of_the_larger_as_when_they_are_eq
     }
 }
 
+//= RFC 4271 §6.8 MUST: a new connection is closed when the session is Established.
 #[test]
 fn an_established_session_wins_whatever_the_identifiers_say() {
     for router_id in [1, 200] {

@@ -506,6 +506,9 @@ fn count<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> crate::backend::PerF
     counts
 }
 
+//+ RFC 4271 §6: the end of a session clears its Adj-RIB-In and the Loc-RIB of its routes.
+//+ RFC 4271 §9.1.3: a route that is excluded after it was told is withdrawn.
+//+ RFC 4271 §9.2: every route that is new and every route that is gone is told.
 #[test]
 fn every_neighbour_has_what_a_new_session_would_tell_it() {
     let mut routes_checked = 0;

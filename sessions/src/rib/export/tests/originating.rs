@@ -71,7 +71,6 @@ fn our_paths_are_sequences() {
     }
 }
 
-//= RFC 4271 §9.1.3 MAY: policy keeps a route from a peer.
 #[test]
 fn a_route_that_a_session_cannot_carry_is_held_back_with_its_reason() {
     let ipv6 = route("2001:db8:1::1/128", RouteAttributes::default());
