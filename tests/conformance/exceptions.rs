@@ -74,7 +74,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     except(7606, "4", Must, "an attribute that may not be empty is malformed when it is",
         "This holds for the attributes that we know. Of others nobody can say whether they may be empty; they are kept as they came."),
     except(7606, "6", Must, "the log has the prefixes and all of a malformed UPDATE",
-        "It has the neighbour, the attribute and what is wrong with it, at most once in 10 s, and at level debug when only an attribute was dropped; the bytes of the last one are in `show bgp neighbors`. A log that a neighbour can fill as fast as it likes would be a fault of its own."),
+        "It has them at most once in 10 s for each neighbour, with the number of those between. A log that a neighbour can fill as fast as it likes would be a fault of its own."),
     // How sessions end.
     except(4486, "4", Should, "a connection from somebody who is no peer is ended with Connection Rejected",
         "It is reset before a byte is read: who is not configured learns nothing, and costs nothing."),

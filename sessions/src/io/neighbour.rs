@@ -34,7 +34,7 @@ const TRANSMIT_LENGTH_BYTES: usize = 64 * 1024;
 /// How long a peer is left alone after a fault of ours: the same bytes may bring it about again.
 const FAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// How often malformed UPDATEs of one neighbour are worth a line.
+/// How often malformed UPDATEs of one neighbour are worth a line with all their bytes.
 const MALFORMED_LOG_GAP: Duration = Duration::from_secs(10);
 
 /// What connections, dials and listeners report of a neighbour.
@@ -335,15 +335,20 @@ impl Neighbour {
         let config = self.peer.config();
         let (peer, name) = (config.key, &config.name);
         self.malformed_unlogged = self.malformed_unlogged.saturating_add(1);
-        // Discards are for whoever looks; and no neighbour writes our log as fast as it likes.
-        let quiet = self.malformed_logged_at.is_some_and(|at| now.since(at) < MALFORMED_LOG_GAP);
-        if malformed.disposition() == Some(Disposition::Discard) || quiet {
+        // No neighbour writes our log as fast as it likes.
+        if self.malformed_logged_at.is_some_and(|at| now.since(at) < MALFORMED_LOG_GAP) {
             debug!(%peer, name, %malformed, "malformed UPDATE");
-        } else {
-            let updates = self.malformed_unlogged;
-            warn!(%peer, name, %malformed, updates, "malformed UPDATEs");
-            self.malformed_logged_at = Some(now);
-            self.malformed_unlogged = 0;
+            return;
         }
+        let updates = self.malformed_unlogged;
+        // All of the last one (RFC 7606 §6); its prefixes are in there.
+        let bytes = format!("{:x}", Bytes::copy_from_slice(&malformed.body));
+        if malformed.disposition() == Some(Disposition::Discard) {
+            info!(%peer, name, %malformed, updates, bytes, "malformed UPDATEs");
+        } else {
+            warn!(%peer, name, %malformed, updates, bytes, "malformed UPDATEs");
+        }
+        self.malformed_logged_at = Some(now);
+        self.malformed_unlogged = 0;
     }
 }
