@@ -76,14 +76,27 @@ pub trait Backend: Send + Sync {
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// How much of a [`BgpView`] is wanted. A table may be large, and copying it takes the time of the
-/// sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ViewScope {
-    /// Sessions with their counters; the lists of routes are empty.
-    Sessions,
-    /// All routes, too.
-    Routes,
+/// Which lists of routes a [`BgpView`] should have, beside the sessions and their counters. A table
+/// may be large, and copying it takes the time of the sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ViewScope {
+    /// [`BgpView::routes`].
+    pub originated: bool,
+    /// [`BgpView::learned`].
+    pub learned: bool,
+    /// [`PeerView::advertised`].
+    pub advertised: bool,
+    /// [`PeerView::received`].
+    pub received: bool,
+}
+
+impl ViewScope {
+    /// No routes.
+    pub const SESSIONS: Self =
+        Self { originated: false, learned: false, advertised: false, received: false };
+    /// All routes.
+    pub const EVERYTHING: Self =
+        Self { originated: true, learned: true, advertised: true, received: true };
 }
 
 /// The answer of [`Backend::clear`].

@@ -12,7 +12,7 @@ const EVERYBODY: &str = "*";
 
 /// Clears the sessions that `wanted` names, and says so line by line.
 pub(super) async fn clear(backend: &dyn Backend, wanted: &str, how: Clear) -> Answer {
-    let view = match backend.view(ViewScope::Sessions).await {
+    let view = match backend.view(ViewScope::SESSIONS).await {
         Ok(view) => view,
         Err(error) => return Answer::Error(error.to_string()),
     };

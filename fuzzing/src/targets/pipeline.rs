@@ -31,7 +31,7 @@ pub fn receive(input: &[u8]) -> Outcome {
     let neighbour = Identity::NEIGHBOUR;
     let mut node = Node::new(neighbour, &both(neighbour), THIRD);
     let outcome = node.hear(input);
-    let accepted = node.inbound.peer.view(node.inbound.now, ViewScope::Sessions).prefixes_accepted;
+    let accepted = node.inbound.peer.view(node.inbound.now, ViewScope::SESSIONS).prefixes_accepted;
     let prefixes = node.rib.counts();
     for family in AddressFamily::ALL {
         assert_eq!(u32::try_from(*prefixes.of(family)).ok(), Some(*accepted.of(family)));

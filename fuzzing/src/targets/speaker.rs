@@ -222,7 +222,7 @@ impl Speaker {
 
     /// What `show` would be told of it.
     pub fn view(&self) -> PeerView {
-        self.peer.view(self.now, ViewScope::Routes)
+        self.peer.view(self.now, ViewScope::EVERYTHING)
     }
 
     /// Prints everything there is to print about it. `whole` prints what only a debugger would.

@@ -31,7 +31,6 @@ impl Peer {
     /// What `scope` asks about this neighbour at `now`.
     pub fn view(&self, now: Instant, scope: ViewScope) -> PeerView {
         let up = self.established.as_ref();
-        let with_routes = up.filter(|_| scope == ViewScope::Routes);
         let unannounced = up.map(|up| &up.unannounced).into_iter().flatten();
         PeerView {
             config: self.config.clone(),
@@ -55,10 +54,12 @@ impl Peer {
                 .map(|(prefix, reason)| (*prefix, reason.to_string()))
                 .collect(),
             prefixes_advertised: up.map(|up| up.adj_rib_out.counts()).unwrap_or_default(),
-            advertised: with_routes
+            advertised: up
+                .filter(|_| scope.advertised)
                 .map(|up| routes(up.adj_rib_out.advertised()))
                 .unwrap_or_default(),
-            received: with_routes
+            received: up
+                .filter(|_| scope.received)
                 .map(|up| routes(up.inbound.adj_rib_in.routes()))
                 .unwrap_or_default(),
             last_reset: self.last_reset.as_ref().map(|(at, reason)| LastReset {

@@ -391,13 +391,15 @@ impl CoreTask {
             }
             view.ok()
         });
-        let rib = Some(&self.surroundings.rib).filter(|_| scope == ViewScope::Routes);
+        let rib = &self.surroundings.rib;
+        let originated = scope.originated.then(|| rib.originated().cloned().collect());
+        let learned = scope.learned.then(|| rib.learned().collect());
         BgpView {
             generation: self.generation,
             peers: views.collect(),
-            routes: rib.map(|rib| rib.originated().cloned().collect()).unwrap_or_default(),
-            learned: rib.map(|rib| rib.learned().collect()).unwrap_or_default(),
-            prefixes: self.surroundings.rib.counts(),
+            routes: originated.unwrap_or_default(),
+            learned: learned.unwrap_or_default(),
+            prefixes: rib.counts(),
         }
     }
 }
@@ -430,7 +432,7 @@ mod tests {
         assert_eq!(state(&core, 2), SessionState::Idle);
         assert_eq!(state(&core, 3), SessionState::Connect);
         let panics: Vec<u64> =
-            core.view(ViewScope::Sessions).peers.iter().map(|it| it.panics).collect();
+            core.view(ViewScope::SESSIONS).peers.iter().map(|it| it.panics).collect();
         assert_eq!(panics, [1, 0]);
         let neighbour = &core.neighbours[&config(2).key];
         assert!(neighbour.dials.is_empty() && neighbour.peer.next_deadline() > Some(now));

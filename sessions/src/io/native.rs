@@ -137,7 +137,7 @@ mod tests {
     async fn wait_until(backend: &NativeBackend, is_so: impl Fn(&PeerView) -> bool) {
         let look = async {
             while !backend
-                .view(ViewScope::Sessions)
+                .view(ViewScope::SESSIONS)
                 .await
                 .unwrap()
                 .peers

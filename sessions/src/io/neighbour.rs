@@ -265,7 +265,7 @@ impl Neighbour {
 
     fn log_up(&mut self, now: Instant) {
         self.logged_failure = None;
-        let view = self.peer.view(now, ViewScope::Sessions);
+        let view = self.peer.view(now, ViewScope::SESSIONS);
         let Some(session) = view.session else { return };
         let families: Vec<String> = session.families.iter().map(|it| it.to_string()).collect();
         info!(

@@ -16,6 +16,9 @@ pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
 /// For each of `paths` the step that threw it out; `None` for the one that stays.
 pub fn decide(paths: &[Path]) -> Vec<Option<DecisionStep>> {
     let mut lost = vec![None; paths.len()];
+    if paths.len() < 2 {
+        return lost; // Nearly all prefixes have one path.
+    }
     let mut contest = Contest { paths, lost: &mut lost };
     contest.keep_least(DecisionStep::LocalPref, |path| Reverse(local_pref(path)));
     contest.keep_least(DecisionStep::AsPathLength, |path| path.attributes.as_path.length());
@@ -34,7 +37,7 @@ pub fn decide(paths: &[Path]) -> Vec<Option<DecisionStep>> {
 pub(super) fn best(paths: &[Path]) -> Option<usize> {
     match paths {
         [] => None,
-        [_] => Some(0), // Nearly all prefixes have one path.
+        [_] => Some(0),
         paths => decide(paths).iter().position(Option::is_none),
     }
 }

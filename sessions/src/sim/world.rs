@@ -184,7 +184,7 @@ impl World {
     /// Sessions that either side lost after they were Established.
     pub fn sessions_dropped(&self) -> u64 {
         let dropped = |side: usize| {
-            self.sides[side].peer.view(self.now, ViewScope::Sessions).connections_dropped
+            self.sides[side].peer.view(self.now, ViewScope::SESSIONS).connections_dropped
         };
         dropped(0) + dropped(1)
     }
@@ -422,7 +422,7 @@ impl World {
             let router = &mut self.sides[side];
             let without = router
                 .peer
-                .view(self.now, ViewScope::Sessions)
+                .view(self.now, ViewScope::SESSIONS)
                 .session
                 .is_some_and(|session| session.hold_time_seconds == HoldTime::OFF.seconds());
             if without && router.wires.contains_key(&id) {

@@ -107,14 +107,19 @@ pub enum ShowCommand {
 impl ShowCommand {
     /// How much of the backend's state the answer needs.
     pub fn scope(&self) -> ViewScope {
+        let sessions = ViewScope::SESSIONS;
         match self {
-            Self::BgpSummary | Self::BgpNeighbors { .. } | Self::Pools | Self::Config => {
-                ViewScope::Sessions
+            Self::BgpSummary | Self::BgpNeighbors { .. } | Self::Pools | Self::Config => sessions,
+            Self::BgpAdvertisedRoutes { .. } | Self::Services => {
+                ViewScope { advertised: true, ..sessions }
             }
-            Self::BgpAdvertisedRoutes { .. }
-            | Self::BgpReceivedRoutes { .. }
-            | Self::BgpUnicast { .. }
-            | Self::Services => ViewScope::Routes,
+            Self::BgpReceivedRoutes { .. } => ViewScope { received: true, ..sessions },
+            Self::BgpUnicast { prefix: None, .. } => {
+                ViewScope { originated: true, learned: true, ..sessions }
+            }
+            Self::BgpUnicast { prefix: Some(_), .. } => {
+                ViewScope { received: false, ..ViewScope::EVERYTHING }
+            }
         }
     }
 }

@@ -333,7 +333,7 @@ fn routes_are_announced_and_withdrawn() {
     pair.originate(0, &["198.51.100.1/32", "2001:db8:1::1/128"]);
     pair.run_for(seconds(5));
     assert_eq!(pair.sides[1].rib.learned().count(), 2);
-    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
     assert_eq!(view.advertised.len(), 2);
     assert_eq!(view.advertised[0].attributes.as_path.to_string(), "65001");
     assert_eq!(view.advertised[1].attributes.next_hop.to_string(), "2001:db8::1");
@@ -343,7 +343,7 @@ fn routes_are_announced_and_withdrawn() {
 
     pair.originate(0, &["198.51.100.1/32"]);
     pair.run_for(seconds(1));
-    assert_eq!(pair.sides[0].peer.view(pair.now, ViewScope::Routes).advertised.len(), 1);
+    assert_eq!(pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING).advertised.len(), 1);
     assert_eq!(pair.sides[1].rib.learned().count(), 1);
 }
 
@@ -355,7 +355,7 @@ fn a_route_without_a_next_hop_is_held_back_with_its_reason() {
     }
     pair.originate(0, &["198.51.100.1/32", "2001:db8:1::1/128"]);
     pair.run_for(seconds(5));
-    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
     assert_eq!(view.advertised.len(), 1);
     assert_eq!(view.unannounced[0].1, "the session does not carry IPv6 Unicast");
 }
@@ -367,7 +367,7 @@ fn internal_peers_get_a_local_preference_and_an_empty_path() {
     let mut pair = Pair::new(config(65001, 65001, 1), config(65001, 65001, 2));
     pair.originate(0, &["198.51.100.1/32"]);
     pair.run_for(seconds(40));
-    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
     assert_eq!(view.advertised[0].attributes.local_pref, Some(100));
     assert_eq!(view.advertised[0].attributes.as_path.to_string(), "");
 }
@@ -647,13 +647,13 @@ fn an_address_that_comes_later_brings_its_routes() {
     let without = LocalNextHops { ipv6: None, ..ends(1).next_hops };
     assert!(peer.set_next_hops(rib, without));
     pair.settle();
-    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
     assert_eq!((view.advertised.len(), view.unannounced.len()), (1, 1));
     let Side { peer, rib, .. } = &mut pair.sides[0];
     assert!(peer.set_next_hops(rib, ends(1).next_hops));
     assert!(!peer.set_next_hops(rib, ends(1).next_hops));
     pair.settle();
-    let view = pair.sides[0].peer.view(pair.now, ViewScope::Routes);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
     assert_eq!((view.advertised.len(), view.unannounced.len()), (2, 0));
 }
 

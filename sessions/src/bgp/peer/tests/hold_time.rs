@@ -33,7 +33,7 @@ fn every_pair_agrees_on_the_smaller_and_zero_turns_both_timers_off() {
         for theirs in HOLD_TIMES {
             let (scripted, _) = session(ours, theirs);
             let agreed = ours.min(theirs);
-            let view = scripted.peer.view(scripted.now, ViewScope::Sessions).session.unwrap();
+            let view = scripted.peer.view(scripted.now, ViewScope::SESSIONS).session.unwrap();
             assert_eq!(view.hold_time_seconds, agreed, "{ours} and {theirs}");
             let third = (agreed > 0).then(|| seconds(u64::from(agreed)) / 3);
             assert_eq!(view.keepalive_interval, third, "{ours} and {theirs}");

@@ -31,7 +31,7 @@ fn originate(pair: &mut Pair, count: u32) {
 }
 
 fn view(pair: &Pair, side: usize) -> crate::backend::PeerView {
-    pair.sides[side].peer.view(pair.now, ViewScope::Routes)
+    pair.sides[side].peer.view(pair.now, ViewScope::EVERYTHING)
 }
 
 /// The right side, given bytes as if the left one had sent them.
