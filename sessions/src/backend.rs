@@ -2,8 +2,8 @@
 //!
 //! A backend is handed the whole desired state at once and finds the difference itself, so it can
 //! always recover by being told again and nothing is half-applied. It answers one question,
-//! [`Backend::view`]. It knows no Service, pool or file; the daemon
-//! knows no socket. Native sessions implement it in `io`, FRR in a crate of its own.
+//! [`Backend::view`], and obeys one command of the operator, [`Backend::clear`]. It knows no
+//! Service, pool or file; the daemon knows no socket. Native sessions implement it in `io`.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -192,7 +192,7 @@ pub struct PeerView {
     pub prefixes_accepted: PerFamily<u32>,
     /// Announcements that were refused, since the session began.
     pub prefixes_refused: PerFamily<u64>,
-    /// Why, with the number of announcements.
+    /// Why they were refused, each with the number of announcements of both families.
     pub refusals: Vec<(Refusal, u64)>,
     /// Malformed UPDATEs by what became of them.
     pub malformed: MalformedCounters,
@@ -277,11 +277,11 @@ pub struct SessionView {
 pub struct PeerRoute {
     /// The prefix.
     pub prefix: Prefix,
-    /// The attributes that were sent.
+    /// The attributes as they were sent, or heard.
     pub attributes: Arc<PathAttributes>,
 }
 
-/// The states of RFC 4271 §8.2.2, and administrative ones that routers print.
+/// The states of RFC 4271 §8.2.2, in the order in which a connection goes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionState {
     /// Waiting before the next attempt.

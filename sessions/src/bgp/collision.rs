@@ -23,9 +23,9 @@ impl Peer {
         let theirs = (negotiated.remote_router_id.get(), negotiated.remote_asn);
         let loser = match (other.state, ours > theirs) {
             (SessionState::Established, _) => id,
-            // A dial that is not up yet would only come to disturb the one that is. The neighbour may
-            // have answered it by now and decide for it; then both are lost, and dialled again a
-            // second later. To keep the dial would instead cost sessions that are Established.
+            // A dial that is not up yet would only come to disturb the one that is. The neighbour
+            // may have answered it by now and decide for it; then both are lost, and dialled again
+            // a second later. To keep the dial would instead cost sessions that are Established.
             _ if !other.is_connected() => other.id,
             // `Ours:` not only in OpenConfirm, as RFC 4271 §6.8 has it: this OPEN has said who the
             // neighbour is, and deciding now keeps either side from being Established on the

@@ -26,7 +26,8 @@ impl Peer {
     }
 
     /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
-    /// then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes in all.
+    /// ROUTE-REFRESH, then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes
+    /// in all.
     pub fn poll_transmit(
         &mut self,
         now: Instant,

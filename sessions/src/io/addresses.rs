@@ -88,8 +88,8 @@ impl Addresses {
     }
 }
 
-/// A kernel without IPv6 has no list, and that is an answer; one that cannot be opened (there are no
-/// descriptors left, say) is none.
+/// A kernel without IPv6 has no list, and that is an answer; one that cannot be opened (there are
+/// no descriptors left, say) is none.
 fn ipv6_table(read: io::Result<String>) -> io::Result<String> {
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

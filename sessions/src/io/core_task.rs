@@ -34,7 +34,8 @@ const BURST_MAX: usize = 16;
 const ADDRESSES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a peer is not accepted, for `show`.
-const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key (the kernel bounds their number by net.core.optmem_max)";
+const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key (the kernel bounds their \
+                           number by net.core.optmem_max)";
 
 /// What the backend asks.
 #[derive(Debug)]
