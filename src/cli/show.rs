@@ -85,7 +85,7 @@ enum NeighborRoutes {
     /// What it was told
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 advertised-routes")]
     AdvertisedRoutes,
-    /// What it told, and was accepted
+    /// What it announces and toReceive lets in
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 received-routes")]
     ReceivedRoutes,
 }

@@ -22,7 +22,7 @@ use super::{ShowError, Snapshot, neighbor};
 pub(super) enum Direction {
     /// What it has been told.
     Advertised,
-    /// What it told.
+    /// What it announces, as far as it was accepted.
     Received,
 }
 
