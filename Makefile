@@ -40,7 +40,7 @@ test-unit: ## Tests that need no root
 
 test-fuzz: ## Ten million messages that no good neighbour sends; a second decoder
 	$(CARGO) test --locked --package fairway-fuzzing --profile fuzzing --test oracle
-	$(CARGO) run --locked --package fairway-fuzzing --profile fuzzing -- --inputs 10000000 --seconds 600
+	$(CARGO) run --locked --package fairway-fuzzing --profile fuzzing -- --inputs 10000000
 
 fuzz: ## The same for longer, with new seeds each time (SECONDS=3600)
 	$(CARGO) run --locked --package fairway-fuzzing --profile fuzzing -- --seconds $(SECONDS_OF_FUZZING) --first-seed $$(date +%s)

@@ -67,8 +67,7 @@ pub(crate) struct Cost {
     pub(crate) cpu: Duration,
 }
 
-/// Runs one input alone, and again when it seems slow: the least of three times is its own, the
-/// rest is the machine's.
+/// Runs one input alone, three times: the least of the times is its own, the rest is the machine's.
 pub(crate) fn alone(target: &Target, input: &[u8]) -> Cost {
     let timed = || {
         let before = cpu_time();
