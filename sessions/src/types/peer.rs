@@ -80,7 +80,7 @@ pub struct PeerConfig {
     /// The most time between two attempts to connect.
     pub connect_retry_interval: Duration,
     /// How long a connection waits for the neighbour's OPEN before it sends ours (RFC 4271 §8.1.1,
-    /// DelayOpen). `None` is not at all.
+    /// DelayOpen). `None` is not at all, and what the daemon sets: no resource has a field for it.
     pub delay_open_time: Option<Duration>,
     /// The TCP-MD5 key.
     pub password: Option<Password>,
