@@ -10,6 +10,8 @@ use std::time::Duration;
 use fairway_fuzzing::{Outcome, Target};
 use nix::time::{ClockId, clock_gettime};
 
+use super::CPU_TIME_MAX;
+
 /// A panic, as it would have been printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Panic {
@@ -67,7 +69,8 @@ pub(crate) struct Cost {
     pub(crate) cpu: Duration,
 }
 
-/// Runs one input alone, three times: the least of the times is its own, the rest is the machine's.
+/// Runs one input alone. One that seems slow gets two more tries: the least of the times is its own,
+/// the rest is the machine's.
 pub(crate) fn alone(target: &Target, input: &[u8]) -> Cost {
     let timed = || {
         let before = cpu_time();
@@ -75,6 +78,9 @@ pub(crate) fn alone(target: &Target, input: &[u8]) -> Cost {
         Cost { outcome, peak_bytes, cpu: cpu_time().saturating_sub(before) }
     };
     let first = timed();
+    if first.cpu <= CPU_TIME_MAX {
+        return first;
+    }
     let again = [timed().cpu, timed().cpu];
     Cost { cpu: again.into_iter().fold(first.cpu, Duration::min), ..first }
 }

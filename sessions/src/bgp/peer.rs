@@ -19,7 +19,7 @@ use crate::types::{
     AddressFamily, FamilySet, LocalNextHops, PathSource, PeerConfig, Prefix, RouteChange,
 };
 use crate::wire::notification::cease;
-use crate::wire::{MessageType, Notification, RawMessage};
+use crate::wire::{MessageType, Notification, RawMessage, WireError};
 
 /// What happened.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub enum Action {
     AttemptFailed(DownReason),
     /// Routes of this session were accepted, or those that were are gone.
     Routes(Arc<PathSource>, Vec<RouteChange>),
-    /// A malformed UPDATE came, and the session lives.
+    /// A malformed UPDATE came.
     Malformed(Malformed),
     /// The neighbour announces nearly as many prefixes as it may: so many of them.
     NearMaximum(AddressFamily, u32),
@@ -294,9 +294,12 @@ impl Peer {
                 self.end(now, id, DownReason::Received(notification));
             }
             Err(error) => {
-                if message.kind == MessageType::Update {
+                let misplaced = matches!(error, WireError::UnexpectedMessage { .. });
+                if message.kind == MessageType::Update && !misplaced {
                     self.malformed.resets += 1;
-                    self.last_malformed = Some((now, Malformed::reset(&error, message)));
+                    let malformed = Malformed::reset(&error, message);
+                    self.last_malformed = Some((now, malformed.clone()));
+                    self.actions.push_back(Action::Malformed(malformed));
                 }
                 self.end(now, id, error.into());
             }

@@ -278,7 +278,9 @@ impl Peer {
     pub(super) fn needs_to_hear_again(&self, config: &PeerConfig) -> bool {
         let Some(up) = &self.established else { return false };
         let negotiated = self.connection(up.connection).and_then(|it| it.negotiated.as_ref());
-        self.config.import.allowed != config.import.allowed
+        let wanted = &config.import.allowed;
+        *wanted != PrefixFilter::Nothing
+            && *wanted != self.config.import.allowed
             && negotiated.is_some_and(|it| !it.route_refresh)
     }
 
@@ -294,8 +296,7 @@ impl Peer {
         let over = families.find(|family| up.inbound.is_over_maximum(*family));
         self.routes_changed(now, changes, over);
         if wants_others {
-            // Without a session there is nobody to ask, and the next one says everything anyway.
-            let _ = self.refresh_in();
+            self.ask_again();
         }
     }
 
@@ -312,6 +313,14 @@ impl Peer {
         if up.inbound.importer.set_end(own_addresses, networks) {
             let changes = up.inbound.reconsider();
             self.routes_changed(now, changes, None);
+            self.ask_again();
+        }
+    }
+
+    /// Asks for what was refused before, if anything is wanted. Without a session there is nobody
+    /// to ask, and the next one says everything anyway.
+    fn ask_again(&mut self) {
+        if self.established.as_ref().is_some_and(|up| up.inbound.importer.wants_routes()) {
             let _ = self.refresh_in();
         }
     }

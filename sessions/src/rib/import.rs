@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::types::{
-    AddressFamily, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix, Refusal,
-    RouterId,
+    AddressFamily, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix,
+    PrefixFilter, Refusal, RouterId,
 };
 use crate::wire::attribute::code;
 
@@ -47,10 +47,11 @@ impl Importer {
     }
 
     /// This end has other addresses, or its machine other networks. Says whether routes may be
-    /// judged otherwise than before.
+    /// judged otherwise than before: networks matter only for a neighbour next door.
     pub fn set_end(&mut self, own_addresses: Vec<IpAddr>, networks: &[Prefix]) -> bool {
         let networks = shared(networks);
-        let differs = self.own_addresses != own_addresses || self.networks != networks;
+        let differs =
+            self.own_addresses != own_addresses || self.adjacent && self.networks != networks;
         (self.own_addresses, self.networks) = (own_addresses, networks);
         differs
     }
@@ -84,10 +85,18 @@ impl Importer {
         if self.own_addresses.contains(&meant(next_hop)) {
             return Err(Refusal::OwnNextHop);
         }
-        if self.adjacent && !self.is_shared(next_hop) {
+        // Loopback is shared with neighbours on this machine only.
+        let elsewhere = meant(next_hop).is_loopback() && !self.remote.is_loopback();
+        if elsewhere || self.adjacent && !self.is_shared(next_hop) {
             return Err(Refusal::ForeignNextHop);
         }
         Ok(())
+    }
+
+    /// Whether routes that are refused now could be accepted if they were said again: whether
+    /// anything is wanted at all.
+    pub fn wants_routes(&self) -> bool {
+        self.policy.allowed != PrefixFilter::Nothing
     }
 
     /// Whether the operator wants `prefix`.
@@ -133,7 +142,7 @@ pub(super) fn originator(attributes: &PathAttributes) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{AsPath, AsPathSegment, Asn, PrefixFilter, UnknownAttribute};
+    use crate::types::{AsPath, AsPathSegment, Asn, UnknownAttribute};
 
     fn importer(config: &PeerConfig) -> Importer {
         let own = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
@@ -194,6 +203,11 @@ mod tests {
         assert_eq!(judge(&config, "::ffff:198.51.100.1"), Err(Refusal::ForeignNextHop));
         let far = PeerConfig { multihop: true, ..config };
         assert_eq!(judge(&far, "198.51.100.1"), Ok(()));
+        for config in [&PeerConfig::example(1), &far] {
+            for loopback in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+                assert_eq!(judge(config, loopback), Err(Refusal::ForeignNextHop), "{loopback}");
+            }
+        }
     }
 
     #[test]

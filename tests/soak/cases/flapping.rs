@@ -118,7 +118,11 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     after.expect_peak_below(PEAK_MEBIBYTES)?;
     let growth = middle.map_or(0.0, |it| after.resident_mebibytes - it.resident_mebibytes);
     bench.say(format!("growth in the second half {growth:.1} MiB"));
-    ensure!(growth < GROWTH_MEBIBYTES, "it grew by {growth:.1} MiB in the second half");
+    // In seconds the memory is still warming up.
+    ensure!(
+        bench.short || growth < GROWTH_MEBIBYTES,
+        "it grew by {growth:.1} MiB in the second half"
+    );
     stage.fairway.stop()
 }
 

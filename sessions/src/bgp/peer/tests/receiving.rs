@@ -341,3 +341,29 @@ fn only_what_was_agreed_on_is_asked_for_again() {
     pair.settle();
     assert_eq!(pair.sides[0].peer.messages.received.route_refreshes, 1);
 }
+
+#[test]
+fn who_wants_nothing_never_asks() {
+    let mut pair = accepting(ImportPolicy::default());
+    pair.run_for(seconds(5));
+    let network: Prefix = "192.0.2.0/24".parse().unwrap();
+    pair.sides[1].peer.set_networks(pair.now, &[network]);
+    pair.settle();
+    let asked = |pair: &Pair| pair.sides[0].peer.messages.received.route_refreshes;
+    assert_eq!(asked(&pair), 0, "for an interface that came up");
+    let mut config = pair.sides[1].peer.config().clone();
+    for (allowed, expected) in [(PrefixFilter::Everything, 2), (PrefixFilter::Nothing, 2)] {
+        config.import.allowed = allowed;
+        pair.sides[1].peer.reconfigure(pair.now, config.clone());
+        pair.settle();
+        assert_eq!(asked(&pair), expected, "{:?}", config.import.allowed);
+    }
+    pair.assert_up();
+}
+
+#[test]
+fn an_update_at_the_wrong_time_is_no_malformed_one() {
+    let (peer, _) = answers(&[framed(MessageType::Update, &[0; 4]).unwrap()]);
+    assert_eq!(peer.malformed.resets, 0);
+    assert!(peer.last_malformed.is_none());
+}
