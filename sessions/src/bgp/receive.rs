@@ -57,14 +57,16 @@ impl fmt::Display for Malformed {
         if let Some(reset) = &self.reset {
             return write!(f, "session reset: {reset}");
         }
+        let only_prefixes = self.faults.iter().all(|fault| fault.code == 0);
         f.write_str(match self.disposition() {
             Some(Disposition::TreatAsWithdraw) => "treated as withdrawal",
+            Some(Disposition::Discard) if only_prefixes => "prefix passed over",
             Some(Disposition::Discard) | None => "attribute discarded",
         })?;
         for (position, fault) in self.faults.iter().enumerate() {
             let separator = if position == 0 { ": " } else { "; " };
             match fault.code {
-                0 => write!(f, "{separator}attribute list: {}", fault.what)?,
+                0 => write!(f, "{separator}{}", fault.what)?,
                 code => write!(f, "{separator}attribute {code}: {}", fault.what)?,
             }
         }

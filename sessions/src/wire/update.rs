@@ -102,7 +102,7 @@ impl Walk {
                 None => {
                     // RFC 7606 §4: the rest of the list has no meaning, but its own length still
                     // tells where the prefixes are.
-                    walk.fault(0, Disposition::TreatAsWithdraw, "it overruns the attribute list");
+                    walk.fault(0, Disposition::TreatAsWithdraw, "an attribute overruns the list");
                     break;
                 }
             }

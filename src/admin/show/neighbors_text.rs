@@ -128,6 +128,9 @@ fn message_statistics(peer: &PeerView) -> String {
             hex(body)
         );
     }
+    for (refusal, count) in &peer.refusals {
+        let _ = writeln!(text, "  Refused announcements: {count}: {refusal}");
+    }
     text
 }
 
@@ -154,9 +157,6 @@ fn family_lines(peer: &PeerView, family: AddressFamily) -> String {
     let refused = *peer.prefixes_refused.of(family);
     if refused > 0 {
         let _ = writeln!(text, "  {refused} refused prefixes");
-    }
-    for (refusal, count) in peer.refusals.iter().filter(|_| refused > 0) {
-        let _ = writeln!(text, "  Refused (both families): {count}: {refusal}");
     }
     let of_family = peer.unannounced.iter().filter(|(prefix, _)| prefix.family() == family);
     for (prefix, reason) in of_family {

@@ -341,8 +341,8 @@ fn refused_and_malformed_announcements_are_told_with_their_reasons() {
     let lines = text(&lab, &neighbors("10.1.1.2")).unwrap();
     for line in [
         "  6 refused prefixes\n",
-        "  Refused (both families): 4: toReceive does not allow the prefix\n",
-        "  Refused (both families): 2: our own AS is in the path\n",
+        "  Refused announcements: 4: toReceive does not allow the prefix\n",
+        "  Refused announcements: 2: our own AS is in the path\n",
         "  Malformed updates: attribute discard 0, treat as withdraw 1, reset 0\n",
         "  Last malformed update 00:01:01 ago: treated as withdrawal: attribute 1: 3 is no origin\n    \
          3 bytes: 0000ff\n",
