@@ -128,7 +128,10 @@ impl Inbound {
     /// Takes in the routes of an UPDATE, and returns what changed by it. Stops at the first prefix
     /// that is one too many, and names its family.
     fn take(&mut self, update: Update) -> (Vec<RouteChange>, Option<AddressFamily>) {
-        let mut changes = Vec::new();
+        // Counted first: a list that grows by doubling takes twice what a flood is worth.
+        let announced = update.announced.iter().map(|group| group.prefixes.len());
+        let count = announced.fold(update.withdrawn.len(), usize::saturating_add);
+        let mut changes = Vec::with_capacity(count);
         for prefix in update.withdrawn {
             self.withdraw(prefix, &mut changes);
         }
