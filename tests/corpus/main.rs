@@ -52,14 +52,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("corpus: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    wait::exit_code("corpus", run())
 }
 
 /// Whether all is as it must be.

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use cases::CASES;
 use lab::fairway;
-use lab::wait::{end_on_signals, is_interrupted};
+use lab::wait::{end_on_signals, exit_code, is_interrupted};
 use matrix::{Matrix, Square};
 use routers::RouterKind;
 
@@ -38,15 +38,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) if is_interrupted() => ExitCode::from(130),
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("interop: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("interop", run())
 }
 
 /// Whether every cell has passed.

@@ -27,7 +27,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bench::{Bench, directory_of_run};
 use cases::{CASES, Case};
 use lab::process::tail;
-use lab::wait::{end_on_signals, is_interrupted, now};
+use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
 
 const USAGE: &str = "\
 usage: soak [WORD...] [--list] [--short]
@@ -47,15 +47,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) if is_interrupted() => ExitCode::from(130),
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("soak: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("soak", run())
 }
 
 /// Whether every promise was kept.

@@ -2,6 +2,7 @@
 //! no fixed sleep in the suite. Used by every process, router and case.
 
 use std::fmt;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,19 @@ pub(crate) fn end_on_signals() -> Result<()> {
 
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// How a suite ends whose runs were all good, or were not, or could not be made.
+pub(crate) fn exit_code(suite: &str, outcome: Result<bool>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) if is_interrupted() => ExitCode::from(130),
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{suite}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// A fault that waiting longer cannot mend: a process is gone.
