@@ -15,8 +15,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    AddressFamily, Asn, Community, DecisionStep, FamilySet, LargeCommunity, Path, PathAttributes,
-    PeerConfig, PeerKey, Prefix, Refusal, RouterId,
+    Asn, Community, DecisionStep, FamilySet, LargeCommunity, Path, PathAttributes, PeerConfig,
+    PeerKey, PerFamily, Prefix, Refusal, RouterId,
 };
 use crate::wire::Capability;
 
@@ -216,33 +216,6 @@ pub struct PeerView {
     pub last_read: Option<Duration>,
     /// Since the last message was written.
     pub last_write: Option<Duration>,
-}
-
-/// One value for each family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PerFamily<T> {
-    /// For IPv4 unicast.
-    pub ipv4: T,
-    /// For IPv6 unicast.
-    pub ipv6: T,
-}
-
-impl<T> PerFamily<T> {
-    /// The value for `family`.
-    pub fn of(&self, family: AddressFamily) -> &T {
-        match family {
-            AddressFamily::Ipv4Unicast => &self.ipv4,
-            AddressFamily::Ipv6Unicast => &self.ipv6,
-        }
-    }
-
-    /// The value for `family`, to be changed.
-    pub fn of_mut(&mut self, family: AddressFamily) -> &mut T {
-        match family {
-            AddressFamily::Ipv4Unicast => &mut self.ipv4,
-            AddressFamily::Ipv6Unicast => &mut self.ipv6,
-        }
-    }
 }
 
 /// What a session agreed on.

@@ -11,11 +11,11 @@ use std::time::Duration;
 use super::connection::Connection;
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
-use crate::backend::{ClearError, PerFamily};
+use crate::backend::ClearError;
 use crate::rib::{AdjRibIn, Importer};
 use crate::time::Instant;
 use crate::types::{
-    AddressFamily, PathSource, PeerConfig, Prefix, PrefixFilter, Refusal, RouteChange,
+    AddressFamily, PathSource, PeerConfig, PerFamily, Prefix, PrefixFilter, Refusal, RouteChange,
 };
 use crate::wire::attribute::{AttributeFault, Disposition};
 use crate::wire::{Notification, RawMessage, Update, WireError};

@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::backend::PerFamily;
-use crate::types::{PathAttributes, Prefix};
+use crate::types::{PathAttributes, PerFamily, Prefix};
 
 /// The Adj-RIB-In of one session; it begins and ends with it.
 #[derive(Debug, Default)]

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use crate::backend::PerFamily;
-use crate::types::{AddressFamily, FamilySet, PathAttributes, Prefix};
+use crate::types::{AddressFamily, FamilySet, PathAttributes, PerFamily, Prefix};
 use crate::wire::announce::{self, AttributeBlock, TooLong};
 
 /// The Adj-RIB-Out of one session; it begins and ends with it.

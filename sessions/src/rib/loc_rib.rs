@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::decision::{best, decide};
-use crate::backend::{DesiredRoute, LearnedRoute, PerFamily};
-use crate::types::{DecisionStep, Path, PathSource, PeerKey, Prefix, RouteChange};
+use crate::backend::{DesiredRoute, LearnedRoute};
+use crate::types::{DecisionStep, Path, PathSource, PeerKey, PerFamily, Prefix, RouteChange};
 
 /// All routes. A prefix may have several originated ones, each for other peers; where it has one
 /// at all, that goes before whatever was heard.

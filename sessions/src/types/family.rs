@@ -145,3 +145,30 @@ impl FromIterator<AddressFamily> for FamilySet {
         set
     }
 }
+
+/// One value for each family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PerFamily<T> {
+    /// For IPv4 unicast.
+    pub ipv4: T,
+    /// For IPv6 unicast.
+    pub ipv6: T,
+}
+
+impl<T> PerFamily<T> {
+    /// The value for `family`.
+    pub fn of(&self, family: AddressFamily) -> &T {
+        match family {
+            AddressFamily::Ipv4Unicast => &self.ipv4,
+            AddressFamily::Ipv6Unicast => &self.ipv6,
+        }
+    }
+
+    /// The value for `family`, to be changed.
+    pub fn of_mut(&mut self, family: AddressFamily) -> &mut T {
+        match family {
+            AddressFamily::Ipv4Unicast => &mut self.ipv4,
+            AddressFamily::Ipv6Unicast => &mut self.ipv6,
+        }
+    }
+}

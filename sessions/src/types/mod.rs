@@ -18,7 +18,7 @@ mod timers;
 pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
 pub use community::{Community, LargeCommunity};
-pub use family::{AddressFamily, FamilySet};
+pub use family::{AddressFamily, FamilySet, PerFamily};
 pub use filter::{PrefixFilter, PrefixRange, PrefixRangeError};
 pub use next_hop::{LocalNextHops, NextHop};
 pub use password::{Password, PasswordError};

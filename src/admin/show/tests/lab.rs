@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use fairway_sessions::backend::{
     BgpView, DesiredRoute, LastReset, MalformedCounters, MessageCounters, MessageCounts, PeerRoute,
-    PeerView, PerFamily, ResetCause, RouteAttributes, SessionState, SessionView,
+    PeerView, ResetCause, RouteAttributes, SessionState, SessionView,
 };
 use fairway_sessions::types::{
     AddressFamily, AsPath, Asn, FamilySet, HoldTime, ImportPolicy, NextHop, Password,
-    PathAttributes, PeerConfig, PeerKey, Prefix, PrefixFilter, RouterId,
+    PathAttributes, PeerConfig, PeerKey, PerFamily, Prefix, PrefixFilter, RouterId,
 };
 use fairway_sessions::wire::Capability;
 

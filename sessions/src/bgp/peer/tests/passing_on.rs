@@ -500,8 +500,8 @@ impl Hub {
     }
 }
 
-fn count<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> crate::backend::PerFamily<u32> {
-    let mut counts = crate::backend::PerFamily::default();
+fn count<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> crate::types::PerFamily<u32> {
+    let mut counts = crate::types::PerFamily::default();
     prefixes.for_each(|prefix| *counts.of_mut(prefix.family()) += 1);
     counts
 }

@@ -1,10 +1,10 @@
 //! What a peer accepts, counts, refuses, asks for again, and forgets.
 
 use super::*;
-use crate::backend::{ClearError, PerFamily};
+use crate::backend::ClearError;
 use crate::types::{
-    AsPath, ImportPolicy, MaximumPrefixes, NextHop, PathAttributes, PrefixFilter, PrefixRange,
-    Refusal,
+    AsPath, ImportPolicy, MaximumPrefixes, NextHop, PathAttributes, PerFamily, PrefixFilter,
+    PrefixRange, Refusal,
 };
 use crate::wire::announce::{AttributeBlock, announcement};
 
