@@ -15,8 +15,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    Asn, Community, DecisionStep, FamilySet, LargeCommunity, Path, PathAttributes, PeerConfig,
-    PeerKey, PerFamily, Prefix, Refusal, RouterId,
+    Asn, Community, DecisionStep, FamilySet, LargeCommunity, LinkBandwidth, Path, PathAttributes,
+    PeerConfig, PeerKey, PerFamily, Prefix, Refusal, RouterId,
 };
 use crate::wire::Capability;
 
@@ -51,6 +51,12 @@ pub struct RouteAttributes {
     pub communities: Vec<Community>,
     /// LARGE_COMMUNITIES, sorted, no duplicates.
     pub large_communities: Vec<LargeCommunity>,
+    /// MULTI_EXIT_DISC.
+    pub med: Option<u32>,
+    /// How often our AS stands in the path beside the once that every external path has, 0 to 16.
+    pub as_path_prepend: u8,
+    /// The weight of this node among those that announce the same.
+    pub link_bandwidth: Option<LinkBandwidth>,
 }
 
 /// The answer of [`Backend::view`].

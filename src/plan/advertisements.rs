@@ -82,6 +82,9 @@ fn attributes(
         local_pref: source.local_pref,
         communities: communities.into_iter().collect(),
         large_communities: large_communities.into_iter().collect(),
+        med: None,
+        as_path_prepend: 0,
+        link_bandwidth: None,
     })
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use fairway_sessions::types::{AddressFamily, FamilySet, Password, PeerConfig, PeerKey, RouterId};
+use fairway_sessions::types::{FamilySet, Password, PeerConfig, PeerKey, RemoteAs, RouterId};
 
 use crate::model::{ClusterIndex, Node, ObjectName, Peer, PeerPassword, any_matches};
 
@@ -18,7 +18,7 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
     let mut configs: BTreeMap<PeerKey, PeerConfig> = BTreeMap::new();
     let selected = |peer: &&Peer| any_matches(&peer.node_selectors, &node.labels);
     for peer in index.peers.values().filter(selected) {
-        let key = PeerKey(peer.address);
+        let key = PeerKey::from(peer.address);
         // A peer that is left out for its Secret keeps its address: were its double to take over
         // now, it would have to go again when the Secret appears.
         if let Some(owner) = owners.get(&key) {
@@ -40,29 +40,22 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
 }
 
 fn config(peer: &Peer, node: &Node, password: Option<Password>) -> PeerConfig {
+    let router_id = peer.router_id.unwrap_or_else(|| router_id(node));
+    let remote_as = RemoteAs::Asn(peer.peer_asn);
+    let basis = PeerConfig::new(PeerKey::from(peer.address), peer.my_asn, remote_as, router_id);
     PeerConfig {
-        key: PeerKey(peer.address),
         name: peer.name.name.clone(),
-        local_asn: peer.my_asn,
-        remote_asn: peer.peer_asn,
-        router_id: peer.router_id.unwrap_or_else(|| router_id(node)),
         port: peer.port,
         source_address: peer.source_address,
         hold_time: peer.hold_time,
         keepalive_interval: peer.keepalive_interval,
-        delay_open_time: None,
-        connect_retry_interval: peer
-            .connect_interval
-            .unwrap_or(PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT),
+        connect_retry_interval: peer.connect_interval.unwrap_or(basis.connect_retry_interval),
         password,
         multihop: peer.ebgp_multihop,
-        families: if peer.dual_stack {
-            FamilySet::BOTH
-        } else {
-            FamilySet::only(AddressFamily::of(peer.address))
-        },
+        families: if peer.dual_stack { FamilySet::BOTH } else { basis.families },
         import: peer.import.clone(),
         pass_on: peer.pass_on.clone(),
+        ..basis
     }
 }
 

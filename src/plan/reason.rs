@@ -55,7 +55,7 @@ pub enum Reason {
         /// The other.
         second: ObjectName,
         /// A peer that both tell.
-        peer: PeerKey,
+        peer: Box<PeerKey>,
     },
     /// Advertisements there are, but none names a peer of this node.
     #[error(

@@ -93,7 +93,7 @@ impl<'a> Routes<'a> {
                     return Err(Reason::ConflictingAdvertisements {
                         first: first.clone(),
                         second: second.clone(),
-                        peer: *peer,
+                        peer: Box::new(*peer),
                     });
                 }
                 unite(&mut attributes.communities, &advertisement.attributes.communities);

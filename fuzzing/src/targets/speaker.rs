@@ -1,6 +1,7 @@
 //! A real [`Peer`] with somebody at the other end: what it says and does is checked.
 
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use fairway_sessions::bgp::{Action, Connected, ConnectionId, DownReason, Event, 
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::{
     Asn, FamilySet, HoldTime, ImportPolicy, LocalNextHops, PathAttributes, PeerConfig, PeerKey,
-    Prefix, PrefixFilter, RouterId,
+    Prefix, PrefixFilter, RemoteAs, RouterId,
 };
 use fairway_sessions::wire::{Capability, Framing, MessageType, Notification, Open, header};
 
@@ -39,23 +40,14 @@ impl Identity {
     /// Its settings towards `remote`: everything is accepted, and everything is passed on.
     pub fn config(self, remote: Self) -> PeerConfig {
         let asn = |number| Asn::new(number).expect("not AS 0");
+        let key = PeerKey::from(IpAddr::from([192, 0, 2, remote.number]));
+        let router_id = RouterId::new(u32::from(self.number)).expect("not zero");
         PeerConfig {
-            key: PeerKey([192, 0, 2, remote.number].into()),
             name: format!("peer-{}", remote.number),
-            local_asn: asn(self.asn),
-            remote_asn: asn(remote.asn),
-            router_id: RouterId::new(u32::from(self.number)).expect("not zero"),
-            port: 179,
-            source_address: None,
-            hold_time: HoldTime::DEFAULT,
-            keepalive_interval: None,
-            connect_retry_interval: PeerConfig::CONNECT_RETRY_INTERVAL_DEFAULT,
-            delay_open_time: None,
-            password: None,
-            multihop: false,
             families: FamilySet::BOTH,
             import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
             pass_on: PrefixFilter::Everything,
+            ..PeerConfig::new(key, asn(self.asn), RemoteAs::Asn(asn(remote.asn)), router_id)
         }
     }
 

@@ -41,10 +41,10 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
 
 /// Holds the neighbour's OPEN against what `config` wants.
 pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated, WireError> {
-    let expected = config.remote_asn;
-    if theirs.asn != expected.get() {
-        return Err(WireError::PeerAs { received: theirs.asn, expected: expected.get() });
-    }
+    let admitted = config.remote_as.admits(config.local_asn, theirs.asn);
+    let remote_asn = Asn::new(theirs.asn)
+        .filter(|_| admitted)
+        .ok_or(WireError::PeerAs { received: theirs.asn, expected: config.remote_as })?;
     if config.kind() == PeerKind::Internal && theirs.router_id == config.router_id {
         let ours = Ipv4Addr::from(config.router_id.get());
         return Err(WireError::BgpIdentifier(ours, "ours too"));
@@ -56,7 +56,7 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         return Err(WireError::NoCommonFamily(missed.flat_map(|it| it.encode()).collect()));
     }
     Ok(Negotiated {
-        remote_asn: expected,
+        remote_asn,
         remote_router_id: theirs.router_id,
         hold_time: config.hold_time.negotiate(theirs.hold_time),
         families,
@@ -81,7 +81,7 @@ impl Negotiated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{AddressFamily, Asn};
+    use crate::types::{AddressFamily, Asn, RemoteAs};
 
     /// Speaker 1 of the pair: AS 65001, identifier 1, hold time 9 s, both families.
     fn config() -> PeerConfig {
@@ -140,8 +140,9 @@ mod tests {
     fn our_own_identifier_is_refused_inside_the_as_only() {
         let router_id = config().router_id;
         assert!(negotiate(&config(), Open { router_id, ..theirs() }).is_ok());
-        let internal = PeerConfig { remote_asn: config().local_asn, ..config() };
-        let open = Open { asn: internal.remote_asn.get(), ..theirs() };
+        let remote_as = RemoteAs::Asn(config().local_asn);
+        let internal = PeerConfig { remote_as, ..config() };
+        let open = Open { asn: internal.local_asn.get(), ..theirs() };
         assert_eq!(answer(&internal, Open { router_id, ..open.clone() }), (2, 3, Vec::new()));
         assert!(negotiate(&internal, open).is_ok());
     }

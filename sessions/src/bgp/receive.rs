@@ -94,19 +94,21 @@ impl Inbound {
     pub(super) fn begin(config: &PeerConfig, connection: Option<&Connection>) -> Option<Self> {
         let connection = connection?;
         let negotiated = connection.negotiated.as_ref()?;
+        let remote = connection.remote?.ip();
         let own_addresses = connection.own_addresses();
         let networks = &connection.networks;
         Some(Self {
             adj_rib_in: AdjRibIn::default(),
             source: Arc::new(PathSource {
                 key: config.key,
+                address: remote,
                 kind: config.kind(),
                 remote_asn: negotiated.remote_asn,
                 router_id: negotiated.remote_router_id,
             }),
             prefixes_refused: PerFamily::default(),
             end_of_rib_received: PerFamily::default(),
-            importer: Importer::new(config, connection.remote?.ip(), own_addresses, networks),
+            importer: Importer::new(config, negotiated.remote_asn, remote, own_addresses, networks),
             refusals: BTreeMap::new(),
             near_maximum: PerFamily::default(),
             warned_at: PerFamily::default(),

@@ -76,7 +76,7 @@ impl Peer {
         let Some(up) = self.established.as_mut() else { return };
         for prefix in prefixes {
             up.unannounced.remove(prefix);
-            let outcome = match rib.route_for(*prefix, self.config.key) {
+            let outcome = match rib.route_for(*prefix, self.config.route_key()) {
                 None => Ok(None),
                 Some(Route::Originated(route)) => up.exporter.originate(route).map(Some),
                 Some(Route::Learned(path)) => up.exporter.pass_on(*prefix, path),

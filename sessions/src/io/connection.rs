@@ -186,7 +186,7 @@ mod tests {
         let (far, _) = listener.accept().await.unwrap();
         let (events, news) = mpsc::channel(16);
         let tasks = TaskTracker::new();
-        let key = PeerKey([127, 0, 0, 1].into());
+        let key = PeerKey::from(std::net::IpAddr::from([127, 0, 0, 1]));
         let link = Link::start(key, ConnectionId::default(), near, &events, &tasks);
         tasks.close();
         (link, far, tasks, news)

@@ -305,7 +305,7 @@ impl CoreTask {
             });
         }
         let accepted = wanted.keys().filter(|key| !self.unprotected.contains(key));
-        self.known.send_replace(Arc::new(accepted.map(|key| key.0).collect()));
+        self.known.send_replace(Arc::new(accepted.filter_map(PeerKey::address).collect()));
 
         let touched = self.surroundings.rib.set(desired.routes.clone());
         for key in wanted.into_keys() {
@@ -362,11 +362,12 @@ impl CoreTask {
     }
 
     fn set_key(&self, key: PeerKey, password: Option<&Password>) -> Result<(), nix::Error> {
+        let Some(address) = key.address() else { return Ok(()) };
         let of_family = self.listeners.iter().filter(|listener| {
-            listener.local_addr().is_ok_and(|local| local.is_ipv4() == key.0.is_ipv4())
+            listener.local_addr().is_ok_and(|local| local.is_ipv4() == address.is_ipv4())
         });
         let mut listeners =
-            of_family.map(|listener| sockopt::set_md5(&**listener, key.0, password));
+            of_family.map(|listener| sockopt::set_md5(&**listener, address, password));
         listeners.try_for_each(|outcome| outcome)
     }
 
@@ -412,7 +413,7 @@ mod tests {
 
     /// A neighbour on loopback, where nobody answers.
     fn config(number: u8) -> PeerConfig {
-        let key = PeerKey([127, 0, 0, number].into());
+        let key = PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]));
         PeerConfig { key, port: 1, ..PeerConfig::example(1) }
     }
 
@@ -425,7 +426,9 @@ mod tests {
         core.apply(&desired);
         core.turn();
         let state = |core: &CoreTask, number: u8| {
-            core.neighbours[&PeerKey([127, 0, 0, number].into())].peer.state()
+            core.neighbours[&PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]))]
+                .peer
+                .state()
         };
         assert_eq!(state(&core, 2), SessionState::Connect);
         let now = core.clock.now();

@@ -15,6 +15,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// What keeps a connection from coming up. The text names the step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
+    #[error("the address of the neighbour is not known")]
+    NoAddress,
     #[error("socket: {0}")]
     Socket(#[source] io::Error),
     #[error("TCP-MD5 key: {0}")]
@@ -31,7 +33,7 @@ pub(super) enum DialError {
 
 /// Dials the neighbour of `config`.
 pub(super) async fn dial(config: &PeerConfig) -> Result<TcpStream, DialError> {
-    let peer = config.key.0;
+    let peer = config.key.address().ok_or(DialError::NoAddress)?;
     let remote = SocketAddr::new(peer, config.port);
     let socket = match peer {
         IpAddr::V4(_) => TcpSocket::new_v4(),

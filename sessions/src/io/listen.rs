@@ -42,7 +42,7 @@ pub(super) async fn accept_all(
                     reset(&stream);
                     continue;
                 }
-                let key = PeerKey(remote.ip());
+                let key = PeerKey::from(remote.ip());
                 let local = stream.local_addr().map(|local| local.ip().to_canonical());
                 let end = local.map(LocalEnd::at).unwrap_or_default();
                 let news = News::Accepted { stream, remote, end };

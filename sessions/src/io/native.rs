@@ -167,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn a_daemon_that_stops_takes_its_leave() {
         let backend = NativeBackend::start(&[ListenAddress(([127, 0, 0, 1], 0).into())], 7);
-        let key = PeerKey([127, 0, 0, 2].into());
+        let key = PeerKey::from(std::net::IpAddr::from([127, 0, 0, 2]));
         let peers = vec![PeerConfig { key, port: 1, ..PeerConfig::example(1) }];
         backend.apply(Desired { peers, ..Desired::default() });
         wait_until(&backend, |_| true).await;

@@ -29,7 +29,7 @@ pub fn decide(paths: &[Path]) -> Vec<Option<DecisionStep>> {
     contest.keep_least(DecisionStep::RouterId, identifier);
     // Between reflected copies the shorter way through the reflectors wins (RFC 4456 §9).
     contest.keep_least(DecisionStep::RouterId, cluster_list_length);
-    contest.keep_least(DecisionStep::PeerAddress, |path| path.source.key);
+    contest.keep_least(DecisionStep::PeerAddress, |path| (path.source.address, path.source.key));
     lost
 }
 
@@ -115,7 +115,8 @@ mod tests {
         let asn = 65_000 + u32::from(number);
         Path {
             source: Arc::new(PathSource {
-                key: PeerKey([192, 0, 2, number].into()),
+                key: PeerKey::from(std::net::IpAddr::from([192, 0, 2, number])),
+                address: [192, 0, 2, number].into(),
                 kind: PeerKind::External,
                 remote_asn: Asn::new(asn).unwrap(),
                 router_id: RouterId::new(u32::from(number)).unwrap(),
@@ -236,7 +237,7 @@ mod tests {
             Step::MultiExitDiscriminator => with(path, |it| it.med = Some(6)),
             Step::PeerKind => from(path, |it| it.kind = PeerKind::Internal),
             Step::RouterId => from(path, |it| it.router_id = RouterId::new(99).unwrap()),
-            _ => from(path, |it| it.key = PeerKey([192, 0, 2, 99].into())),
+            _ => from(path, |it| it.key = PeerKey::from(std::net::IpAddr::from([192, 0, 2, 99]))),
         };
         let steps = [
             Step::LocalPref,

@@ -66,7 +66,7 @@ impl Exporter {
             return Ok(Arc::clone(made));
         }
         let next_hop = self.next_hops.of(family).ok_or(Ineligible::NextHop(family))?;
-        let RouteAttributes { local_pref, communities, large_communities } = &*route.attributes;
+        let RouteAttributes { local_pref, communities, large_communities, .. } = &*route.attributes;
         let as_path = match self.kind {
             PeerKind::External => AsPath::sequence(vec![self.local_asn]),
             PeerKind::Internal => AsPath::default(),

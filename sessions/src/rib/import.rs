@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::types::{
-    AddressFamily, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix,
+    AddressFamily, Asn, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix,
     PrefixFilter, Refusal, RouterId,
 };
 use crate::wire::attribute::code;
@@ -25,10 +25,11 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// The policy towards `config`'s neighbour at `remote`, on a session whose end here has
-    /// `own_addresses`, on a machine with `networks`.
+    /// The policy towards `config`'s neighbour at `remote`, in `remote_asn`, on a session whose end
+    /// here has `own_addresses`, on a machine with `networks`.
     pub fn new(
         config: &PeerConfig,
+        remote_asn: Asn,
         remote: IpAddr,
         own_addresses: Vec<IpAddr>,
         networks: &[Prefix],
@@ -37,7 +38,7 @@ impl Importer {
             policy: config.import.clone(),
             kind: config.kind(),
             local_asn: config.local_asn.get(),
-            remote_asn: config.remote_asn.get(),
+            remote_asn: remote_asn.get(),
             router_id: config.router_id,
             adjacent: config.kind() == PeerKind::External && !config.multihop,
             remote,
@@ -142,12 +143,12 @@ pub(super) fn originator(attributes: &PathAttributes) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{AsPath, AsPathSegment, Asn, UnknownAttribute};
+    use crate::types::{AsPath, AsPathSegment, RemoteAs, UnknownAttribute};
 
     fn importer(config: &PeerConfig) -> Importer {
         let own = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
         let networks = ["192.0.2.0/24".parse().unwrap()];
-        Importer::new(config, [192, 0, 2, 2].into(), own, &networks)
+        Importer::new(config, Asn::new(65_002).unwrap(), [192, 0, 2, 2].into(), own, &networks)
     }
 
     fn heard(as_path: Vec<u32>, next_hop: &str) -> PathAttributes {
@@ -178,8 +179,10 @@ mod tests {
             let heard = heard(path, "192.0.2.2");
             assert_eq!(external.judge(&heard), Err(Refusal::FirstAs));
         }
-        let internal =
-            PeerConfig { remote_asn: Asn::new(65_001).unwrap(), ..PeerConfig::example(1) };
+        let internal = PeerConfig {
+            remote_as: RemoteAs::Asn(Asn::new(65_001).unwrap()),
+            ..PeerConfig::example(1)
+        };
         let internal = importer(&internal);
         assert_eq!(internal.judge(&heard(vec![], "192.0.2.2")), Ok(()));
         assert_eq!(internal.judge(&heard(vec![7], "192.0.2.2")), Ok(()));
@@ -233,8 +236,10 @@ mod tests {
     //= RFC 4456 §8 SHOULD: a route with our own identifier as ORIGINATOR_ID is ignored.
     #[test]
     fn a_route_of_ours_that_a_reflector_gives_back_is_refused() {
-        let internal =
-            PeerConfig { remote_asn: Asn::new(65_001).unwrap(), ..PeerConfig::example(1) };
+        let internal = PeerConfig {
+            remote_as: RemoteAs::Asn(Asn::new(65_001).unwrap()),
+            ..PeerConfig::example(1)
+        };
         let mut reflected = heard(vec![7], "192.0.2.2");
         let originator = |id: u32| UnknownAttribute {
             flags: 0x80,

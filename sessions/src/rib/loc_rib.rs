@@ -179,7 +179,12 @@ mod tests {
     fn route(prefix: &str, peers: &[&str], local_pref: u32) -> DesiredRoute {
         DesiredRoute {
             prefix: prefix.parse().unwrap(),
-            peers: Arc::new(peers.iter().map(|it| PeerKey(it.parse().unwrap())).collect()),
+            peers: Arc::new(
+                peers
+                    .iter()
+                    .map(|it| PeerKey::from(it.parse::<std::net::IpAddr>().unwrap()))
+                    .collect(),
+            ),
             attributes: Arc::new(RouteAttributes {
                 local_pref: Some(local_pref),
                 ..RouteAttributes::default()
@@ -189,7 +194,8 @@ mod tests {
 
     fn source(number: u8) -> Arc<PathSource> {
         Arc::new(PathSource {
-            key: PeerKey([192, 0, 2, number].into()),
+            key: PeerKey::from(std::net::IpAddr::from([192, 0, 2, number])),
+            address: [192, 0, 2, number].into(),
             kind: PeerKind::External,
             remote_asn: Asn::new(65_000 + u32::from(number)).unwrap(),
             router_id: RouterId::new(u32::from(number)).unwrap(),
@@ -209,7 +215,10 @@ mod tests {
 
     /// The number of the peer whose path is used.
     fn best_from(rib: &LocRib, prefix: &str) -> Option<u32> {
-        match rib.route_for(prefix.parse().unwrap(), PeerKey([192, 0, 2, 99].into()))? {
+        match rib.route_for(
+            prefix.parse().unwrap(),
+            PeerKey::from(std::net::IpAddr::from([192, 0, 2, 99])),
+        )? {
             Route::Learned(path) => Some(path.source.router_id.get()),
             Route::Originated(_) => Some(0),
         }
@@ -234,8 +243,10 @@ mod tests {
             route("10.0.0.1/32", &["192.0.2.2"], 2),
         ]);
         let local_pref = |peer: &str| {
-            let route =
-                rib.route_for("10.0.0.1/32".parse().unwrap(), PeerKey(peer.parse().unwrap()));
+            let route = rib.route_for(
+                "10.0.0.1/32".parse().unwrap(),
+                PeerKey::from(peer.parse::<std::net::IpAddr>().unwrap()),
+            );
             match route {
                 Some(Route::Originated(route)) => route.attributes.local_pref,
                 _ => None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::rng::Rng;
-use crate::types::{AddressFamily, FamilySet, HoldTime, PeerConfig, RouterId};
+use crate::types::{AddressFamily, FamilySet, HoldTime, PeerConfig, RemoteAs, RouterId};
 
 /// The settings of speaker `number` (1 or 2) with an identifier of its own.
 pub(super) fn speaker(number: u8, router_id: u32) -> PeerConfig {
@@ -26,8 +26,8 @@ pub(super) fn drawn(rng: &mut Rng) -> [PeerConfig; 2] {
     if internal {
         let [left, right] = &mut settings;
         right.local_asn = left.local_asn;
-        right.remote_asn = left.local_asn;
-        left.remote_asn = left.local_asn;
+        right.remote_as = RemoteAs::Asn(left.local_asn);
+        left.remote_as = RemoteAs::Asn(left.local_asn);
     }
     for config in &mut settings {
         let seconds = [0, 3, 9, 9][one_of(4)];

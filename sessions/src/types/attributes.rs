@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
-use super::{AsPath, Community, LargeCommunity, NextHop};
+use super::{AsPath, Community, ExtendedCommunity, LargeCommunity, NextHop};
 
 /// Where a route came from (RFC 4271 §5.1.1). The order is that of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,8 +82,12 @@ pub struct PathAttributes {
     pub aggregator: Option<Aggregator>,
     /// COMMUNITIES, sorted.
     pub communities: Vec<Community>,
+    /// EXTENDED_COMMUNITIES, sorted.
+    pub extended_communities: Vec<ExtendedCommunity>,
     /// LARGE_COMMUNITIES, sorted.
     pub large_communities: Vec<LargeCommunity>,
+    /// ONLY_TO_CUSTOMER: the AS since which the route only goes down (RFC 9234 §5).
+    pub only_to_customer: Option<u32>,
     /// Everything else that was received, in order of type code.
     pub unknown: Vec<UnknownAttribute>,
     /// Type codes of those above that somebody on the way did not know, in order: the mark goes on
@@ -103,7 +107,9 @@ impl PathAttributes {
             atomic_aggregate: false,
             aggregator: None,
             communities: Vec::new(),
+            extended_communities: Vec::new(),
             large_communities: Vec::new(),
+            only_to_customer: None,
             unknown: Vec::new(),
             partial: Vec::new(),
         }

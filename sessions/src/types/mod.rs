@@ -5,27 +5,40 @@
 mod asn;
 mod attributes;
 mod community;
+mod extended_community;
 mod family;
 mod filter;
+mod interface;
 mod next_hop;
 mod password;
 mod path;
 mod peer;
+mod peer_key;
 mod prefix;
 mod refusal;
+mod role;
+mod shutdown;
 mod timers;
 
 pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
 pub use community::{Community, LargeCommunity};
+pub use extended_community::{ExtendedCommunity, LinkBandwidth};
 pub use family::{AddressFamily, FamilySet, PerFamily};
 pub use filter::{PrefixFilter, PrefixRange, PrefixRangeError};
+pub use interface::InterfaceName;
 pub use next_hop::{LocalNextHops, NextHop};
 pub use password::{Password, PasswordError};
 pub use path::{DecisionStep, Path, PathSource, RouteChange};
-pub use peer::{ImportPolicy, MaximumPrefixes, PeerConfig, PeerKey, PeerKind};
+pub use peer::{
+    AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerConfig, PeerKind,
+    RemoteAs,
+};
+pub use peer_key::{PeerKey, Remote};
 pub use prefix::{Prefix, PrefixError};
 pub use refusal::Refusal;
+pub use role::Role;
+pub use shutdown::{ShutdownMessage, ShutdownMessageError};
 pub use timers::{HoldTime, HoldTimeError};
 
 /// A value that its text does not describe.

@@ -1,6 +1,7 @@
 //! A learned route: what was said about a prefix, and who said it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Asn, PathAttributes, PeerKey, PeerKind, Prefix, RouterId};
@@ -10,6 +11,8 @@ use super::{Asn, PathAttributes, PeerKey, PeerKind, Prefix, RouterId};
 pub struct PathSource {
     /// The neighbour.
     pub key: PeerKey,
+    /// The address at the other end of the session.
+    pub address: IpAddr,
     /// iBGP or eBGP.
     pub kind: PeerKind,
     /// Its AS.

@@ -1,20 +1,14 @@
 //! What an operator wants of one neighbour.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU8;
 use std::time::Duration;
 
-use super::{Asn, FamilySet, HoldTime, Password, PrefixFilter, RouterId};
-
-/// How a neighbour is named: by its address. (Interfaces and VRFs join when those come.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerKey(pub IpAddr);
-
-impl fmt::Display for PeerKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use super::{
+    AddressFamily, Asn, FamilySet, HoldTime, Password, PeerKey, Prefix, PrefixFilter, Remote, Role,
+    RouterId, ShutdownMessage,
+};
 
 /// Whether the neighbour is in our AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +17,70 @@ pub enum PeerKind {
     Internal,
     /// eBGP.
     External,
+}
+
+/// Which AS a neighbour may be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RemoteAs {
+    /// This one.
+    Asn(Asn),
+    /// Ours, whatever that is.
+    Internal,
+    /// Any but ours.
+    External,
+}
+
+impl RemoteAs {
+    /// Whether a neighbour that says `asn` is the one that is meant by us, in `local`.
+    pub fn admits(self, local: Asn, asn: u32) -> bool {
+        match self {
+            Self::Asn(expected) => asn == expected.get(),
+            Self::Internal => asn == local.get(),
+            Self::External => asn != local.get() && asn != 0,
+        }
+    }
+}
+
+impl fmt::Display for RemoteAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asn(asn) => write!(f, "AS {asn}"),
+            Self::Internal => f.write_str("our own AS"),
+            Self::External => f.write_str("any AS but ours"),
+        }
+    }
+}
+
+/// Neighbours that are accepted without being named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenRange {
+    /// Where they dial from.
+    pub prefix: Prefix,
+    /// How many of them there may be at a time, at least 1.
+    pub limit: u32,
+}
+
+impl ListenRange {
+    /// The limit when the operator does not say.
+    pub const LIMIT_DEFAULT: u32 = 100;
+}
+
+/// Several paths to one prefix in one session (RFC 7911).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct AddPath {
+    /// How many are sent, 1 to 16; `None` does not offer it.
+    pub send: Option<NonZeroU8>,
+    /// Whether several are accepted.
+    pub receive: bool,
+}
+
+/// Next hops that the operator chose in place of this end's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ChosenNextHops {
+    /// For IPv4 routes.
+    pub ipv4: Option<Ipv4Addr>,
+    /// For IPv6 routes.
+    pub ipv6: Option<Ipv6Addr>,
 }
 
 /// How many prefixes a neighbour may announce, in each family (RFC 4486 §4).
@@ -62,12 +120,21 @@ pub struct PeerConfig {
     pub key: PeerKey,
     /// The operator's name for it; shown, and what advertisements refer to.
     pub name: String,
+    /// The range that it came from. Routes for such a neighbour name the range.
+    pub listen_range: Option<ListenRange>,
     /// Our AS towards it.
     pub local_asn: Asn,
+    /// Our AS otherwise: a path through it is a loop, too. It stands in no path that this neighbour
+    /// is told (FRR's `local-as no-prepend replace-as`).
+    pub router_asn: Asn,
     /// Its AS.
-    pub remote_asn: Asn,
+    pub remote_as: RemoteAs,
     /// Our BGP identifier towards it.
     pub router_id: RouterId,
+    /// Never dialled, only accepted.
+    pub passive: bool,
+    /// Administratively down, and what the neighbour is told (RFC 9003).
+    pub shutdown: Option<ShutdownMessage>,
     /// The port that is dialled, 1 to 65535.
     pub port: u16,
     /// The address that is dialled from; the kernel chooses when `None`.
@@ -87,25 +154,99 @@ pub struct PeerConfig {
     /// Whether the neighbour may be more than one hop away; else external packets leave with a
     /// TTL of 1.
     pub multihop: bool,
+    /// The neighbour is at most so many hops away, and what comes from further is not from it:
+    /// packets leave with a TTL of 255 and must arrive with 256 less this (GTSM, RFC 5082). 1 to
+    /// 254.
+    pub ttl_security_hops: Option<NonZeroU8>,
     /// The families that we offer.
     pub families: FamilySet,
+    /// IPv4 routes may have IPv6 next hops (RFC 8950).
+    pub extended_next_hop: bool,
+    /// Several paths to a prefix (RFC 7911).
+    pub add_path: AddPath,
+    /// What we are to it (RFC 9234).
+    pub role: Option<Role>,
+    /// A neighbour that does not say its role is refused.
+    pub role_strict: bool,
     /// What is accepted from it.
     pub import: ImportPolicy,
     /// Which learned routes it is told, beside those that name it.
     pub pass_on: PrefixFilter,
+    /// The next hops that it is told, where they are not those of this end.
+    pub next_hops: ChosenNextHops,
 }
 
 impl PeerConfig {
     /// How long to wait between two attempts to connect at most, when the operator does not say.
     pub const CONNECT_RETRY_INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
 
+    /// BGP's own port.
+    pub const PORT_DEFAULT: u16 = 179;
+
+    /// A neighbour of which nothing else is said: it is dialled, accepts no routes and carries the
+    /// family of its address; both, if it has none.
+    pub fn new(key: PeerKey, local_asn: Asn, remote_as: RemoteAs, router_id: RouterId) -> Self {
+        Self {
+            key,
+            name: key.to_string(),
+            listen_range: None,
+            local_asn,
+            router_asn: local_asn,
+            remote_as,
+            router_id,
+            passive: false,
+            shutdown: None,
+            port: Self::PORT_DEFAULT,
+            source_address: None,
+            hold_time: HoldTime::DEFAULT,
+            keepalive_interval: None,
+            connect_retry_interval: Self::CONNECT_RETRY_INTERVAL_DEFAULT,
+            delay_open_time: None,
+            password: None,
+            multihop: false,
+            ttl_security_hops: None,
+            families: match key.remote {
+                Remote::Address(address) => FamilySet::only(AddressFamily::of(address)),
+                Remote::Range(range) => FamilySet::only(range.family()),
+                Remote::Interface(_) => FamilySet::BOTH,
+            },
+            extended_next_hop: false,
+            add_path: AddPath::default(),
+            role: None,
+            role_strict: false,
+            import: ImportPolicy::default(),
+            pass_on: PrefixFilter::Nothing,
+            next_hops: ChosenNextHops::default(),
+        }
+    }
+
     /// iBGP or eBGP.
     pub fn kind(&self) -> PeerKind {
-        if self.local_asn == self.remote_asn { PeerKind::Internal } else { PeerKind::External }
+        match self.remote_as {
+            RemoteAs::Internal => PeerKind::Internal,
+            RemoteAs::Asn(asn) if asn == self.local_asn => PeerKind::Internal,
+            RemoteAs::Asn(_) | RemoteAs::External => PeerKind::External,
+        }
+    }
+
+    /// The key that routes for this neighbour name: that of its range, if it came from one.
+    pub fn route_key(&self) -> PeerKey {
+        match self.listen_range {
+            Some(range) => PeerKey { remote: Remote::Range(range.prefix), vrf: self.key.vrf },
+            None => self.key,
+        }
+    }
+
+    /// The TTL (or hop limit) that its packets must arrive with at least (RFC 5082 §3).
+    pub fn ttl_min(&self) -> Option<u8> {
+        self.ttl_security_hops.map(|hops| u8::MAX.saturating_sub(hops.get().saturating_sub(1)))
     }
 
     /// TTL (or hop limit) of our packets: 1 for a neighbour that must be next door.
     pub fn ttl(&self) -> u8 {
+        if self.ttl_security_hops.is_some() {
+            return u8::MAX;
+        }
         match self.kind() {
             PeerKind::External if !self.multihop => 1,
             // The kernel's default, said aloud so that a listener's own setting never leaks in.
@@ -114,36 +255,22 @@ impl PeerConfig {
     }
 
     /// Whether going from `self` to `wanted` needs a new session. Everything that an OPEN or a
-    /// socket fixed does; names and timers that only we use do not.
+    /// socket fixed does; names, policies and timers that only we use do not.
     pub fn needs_reset(&self, wanted: &Self) -> bool {
-        let Self {
-            key,
-            name: _,
-            local_asn,
-            remote_asn,
-            router_id,
-            port,
-            source_address,
-            hold_time,
-            keepalive_interval: _,
-            connect_retry_interval: _,
-            delay_open_time: _,
-            password,
-            multihop: _,
-            families,
-            import: _,
-            pass_on: _,
-        } = self;
-        *key != wanted.key
-            || *local_asn != wanted.local_asn
-            || *remote_asn != wanted.remote_asn
-            || *router_id != wanted.router_id
-            || *port != wanted.port
-            || *source_address != wanted.source_address
-            || *hold_time != wanted.hold_time
-            || *password != wanted.password
-            || self.ttl() != wanted.ttl()
-            || *families != wanted.families
+        let fixed = |it: &Self| Self {
+            name: String::new(),
+            keepalive_interval: None,
+            connect_retry_interval: Duration::ZERO,
+            delay_open_time: None,
+            passive: false,
+            multihop: false,
+            import: ImportPolicy::default(),
+            pass_on: PrefixFilter::Nothing,
+            next_hops: ChosenNextHops::default(),
+            listen_range: None,
+            ..it.clone()
+        };
+        self.ttl() != wanted.ttl() || fixed(self) != fixed(wanted)
     }
 }
 
@@ -153,23 +280,14 @@ impl PeerConfig {
     /// and 65002, hold time 9 s, both families.
     pub(crate) fn example(number: u8) -> Self {
         let asn = |number: u8| Asn::new(65_000 + u32::from(number)).unwrap();
+        let key = PeerKey::from(IpAddr::from([192, 0, 2, 3 - number]));
+        let router_id = RouterId::new(u32::from(number)).unwrap();
         Self {
-            key: PeerKey([192, 0, 2, 3 - number].into()),
             name: format!("peer-{number}"),
-            local_asn: asn(number),
-            remote_asn: asn(3 - number),
-            router_id: RouterId::new(u32::from(number)).unwrap(),
-            port: 179,
-            source_address: None,
             hold_time: HoldTime::from_seconds(9).unwrap(),
-            keepalive_interval: None,
-            connect_retry_interval: Self::CONNECT_RETRY_INTERVAL_DEFAULT,
-            delay_open_time: None,
-            password: None,
-            multihop: false,
             families: FamilySet::BOTH,
             import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
-            pass_on: PrefixFilter::Nothing,
+            ..Self::new(key, asn(number), RemoteAs::Asn(asn(3 - number)), router_id)
         }
     }
 }

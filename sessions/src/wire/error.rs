@@ -4,6 +4,7 @@
 //! [`super::attribute`].
 
 use super::{MessageType, Notification};
+use crate::types::RemoteAs;
 
 /// A message that cannot be accepted. The text says what came and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,12 +27,12 @@ pub enum WireError {
     #[error("OPEN: version {0}; expected 4")]
     Version(u8),
     /// RFC 4271 §6.2: not the AS that was configured.
-    #[error("OPEN: the neighbour says it is AS {received}; expected AS {expected}")]
+    #[error("OPEN: the neighbour says it is AS {received}; expected {expected}")]
     PeerAs {
         /// From its OPEN.
         received: u32,
         /// Configured.
-        expected: u32,
+        expected: RemoteAs,
     },
     /// RFC 6286 §2.2: zero, or ours on iBGP.
     #[error("OPEN: BGP identifier {0} is {1}")]

@@ -29,7 +29,7 @@ pub mod open;
 pub mod route_refresh;
 pub mod update;
 
-pub use capability::{AddressFamilyPair, Capability};
+pub use capability::{AddPathOffer, AddressFamilyPair, Capability, NextHopEncoding};
 pub use error::WireError;
 pub use header::{Framing, MessageType, RawMessage};
 pub use notification::Notification;

@@ -176,7 +176,7 @@ mod tests {
             Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
             Capability::RouteRefresh,
             Capability::FourOctetAs(4_200_000_000),
-            Capability::Other { code: 73, value: b"\x04node\x03lab".to_vec() },
+            Capability::HostName { host: b"node".to_vec(), domain: b"lab".to_vec() },
         ];
         let open = example(capabilities.clone());
         assert_eq!(open.encode()[20..22], Asn::TRANS.to_be_bytes());
@@ -252,7 +252,7 @@ mod tests {
         let open = Open::parse(&body(&[
             15, 2, 13, 73, 11, 4, b'n', b'o', b'd', b'e', 5, b'l', b'a', b'b', b'.', b'x',
         ]));
-        assert!(matches!(open.unwrap().capabilities[0], Capability::Other { code: 73, .. }));
+        assert!(matches!(open.unwrap().capabilities[0], Capability::HostName { .. }));
     }
 
     //= RFC 5492 §4 MUST: capabilities in several optional parameters are accepted.

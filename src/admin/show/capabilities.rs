@@ -8,6 +8,7 @@ use std::fmt::Write;
 use fairway_sessions::backend::SessionView;
 use fairway_sessions::types::AddressFamily;
 use fairway_sessions::wire::Capability;
+use fairway_sessions::wire::capability::shown;
 use serde_json::Value;
 
 use super::neighbor::family_key;
@@ -17,7 +18,6 @@ const FOUR_OCTET_AS: u8 = 65;
 const ROUTE_REFRESH: u8 = 2;
 /// The number that Cisco used for ROUTE-REFRESH before there was one.
 const ROUTE_REFRESH_OLD: u8 = 128;
-const HOSTNAME: u8 = 73;
 
 /// Capabilities of which only the presence is shown, above and below route refresh in FRR's
 /// order: code, key, text.
@@ -77,11 +77,8 @@ pub(super) fn hostname(session: &SessionView) -> Option<String> {
 }
 
 fn hostname_of(capability: &Capability) -> Option<String> {
-    let Capability::Other { code: HOSTNAME, value } = capability else { return None };
-    let (length, rest) = value.split_first()?;
-    let name = rest.get(..usize::from(*length))?;
-    let name = String::from_utf8_lossy(name).escape_debug().to_string();
-    (!name.is_empty()).then_some(name)
+    let Capability::HostName { host, .. } = capability else { return None };
+    (!host.is_empty()).then(|| shown(host))
 }
 
 /// The two kinds of route refresh that the neighbour may have offered, in FRR's suffixes.
@@ -106,9 +103,10 @@ fn is_named(capability: &Capability) -> bool {
     match capability {
         Capability::Multiprotocol(pair) => pair.family().is_some(),
         Capability::RouteRefresh | Capability::FourOctetAs(_) => true,
-        Capability::Other { code: HOSTNAME, .. } => hostname_of(capability).is_some(),
-        Capability::Other { code, .. } => {
-            *code == ROUTE_REFRESH_OLD || known.into_iter().any(|(it, ..)| it == code)
+        Capability::HostName { .. } => hostname_of(capability).is_some(),
+        _ => {
+            let code = capability.code();
+            code == ROUTE_REFRESH_OLD || known.into_iter().any(|(it, ..)| *it == code)
         }
     }
 }

@@ -94,7 +94,7 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
                 0 => "Local".to_owned(),
                 _ => attributes.as_path.to_string(),
             },
-            source.key.0,
+            source.address,
             source.router_id,
             match source.kind {
                 PeerKind::External => "external",

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use fairway_sessions::backend::{BgpView, PeerView, ResetCause, SessionState};
-use fairway_sessions::types::AddressFamily;
+use fairway_sessions::types::{AddressFamily, PeerKey, Remote, RemoteAs};
 
 use super::Snapshot;
 
@@ -29,16 +29,42 @@ pub(super) fn find<'a>(snapshot: &Snapshot<'a>, wanted: Option<&str>) -> Vec<&'a
     called(snapshot.bgp, wanted)
 }
 
-/// The neighbours called `wanted`: the one with this address, else all with this name (peers of
-/// several namespaces may share one). Everybody when nobody is asked for.
+/// The neighbours called `wanted`: those with this address (one for each VRF), else all with this
+/// name (peers of several namespaces may share one) or on this interface. Everybody when nobody is
+/// asked for.
 pub(in crate::admin) fn called<'a>(view: &'a BgpView, wanted: Option<&str>) -> Vec<&'a PeerView> {
     let peers = view.peers.iter();
     match wanted {
         None => peers.collect(),
         Some(text) => match text.parse::<IpAddr>() {
-            Ok(address) => peers.filter(|peer| peer.config.key.0 == address).collect(),
-            Err(_) => peers.filter(|peer| peer.config.name == text).collect(),
+            Ok(address) => {
+                peers.filter(|peer| peer.config.key.address() == Some(address)).collect()
+            }
+            Err(_) => peers
+                .filter(|peer| {
+                    peer.config.name == text || peer.config.key.remote.to_string() == text
+                })
+                .collect(),
         },
+    }
+}
+
+/// Its AS: as its OPEN said, else as it is configured; 0 where that leaves it open, as FRR has it.
+pub(super) fn remote_asn(peer: &PeerView) -> u32 {
+    match (&peer.session, peer.config.remote_as) {
+        (Some(session), _) => session.remote_asn.get(),
+        (None, RemoteAs::Asn(asn)) => asn.get(),
+        (None, RemoteAs::Internal) => peer.config.local_asn.get(),
+        (None, RemoteAs::External) => 0,
+    }
+}
+
+/// What names it, in FRR's word.
+pub(super) fn id_type(key: PeerKey) -> &'static str {
+    match key.remote {
+        Remote::Address(address) => family_word(AddressFamily::of(address)),
+        Remote::Range(range) => family_word(range.family()),
+        Remote::Interface(_) => "interface",
     }
 }
 

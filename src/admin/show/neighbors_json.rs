@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, family_key, is_established, keepalive_configured, sent,
-    timers_in_use,
+    accepted, carries, exceeded_maximum, family_key, is_established, keepalive_configured,
+    remote_asn, sent, timers_in_use,
 };
 use super::object::Object;
 use super::time::{clock, milliseconds};
@@ -52,7 +52,7 @@ fn identity(peer: &PeerView) -> Object {
     let session = peer.session.as_ref();
     let remote_router_id = session.map(|session| session.remote_router_id.to_string());
     Object::new()
-        .field("remoteAs", config.remote_asn.get())
+        .field("remoteAs", remote_asn(peer))
         .field("localAs", config.local_asn.get())
         .field(link, true)
         .field("localRole", "undefined")

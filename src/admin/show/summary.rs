@@ -12,7 +12,8 @@ use fairway_sessions::types::{AddressFamily, Asn};
 
 use super::instance::Instance;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, family_key, family_word, is_established, sent, state_name,
+    accepted, carries, exceeded_maximum, family_key, id_type, is_established, remote_asn, sent,
+    state_name,
 };
 use super::object::Object;
 use super::time::{clock_or_never, milliseconds};
@@ -105,7 +106,7 @@ fn row(peer: &PeerView, family: AddressFamily, width: usize) -> String {
     format!(
         "{:width$}4 {:>10} {:>9} {:>9} {:>8} {:>4} {:>4} {:>8} {state:>12} {sent:>8} {}\n",
         peer.config.key.to_string(),
-        peer.config.remote_asn.get(),
+        remote_asn(peer),
         peer.messages.received.total(),
         peer.messages.sent.total(),
         0,
@@ -185,7 +186,7 @@ fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
     let hostname = peer.session.as_ref().and_then(capabilities::hostname);
     Object::new()
         .optional("hostname", hostname)
-        .field("remoteAs", config.remote_asn.get())
+        .field("remoteAs", remote_asn(peer))
         .field("localAs", config.local_asn.get())
         .field("version", 4)
         .field("msgRcvd", peer.messages.received.total())
@@ -204,7 +205,7 @@ fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
         .field("connectionsEstablished", peer.connections_established)
         .field("connectionsDropped", peer.connections_dropped)
         .optional("desc", (!config.name.is_empty()).then_some(config.name.as_str()))
-        .field("idType", family_word(AddressFamily::of(config.key.0)))
+        .field("idType", id_type(config.key))
 }
 
 #[cfg(test)]

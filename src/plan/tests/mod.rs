@@ -36,7 +36,7 @@ fn prefix(text: &str) -> Prefix {
 }
 
 fn key(text: &str) -> PeerKey {
-    PeerKey(ip(text))
+    PeerKey::from(ip(text))
 }
 
 fn labels(text: &str) -> Labels {

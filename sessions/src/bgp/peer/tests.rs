@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use super::*;
 use crate::backend::{DesiredRoute, RouteAttributes, ViewScope};
 use crate::rib::LocRib;
-use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RouterId};
+use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RemoteAs, RouterId};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 
@@ -29,7 +29,7 @@ const ROOM: usize = 65_536;
 fn config(local_asn: u32, remote_asn: u32, number: u8) -> PeerConfig {
     PeerConfig {
         local_asn: Asn::new(local_asn).unwrap(),
-        remote_asn: Asn::new(remote_asn).unwrap(),
+        remote_as: RemoteAs::Asn(Asn::new(remote_asn).unwrap()),
         ..PeerConfig::example(number)
     }
 }
@@ -313,7 +313,7 @@ fn retries_are_spread_out_and_never_stop() {
 #[test]
 fn a_neighbour_that_always_refuses_is_not_hammered() {
     let mut pair = Pair::ebgp();
-    pair.sides[0].peer.config.remote_asn = Asn::new(65099).unwrap();
+    pair.sides[0].peer.config.remote_as = RemoteAs::Asn(Asn::new(65099).unwrap());
     pair.run_for(seconds(3600));
     assert!(pair.dials < 500, "{}", pair.dials);
     let refused = "failed: notification sent: OPEN Message Error/Bad Peer AS (2/2): OPEN: the \

@@ -1,5 +1,5 @@
 use super::*;
-use crate::types::{AsPathSegment, Asn, Origin, PathSource, RouterId};
+use crate::types::{AsPathSegment, Asn, Origin, PathSource, RemoteAs, RouterId};
 
 mod originating;
 
@@ -11,7 +11,8 @@ fn heard(kind: PeerKind) -> Path {
     attributes.local_pref = (kind == PeerKind::Internal).then_some(300);
     Path {
         source: Arc::new(PathSource {
-            key: PeerKey([192, 0, 2, 9].into()),
+            key: PeerKey::from(std::net::IpAddr::from([192, 0, 2, 9])),
+            address: [192, 0, 2, 9].into(),
             kind,
             remote_asn: Asn::new(65_009).unwrap(),
             router_id: RouterId::new(9).unwrap(),
@@ -29,7 +30,7 @@ fn with(mut path: Path, change: impl FnOnce(&mut PathAttributes)) -> Path {
 fn told(to: PeerKind, path: &Path) -> Option<Arc<PathAttributes>> {
     let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
     if to == PeerKind::Internal {
-        config.remote_asn = config.local_asn;
+        config.remote_as = RemoteAs::Asn(config.local_asn);
     }
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
     let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
@@ -130,7 +131,7 @@ fn a_next_hop_of_one_link_is_not_told_on_another() {
         it.next_hop = NextHop::Ipv6 { global, link_local: Some(global) };
     });
     let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
-    config.remote_asn = config.local_asn;
+    config.remote_as = RemoteAs::Asn(config.local_asn);
     let prefix = "2001:db8::/32".parse().unwrap();
     let pass_on =
         |next_hops| Exporter::new(&config, FamilySet::BOTH, next_hops).pass_on(prefix, &path);

@@ -10,8 +10,8 @@ use fairway_sessions::backend::{
     PeerView, ResetCause, RouteAttributes, SessionState, SessionView,
 };
 use fairway_sessions::types::{
-    AddressFamily, AsPath, Asn, FamilySet, HoldTime, ImportPolicy, NextHop, Password,
-    PathAttributes, PeerConfig, PeerKey, PerFamily, Prefix, PrefixFilter, RouterId,
+    AddressFamily, AsPath, Asn, FamilySet, HoldTime, NextHop, Password, PathAttributes, PeerConfig,
+    PeerKey, PerFamily, Prefix, RemoteAs, RouterId,
 };
 use fairway_sessions::wire::Capability;
 
@@ -103,6 +103,7 @@ fn attributes(local_pref: Option<u32>) -> RouteAttributes {
         local_pref,
         communities: vec!["65001:100".parse().unwrap(), "no-export".parse().unwrap()],
         large_communities: vec!["65001:1:10".parse().unwrap()],
+        ..RouteAttributes::default()
     }
 }
 
@@ -132,22 +133,14 @@ pub(super) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
     let key = address(key);
     PeerView {
         config: PeerConfig {
-            key: PeerKey(key),
             name: name.to_owned(),
-            local_asn: Asn::new(65001).unwrap(),
-            remote_asn: Asn::new(remote_asn).unwrap(),
-            router_id: router_id("10.0.0.1"),
-            port: 179,
-            source_address: None,
             hold_time: HoldTime::from_seconds(9).unwrap(),
-            keepalive_interval: None,
-            connect_retry_interval: seconds(5),
-            delay_open_time: None,
-            password: None,
-            multihop: false,
-            families: FamilySet::only(AddressFamily::of(key)),
-            import: ImportPolicy::default(),
-            pass_on: PrefixFilter::Nothing,
+            ..PeerConfig::new(
+                PeerKey::from(key),
+                Asn::new(65001).unwrap(),
+                RemoteAs::Asn(Asn::new(remote_asn).unwrap()),
+                router_id("10.0.0.1"),
+            )
         },
         state: SessionState::Idle,
         session: None,
@@ -184,8 +177,8 @@ fn session(local: &str, remote: &str, family: AddressFamily) -> SessionView {
         Capability::Multiprotocol(family.into()),
         Capability::RouteRefresh,
         other(128, b""),
-        other(70, b""),
-        other(73, b"\x02r1\x00"),
+        Capability::EnhancedRouteRefresh,
+        Capability::HostName { host: b"r1".to_vec(), domain: Vec::new() },
         Capability::FourOctetAs(65010),
         other(99, b"\x01\xff"),
     ];

@@ -34,7 +34,8 @@ fn heard(router: u8, as_path: &[u32], change: impl FnOnce(&mut PathAttributes)) 
     let mut attributes = PathAttributes::originated(as_path, NextHop::Ipv4(next_hop));
     change(&mut attributes);
     let source = PathSource {
-        key: PeerKey(lab::address(key)),
+        key: PeerKey::from(lab::address(key)),
+        address: lab::address(key),
         kind,
         remote_asn: Asn::new(remote_asn).unwrap(),
         router_id: RouterId::new(0x0A00_0001 + u32::from(router)).unwrap(),
@@ -222,7 +223,7 @@ fn communities_and_what_is_not_interpreted_are_shown() {
 /// What router one said and was accepted.
 fn with_received() -> Lab {
     let mut lab = lab();
-    let router_one = PeerKey(lab::address("10.1.1.2"));
+    let router_one = PeerKey::from(lab::address("10.1.1.2"));
     let of_router = lab.bgp.learned.iter().filter(|it| it.path.source.key == router_one);
     let routes = of_router
         .map(|it| PeerRoute { prefix: it.prefix, attributes: Arc::clone(&it.path.attributes) });

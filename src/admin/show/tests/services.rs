@@ -35,7 +35,7 @@ fn announce(lab: &mut Lab, service: &str, host: &str, peers: &[&str]) {
     let addresses = vec![address(host)];
     let outcome = Outcome { addresses, pool: Some("main".to_owned()), reason: None };
     lab.outcomes.insert(name(service), outcome);
-    let peers: BTreeSet<_> = peers.iter().map(|peer| PeerKey(address(peer))).collect();
+    let peers: BTreeSet<_> = peers.iter().map(|peer| PeerKey::from(address(peer))).collect();
     let prefixes = vec![PrefixAnnouncement {
         prefix: prefix(&format!("{host}/32")),
         advertisements: vec![name("all")],

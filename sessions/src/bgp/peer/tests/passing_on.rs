@@ -6,7 +6,7 @@ use crate::rib::{Importer, Route};
 use crate::rng::Rng;
 use crate::types::{
     AsPath, Community, MaximumPrefixes, NextHop, Origin, PathAttributes, PeerKey, PrefixFilter,
-    PrefixRange, UnknownAttribute,
+    PrefixRange, RemoteAs, UnknownAttribute,
 };
 use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
 use crate::wire::attribute::code;
@@ -44,20 +44,25 @@ struct Hub {
 fn hub_config(number: usize) -> PeerConfig {
     let number = u8::try_from(number).unwrap();
     let remote_asn = [65_002, 65_003, OUR_ASN][usize::from(number)];
-    let key = PeerKey([192, 0, 2, number + 2].into());
+    let key = PeerKey::from(std::net::IpAddr::from([192, 0, 2, number + 2]));
     PeerConfig { key, pass_on: PrefixFilter::Everything, ..config(OUR_ASN, remote_asn, 1) }
+}
+
+fn remote_asn(config: &PeerConfig) -> Asn {
+    let RemoteAs::Asn(asn) = config.remote_as else { panic!("each has its own") };
+    asn
 }
 
 fn speak_up(config: &PeerConfig) -> Vec<u8> {
     let open = Open {
-        asn: config.remote_asn.get(),
+        asn: remote_asn(config).get(),
         hold_time: config.hold_time,
         router_id: config.key.to_string().parse().unwrap(),
         capabilities: vec![
             Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into()),
             Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
             Capability::RouteRefresh,
-            Capability::FourOctetAs(config.remote_asn.get()),
+            Capability::FourOctetAs(remote_asn(config).get()),
         ],
     };
     [open.encode(), keepalive()].concat()
@@ -147,7 +152,7 @@ impl Hub {
         while let Some(action) = self.peers[number].poll_action() {
             match action {
                 Action::Connect(id) => {
-                    let remote = (self.peers[number].config.key.0, 179).into();
+                    let remote = (self.peers[number].config.key.address().unwrap(), 179).into();
                     let connected = Connected { remote, ..self.end.clone() };
                     self.far[number].hang_up();
                     self.far[number].sent.extend(speak_up(&self.peers[number].config));
@@ -236,7 +241,7 @@ impl Hub {
     fn attributes(&mut self, number: usize, family: AddressFamily) -> PathAttributes {
         let config = self.peers[number].config.clone();
         let is_internal = config.kind() == crate::types::PeerKind::Internal;
-        let mut asns: Vec<u32> = if is_internal { vec![] } else { vec![config.remote_asn.get()] };
+        let mut asns: Vec<u32> = if is_internal { vec![] } else { vec![remote_asn(&config).get()] };
         for _ in 0..self.draw(3) {
             asns.push([7, 8, 9, 65_002, OUR_ASN][self.draw(5)]);
         }
@@ -435,7 +440,8 @@ impl Hub {
             let source = Arc::new(crate::types::PathSource {
                 key: peer.config.key,
                 kind: peer.config.kind(),
-                remote_asn: peer.config.remote_asn,
+                address: peer.config.key.address().unwrap(),
+                remote_asn: remote_asn(&peer.config),
                 router_id: peer
                     .connection(up.connection)
                     .unwrap()
@@ -467,7 +473,8 @@ impl Hub {
     fn importer(&self, config: &PeerConfig) -> Importer {
         let own = [Some(self.end.local.ip()), self.end.next_hops.ipv6.map(Into::into)];
         let own = own.into_iter().flatten().collect();
-        Importer::new(config, config.key.0, own, &self.end.networks)
+        let remote = config.key.address().unwrap();
+        Importer::new(config, remote_asn(config), remote, own, &self.end.networks)
     }
 
     /// The neighbour has what a new session would tell it.
@@ -476,7 +483,7 @@ impl Hub {
         let mut fresh = Peer::new(self.now, config.clone(), 0, 0);
         fresh.handle(self.now, Event::Tick);
         let id = fresh.connection_ids()[0];
-        let remote = (config.key.0, 179).into();
+        let remote = (config.key.address().unwrap(), 179).into();
         let connected = Connected { remote, ..self.end.clone() };
         fresh.handle(self.now, Event::Connected(id, connected));
         fresh.handle(self.now, Event::Received(id, &speak_up(&config)));

@@ -43,7 +43,10 @@ fn torment(seed: u64) -> (Peer, Instant) {
             (8, _) => {
                 let broken = draw(2) == 0;
                 let asn = Asn::new(if broken { 65077 } else { 65002 }).unwrap();
-                peer.reconfigure(now, PeerConfig { remote_asn: asn, ..healthy.clone() });
+                peer.reconfigure(
+                    now,
+                    PeerConfig { remote_as: RemoteAs::Asn(asn), ..healthy.clone() },
+                );
             }
             _ if !dials.is_empty() => {
                 let dialled = dials.remove(0);

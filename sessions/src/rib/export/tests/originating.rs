@@ -22,7 +22,7 @@ fn next_hops() -> LocalNextHops {
 fn exporter(kind: PeerKind) -> Exporter {
     let mut config = PeerConfig::example(1);
     if kind == PeerKind::Internal {
-        config.remote_asn = config.local_asn;
+        config.remote_as = RemoteAs::Asn(config.local_asn);
     }
     Exporter::new(&config, FamilySet::BOTH, next_hops())
 }
