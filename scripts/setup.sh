@@ -11,6 +11,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers network docker
   routers   FRR, BIRD, GoBGP, OpenBGPD: the peers of the interoperability tests
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
+  vm        QEMU and what scripts/vm.sh makes its initrd with: for tests that need another kernel
   lint      shellcheck, for `make lint`
 
 Installs only Debian packages that are missing, as root or through sudo, removes none and starts nothing.
@@ -36,6 +37,7 @@ packages_of() {
         # Docker's own packages conflict with Debian's; any engine will do.
         command -v dockerd >/dev/null || timeout 10 docker info >/dev/null 2>&1 || echo docker.io
         ;;
+    vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;
     lint) echo shellcheck ;;
     *) return 1 ;;
     esac

@@ -18,6 +18,7 @@ mod prefix;
 mod refusal;
 mod role;
 mod shutdown;
+mod tcp_ao;
 mod timers;
 
 pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
@@ -39,6 +40,7 @@ pub use prefix::{Prefix, PrefixError};
 pub use refusal::Refusal;
 pub use role::Role;
 pub use shutdown::{ShutdownMessage, ShutdownMessageError};
+pub use tcp_ao::{AoAlgorithm, AoKey, AoKeyError, AoKeys};
 pub use timers::{HoldTime, HoldTimeError};
 
 /// A value that its text does not describe.

@@ -6,8 +6,8 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use super::{
-    AddressFamily, Asn, FamilySet, HoldTime, Password, PeerKey, Prefix, PrefixFilter, Remote, Role,
-    RouterId, ShutdownMessage,
+    AddressFamily, AoKeys, Asn, FamilySet, HoldTime, Password, PeerKey, Prefix, PrefixFilter,
+    Remote, Role, RouterId, ShutdownMessage,
 };
 
 /// Whether the neighbour is in our AS.
@@ -151,6 +151,8 @@ pub struct PeerConfig {
     pub delay_open_time: Option<Duration>,
     /// The TCP-MD5 key.
     pub password: Option<Password>,
+    /// The keys of TCP-AO (RFC 5925), in place of a TCP-MD5 key.
+    pub tcp_ao: Option<AoKeys>,
     /// Whether the neighbour may be more than one hop away; else external packets leave with a
     /// TTL of 1.
     pub multihop: bool,
@@ -203,6 +205,7 @@ impl PeerConfig {
             connect_retry_interval: Self::CONNECT_RETRY_INTERVAL_DEFAULT,
             delay_open_time: None,
             password: None,
+            tcp_ao: None,
             multihop: false,
             ttl_security_hops: None,
             families: match key.remote {
