@@ -151,8 +151,8 @@ pub struct PeerConfig {
     pub delay_open_time: Option<Duration>,
     /// The TCP-MD5 key.
     pub password: Option<Password>,
-    /// The keys of TCP-AO (RFC 5925), in place of a TCP-MD5 key.
-    pub tcp_ao: Option<AoKeys>,
+    /// The keys of TCP-AO (RFC 5925), in place of a TCP-MD5 key; none where it is not used.
+    pub tcp_ao: AoKeys,
     /// Whether the neighbour may be more than one hop away; else external packets leave with a
     /// TTL of 1.
     pub multihop: bool,
@@ -205,7 +205,7 @@ impl PeerConfig {
             connect_retry_interval: Self::CONNECT_RETRY_INTERVAL_DEFAULT,
             delay_open_time: None,
             password: None,
-            tcp_ao: None,
+            tcp_ao: AoKeys::default(),
             multihop: false,
             ttl_security_hops: None,
             families: match key.remote {
