@@ -64,7 +64,7 @@ test-compose: static ## The compose lab, for real (root or sudo)
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test compose
 
 interop: build ## The whole matrix; writes the table of docs/interop.md and README.md
-	@scripts/setup.sh routers network
+	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
 	scripts/table.sh target/interop.md docs/interop.md README.md
 
@@ -95,7 +95,7 @@ lint: ## Format and clippy, warnings are errors
 	$(CARGO) check --locked -p fairway-sessions --no-default-features
 
 setup: ## Install what the tests need (root or sudo)
-	scripts/setup.sh rust routers network docker
+	scripts/setup.sh rust routers trixie network docker
 
 clean: ## Remove what was built
 	$(CARGO) clean

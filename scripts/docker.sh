@@ -2,6 +2,7 @@
 # Gets a Docker engine, compose and the base image ready, on machines where some or all of it is missing.
 set -euo pipefail
 
+scripts=$(dirname "$(realpath "$0")")
 base_image=debian:bookworm-slim
 run_dir=/run/fairway-docker # the log and the pid of an engine that this script started
 
@@ -71,22 +72,12 @@ stop() {
     rm -f "$run_dir/pid"
 }
 
-# The address of the package archive that this machine already uses, whichever of apt's two notations it is in.
-mirror() {
-    local found format="\$(SITE)" # apt fills this in, not the shell
-    found=$(apt-get indextargets --format "$format" 'Label: Debian' 2>/dev/null | head -n 1) || true
-    # Without downloaded lists apt knows no labels, but still the addresses.
-    [[ -n $found ]] || found=$(apt-get indextargets --format "$format" 2>/dev/null | grep -v security | head -n 1) || true
-    [[ -n $found ]] || die "apt knows no package archive"
-    echo "$found"
-}
-
 # Debian 12 has only the old docker-compose. The plugin in Debian 13 is one file that runs here too: it is
 # fetched with an apt configuration of its own, so that no source is left behind on the machine.
 fetch_compose_plugin() {
     command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
     local dir url plugin=${DOCKER_CONFIG:-$HOME/.docker}/cli-plugins/docker-compose
-    url=$(mirror)
+    url=$("$scripts/mirror.sh")
     dir=$(mktemp -d)
     chmod 755 "$dir" # apt reads as a user of its own
     mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
@@ -130,7 +121,7 @@ base() {
     command -v debootstrap >/dev/null || die "no debootstrap here; run: scripts/setup.sh docker"
     local dir
     dir=$(mktemp -d)
-    if ! debootstrap --variant=minbase --include=ca-certificates bookworm "$dir/root" "$(mirror)" >"$dir/log" 2>&1; then
+    if ! debootstrap --variant=minbase --include=ca-certificates bookworm "$dir/root" "$("$scripts/mirror.sh")" >"$dir/log" 2>&1; then
         tail -n 5 "$dir/log" >&2
         die "debootstrap failed; its files are in $dir"
     fi

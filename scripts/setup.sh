@@ -5,10 +5,11 @@ cd "$(dirname "$0")/.."
 
 usage() {
     cat <<'EOT'
-Usage: scripts/setup.sh [GROUP...]      default: rust routers network docker
+Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network docker
 
   rust      a C linker and make; checks that cargo is there and new enough
   routers   FRR, BIRD, GoBGP, OpenBGPD: the peers of the interoperability tests
+  trixie    Debian 13 in a directory of its own (scripts/trixie.sh): FRR 10 and BIRD 3
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
   vm        QEMU and what scripts/vm.sh makes its initrd with: for tests that need another kernel
@@ -31,6 +32,7 @@ packages_of() {
     case $1 in
     rust) echo gcc libc6-dev make ;;
     routers) echo "${routers[@]}" ;;
+    trixie) echo debootstrap debian-archive-keyring ;;
     network) echo iproute2 nftables tcpdump iputils-arping ndisc6 ;;
     docker)
         echo debootstrap ca-certificates
@@ -123,7 +125,7 @@ for argument in "$@"; do
         ;;
     esac
 done
-((${#groups[@]})) || groups=(rust routers network docker)
+((${#groups[@]})) || groups=(rust routers trixie network docker)
 
 wanted=()
 for group in "${groups[@]}"; do
@@ -141,4 +143,5 @@ else
     say "this is not Debian; install these yourself, under the names they have here: ${wanted[*]}"
 fi
 
+[[ " ${groups[*]} " != *" trixie "* ]] || scripts/trixie.sh
 [[ " ${groups[*]} " != *" rust "* ]] || check_rust

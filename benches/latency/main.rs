@@ -30,7 +30,7 @@ use lab::wait::{PATIENCE, wait_until};
 use lab::{Family, Lab, NODE_IPV4, Wiring};
 use monitor::Monitor;
 use report::{Latencies, Row};
-use routers::{Dialling, RouterKind, RouterSpec};
+use routers::{Release, RouterKind, RouterSpec};
 
 /// Who announces, and to whom.
 const PAIRS: &[(&str, &str)] = &[
@@ -121,22 +121,9 @@ fn start_router(lab: &Lab, name: &str) -> Result<Box<dyn Running>> {
             bird::Bird::start(&lab.router.namespace, &lab.directory, "router", &bird::receiving())?;
         return Ok(Box::new(bird));
     }
-    let spec = RouterSpec {
-        router_id: [10, 0, 0, 2].into(),
-        local_as: 65002,
-        peer_as: 65001,
-        local_address: Wiring::Direct.router_address(Family::Ipv4)?,
-        local_ipv6: "fd77::2".parse()?,
-        peer_address: NODE_IPV4.parse()?,
-        families: vec![Family::Ipv4],
-        password: None,
-        port: 179,
-        hold_time: 90,
-        multihop: false,
-        dialling: Dialling::Waits,
-        originated: Vec::new(),
-    };
-    let mut frr = RouterKind::Frr.prepare(&lab.router, &spec)?;
+    let local = Wiring::Direct.router_address(Family::Ipv4)?;
+    let spec = RouterSpec::between(local, "fd77::2".parse()?, NODE_IPV4.parse()?);
+    let mut frr = RouterKind::Frr(Release::Bookworm).prepare(&lab.router, &spec)?;
     frr.start(&lab.router)?;
     wait_until("FRR answers", PATIENCE, || frr.session().map(drop))?;
     Ok(Box::new(frr))

@@ -20,8 +20,8 @@ use routers::RouterKind;
 
 const USAGE: &str = "\
 usage: interop [WORD...] [--list] [--jobs N] [--table FILE]
-  WORD          run only these: frr, bird, gobgp, openbgpd choose routers; every other word must
-                occur in the name of the case
+  WORD          run only these: frr8, frr10, bird2, bird3, gobgp, openbgpd choose routers, frr and
+                bird two of them; every other word must occur in the name of the case
   --list        print the cells that would run, and run none
   --jobs N      cells at a time (default 4)
   --table FILE  write the result as a Markdown table
@@ -51,7 +51,7 @@ fn run() -> Result<bool> {
     ensure!(!squares.is_empty(), "no case and router match {:?}; see --list", options.words);
     if options.list {
         for square in &squares {
-            println!("{}: {}", square.router.name(), square.case.sentence());
+            println!("{}: {}", square.router.word(), square.case.sentence());
         }
         return Ok(true);
     }
@@ -97,9 +97,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
 
 /// The cells that the words ask for, case by case.
 fn select(words: &[String]) -> Vec<Square> {
-    let is_router = |kind: RouterKind, word: &String| kind.name().eq_ignore_ascii_case(word);
     let names_router =
-        |word: &&String| RouterKind::ALL.into_iter().any(|kind| is_router(kind, word));
+        |word: &&String| RouterKind::ALL.into_iter().any(|kind| kind.is_called(word));
     let (routers, others): (Vec<_>, Vec<_>) = words.iter().partition(names_router);
     let mut squares = Vec::new();
     for case in CASES {
@@ -108,7 +107,7 @@ fn select(words: &[String]) -> Vec<Square> {
         }
         let wanted = RouterKind::ALL
             .into_iter()
-            .filter(|kind| routers.is_empty() || routers.iter().any(|word| is_router(*kind, word)));
+            .filter(|kind| routers.is_empty() || routers.iter().any(|word| kind.is_called(word)));
         squares.extend(wanted.map(|router| Square { case, router }));
     }
     squares

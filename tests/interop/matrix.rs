@@ -101,7 +101,7 @@ impl Matrix {
         if let Some(reason) = square.case.not_applicable(square.router) {
             return Some(Outcome::NotApplicable(reason));
         }
-        let name = format!("{number:02}-{}", square.router.name().to_lowercase());
+        let name = format!("{number:02}-{}", square.router.word());
         let directory = self.directory.join(name);
         let cell = Cell { number, router: square.router, directory };
         let start = now();
@@ -153,7 +153,7 @@ impl Results {
 
     /// One line per case, one mark per router, and the count.
     pub(crate) fn print_summary(&self) {
-        let names: Vec<_> = self.versions.iter().map(|(kind, _)| kind.name()).collect();
+        let names: Vec<_> = self.versions.iter().map(|(kind, _)| kind.word()).collect();
         println!("\n{}", names.join("  "));
         for (sentence, marks) in self.rows() {
             let columns = names

@@ -13,12 +13,12 @@ use crate::routers::RouterKind;
 pub(crate) fn redial(router: RouterKind, lab: &Lab, neighbour: IpAddr) -> Result<()> {
     let neighbour = neighbour.to_string();
     match router {
-        RouterKind::Bird => {
+        RouterKind::Bird(_) => {
             let mut command = bounded("birdc");
             command.arg("-s").arg(lab.directory.join("bird.ctl")).args(["restart", "node"]);
             output_of(&mut command).map(drop)
         }
-        RouterKind::Frr => {
+        RouterKind::Frr(_) => {
             let mut command = bounded("vtysh");
             let directory = lab.directory.join("frr");
             command.arg("--vty_socket").arg(&directory).arg("--config_dir").arg(&directory);

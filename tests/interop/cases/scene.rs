@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,19 +56,12 @@ impl Scene {
             Family::Ipv6 => NODE_IPV6,
         };
         let mut spec = RouterSpec {
-            router_id: Ipv4Addr::new(10, 0, 0, 2),
-            local_as: ROUTER_AS,
-            peer_as: NODE_AS,
-            local_address: wiring.router_address(family)?,
-            local_ipv6: wiring.router_address(Family::Ipv6)?.to_string().parse()?,
-            peer_address: node_address.parse().context("the node's address")?,
-            families: vec![family],
-            password: None,
-            port: 179,
-            hold_time: 90,
             multihop: wiring == Wiring::MiddleHop,
-            dialling: Dialling::Waits,
-            originated: Vec::new(),
+            ..RouterSpec::between(
+                wiring.router_address(family)?,
+                wiring.router_address(Family::Ipv6)?.to_string().parse()?,
+                node_address.parse().context("the node's address")?,
+            )
         };
         adjust(&mut spec)?;
         let lab = Lab::build(cell.number, &cell.directory, wiring)?;

@@ -1,5 +1,5 @@
 //! How is BIRD configured, run and asked? In the foreground, through its control socket, whose
-//! numbered lines are what birdc prints for people. One of the four routers.
+//! numbered lines are what birdc prints for people. Used by every case.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,33 +10,39 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::installation::Installation;
 use super::{
-    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
-    Session, address_of, as_path_of,
+    Dialling, Family, Notification, Origination, Received, Release, Router, RouterRoute,
+    RouterSpec, Session, address_of, as_path_of,
 };
 use crate::lab::Site;
 use crate::lab::process::Process;
 
 pub(super) const BIRD: &str = "/usr/sbin/bird";
 
+const CONFIGURATION: &str = "bird.conf";
+const SOCKET: &str = "bird.ctl";
+
 const NETWORK_NOT_FOUND: &str = "8001";
 
 pub(super) struct Bird {
     spec: RouterSpec,
+    release: Release,
+    installation: Installation,
     configuration: PathBuf,
     socket: PathBuf,
-    pid_file: PathBuf,
     log: PathBuf,
     daemons: Vec<Process>,
 }
 
 impl Bird {
-    pub(super) fn prepare(site: &Site, spec: &RouterSpec) -> Result<Self> {
+    pub(super) fn prepare(release: Release, site: &Site, spec: &RouterSpec) -> Result<Self> {
         Ok(Self {
             spec: spec.clone(),
-            configuration: site.directory.join("bird.conf"),
-            socket: site.directory.join("bird.ctl"),
-            pid_file: site.directory.join("bird.pid"),
+            release,
+            installation: Installation::new(release, &site.directory, "/mnt"),
+            configuration: site.directory.join(CONFIGURATION),
+            socket: site.directory.join(SOCKET),
             log: crate::routers::log_in(&site.directory),
             daemons: Vec::new(),
         })
@@ -133,12 +139,11 @@ impl Router for Bird {
         fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
         let _ = fs::remove_file(&self.socket);
         let mut arguments = vec!["-f".to_owned()];
-        for (option, path) in
-            [("-c", &self.configuration), ("-s", &self.socket), ("-P", &self.pid_file)]
-        {
-            arguments.extend([option.to_owned(), path.to_string_lossy().into_owned()]);
+        for (option, name) in [("-c", CONFIGURATION), ("-s", SOCKET), ("-P", "bird.pid")] {
+            arguments.extend([option.to_owned(), self.installation.seen(name)]);
         }
-        let daemon = Process::spawn(&site.namespace, Path::new(BIRD), &arguments, &self.log)?;
+        let place = self.installation.within(&site.namespace);
+        let daemon = Process::spawn(&place, Path::new(BIRD), &arguments, &self.log)?;
         self.keep("BIRD", daemon)
     }
 
@@ -179,19 +184,28 @@ impl Router for Bird {
         let Some(headline) = lines.iter().find(|line| line.starts_with(prefix)) else {
             return Ok(None);
         };
+        // `BGP.next_hop` in BIRD 2, `bgp_next_hop` in BIRD 3.
         let attribute = |name: &str| {
-            let value = lines.iter().find_map(|line| line.trim().strip_prefix(name));
-            value.and_then(|rest| rest.strip_prefix(": ")).unwrap_or_default()
+            let value = lines.iter().find_map(|line| {
+                let line = line.trim();
+                let line = line.strip_prefix("BGP.").or_else(|| line.strip_prefix("bgp_"))?;
+                line.strip_prefix(name)?.strip_prefix(": ")
+            });
+            value.unwrap_or_default()
+        };
+        let as_path = match self.release {
+            Release::Bookworm => attribute("as_path"),
+            Release::Trixie => attribute("path"),
         };
         Ok(Some(RouterRoute {
-            next_hops: attribute("BGP.next_hop")
+            next_hops: attribute("next_hop")
                 .split_whitespace()
                 .map(address_of)
                 .collect::<Result<_>>()?,
-            as_path: as_path_of(attribute("BGP.as_path"))?,
-            communities: tuples_of(attribute("BGP.community")),
-            large_communities: tuples_of(attribute("BGP.large_community")),
-            local_preference: attribute("BGP.local_pref").parse().ok(),
+            as_path: as_path_of(as_path)?,
+            communities: tuples_of(attribute("community")),
+            large_communities: tuples_of(attribute("large_community")),
+            local_preference: attribute("local_pref").parse().ok(),
             usable: headline.contains("unicast") && headline.contains("] *"),
         }))
     }

@@ -1,5 +1,5 @@
-//! How is FRR configured, run and asked? zebra and bgpd in the foreground with private sockets, the
-//! configuration loaded through vtysh, answers as vtysh's JSON. One of the four routers.
+//! How is FRR configured, run and asked? zebra and bgpd (and mgmtd, in FRR 10) in the foreground with private sockets, the
+//! configuration loaded through vtysh, answers as vtysh's JSON. Used by every case.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,20 +8,24 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::installation::Installation;
 use super::{
-    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
-    Session, address_of, as_path_of, community_number, strings_of,
+    Dialling, Family, Notification, Origination, Received, Release, Router, RouterRoute,
+    RouterSpec, Session, address_of, as_path_of, community_number, strings_of,
 };
-use crate::lab::process::{Process, bounded, output_of};
+use crate::lab::process::Process;
 use crate::lab::wait::{PATIENCE, wait_until};
 use crate::lab::{Site, make_directory};
 
 pub(super) const ZEBRA: &str = "/usr/lib/frr/zebra";
 pub(super) const BGPD: &str = "/usr/lib/frr/bgpd";
+const MGMTD: &str = "/usr/lib/frr/mgmtd";
 pub(super) const VTYSH: &str = "/usr/bin/vtysh";
 
 pub(super) struct Frr {
     spec: RouterSpec,
+    release: Release,
+    installation: Installation,
     directory: PathBuf,
     log: PathBuf,
     /// In the order in which they end: bgpd says good-bye before zebra goes.
@@ -29,11 +33,14 @@ pub(super) struct Frr {
 }
 
 impl Frr {
-    pub(super) fn prepare(site: &Site, spec: &RouterSpec) -> Result<Self> {
+    pub(super) fn prepare(release: Release, site: &Site, spec: &RouterSpec) -> Result<Self> {
         let directory = site.directory.join("frr");
         make_directory(&directory)?;
+        // mgmtd has its sockets here, whatever it is told.
+        let installation = Installation::new(release, &directory, "/run/frr");
         let log = crate::routers::log_in(&site.directory);
-        Ok(Self { spec: spec.clone(), directory, log, daemons: Vec::new() })
+        let (spec, daemons) = (spec.clone(), Vec::new());
+        Ok(Self { spec, release, installation, directory, log, daemons })
     }
 
     fn configuration(&self) -> String {
@@ -111,10 +118,9 @@ impl Frr {
     }
 
     fn vtysh(&self, words: &[&str]) -> Result<String> {
-        let mut command = bounded(VTYSH);
-        command.arg("--vty_socket").arg(&self.directory);
-        command.arg("--config_dir").arg(&self.directory).args(words);
-        output_of(&mut command)
+        let directory = self.installation.seen("");
+        let files = ["--vty_socket", directory.as_str(), "--config_dir", directory.as_str()];
+        self.installation.run(VTYSH, &[files.as_slice(), words].concat())
     }
 
     fn ask(&self, command: &str) -> Result<Value> {
@@ -133,18 +139,17 @@ impl Frr {
 
     fn start_daemon(&self, site: &Site, program: &str, extra: &[String]) -> Result<Process> {
         let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
-        let file = |name: String| self.directory.join(name).to_string_lossy().into_owned();
+        let file = |name: &str| self.installation.seen(name);
         // A socket of an earlier start would be taken for a sign of life.
         let socket = self.directory.join(format!("{name}.vty"));
         let _ = fs::remove_file(&socket);
-        let mut arguments = vec!["-f".to_owned(), file("empty.conf".to_owned())];
-        arguments.extend(["-i".to_owned(), file(format!("{name}.pid"))]);
-        arguments.extend(["-z".to_owned(), file("zserv.api".to_owned())]);
-        arguments.extend(["--vty_socket".to_owned(), file(String::new())]);
+        let mut arguments = vec!["-i".to_owned(), file(&format!("{name}.pid"))];
+        arguments.extend(["-z".to_owned(), file("zserv.api")]);
+        arguments.extend(["--vty_socket".to_owned(), file("")]);
         arguments.extend(["-A", "127.0.0.1", "-P", "0", "--log", "stdout"].map(str::to_owned));
         arguments.extend_from_slice(extra);
-        let mut process =
-            Process::spawn(&site.namespace, Path::new(program), &arguments, &self.log)?;
+        let place = self.installation.within(&site.namespace);
+        let mut process = Process::spawn(&place, Path::new(program), &arguments, &self.log)?;
         wait_until(&format!("FRR's {name} opens its socket"), PATIENCE, || {
             process.check_running()?;
             socket.exists().then_some(()).context("no socket yet")
@@ -160,13 +165,19 @@ impl Router for Frr {
             .context("writing vtysh.conf")?;
         fs::write(self.directory.join("frr.conf"), self.configuration())
             .context("writing frr.conf")?;
-        output_of(bounded("chown").args(["-R", "frr:frr"]).arg(&self.directory))?;
+        self.installation.run("chown", &["-R", "frr:frr", &self.installation.seen("")])?;
         let _ = fs::remove_file(self.directory.join("zserv.api"));
         self.daemons.clear();
-        let zebra = self.start_daemon(site, ZEBRA, &[])?;
-        self.daemons.push(zebra);
-        let port = ["-p".to_owned(), self.spec.port.to_string()];
-        let bgpd = self.start_daemon(site, BGPD, &port)?;
+        if self.release == Release::Trixie {
+            let mgmtd = self.start_daemon(site, MGMTD, &[])?;
+            self.daemons.push(mgmtd);
+        }
+        let empty = ["-f".to_owned(), self.installation.seen("empty.conf")];
+        let zebra = self.start_daemon(site, ZEBRA, &empty)?;
+        self.daemons.insert(0, zebra);
+        let [option, file] = empty;
+        let port = self.spec.port.to_string();
+        let bgpd = self.start_daemon(site, BGPD, &[option, file, "-p".to_owned(), port])?;
         self.daemons.insert(0, bgpd);
         self.vtysh(&["-b"])?;
         wait_until("FRR answers about its neighbour", PATIENCE, || {

@@ -1,5 +1,5 @@
 //! How is GoBGP configured, run and asked? gobgpd with a TOML file, gobgp in the same namespace
-//! with JSON answers, and gobgpd's JSON log for notifications. One of the four routers.
+//! with JSON answers, and gobgpd's JSON log for notifications. Used by every case.
 
 use std::collections::BTreeSet;
 use std::fs;

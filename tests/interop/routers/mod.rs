@@ -1,25 +1,27 @@
 //! What is a router to a case? Something that is configured from one `RouterSpec`, can be started,
 //! stopped and frozen, and reports in its own words which session and which routes it sees.
-//! FRR, BIRD, GoBGP and OpenBGPD each answer in a file of their own. Used by every case.
+//! FRR, BIRD, GoBGP and OpenBGPD each answer in a file of their own, FRR and BIRD for two of their
+//! generations. Used by every case.
 
 mod bird;
 mod frr;
 mod gobgp;
+mod installation;
 mod openbgpd;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 pub(crate) use crate::lab::Family;
 use crate::lab::Site;
 use crate::lab::process::{Process, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
+pub(crate) use installation::Release;
 
 /// How long a router may take to leave after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -80,6 +82,25 @@ impl Origination {
 }
 
 impl RouterSpec {
+    /// An external session of one family over one hop, for which only the neighbour dials.
+    pub(crate) fn between(local: IpAddr, local_ipv6: Ipv6Addr, peer: IpAddr) -> Self {
+        Self {
+            router_id: Ipv4Addr::new(10, 0, 0, 2),
+            local_as: 65002,
+            peer_as: 65001,
+            local_address: local,
+            local_ipv6,
+            peer_address: peer,
+            families: vec![if local.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }],
+            password: None,
+            port: 179,
+            hold_time: 90,
+            multihop: false,
+            dialling: Dialling::Waits,
+            originated: Vec::new(),
+        }
+    }
+
     pub(crate) fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
     }
@@ -184,29 +205,53 @@ pub(crate) trait Router {
 /// The routers of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouterKind {
-    Frr,
-    Bird,
+    Frr(Release),
+    Bird(Release),
     Gobgp,
     Openbgpd,
 }
 
 impl RouterKind {
-    pub(crate) const ALL: [Self; 4] = [Self::Frr, Self::Bird, Self::Gobgp, Self::Openbgpd];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Frr(Release::Bookworm),
+        Self::Frr(Release::Trixie),
+        Self::Bird(Release::Bookworm),
+        Self::Bird(Release::Trixie),
+        Self::Gobgp,
+        Self::Openbgpd,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Frr => "FRR",
-            Self::Bird => "BIRD",
+            Self::Frr(_) => "FRR",
+            Self::Bird(_) => "BIRD",
             Self::Gobgp => "GoBGP",
             Self::Openbgpd => "OpenBGPD",
         }
     }
 
+    /// What it is called on the command line and in the names of files.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Frr(Release::Bookworm) => "frr8",
+            Self::Frr(Release::Trixie) => "frr10",
+            Self::Bird(Release::Bookworm) => "bird2",
+            Self::Bird(Release::Trixie) => "bird3",
+            Self::Gobgp => "gobgp",
+            Self::Openbgpd => "openbgpd",
+        }
+    }
+
+    /// Whether a word of the command line means this router: `frr` means both.
+    pub(crate) fn is_called(self, word: &str) -> bool {
+        self.word() == word || self.name().eq_ignore_ascii_case(word)
+    }
+
     /// Prepares a router at `site`; nothing runs yet.
     pub(crate) fn prepare(self, site: &Site, spec: &RouterSpec) -> Result<Box<dyn Router>> {
         Ok(match self {
-            Self::Frr => Box::new(frr::Frr::prepare(site, spec)?),
-            Self::Bird => Box::new(bird::Bird::prepare(site, spec)?),
+            Self::Frr(release) => Box::new(frr::Frr::prepare(release, site, spec)?),
+            Self::Bird(release) => Box::new(bird::Bird::prepare(release, site, spec)?),
             Self::Gobgp => Box::new(gobgp::Gobgp::prepare(site, spec)?),
             Self::Openbgpd => Box::new(openbgpd::Openbgpd::prepare(site, spec)?),
         })
@@ -216,7 +261,7 @@ impl RouterKind {
     /// writes its IPv4 address in IPv6 form.
     pub(crate) fn ipv6_next_hop(self, spec: &RouterSpec) -> String {
         match self {
-            Self::Frr | Self::Bird | Self::Openbgpd => spec.local_ipv6.to_string(),
+            Self::Frr(_) | Self::Bird(_) | Self::Openbgpd => spec.local_ipv6.to_string(),
             Self::Gobgp => format!("::ffff:{}", spec.local_address),
         }
     }
@@ -225,36 +270,39 @@ impl RouterKind {
     /// random, whatever they are set to.
     pub(crate) fn patience(self) -> Duration {
         match self {
-            Self::Frr | Self::Bird | Self::Openbgpd => PATIENCE,
+            Self::Frr(_) | Self::Bird(_) | Self::Openbgpd => PATIENCE,
             Self::Gobgp => 3 * PATIENCE,
         }
     }
 
-    /// The version, from the program itself; an error names the package when it is missing.
+    fn release(self) -> Release {
+        match self {
+            Self::Frr(release) | Self::Bird(release) => release,
+            Self::Gobgp | Self::Openbgpd => Release::Bookworm,
+        }
+    }
+
+    /// The version, from the program itself; an error says how to get it when it is missing.
     pub(crate) fn version(self) -> Result<String> {
-        let (programs, package) = match self {
-            Self::Frr => ([frr::ZEBRA, frr::BGPD, frr::VTYSH].as_slice(), "frr"),
-            Self::Bird => ([bird::BIRD].as_slice(), "bird2"),
-            Self::Gobgp => ([gobgp::GOBGPD, gobgp::GOBGP].as_slice(), "gobgpd"),
-            Self::Openbgpd => ([openbgpd::BGPD, openbgpd::BGPCTL].as_slice(), "openbgpd"),
+        let (programs, option, package) = match self {
+            Self::Frr(_) => ([frr::BGPD, frr::ZEBRA, frr::VTYSH].as_slice(), "--version", "frr"),
+            Self::Bird(_) => ([bird::BIRD].as_slice(), "--version", "bird2"),
+            Self::Gobgp => ([gobgp::GOBGPD, gobgp::GOBGP].as_slice(), "--version", "gobgpd"),
+            Self::Openbgpd => ([openbgpd::BGPCTL, openbgpd::BGPD].as_slice(), "-V", "openbgpd"),
         };
         for program in programs {
-            if !Path::new(program).exists() {
-                bail!(
-                    "{} cannot be tested: {program} is missing; install the Debian package {package}",
-                    self.name()
-                );
-            }
+            let file = self.release().file(program);
+            let cure = match self.release() {
+                Release::Bookworm => format!("install the Debian package {package}"),
+                Release::Trixie => "run scripts/setup.sh trixie".to_owned(),
+            };
+            let (name, file_name) = (self.word(), file.display());
+            ensure!(file.exists(), "{name} cannot be tested: {file_name} is missing; {cure}");
         }
-        let (program, option) = match self {
-            Self::Frr => (frr::BGPD, "--version"),
-            Self::Bird => (bird::BIRD, "--version"),
-            Self::Gobgp => (gobgp::GOBGPD, "--version"),
-            Self::Openbgpd => (openbgpd::BGPCTL, "-V"),
-        };
+        let program = programs.first().context("a router without a program")?;
         // BIRD and OpenBGPD print it to stderr.
-        let text =
-            output_of(Command::new("sh").args(["-c", "exec \"$0\" \"$1\" 2>&1", program, option]))?;
+        let script = ["-c", "exec \"$0\" \"$1\" 2>&1", program, option];
+        let text = output_of(self.release().command("sh").args(script))?;
         text.split_whitespace()
             .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))
             .map(str::to_owned)

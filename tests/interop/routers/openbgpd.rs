@@ -1,5 +1,5 @@
 //! How is OpenBGPD configured, run and asked? bgpd in the foreground with a private socket, bgpctl
-//! with JSON answers. One of the four routers.
+//! with JSON answers. Used by every case.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

@@ -19,7 +19,7 @@ use crate::lab::fairway::Fairway;
 use crate::lab::wait::{PATIENCE, holds_for, now, wait_until};
 use crate::lab::{Family, Lab, NODE_IPV4, Wiring, make_directory};
 use crate::redial::redial;
-use crate::routers::{Dialling, Router, RouterKind, RouterSpec};
+use crate::routers::{Dialling, Release, Router, RouterKind, RouterSpec};
 use crate::tcp_table::{TcpConnection, TcpState, bgp_connections, in_state};
 
 /// Double connections that must have been seen with each router.
@@ -71,8 +71,8 @@ struct Crossing {
 pub(super) fn run(bench: &Bench) -> Result<()> {
     // GoBGP dials after 5 s to 10 s whatever it is told: eight of it keep pace with the others.
     let workers = [
-        (RouterKind::Bird, 1),
-        (RouterKind::Frr, 1),
+        (RouterKind::Bird(Release::Bookworm), 1),
+        (RouterKind::Frr(Release::Bookworm), 1),
         (RouterKind::Openbgpd, 2),
         (RouterKind::Gobgp, 8),
     ];
@@ -167,20 +167,11 @@ impl Crossing {
     /// Both sides run; fairway has no peer yet.
     fn open(kind: RouterKind, number: usize, directory: &std::path::Path) -> Result<Self> {
         let lab = Lab::build(number, directory, Wiring::Direct)?;
+        let local = Wiring::Direct.router_address(Family::Ipv4)?;
+        let peer = NODE_IPV4.parse().context("the node's address")?;
         let spec = RouterSpec {
-            router_id: [10, 0, 0, 2].into(),
-            local_ipv6: "fd77::2".parse()?,
-            originated: Vec::new(),
-            local_as: 65002,
-            peer_as: 65001,
-            local_address: Wiring::Direct.router_address(Family::Ipv4)?,
-            peer_address: NODE_IPV4.parse().context("the node's address")?,
-            families: vec![Family::Ipv4],
-            password: None,
-            port: 179,
-            hold_time: 90,
-            multihop: false,
             dialling: Dialling::Dials,
+            ..RouterSpec::between(local, "fd77::2".parse()?, peer)
         };
         let mut router = kind.prepare(&lab.router, &spec)?;
         let mut fairway = Fairway::prepare(&lab)?;
@@ -228,7 +219,7 @@ impl Crossing {
     /// Whether connections meet when ours is up first, too. With OpenBGPD and GoBGP that hardly ever
     /// happens: they seem to let go of their own dial then.
     fn keeps_its_dial(&self) -> bool {
-        matches!(self.kind, RouterKind::Bird | RouterKind::Frr)
+        matches!(self.kind, RouterKind::Bird(_) | RouterKind::Frr(_))
     }
 
     /// Ends what there is, and waits until both sides have a dial under way that is held.
