@@ -5,11 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use fairway_sessions::types::Password;
-
 use super::{
     BgpAdvertisement, CommunityAliases, EndpointSlice, Kind, Node, ObjectKey, ObjectName, Peer,
-    Pool, Service,
+    Pool, Secret, Service,
 };
 
 /// A valid object of any kind.
@@ -29,8 +27,8 @@ pub enum Object {
     EndpointSlice(EndpointSlice),
     /// Node.
     Node(Node),
-    /// Secret of type `kubernetes.io/basic-auth`: its name and the password.
-    Secret(ObjectName, Password),
+    /// Secret that holds keys of sessions.
+    Secret(Secret),
 }
 
 impl Object {
@@ -44,7 +42,7 @@ impl Object {
             Self::Service(service) => (Kind::Service, service.name.clone()),
             Self::EndpointSlice(slice) => (Kind::EndpointSlice, slice.name.clone()),
             Self::Node(node) => (Kind::Node, ObjectName::new("", &node.name)),
-            Self::Secret(name, _) => (Kind::Secret, name.clone()),
+            Self::Secret(secret) => (Kind::Secret, secret.name.clone()),
         };
         ObjectKey { kind, name }
     }
@@ -67,8 +65,8 @@ pub struct ClusterIndex {
     pub endpoint_slices: BTreeMap<ObjectName, EndpointSlice>,
     /// Nodes by name.
     pub nodes: BTreeMap<String, Node>,
-    /// Passwords by the name of their Secret.
-    pub secrets: BTreeMap<ObjectName, Password>,
+    /// Secrets.
+    pub secrets: BTreeMap<ObjectName, Secret>,
 }
 
 impl ClusterIndex {
@@ -89,7 +87,7 @@ impl ClusterIndex {
             Object::Service(it) => put(&mut self.services, it.name.clone(), it),
             Object::EndpointSlice(it) => put(&mut self.endpoint_slices, it.name.clone(), it),
             Object::Node(it) => put(&mut self.nodes, it.name.clone(), it),
-            Object::Secret(name, password) => put(&mut self.secrets, name, password),
+            Object::Secret(it) => put(&mut self.secrets, it.name.clone(), it),
         }
     }
 

@@ -11,6 +11,7 @@ mod node;
 mod peer;
 mod policy;
 mod pool;
+mod secret;
 mod selector;
 mod service;
 
@@ -18,8 +19,11 @@ pub use endpoints::{Endpoint, EndpointSlice};
 pub use index::{ClusterIndex, Object};
 pub use name::{Kind, ObjectKey, ObjectName};
 pub use node::{Node, NodeName};
-pub use peer::{Peer, PeerPassword};
-pub use policy::{BgpAdvertisement, CommunityAliases, CommunityReference, CommunityValue};
+pub use peer::{AoKeyReference, Peer, PeerPassword};
+pub use policy::{
+    Bandwidth, BgpAdvertisement, CommunityAliases, CommunityReference, CommunityValue,
+};
 pub use pool::{AddressRange, AddressRangeError, Pool};
+pub use secret::Secret;
 pub use selector::{LabelSelector, Labels, Operator, Requirement, any_matches};
 pub use service::{FamilyPolicy, Service, ServicePort, TrafficPolicy};

@@ -1,9 +1,13 @@
 //! BGPPeer: a router that some nodes peer with.
 
 use std::net::IpAddr;
+use std::num::NonZeroU8;
 use std::time::Duration;
 
-use fairway_sessions::types::{Asn, HoldTime, ImportPolicy, Password, PrefixFilter, RouterId};
+use fairway_sessions::types::{
+    AddPath, AoAlgorithm, Asn, ChosenNextHops, HoldTime, ImportPolicy, InterfaceName, Password,
+    PeerKey, PrefixFilter, Remote, RemoteAs, Role, RouterId, ShutdownMessage,
+};
 
 use super::{LabelSelector, ObjectName};
 
@@ -18,6 +22,21 @@ pub enum PeerPassword {
     Secret(ObjectName),
 }
 
+/// A key of TCP-AO, and where its secret is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AoKeyReference {
+    /// The KeyID of what we sign with it.
+    pub send_id: u8,
+    /// The KeyID of what the neighbour signs with it.
+    pub recv_id: u8,
+    /// How it signs.
+    pub algorithm: AoAlgorithm,
+    /// The Secret.
+    pub secret: ObjectName,
+    /// Which value of the Secret.
+    pub key: String,
+}
+
 /// The parts of a BGPPeer that a session depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
@@ -25,10 +44,20 @@ pub struct Peer {
     pub name: ObjectName,
     /// Our AS.
     pub my_asn: Asn,
-    /// The router's AS.
-    pub peer_asn: Asn,
-    /// The router.
-    pub address: IpAddr,
+    /// Our AS towards this neighbour, where it is another.
+    pub local_asn: Option<Asn>,
+    /// Its AS.
+    pub remote_as: RemoteAs,
+    /// The router, or where routers come from.
+    pub remote: Remote,
+    /// How many of a range there may be at a time.
+    pub listen_limit: u32,
+    /// The VRF of the session.
+    pub vrf: Option<InterfaceName>,
+    /// Never dialled.
+    pub passive: bool,
+    /// Administratively down, and what the neighbour is told.
+    pub shutdown: Option<ShutdownMessage>,
     /// The port to dial.
     pub port: u16,
     /// The address to dial from.
@@ -45,12 +74,33 @@ pub struct Peer {
     pub node_selectors: Vec<LabelSelector>,
     /// TCP-MD5.
     pub password: PeerPassword,
+    /// TCP-AO; none where it is not used.
+    pub tcp_ao: Vec<AoKeyReference>,
     /// More than one hop away.
     pub ebgp_multihop: bool,
+    /// At most so many hops away (GTSM).
+    pub ttl_security_hops: Option<NonZeroU8>,
     /// Both families over this session.
     pub dual_stack: bool,
+    /// IPv6 next hops for IPv4 routes.
+    pub extended_next_hop: bool,
+    /// Several paths to a prefix.
+    pub add_path: AddPath,
+    /// What we are to it.
+    pub role: Option<Role>,
+    /// A neighbour that does not say its role is refused.
+    pub role_strict: bool,
     /// What is accepted from it.
     pub import: ImportPolicy,
     /// Which learned routes it is told.
     pub pass_on: PrefixFilter,
+    /// The next hops that it is told, where they are not our own.
+    pub next_hops: ChosenNextHops,
+}
+
+impl Peer {
+    /// How sessions and routes name it. No node has two peers of one key.
+    pub fn key(&self) -> PeerKey {
+        PeerKey { remote: self.remote, vrf: self.vrf }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_sessions::types::{Community, LargeCommunity, Prefix};
+use fairway_sessions::types::{Community, LargeCommunity, LinkBandwidth, Prefix};
 
 use super::{LabelSelector, ObjectName};
 
@@ -33,6 +33,15 @@ pub struct CommunityAliases {
     pub aliases: BTreeMap<String, CommunityValue>,
 }
 
+/// What `linkBandwidth` of an advertisement says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bandwidth {
+    /// By the usable endpoints on the node.
+    Auto,
+    /// As written.
+    Fixed(LinkBandwidth),
+}
+
 /// A BGPAdvertisement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BgpAdvertisement {
@@ -44,6 +53,12 @@ pub struct BgpAdvertisement {
     pub aggregation_length_ipv6: u8,
     /// LOCAL_PREF; 0 and unset are `None`.
     pub local_pref: Option<u32>,
+    /// MULTI_EXIT_DISC.
+    pub med: Option<u32>,
+    /// How often our AS is in the path beside once, 0 to 16.
+    pub as_path_prepend: u8,
+    /// The weight of this node among those that announce the same.
+    pub link_bandwidth: Option<Bandwidth>,
     /// Communities to attach.
     pub communities: BTreeSet<CommunityReference>,
     /// Pools by name.

@@ -11,8 +11,8 @@ use fairway_sessions::backend::RouteAttributes;
 use fairway_sessions::types::{Community, LargeCommunity, PeerConfig, PeerKey, Prefix};
 
 use crate::model::{
-    BgpAdvertisement, ClusterIndex, CommunityReference, CommunityValue, Node, Pool, Service,
-    any_matches,
+    Bandwidth, BgpAdvertisement, ClusterIndex, CommunityReference, CommunityValue, Node, Pool,
+    Service, any_matches,
 };
 
 use super::Fault;
@@ -82,9 +82,12 @@ fn attributes(
         local_pref: source.local_pref,
         communities: communities.into_iter().collect(),
         large_communities: large_communities.into_iter().collect(),
-        med: None,
-        as_path_prepend: 0,
-        link_bandwidth: None,
+        med: source.med,
+        as_path_prepend: source.as_path_prepend,
+        link_bandwidth: match source.link_bandwidth {
+            Some(Bandwidth::Fixed(bandwidth)) => Some(bandwidth),
+            Some(Bandwidth::Auto) | None => None,
+        },
     })
 }
 

@@ -5,9 +5,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use fairway_sessions::types::{FamilySet, Password, PeerConfig, PeerKey, RemoteAs, RouterId};
+use fairway_sessions::types::{
+    AoKey, AoKeys, FamilySet, ListenRange, Password, PeerConfig, PeerKey, Remote, RouterId,
+};
 
-use crate::model::{ClusterIndex, Node, ObjectName, Peer, PeerPassword, any_matches};
+use crate::model::{
+    AoKeyReference, ClusterIndex, Node, ObjectName, Peer, PeerPassword, Secret, any_matches,
+};
 
 use super::Fault;
 
@@ -18,57 +22,99 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
     let mut configs: BTreeMap<PeerKey, PeerConfig> = BTreeMap::new();
     let selected = |peer: &&Peer| any_matches(&peer.node_selectors, &node.labels);
     for peer in index.peers.values().filter(selected) {
-        let key = PeerKey::from(peer.address);
-        // A peer that is left out for its Secret keeps its address: were its double to take over
+        let key = peer.key();
+        // A peer that is left out for its Secret keeps its place: were its double to take over
         // now, it would have to go again when the Secret appears.
         if let Some(owner) = owners.get(&key) {
-            let (peer, other, address) = (peer.name.clone(), (*owner).clone(), peer.address);
-            faults.push(Fault::SameAddress { peer, other, address });
+            let (peer, other) = (peer.name.clone(), (*owner).clone());
+            faults.push(Fault::SameRemote { peer, other, key: Box::new(key) });
             continue;
         }
         owners.insert(key, &peer.name);
-        match password(index, peer) {
-            Ok(password) => {
-                configs.insert(key, config(peer, node, password));
+        match config(index, peer, node) {
+            Ok(config) => {
+                configs.insert(key, config);
             }
-            Err(secret) => {
-                faults.push(Fault::MissingSecret { peer: peer.name.clone(), secret });
+            Err(MissingKey { secret, key }) => {
+                let peer = peer.name.clone();
+                faults.push(Fault::MissingSecret { peer, secret: secret.clone(), key: key.into() });
             }
         }
     }
     (configs.into_values().collect(), faults)
 }
 
-fn config(peer: &Peer, node: &Node, password: Option<Password>) -> PeerConfig {
+/// A Secret that should hold a key and does not.
+struct MissingKey<'a> {
+    secret: &'a ObjectName,
+    key: &'a str,
+}
+
+fn config<'a>(
+    index: &ClusterIndex,
+    peer: &'a Peer,
+    node: &Node,
+) -> Result<PeerConfig, MissingKey<'a>> {
     let router_id = peer.router_id.unwrap_or_else(|| router_id(node));
-    let remote_as = RemoteAs::Asn(peer.peer_asn);
-    let basis = PeerConfig::new(PeerKey::from(peer.address), peer.my_asn, remote_as, router_id);
-    PeerConfig {
+    let local_asn = peer.local_asn.unwrap_or(peer.my_asn);
+    let basis = PeerConfig::new(peer.key(), local_asn, peer.remote_as, router_id);
+    Ok(PeerConfig {
         name: peer.name.name.clone(),
+        listen_range: match peer.remote {
+            Remote::Range(prefix) => Some(ListenRange { prefix, limit: peer.listen_limit }),
+            Remote::Address(_) | Remote::Interface(_) => None,
+        },
+        router_asn: peer.my_asn,
+        passive: peer.passive,
+        shutdown: peer.shutdown.clone(),
         port: peer.port,
         source_address: peer.source_address,
         hold_time: peer.hold_time,
         keepalive_interval: peer.keepalive_interval,
         connect_retry_interval: peer.connect_interval.unwrap_or(basis.connect_retry_interval),
-        password,
+        password: password(index, peer)?,
+        tcp_ao: ao_keys(index, peer)?,
         multihop: peer.ebgp_multihop,
+        ttl_security_hops: peer.ttl_security_hops,
         families: if peer.dual_stack { FamilySet::BOTH } else { basis.families },
+        extended_next_hop: peer.extended_next_hop,
+        add_path: peer.add_path,
+        role: peer.role,
+        role_strict: peer.role_strict,
         import: peer.import.clone(),
         pass_on: peer.pass_on.clone(),
+        next_hops: peer.next_hops,
         ..basis
-    }
+    })
 }
 
-/// The key to use, or the Secret that should hold it and does not.
-fn password(index: &ClusterIndex, peer: &Peer) -> Result<Option<Password>, ObjectName> {
+/// The TCP-MD5 key to use.
+fn password<'a>(index: &ClusterIndex, peer: &'a Peer) -> Result<Option<Password>, MissingKey<'a>> {
     match &peer.password {
         PeerPassword::None => Ok(None),
         PeerPassword::Text(password) => Ok(Some(password.clone())),
-        PeerPassword::Secret(name) => match index.secrets.get(name) {
-            Some(password) => Ok(Some(password.clone())),
-            None => Err(name.clone()),
-        },
+        PeerPassword::Secret(name) => {
+            let password = index.secrets.get(name).and_then(|secret| secret.password.clone());
+            password.map(Some).ok_or(MissingKey { secret: name, key: "password" })
+        }
     }
+}
+
+/// The keys of TCP-AO to use.
+fn ao_keys<'a>(index: &ClusterIndex, peer: &'a Peer) -> Result<AoKeys, MissingKey<'a>> {
+    let value = |it: &AoKeyReference| -> Option<AoKey> {
+        let secret: &Secret = index.secrets.get(&it.secret)?;
+        let value = secret.values.get(&it.key)?;
+        AoKey::new(it.send_id, it.recv_id, it.algorithm, value.expose()).ok()
+    };
+    let Some(last) = peer.tcp_ao.last() else { return Ok(AoKeys::default()) };
+    let mut keys = Vec::with_capacity(peer.tcp_ao.len());
+    for it in &peer.tcp_ao {
+        keys.push(value(it).ok_or(MissingKey { secret: &it.secret, key: &it.key })?);
+    }
+    // `resources` refuses lists that are none. Were one to get here, no session is better than one
+    // without a signature.
+    AoKeys::new(keys).map_err(|_| MissingKey { secret: &last.secret, key: &last.key })
 }
 
 /// The BGP identifier of a node towards peers that set none: its first IPv4 address, else a hash

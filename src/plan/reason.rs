@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use fairway_sessions::types::{PeerKey, Prefix};
+use fairway_sessions::types::{PeerKey, Prefix, Remote};
 
 use crate::model::ObjectName;
 
@@ -85,22 +85,27 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A peer whose key is not there.
-    #[error("BGPPeer {peer} is left out: its Secret {secret} is missing or has no password")]
+    #[error("BGPPeer {peer} is left out: its Secret {secret} is missing or has no {key}")]
     MissingSecret {
         /// The peer.
         peer: ObjectName,
         /// The Secret it names.
         secret: ObjectName,
+        /// What the Secret should hold.
+        key: String,
     },
-    /// A peer at the address of another.
-    #[error("BGPPeer {peer} is left out: {address} is already the address of BGPPeer {other}")]
-    SameAddress {
+    /// A peer with the address, interface or range of another, in the same VRF.
+    #[error(
+        "BGPPeer {peer} is left out: {key} is already the {} of BGPPeer {other}",
+        noun(key.remote)
+    )]
+    SameRemote {
         /// The peer that is left out.
         peer: ObjectName,
         /// The peer that is used.
         other: ObjectName,
-        /// The address of both.
-        address: IpAddr,
+        /// What names both.
+        key: Box<PeerKey>,
     },
     /// An advertisement that names a community nobody defines.
     #[error("BGPAdvertisement {advertisement} is left out: no Community defines {alias:?}")]
@@ -120,4 +125,13 @@ pub enum Fault {
         /// What stands in the way.
         reason: Reason,
     },
+}
+
+/// What a neighbour is named by.
+fn noun(remote: Remote) -> &'static str {
+    match remote {
+        Remote::Address(_) => "address",
+        Remote::Interface(_) => "interface",
+        Remote::Range(_) => "range",
+    }
 }

@@ -11,7 +11,9 @@ use serde::Deserialize;
 
 use super::community::CommunityText;
 use super::field_path::FieldPath;
-use super::fields::{LengthIpv4, LengthIpv6, LocalPreference, Text, Unsupported};
+use super::fields::{
+    BandwidthValue, LengthIpv4, LengthIpv6, LocalPreference, Metric, PrependCount, Text,
+};
 use super::label_selector::{self, RawLabelSelector};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
@@ -22,7 +24,6 @@ const LENGTH_IPV6_DEFAULT: u8 = 128;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "fields of later versions are read only to be refused")]
 struct RawSpec {
     aggregation_length: Option<LengthIpv4>,
     aggregation_length_v6: Option<LengthIpv6>,
@@ -36,10 +37,9 @@ struct RawSpec {
     peers: Option<List<String>>,
     service_selectors: Option<List<RawLabelSelector>>,
     prefixes: Option<List<Text<Prefix>>>,
-
-    as_path_prepend: Option<Unsupported>,
-    med: Option<Unsupported>,
-    link_bandwidth: Option<Unsupported>,
+    as_path_prepend: Option<PrependCount>,
+    med: Option<Metric>,
+    link_bandwidth: Option<BandwidthValue>,
 }
 
 /// A community, or the alias of one.
@@ -103,6 +103,9 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         aggregation_length_ipv4: length_ipv4,
         aggregation_length_ipv6: length_ipv6,
         local_pref: raw.local_pref.map(|it| it.0).filter(|value| *value != 0),
+        med: raw.med.map(|it| it.0),
+        as_path_prepend: raw.as_path_prepend.map_or(0, |it| it.0),
+        link_bandwidth: raw.link_bandwidth.map(|it| it.0),
         communities: unique(communities, &spec.key("communities"), report),
         pools: unique(raw.pools, &spec.key("ipAddressPools"), report),
         pool_selectors: selectors(raw.pool_selectors, "ipAddressPoolSelectors", report),
@@ -119,6 +122,9 @@ fn everything(metadata: Metadata) -> BgpAdvertisement {
         aggregation_length_ipv4: LENGTH_IPV4_DEFAULT,
         aggregation_length_ipv6: LENGTH_IPV6_DEFAULT,
         local_pref: None,
+        med: None,
+        as_path_prepend: 0,
+        link_bandwidth: None,
         communities: BTreeSet::new(),
         pools: BTreeSet::new(),
         pool_selectors: Vec::new(),

@@ -4,14 +4,14 @@
 //! made of these.
 
 use std::fmt;
-use std::marker::PhantomData;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use fairway_sessions::types::{Password, PasswordError};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use fairway_sessions::types::LinkBandwidth;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+use crate::model::Bandwidth;
 
 /// Text that reads as a `T`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,19 @@ where
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// Text that reads as a `T`, where empty text is as good as none: MetalLB's own objects may carry
+/// it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given<T>(pub(crate) Option<T>);
+
+impl<T: FromStr> FromStr for Given<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(|value| Self(Some(value))) }
     }
 }
 
@@ -57,6 +70,45 @@ impl FromStr for HostAddress {
             return Err(HostAddressError::NotUnicast(address));
         }
         Ok(Self(address))
+    }
+}
+
+/// An IPv4 address that hosts can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HostAddressIpv4(pub(crate) Ipv4Addr);
+
+impl FromStr for HostAddressIpv4 {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(HostAddress(IpAddr::V4(address))) => Ok(Self(address)),
+            Ok(HostAddress(IpAddr::V6(address))) => {
+                Err(format!("{address} is not an IPv4 address; expected one as in 192.0.2.1"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// An IPv6 address that hosts can have, and that means the same on every link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HostAddressIpv6(pub(crate) Ipv6Addr);
+
+impl FromStr for HostAddressIpv6 {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(HostAddress(IpAddr::V6(address))) if address.is_unicast_link_local() => {
+                Err(format!("{address} is link-local; expected a global address"))
+            }
+            Ok(HostAddress(IpAddr::V6(address))) => Ok(Self(address)),
+            Ok(HostAddress(IpAddr::V4(address))) => {
+                Err(format!("{address} is not an IPv6 address; expected one as in 2001:db8::1"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 
@@ -138,6 +190,34 @@ bounded_number!(
     AsNumber(u32), 1, 4_294_967_295, "an AS number"
 );
 bounded_number!(
+    /// The AS number of a router, or 0 where it is named in another way.
+    PeerAsNumber(u32), 0, 4_294_967_295, "an AS number"
+);
+bounded_number!(
+    /// How many neighbours may come from a range; FRR's bound.
+    ListenLimit(u32), 1, 65_535, "a number"
+);
+bounded_number!(
+    /// How many hops away a neighbour may be.
+    Hops(u8), 1, 254, "a number of hops"
+);
+bounded_number!(
+    /// How many paths to a prefix are sent.
+    PathCount(u8), 1, 16, "a number of paths"
+);
+bounded_number!(
+    /// The number of a key of TCP-AO.
+    KeyId(u8), 0, 255, "a number"
+);
+bounded_number!(
+    /// How often our AS is in a path beside once.
+    PrependCount(u8), 0, 16, "a number"
+);
+bounded_number!(
+    /// A MULTI_EXIT_DISC.
+    Metric(u32), 0, 4_294_967_295, "a number"
+);
+bounded_number!(
     /// A length of IPv4 prefixes.
     LengthIpv4(u8), 1, 32, "a prefix length"
 );
@@ -161,6 +241,63 @@ bounded_number!(
     /// A LOCAL_PREF.
     LocalPreference(u32), 0, 4_294_967_295, "a number"
 );
+
+/// `linkBandwidth`: `auto`, or bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BandwidthValue(pub(crate) Bandwidth);
+
+impl<'de> Deserialize<'de> for BandwidthValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AutoOrBits;
+
+        fn refused<E: Error>(given: impl fmt::Display) -> E {
+            let maximum = BandwidthValue::BITS_PER_SECOND_MAX;
+            E::custom(format_args!(
+                "{given} is not allowed; expected auto, or bits per second from 1 to {maximum}"
+            ))
+        }
+
+        impl Visitor<'_> for AutoOrBits {
+            type Value = BandwidthValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("auto, or bits per second")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<BandwidthValue, E> {
+                match text {
+                    "auto" => Ok(BandwidthValue(Bandwidth::Auto)),
+                    _ => Err(refused(format_args!("{text:?}"))),
+                }
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<BandwidthValue, E> {
+                match u64::try_from(value) {
+                    Ok(bits_per_second @ 1..=BandwidthValue::BITS_PER_SECOND_MAX) => {
+                        let bandwidth = LinkBandwidth { bits_per_second };
+                        Ok(BandwidthValue(Bandwidth::Fixed(bandwidth)))
+                    }
+                    _ => Err(refused(value)),
+                }
+            }
+
+            fn visit_i128<E: Error>(self, value: i128) -> Result<BandwidthValue, E> {
+                Err(refused(value))
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<BandwidthValue, E> {
+                Err(refused(value))
+            }
+        }
+
+        deserializer.deserialize_any(AutoOrBits)
+    }
+}
+
+impl BandwidthValue {
+    /// More than any link, and far below where the community's floating point ends: 1 Pbit/s.
+    const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000_000;
+}
 
 /// A duration as Go writes it: `90s`, `1m30s`, `500ms`, `1.5h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,106 +378,6 @@ impl<'de> Deserialize<'de> for GoDuration {
         }
 
         deserializer.deserialize_any(DurationText)
-    }
-}
-
-/// A TCP-MD5 key. Its faults never repeat what was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyText(pub(crate) Password);
-
-impl<'de> Deserialize<'de> for KeyText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = HiddenText::deserialize(deserializer)?;
-        let key = Password::new(text.0).map_err(|error: PasswordError| D::Error::custom(error))?;
-        Ok(Self(key))
-    }
-}
-
-/// Text that no fault repeats.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct HiddenText(pub(crate) String);
-
-impl<'de> Deserialize<'de> for HiddenText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Hidden;
-
-        impl Visitor<'_> for Hidden {
-            type Value = HiddenText;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<HiddenText, E> {
-                Ok(HiddenText(text.to_owned()))
-            }
-
-            fn visit_unit<E: Error>(self) -> Result<HiddenText, E> {
-                Ok(HiddenText(String::new()))
-            }
-
-            fn visit_i64<E: Error>(self, _: i64) -> Result<HiddenText, E> {
-                Err(E::custom("reads as a number; expected text: put it in quotes"))
-            }
-
-            fn visit_i128<E: Error>(self, _: i128) -> Result<HiddenText, E> {
-                self.visit_i64(0)
-            }
-
-            fn visit_f64<E: Error>(self, _: f64) -> Result<HiddenText, E> {
-                self.visit_i64(0)
-            }
-
-            fn visit_bool<E: Error>(self, _: bool) -> Result<HiddenText, E> {
-                Err(E::custom("reads as a boolean; expected text: put it in quotes"))
-            }
-        }
-
-        deserializer.deserialize_any(Hidden)
-    }
-}
-
-/// A mapping in whose place somebody may write a key: no fault repeats a plain value.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct HiddenMapping<T>(pub(crate) T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for HiddenMapping<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Mapping<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Mapping<T> {
-            type Value = HiddenMapping<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a mapping")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HiddenMapping<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(HiddenMapping)
-            }
-
-            fn visit_str<E: Error>(self, _: &str) -> Result<HiddenMapping<T>, E> {
-                Err(E::custom("is a plain value; expected a mapping"))
-            }
-
-            fn visit_i64<E: Error>(self, _: i64) -> Result<HiddenMapping<T>, E> {
-                self.visit_str("")
-            }
-
-            fn visit_i128<E: Error>(self, _: i128) -> Result<HiddenMapping<T>, E> {
-                self.visit_str("")
-            }
-
-            fn visit_f64<E: Error>(self, _: f64) -> Result<HiddenMapping<T>, E> {
-                self.visit_str("")
-            }
-
-            fn visit_bool<E: Error>(self, _: bool) -> Result<HiddenMapping<T>, E> {
-                self.visit_str("")
-            }
-        }
-
-        deserializer.deserialize_any(Mapping(PhantomData))
     }
 }
 

@@ -18,6 +18,7 @@ mod field_lines;
 mod field_path;
 mod fields;
 mod finding;
+mod hidden;
 mod ip_address_pool;
 mod label_selector;
 mod metadata;

@@ -76,6 +76,11 @@ impl<'a> Report<'a> {
             .any(|remark| remark.severity == Severity::Fault && path.is_inside(&remark.path))
     }
 
+    /// Whether the field at `path` has a value.
+    pub(crate) fn is_given(&self, path: &FieldPath) -> bool {
+        self.root.at(path).is_some_and(|node| !node.is_null())
+    }
+
     /// Whether anything at all is at fault.
     pub(crate) fn has_faults(&self) -> bool {
         self.remarks.iter().any(|remark| remark.severity == Severity::Fault)

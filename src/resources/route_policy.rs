@@ -4,11 +4,15 @@
 
 use std::str::FromStr;
 
-use fairway_sessions::types::{ImportPolicy, MaximumPrefixes, Prefix, PrefixFilter, PrefixRange};
+use fairway_sessions::types::{
+    ChosenNextHops, ImportPolicy, MaximumPrefixes, Prefix, PrefixFilter, PrefixRange,
+};
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{Length, Percentage, PrefixLimit, Text, Unsupported};
+use super::fields::{
+    Given, HostAddressIpv4, HostAddressIpv6, Length, Percentage, PrefixLimit, Text,
+};
 use super::report::{List, Report, elements};
 
 /// `spec.toReceive`.
@@ -24,8 +28,14 @@ pub(super) struct RawToReceive {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawToAdvertise {
     allowed: Option<RawAllowed>,
-    #[expect(dead_code, reason = "read only to be refused")]
-    next_hop: Option<Unsupported>,
+    next_hop: Option<RawNextHop>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawNextHop {
+    ipv4: Option<Text<Given<HostAddressIpv4>>>,
+    ipv6: Option<Text<Given<HostAddressIpv6>>>,
 }
 
 #[derive(Deserialize)]
@@ -84,10 +94,19 @@ pub(super) fn to_receive(raw: Option<RawToReceive>, report: &mut Report<'_>) -> 
     ImportPolicy { allowed, maximum }
 }
 
-/// Which learned routes the peer is told. Without the field, none.
-pub(super) fn to_advertise(raw: Option<RawToAdvertise>, report: &mut Report<'_>) -> PrefixFilter {
+/// Which learned routes the peer is told, without the field none; and the next hops of all routes
+/// that it is told, where they are not our own addresses.
+pub(super) fn to_advertise(
+    raw: Option<RawToAdvertise>,
+    report: &mut Report<'_>,
+) -> (PrefixFilter, ChosenNextHops) {
     let path = FieldPath::of("spec.toAdvertise");
-    raw.map(|raw| filter(raw.allowed, &path, report)).unwrap_or_default()
+    let Some(raw) = raw else { return Default::default() };
+    let next_hops = raw.next_hop.map(|raw| ChosenNextHops {
+        ipv4: raw.ipv4.and_then(|Text(Given(given))| given).map(|it| it.0),
+        ipv6: raw.ipv6.and_then(|Text(Given(given))| given).map(|it| it.0),
+    });
+    (filter(raw.allowed, &path, report), next_hops.unwrap_or_default())
 }
 
 /// `allowed`; its mode is `filtered` unless it says otherwise.

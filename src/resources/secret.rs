@@ -1,7 +1,9 @@
-//! Secret (v1) of type `kubernetes.io/basic-auth`: the TCP-MD5 key of a peer.
+//! Secret (v1): what sessions are signed with.
 //!
-//! Answers which key a Secret holds; Secrets of other types are valid and make no object. No fault
-//! repeats what a Secret contains. Knows no peer.
+//! Answers which keys a Secret holds. Only a Secret of type `kubernetes.io/basic-auth` is judged,
+//! since it can be meant for nothing else than a password; of the others the values that can be keys
+//! are taken, and one without any makes no object. No fault repeats what a Secret contains. Knows
+//! no peer.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +11,11 @@ use fairway_sessions::types::Password;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{HiddenMapping, HiddenText};
+use super::hidden::{HiddenMapping, HiddenText};
 use super::metadata::Metadata;
 use super::report::Report;
-use crate::model::Object;
+use super::yaml::node::Node;
+use crate::model::{Object, Secret};
 
 const TYPE: &str = "kubernetes.io/basic-auth";
 const KEY: &str = "password";
@@ -35,12 +38,32 @@ struct RawSecret {
     string_data: Option<HiddenMapping<Keys>>,
 }
 
-/// Reads the object; `None` when a fault of it was noted, and for Secrets of other types.
+/// Reads the object; `None` when a fault of it was noted, and for Secrets without keys.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let kind: Option<RawType> = report.read(&FieldPath::default());
-    if kind.and_then(|raw| raw.secret_type).as_deref() != Some(TYPE) {
-        return None;
-    }
+    let is_password = kind.and_then(|raw| raw.secret_type).as_deref() == Some(TYPE);
+    let password = if is_password { Some(password(report)?) } else { None };
+    let values = values(report.root());
+    let secret = Secret { name: metadata.name, password, values };
+    (is_password || !secret.values.is_empty()).then_some(Object::Secret(secret))
+}
+
+/// Every value that can be a key.
+fn values(root: &Node) -> BTreeMap<String, Password> {
+    let entries = |field: &str| root.get(field).map(Node::entries).unwrap_or_default().iter();
+    let encoded = entries("data").filter_map(|entry| {
+        let bytes = decode_base64(entry.value.text()?)?;
+        Some((&entry.key, bytes))
+    });
+    let plain = entries("stringData")
+        .filter_map(|entry| Some((&entry.key, entry.value.text()?.as_bytes().to_vec())));
+    // The API server writes stringData over data.
+    let all = encoded.chain(plain);
+    all.filter_map(|(key, bytes)| Some((key.to_string(), Password::new(bytes).ok()?))).collect()
+}
+
+/// The password of a Secret that should have one.
+fn password(report: &mut Report<'_>) -> Option<Password> {
     let raw: RawSecret = report.read(&FieldPath::default())?;
     let take = |keys: Option<HiddenMapping<Keys>>| {
         keys.and_then(|HiddenMapping(mut keys)| keys.remove(KEY))
@@ -72,7 +95,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         report.warning(&path, "ends with a line break, which is part of the password");
     }
     match Password::new(bytes) {
-        Ok(password) => Some(Object::Secret(metadata.name, password)),
+        Ok(password) => Some(password),
         Err(error) => {
             report.fault(&path, error);
             None

@@ -2,6 +2,7 @@
 
 use fairway::model::Object;
 use fairway::resources::{Catalog, Resolution};
+use fairway_sessions::types::{Asn, RemoteAs};
 
 use super::{GOOD, assert_all_in_force, good, pool};
 
@@ -88,7 +89,7 @@ fn the_second_definition_of_an_object_does_not_count() {
     assert_eq!(faults.len(), 6, "{faults:#?}");
     assert!(faults[0].starts_with("z.yaml:1: BGPPeer/tor: is defined already at good.yaml:1"));
     assert!(resolution.objects.iter().all(|object| match object {
-        Object::Peer(peer) => peer.peer_asn.get() == 64501,
+        Object::Peer(peer) => peer.remote_as == RemoteAs::Asn(Asn::new(64501).unwrap()),
         _ => true,
     }));
     catalog.file_gone("good.yaml");

@@ -72,7 +72,12 @@ fn faulty_maxima_and_next_hops_are_told() {
         ("number", receiving("  maxPrefixes: 5"), 11, "spec.toReceive.maxPrefixes", "a mapping"),
         ("unknown", receiving("  maxPrefixes: {limit: 5, warn: 50}"), 11, "spec.toReceive.maxPrefixes.warn", "expected one of limit, warnPercent"),
         ("not this way", advertising("  maxPrefixes: {limit: 5}"), 11, "spec.toAdvertise.maxPrefixes", "not a known field"),
-        ("next hop", advertising("  nextHop: {ipv4: 192.0.2.9}"), 11, "spec.toAdvertise.nextHop", "is not supported by this version yet"),
+        ("other family", advertising("  nextHop: {ipv4: '2001:db8::9'}"), 11, "spec.toAdvertise.nextHop.ipv4", "is not an IPv4 address"),
+        ("IPv4 for IPv6", advertising("  nextHop: {ipv6: 192.0.2.9}"), 11, "spec.toAdvertise.nextHop.ipv6", "is not an IPv6 address"),
+        ("multicast", advertising("  nextHop: {ipv4: 224.0.0.5}"), 11, "spec.toAdvertise.nextHop.ipv4", "unicast"),
+        ("link-local", advertising("  nextHop: {ipv6: 'fe80::1'}"), 11, "spec.toAdvertise.nextHop.ipv6", "expected a global address"),
+        ("plain next hop", advertising("  nextHop: 192.0.2.9"), 11, "spec.toAdvertise.nextHop", "a mapping"),
+        ("unknown next hop", advertising("  nextHop: {v4: 192.0.2.9}"), 11, "spec.toAdvertise.nextHop.v4", "expected one of ipv4, ipv6"),
         ("received next hop", receiving("  nextHop: {ipv4: 192.0.2.9}"), 11, "spec.toReceive.nextHop", "not a known field"),
     ] {
         one_fault(what, &text, line, field, says);
@@ -100,7 +105,7 @@ fn filters_without_effect_are_warnings() {
 }
 
 /// The settings of the new peer, of which nothing is odd.
-fn settings(what: &str, text: &str) -> Peer {
+pub(super) fn settings(what: &str, text: &str) -> Peer {
     let resolution = beside_good(what, text);
     assert_eq!(resolution.findings, [], "{what}");
     let peers = resolution.objects.into_iter().filter_map(|object| match object {

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_sessions::types::{
-    AddressFamily, Asn, HoldTime, ImportPolicy, PeerKey, Prefix, PrefixFilter,
+    AddPath, AddressFamily, Asn, ChosenNextHops, HoldTime, ImportPolicy, Password, PeerKey, Prefix,
+    PrefixFilter, Remote, RemoteAs,
 };
 
 use crate::allocator::{Allocator, Outcomes};
 use crate::model::{
     BgpAdvertisement, ClusterIndex, Endpoint, EndpointSlice, FamilyPolicy, LabelSelector, Labels,
-    Node, Object, ObjectName, Operator, Peer, PeerPassword, Pool, Requirement, Service,
+    Node, Object, ObjectName, Operator, Peer, PeerPassword, Pool, Requirement, Secret, Service,
     ServicePort, TrafficPolicy,
 };
 
@@ -62,8 +63,13 @@ fn peer(called: &str, address: &str) -> Peer {
     Peer {
         name: name(called),
         my_asn: Asn::new(65000).unwrap(),
-        peer_asn: Asn::new(65001).unwrap(),
-        address: ip(address),
+        local_asn: None,
+        remote_as: RemoteAs::Asn(Asn::new(65001).unwrap()),
+        remote: Remote::Address(ip(address)),
+        listen_limit: 100,
+        vrf: None,
+        passive: false,
+        shutdown: None,
         port: 179,
         source_address: None,
         hold_time: HoldTime::DEFAULT,
@@ -72,10 +78,17 @@ fn peer(called: &str, address: &str) -> Peer {
         router_id: None,
         node_selectors: Vec::new(),
         password: PeerPassword::None,
+        tcp_ao: Vec::new(),
         ebgp_multihop: false,
+        ttl_security_hops: None,
         dual_stack: false,
+        extended_next_hop: false,
+        add_path: AddPath::default(),
+        role: None,
+        role_strict: false,
         import: ImportPolicy::default(),
         pass_on: PrefixFilter::Nothing,
+        next_hops: ChosenNextHops::default(),
     }
 }
 
@@ -111,6 +124,9 @@ fn advertisement(called: &str) -> BgpAdvertisement {
         aggregation_length_ipv4: 32,
         aggregation_length_ipv6: 128,
         local_pref: None,
+        med: None,
+        as_path_prepend: 0,
+        link_bandwidth: None,
         communities: BTreeSet::new(),
         pools: BTreeSet::new(),
         pool_selectors: Vec::new(),
@@ -128,6 +144,15 @@ fn slice(called: &str, service: &str, endpoints: &str) -> EndpointSlice {
         Endpoint { node: (node != "-").then(|| node.to_owned()), usable: !text.starts_with('!') }
     });
     EndpointSlice { name: name(called), service: name(service), endpoints: endpoints.collect() }
+}
+
+fn secret(called: &str, password: &str) -> Secret {
+    let password = Password::new(password).unwrap();
+    Secret {
+        name: name(called),
+        values: BTreeMap::from([("password".to_owned(), password.clone())]),
+        password: Some(password),
+    }
 }
 
 /// A cluster with one router, one pool and one advertisement for all of it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_sessions::types::{FamilySet, Password, PeerConfig};
+use fairway_sessions::types::{FamilySet, PeerConfig};
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn a_peer_without_its_secret_waits_and_the_others_do_not() {
         plan.faults[0].to_string(),
         "BGPPeer default/locked is left out: its Secret default/key is missing or has no password"
     );
-    cluster.add(Object::Secret(name("key"), Password::new("x").unwrap()));
+    cluster.add(Object::Secret(secret("key", "x")));
     let plan = cluster.plan();
     assert!(plan.faults.is_empty());
     assert_eq!(plan.peers[1].password, Password::new("x").ok());

@@ -8,6 +8,7 @@
 mod file;
 mod last_good;
 mod local_preference;
+mod needs;
 mod policies;
 mod resolve;
 mod topology;
@@ -19,7 +20,7 @@ pub use self::last_good::RestoreError;
 pub use self::resolve::{Resolution, StaleObject};
 
 use self::file::FileState;
-use self::topology::secret_of;
+use self::needs::needs;
 use super::field_lines::FieldLines;
 use super::yaml;
 use crate::model::{Kind, Object, ObjectKey, ObjectName};
@@ -121,8 +122,8 @@ impl Catalog {
                 && !is_unreadable(unreadable, &held.version.file)
         };
         let staying = self.held.values().filter(|held| !is_awaited(held));
-        let secrets: BTreeSet<ObjectName> =
-            staying.filter_map(|held| secret_of(&held.version).cloned()).collect();
+        let needs = staying.flat_map(|held| needs(&held.version));
+        let secrets: BTreeSet<ObjectName> = needs.map(|need| need.secret.clone()).collect();
         self.held.retain(|key, held| {
             if !is_awaited(held) {
                 return true;

@@ -4,12 +4,13 @@
 //! The rules between objects admit one of them or none. Objects that did not change go first, so
 //! that a new one never pushes out one that works; among equals the order is that of names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::file::{Entry, finding_of_file};
+use super::needs::{needs, united};
 use super::policies::{Advertisements, Communities};
-use super::topology::{Peers, Pools, secret_of};
+use super::topology::{Peers, Pools};
 use super::{Catalog, Held, Version, is_unreadable, policies, topology};
 use crate::model::{Kind, Object, ObjectKey, ObjectName};
 use crate::resources::field_path::FieldPath;
@@ -179,8 +180,8 @@ impl Catalog {
         entries.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
         let mut candidates = Vec::with_capacity(entries.len());
         let mut orphans = Vec::new();
-        let wanted: BTreeSet<&ObjectName> =
-            self.held.values().filter_map(|held| secret_of(&held.version)).collect();
+        let needs = self.held.values().flat_map(|held| needs(&held.version));
+        let wanted: BTreeSet<&ObjectName> = needs.map(|need| need.secret).collect();
         // Both sides are in the order of keys, so one walk pairs them.
         let mut held = self.held.iter().peekable();
         for group in entries.chunk_by(|(_, a), (_, b)| a.key == b.key) {
@@ -299,9 +300,13 @@ fn settle_all(candidates: &[Candidate<'_>]) -> Settlement {
     settlement.settle(candidates, Kind::Community, &mut communities);
     let mut pools = Pools::default();
     settlement.settle(candidates, Kind::IpAddressPool, &mut pools);
-    let lost = candidates.iter().filter(|candidate| candidate.is_lost);
-    let lost_secrets = lost.map(|candidate| candidate.key.name.clone()).collect();
-    let mut peers = Peers::new(settlement.versions(), lost_secrets);
+    let former =
+        candidates.iter().filter(|candidate| !candidate.is_unchanged() || candidate.is_lost);
+    let former_secrets: BTreeMap<ObjectName, Arc<Version>> = former
+        .filter(|candidate| candidate.key.kind == Kind::Secret)
+        .filter_map(|candidate| Some((candidate.key.name.clone(), Arc::clone(candidate.held?))))
+        .collect();
+    let mut peers = Peers::new(settlement.versions(), former_secrets);
     settlement.settle(candidates, Kind::BgpPeer, &mut peers);
     settlement.add_needed(candidates);
     let mut advertisements = Advertisements::new(settlement.versions());
@@ -338,17 +343,26 @@ impl Settlement {
         self.admitted.push(Admitted { position, version: Arc::clone(version), is_kept: false });
     }
 
-    /// Adds the lost Secrets that a peer in force still takes its password from.
+    /// Adds what a peer in force still needs of Secrets that are lost, or have lost it.
     fn add_needed(&mut self, candidates: &[Candidate<'_>]) {
+        let secrets: BTreeMap<&ObjectName, usize> = candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| candidate.key.kind == Kind::Secret && candidate.held.is_some())
+            .map(|(position, candidate)| (&candidate.key.name, position))
+            .collect();
         let versions = self.admitted.iter().map(|admitted| Arc::clone(&admitted.version));
-        let versions: Vec<_> = versions.filter(|it| it.key.kind == Kind::BgpPeer).collect();
-        let used: BTreeSet<_> = versions.iter().filter_map(|version| secret_of(version)).collect();
-        for (position, candidate) in candidates.iter().enumerate() {
-            if candidate.is_lost
-                && used.contains(&candidate.key.name)
-                && let Some(version) = candidate.held
-            {
-                self.add(position, version);
+        let peers: Vec<_> = versions.filter(|it| it.key.kind == Kind::BgpPeer).collect();
+        for need in peers.iter().flat_map(|peer| needs(peer)) {
+            let Some(position) = secrets.get(need.secret).copied() else { continue };
+            let former = candidates.get(position).and_then(|candidate| candidate.held);
+            let Some(former) = former.filter(|former| need.is_met_by(former)) else { continue };
+            match self.admitted.iter_mut().find(|admitted| admitted.position == position) {
+                None => self.add(position, former),
+                Some(admitted) if !need.is_met_by(&admitted.version) => {
+                    admitted.version = united(&admitted.version, former);
+                }
+                Some(_) => {}
             }
         }
     }

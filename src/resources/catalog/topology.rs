@@ -3,15 +3,16 @@
 //! Pools share no address; no node has two sessions to one router; a peer's Secret exists. Knows no
 //! files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use fairway_sessions::types::{PeerKey, Remote};
+
 use super::Version;
+use super::needs::{needs, secret};
 use super::resolve::{Problem, Rule};
-use crate::model::{
-    AddressRange, Kind, LabelSelector, Node, Object, ObjectName, Peer, PeerPassword, any_matches,
-};
+use crate::model::{AddressRange, LabelSelector, Node, Object, ObjectName, Peer, any_matches};
 use crate::resources::field_path::FieldPath;
 
 /// No address is in two pools.
@@ -46,12 +47,12 @@ impl Rule for Pools {
     }
 }
 
-/// No node has two peers with one address, and what peers refer to exists.
+/// No node has two peers with one address, interface or range, and what peers refer to exists.
 pub(super) struct Peers {
-    by_address: BTreeMap<IpAddr, Vec<Arc<Version>>>,
-    secrets: BTreeSet<ObjectName>,
-    /// Secrets that nobody defines any more, but whose last good version is known.
-    lost_secrets: BTreeSet<ObjectName>,
+    by_key: BTreeMap<PeerKey, Vec<Arc<Version>>>,
+    secrets: BTreeMap<ObjectName, Arc<Version>>,
+    /// The last good versions of Secrets that say something else now, or nothing any more.
+    former_secrets: BTreeMap<ObjectName, Arc<Version>>,
     nodes: Vec<Node>,
 }
 
@@ -59,37 +60,53 @@ impl Peers {
     /// Among the objects that are in force already.
     pub(super) fn new<'a>(
         in_force: impl Iterator<Item = &'a Arc<Version>> + Clone,
-        lost_secrets: BTreeSet<ObjectName>,
+        former_secrets: BTreeMap<ObjectName, Arc<Version>>,
     ) -> Self {
-        let secrets = in_force.clone().filter(|version| version.key.kind == Kind::Secret);
+        let secrets = in_force.clone().filter(|version| secret(version).is_some());
         Self {
-            by_address: BTreeMap::new(),
-            secrets: secrets.map(|version| version.key.name.clone()).collect(),
-            lost_secrets,
+            by_key: BTreeMap::new(),
+            secrets: secrets.map(|it| (it.key.name.clone(), Arc::clone(it))).collect(),
+            former_secrets,
             nodes: nodes(in_force).cloned().collect(),
         }
     }
 
-    /// Whether no node has another peer with its address.
-    fn check_address(&self, it: &Peer) -> Result<(), Problem> {
-        let others = self.by_address.get(&it.address).map_or(&[][..], Vec::as_slice);
+    /// Whether no node has another peer with its address, interface or range.
+    fn check_key(&self, it: &Peer) -> Result<(), Problem> {
+        let others = self.by_key.get(&it.key()).map_or(&[][..], Vec::as_slice);
         let rival = others
             .iter()
             .filter_map(|version| peer(version))
             .find(|other| may_share_a_node(&self.nodes, &it.node_selectors, &other.node_selectors));
         let Some(other) = rival else { return Ok(()) };
+        let (field, noun) = match it.remote {
+            Remote::Address(_) => ("spec.peerAddress", "address"),
+            Remote::Interface(_) => ("spec.interface", "interface"),
+            Remote::Range(_) => ("spec.listenRange", "range"),
+        };
         Err(Problem {
-            path: FieldPath::of("spec.peerAddress"),
+            path: FieldPath::of(field),
             message: format!(
-                "{} is the address of BGPPeer/{} too, and one node may have both; expected \
-                 another address, or nodeSelectors that exclude each other",
-                it.address, other.name.name
+                "{} is the {noun} of BGPPeer/{} too, and one node may have both; expected \
+                 another {noun}, or nodeSelectors that exclude each other",
+                it.key(),
+                other.name.name
             ),
         })
     }
 
+    /// Whether what it takes from Secrets is there.
+    fn check_secrets(&self, version: &Version) -> Result<(), Problem> {
+        for need in needs(version) {
+            if !self.secrets.get(need.secret).is_some_and(|it| need.is_met_by(it)) {
+                return Err(need.problem());
+            }
+        }
+        Ok(())
+    }
+
     fn remember(&mut self, it: &Peer, version: &Arc<Version>) {
-        self.by_address.entry(it.address).or_default().push(Arc::clone(version));
+        self.by_key.entry(it.key()).or_default().push(Arc::clone(version));
     }
 }
 
@@ -97,14 +114,6 @@ impl Peers {
 pub(super) fn may_share_a_node(nodes: &[Node], a: &[LabelSelector], b: &[LabelSelector]) -> bool {
     let is_shared = |node: &Node| any_matches(a, &node.labels) && any_matches(b, &node.labels);
     nodes.is_empty() || nodes.iter().any(is_shared)
-}
-
-/// The Secret that a peer takes its password from.
-pub(super) fn secret_of(version: &Version) -> Option<&ObjectName> {
-    match &peer(version)?.password {
-        PeerPassword::Secret(name) => Some(name),
-        PeerPassword::None | PeerPassword::Text(_) => None,
-    }
 }
 
 pub(super) fn nodes<'a>(
@@ -116,7 +125,7 @@ pub(super) fn nodes<'a>(
     })
 }
 
-fn peer(version: &Version) -> Option<&Peer> {
+pub(super) fn peer(version: &Version) -> Option<&Peer> {
     match &version.object {
         Object::Peer(peer) => Some(peer),
         _ => None,
@@ -126,27 +135,20 @@ fn peer(version: &Version) -> Option<&Peer> {
 impl Rule for Peers {
     fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
         let Some(it) = peer(version) else { return Ok(()) };
-        if let Some(name) = secret_of(version)
-            && !self.secrets.contains(name)
-        {
-            return Err(Problem {
-                path: FieldPath::of("spec.passwordSecret.name"),
-                message: format!(
-                    "there is no usable Secret {name}; expected one of type \
-                     kubernetes.io/basic-auth with the key password"
-                ),
-            });
-        }
-        self.check_address(it)?;
+        self.check_secrets(version)?;
+        self.check_key(it)?;
         self.remember(it, version);
         Ok(())
     }
 
-    /// A session does not end because its Secret is gone: both stay as they were.
+    /// A session does not end because its Secret is gone, or lost a key: both stay as they were.
     fn keep(&mut self, version: &Arc<Version>, _is_unchanged: bool) -> bool {
         let Some(it) = peer(version) else { return false };
-        let has_password = secret_of(version).is_some_and(|name| self.lost_secrets.contains(name));
-        if !has_password || self.check_address(it).is_err() {
+        let has_keys = needs(version).all(|need| {
+            let known = [&self.secrets, &self.former_secrets].map(|all| all.get(need.secret));
+            known.into_iter().flatten().any(|it| need.is_met_by(it))
+        });
+        if !has_keys || self.check_secrets(version).is_ok() || self.check_key(it).is_err() {
             return false;
         }
         self.remember(it, version);

@@ -1,0 +1,255 @@
+//! BGPPeer (metallb.io/v1beta2): a router to peer with.
+//!
+//! Answers which session a manifest asks for. Refuses, with the reason, every field that this
+//! version cannot act on: a setting that is dropped in silence is worse than none. Knows no other
+//! object; whether a Secret exists is for the catalog.
+
+mod keys;
+mod remote;
+mod timers;
+
+use std::num::NonZeroU8;
+
+use fairway_sessions::types::{
+    AddPath, AddressFamily, InterfaceName, ListenRange, PeerConfig, Prefix, Remote, Role, RouterId,
+    ShutdownMessage,
+};
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::{
+    AsNumber, Given, GoDuration, Hops, HostAddress, ListenLimit, PathCount, PeerAsNumber, PeerPort,
+    Text, Unsupported,
+};
+use super::hidden::{HiddenMapping, KeyText};
+use super::label_selector::{self, RawLabelSelector};
+use super::metadata::Metadata;
+use super::report::{List, Report};
+use super::route_policy::{self, RawToAdvertise, RawToReceive};
+use crate::model::{Object, Peer};
+use keys::{RawAuthenticationOption, RawSecretReference};
+use remote::{DynamicAs, Neighbour};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "fields of later versions are read only to be refused")]
+struct RawSpec {
+    #[serde(rename = "myASN")]
+    my_asn: Option<AsNumber>,
+    #[serde(rename = "localASN")]
+    local_asn: Option<AsNumber>,
+    #[serde(rename = "peerASN")]
+    peer_asn: Option<PeerAsNumber>,
+    #[serde(rename = "dynamicASN")]
+    dynamic_asn: Option<Text<Given<DynamicAs>>>,
+    peer_address: Option<Text<HostAddress>>,
+    interface: Option<Text<Given<InterfaceName>>>,
+    listen_range: Option<Text<Given<Prefix>>>,
+    listen_limit: Option<ListenLimit>,
+    vrf: Option<Text<Given<InterfaceName>>>,
+    passive: Option<bool>,
+    shutdown: Option<RawShutdown>,
+    source_address: Option<Text<HostAddress>>,
+    peer_port: Option<PeerPort>,
+    hold_time: Option<GoDuration>,
+    keepalive_time: Option<GoDuration>,
+    connect_time: Option<GoDuration>,
+    #[serde(rename = "routerID")]
+    router_id: Option<Text<RouterId>>,
+    node_selectors: Option<List<RawLabelSelector>>,
+    password: Option<KeyText>,
+    password_secret: Option<HiddenMapping<RawSecretReference>>,
+    #[serde(rename = "tcpAO")]
+    tcp_authentication_option: Option<HiddenMapping<RawAuthenticationOption>>,
+    ebgp_multi_hop: Option<bool>,
+    ttl_security_hops: Option<Hops>,
+    dual_stack_address_family: Option<bool>,
+    #[serde(rename = "disableMP")]
+    disable_multiprotocol: Option<bool>,
+    extended_nexthop: Option<bool>,
+    add_path: Option<RawAddPath>,
+    role: Option<Text<Given<Role>>>,
+    role_strict: Option<bool>,
+    to_receive: Option<RawToReceive>,
+    to_advertise: Option<RawToAdvertise>,
+
+    bfd_profile: Option<Unsupported>,
+    enable_graceful_restart: Option<Unsupported>,
+    graceful_restart: Option<Unsupported>,
+    bfd_strict: Option<Unsupported>,
+    install_routes: Option<Unsupported>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawShutdown {
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawAddPath {
+    send: Option<PathCount>,
+    receive: Option<bool>,
+}
+
+/// Reads the object; `None` when a fault of it was noted.
+pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let spec = FieldPath::of("spec");
+    let raw: Option<RawSpec> = report.read(&spec);
+    let raw = report.required(raw, &spec, "the settings of the session")?;
+    let neighbour = remote::neighbour(&raw, report);
+    if let Some(neighbour) = &neighbour {
+        check_distance(&raw, neighbour, report);
+        check_families(&raw, neighbour, report);
+    }
+    let role = role(&raw, neighbour.as_ref(), report);
+    let timers = timers::timers(raw.hold_time, raw.keepalive_time, report);
+    let connect_interval = timers::connect_interval(raw.connect_time, report);
+    let shutdown = raw.shutdown.and_then(|raw| shutdown(raw, report));
+    let namespace = &metadata.name.namespace;
+    let secret = raw.password_secret.map(|HiddenMapping(secret)| secret);
+    let password = keys::password(raw.password, secret, namespace, report);
+    let tcp_ao = raw.tcp_authentication_option.map(|HiddenMapping(raw)| raw);
+    let tcp_ao = keys::tcp_ao(tcp_ao, &password, namespace, report);
+    let import = route_policy::to_receive(raw.to_receive, report);
+    let (pass_on, next_hops) = route_policy::to_advertise(raw.to_advertise, report);
+    let node_selectors =
+        label_selector::parse_list(raw.node_selectors, &spec.key("nodeSelectors"), report);
+    let (hold_time, keepalive_interval) = timers?;
+    let neighbour = neighbour?;
+    let is_unnumbered = matches!(neighbour.remote, Remote::Interface(_));
+    Some(Object::Peer(Peer {
+        name: metadata.name,
+        my_asn: neighbour.my_asn,
+        local_asn: neighbour.local_asn,
+        remote_as: neighbour.remote_as,
+        remote: neighbour.remote,
+        listen_limit: raw.listen_limit.map_or(ListenRange::LIMIT_DEFAULT, |it| it.0),
+        vrf: given(raw.vrf),
+        passive: raw.passive.unwrap_or(false),
+        shutdown,
+        port: raw.peer_port.map_or(PeerConfig::PORT_DEFAULT, |PeerPort(port)| port),
+        source_address: raw.source_address.map(|Text(HostAddress(address))| address),
+        hold_time,
+        keepalive_interval,
+        connect_interval,
+        router_id: raw.router_id.map(|Text(id)| id),
+        node_selectors,
+        password,
+        tcp_ao,
+        ebgp_multihop: raw.ebgp_multi_hop.unwrap_or(false) && !is_unnumbered,
+        ttl_security_hops: raw.ttl_security_hops.and_then(|Hops(hops)| NonZeroU8::new(hops)),
+        dual_stack: raw.dual_stack_address_family.unwrap_or(false),
+        extended_next_hop: raw.extended_nexthop.unwrap_or(is_unnumbered),
+        add_path: raw.add_path.map(add_path).unwrap_or_default(),
+        role,
+        role_strict: raw.role_strict.unwrap_or(false),
+        import,
+        pass_on,
+        next_hops,
+    }))
+}
+
+/// What the text says, if it says anything.
+fn given<T>(field: Option<Text<Given<T>>>) -> Option<T> {
+    field.and_then(|Text(Given(value))| value)
+}
+
+/// The fields about how far away the neighbour may be.
+fn check_distance(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>) {
+    let multihop_path = FieldPath::of("spec.ebgpMultiHop");
+    let hops_path = FieldPath::of("spec.ttlSecurityHops");
+    let is_unnumbered = matches!(neighbour.remote, Remote::Interface(_));
+    let is_multihop = raw.ebgp_multi_hop == Some(true);
+    if is_multihop && neighbour.is_internal() {
+        let message = "is for eBGP only, and peerASN is myASN; leave it out";
+        report.fault(&multihop_path, message);
+    } else if is_multihop && raw.ttl_security_hops.is_some() {
+        report.fault(
+            &hops_path,
+            "and spec.ebgpMultiHop cannot both be set: one asks how near the neighbour must be, the \
+             other lets it be anywhere; remove one",
+        );
+    } else if is_multihop && is_unnumbered {
+        report.warning(&multihop_path, "has no effect: the neighbour of an interface is next door");
+    }
+    if let Some(Hops(hops)) = raw.ttl_security_hops
+        && hops > 1
+        && is_unnumbered
+    {
+        let message =
+            format_args!("{hops} is more than the one hop to the neighbour of an interface; use 1");
+        report.fault(&hops_path, message);
+    }
+}
+
+/// Fields that say something of a family that the session does not carry, and others without
+/// effect.
+fn check_families(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>) {
+    if raw.disable_multiprotocol == Some(true) {
+        report.warning(
+            &FieldPath::of("spec.disableMP"),
+            "has no effect: a session carries the family of peerAddress, or both with \
+             dualStackAddressFamily",
+        );
+    }
+    let family = match neighbour.remote {
+        _ if raw.dual_stack_address_family == Some(true) => return,
+        Remote::Interface(_) => return,
+        Remote::Address(address) => AddressFamily::of(address),
+        Remote::Range(range) => range.family(),
+    };
+    if raw.extended_nexthop == Some(true) && family == AddressFamily::Ipv6Unicast {
+        report.warning(
+            &FieldPath::of("spec.extendedNexthop"),
+            "has no effect: the session carries no IPv4; set dualStackAddressFamily",
+        );
+    }
+    let next_hop = FieldPath::of("spec.toAdvertise.nextHop");
+    for (field, other) in
+        [("ipv4", AddressFamily::Ipv4Unicast), ("ipv6", AddressFamily::Ipv6Unicast)]
+    {
+        let path = next_hop.key(field);
+        if family != other && report.is_given(&path) && !report.is_faulty(&path) {
+            report.warning(
+                &path,
+                format_args!(
+                    "has no effect: the session carries {family} only; set dualStackAddressFamily"
+                ),
+            );
+        }
+    }
+}
+
+fn role(raw: &RawSpec, neighbour: Option<&Neighbour>, report: &mut Report<'_>) -> Option<Role> {
+    let path = FieldPath::of("spec.role");
+    let role = raw.role.as_ref().and_then(|Text(Given(role))| *role);
+    if role.is_some() && neighbour.is_some_and(Neighbour::is_internal) {
+        report.fault(&path, "is for eBGP only, and peerASN is myASN; leave it out");
+    }
+    if raw.role_strict == Some(true) && role.is_none() && !report.is_faulty(&path) {
+        report.fault(
+            &FieldPath::of("spec.roleStrict"),
+            "needs a role; set spec.role, or leave it out",
+        );
+    }
+    role
+}
+
+fn shutdown(raw: RawShutdown, report: &mut Report<'_>) -> Option<ShutdownMessage> {
+    match ShutdownMessage::new(raw.message.unwrap_or_default()) {
+        Ok(message) => Some(message),
+        Err(error) => {
+            report.fault(&FieldPath::of("spec.shutdown.message"), error);
+            None
+        }
+    }
+}
+
+fn add_path(raw: RawAddPath) -> AddPath {
+    AddPath {
+        send: raw.send.and_then(|PathCount(paths)| NonZeroU8::new(paths)),
+        receive: raw.receive.unwrap_or(false),
+    }
+}
