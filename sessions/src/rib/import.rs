@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::types::{
     AddressFamily, Asn, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix,
-    PrefixFilter, Refusal, RouterId,
+    PrefixFilter, Refusal, Role, RouterId,
 };
 use crate::wire::attribute::code;
 
@@ -14,8 +14,11 @@ use crate::wire::attribute::code;
 pub struct Importer {
     policy: ImportPolicy,
     kind: PeerKind,
-    local_asn: u32,
+    /// What we are called: towards this neighbour, and otherwise.
+    own_asns: [u32; 2],
     remote_asn: u32,
+    /// A route server passes paths on without its own AS in them.
+    from_route_server: bool,
     router_id: RouterId,
     /// An external neighbour that must be next door.
     adjacent: bool,
@@ -37,7 +40,8 @@ impl Importer {
         Self {
             policy: config.import.clone(),
             kind: config.kind(),
-            local_asn: config.local_asn.get(),
+            own_asns: [config.local_asn.get(), config.router_asn.get()],
+            from_route_server: config.role == Some(Role::RouteServerClient),
             remote_asn: remote_asn.get(),
             router_id: config.router_id,
             adjacent: config.kind() == PeerKind::External && !config.multihop,
@@ -73,10 +77,11 @@ impl Importer {
     /// routes before they are installed, and other systems are told them with a next hop of ours.
     pub fn judge(&self, attributes: &PathAttributes) -> Result<(), Refusal> {
         let as_path = &attributes.as_path;
-        if as_path.asns().any(|asn| asn == self.local_asn) {
+        if as_path.asns().any(|asn| self.own_asns.contains(&asn)) {
             return Err(Refusal::AsLoop);
         }
-        if self.kind == PeerKind::External && as_path.first() != Some(self.remote_asn) {
+        let begins_with_peer = self.kind == PeerKind::External && !self.from_route_server;
+        if begins_with_peer && as_path.first() != Some(self.remote_asn) {
             return Err(Refusal::FirstAs);
         }
         if originator(attributes) == Some(self.router_id.get()) {
@@ -169,6 +174,29 @@ mod tests {
         let mut in_a_set = heard(vec![65002], "192.0.2.2");
         in_a_set.as_path.0.push(AsPathSegment::Set(vec![7, 65001]));
         assert_eq!(importer.judge(&in_a_set), Err(Refusal::AsLoop));
+    }
+
+    #[test]
+    fn a_path_with_what_we_are_called_elsewhere_is_a_loop_too() {
+        let router_asn = Asn::new(64_999).unwrap();
+        let importer = importer(&PeerConfig { router_asn, ..PeerConfig::example(1) });
+        for own in [65_001, 64_999] {
+            let looped = heard(vec![65_002, own, 7], "192.0.2.2");
+            assert_eq!(importer.judge(&looped), Err(Refusal::AsLoop), "{own}");
+        }
+        assert_eq!(importer.judge(&heard(vec![65_002, 7], "192.0.2.2")), Ok(()));
+    }
+
+    /// RFC 7947 §2.2.2.1: a route server leaves its own AS out.
+    #[test]
+    fn the_path_of_a_route_server_begins_with_another_client() {
+        let judge = |role| {
+            let config = PeerConfig { role: Some(role), ..PeerConfig::example(1) };
+            importer(&config).judge(&heard(vec![7, 8], "192.0.2.77"))
+        };
+        assert_eq!(judge(Role::RouteServerClient), Ok(()));
+        assert_eq!(judge(Role::RouteServer), Err(Refusal::FirstAs));
+        assert_eq!(judge(Role::Customer), Err(Refusal::FirstAs));
     }
 
     //= RFC 4271 §6.3 MAY: the first AS of the path is that of the external peer.

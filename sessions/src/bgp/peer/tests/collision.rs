@@ -14,7 +14,11 @@ fn speaker(asn: u32, router_id: u32) -> (Asn, RouterId) {
 /// the connection that the neighbour dialled.
 fn our_dial_stays(ours: (Asn, RouterId), theirs: (Asn, RouterId), on_ours_first: bool) -> bool {
     let settings = config(ours.0.get(), theirs.0.get(), 1);
-    let mut scripted = Scripted::new(PeerConfig { router_id: ours.1, ..settings });
+    stays_of(PeerConfig { router_id: ours.1, ..settings }, theirs, on_ours_first)
+}
+
+fn stays_of(settings: PeerConfig, theirs: (Asn, RouterId), on_ours_first: bool) -> bool {
+    let mut scripted = Scripted::new(settings);
     let dialled = scripted.dial_and_connect();
     let accepted = scripted.accept();
     scripted.said();
@@ -63,6 +67,24 @@ fn the_dial_of_the_larger_identifier_stays_and_of_the_larger_as_when_they_are_eq
         for on_ours_first in [true, false] {
             let stays = our_dial_stays(ours, theirs, on_ours_first);
             assert_eq!(stays, expected, "{ours:?} and {theirs:?}, on ours first: {on_ours_first}");
+        }
+    }
+}
+
+/// Nobody knows the AS before the OPEN says it; what the router is called otherwise is of no
+/// account.
+#[test]
+fn a_neighbour_whose_as_was_left_open_collides_like_any_other() {
+    for (local_asn, expected) in [(65_003, true), (65_001, false)] {
+        let settings = PeerConfig {
+            remote_as: RemoteAs::External,
+            router_asn: Asn::new(65_009).unwrap(),
+            router_id: RouterId::new(7).unwrap(),
+            ..config(local_asn, 65_002, 1)
+        };
+        for on_ours_first in [true, false] {
+            let theirs = speaker(65_002, 7);
+            assert_eq!(stays_of(settings.clone(), theirs, on_ours_first), expected, "{local_asn}");
         }
     }
 }
