@@ -64,6 +64,11 @@ impl Attribute {
             code::AS4_AGGREGATOR => aggregator(dice, 4),
             code::COMMUNITIES => groups(dice, 4),
             code::ORIGINATOR_ID => dice.bytes(4).into(),
+            // The neighbour itself, a system behind it, or whoever.
+            code::ONLY_TO_CUSTOMER => {
+                let whoever = dice.u32();
+                dice.pick(&[NEIGHBOUR_ASN, 64_512, whoever]).to_be_bytes().to_vec().into()
+            }
             code::CLUSTER_LIST => groups(dice, 4),
             code::EXTENDED_COMMUNITIES => groups(dice, 8),
             code::LARGE_COMMUNITIES => groups(dice, 12),

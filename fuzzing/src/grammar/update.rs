@@ -140,6 +140,7 @@ impl UpdateDraft {
         add(dice, code::AS4_PATH, if asn_octets == 2 { 30 } else { 1 });
         add(dice, code::AS4_AGGREGATOR, if asn_octets == 2 { 10 } else { 1 });
         add(dice, code::LARGE_COMMUNITIES, 25);
+        add(dice, code::ONLY_TO_CUSTOMER, 10);
     }
 
     /// The body as it goes over the wire, cut where a message would end.

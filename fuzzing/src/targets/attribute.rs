@@ -136,6 +136,13 @@ fn assert_says(type_code: u8, value: &[u8], context: UpdateContext, attributes: 
             numbers.dedup();
             assert!(attributes.communities.iter().map(|it| it.0).eq(numbers));
         }
+        code::EXTENDED_COMMUNITIES => {
+            let mut extended: Vec<&[u8]> = value.chunks(8).collect();
+            extended.sort_unstable();
+            extended.dedup();
+            assert!(attributes.extended_communities.iter().map(|it| it.0.as_slice()).eq(extended));
+        }
+        code::ONLY_TO_CUSTOMER => assert_eq!(attributes.only_to_customer, Some(number(value))),
         code::LARGE_COMMUNITIES => {
             let mut large: Vec<&[u32]> = numbers.chunks(3).collect();
             large.sort_unstable();

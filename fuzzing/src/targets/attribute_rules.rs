@@ -37,6 +37,7 @@ pub fn expected(type_code: u8, value: &[u8], context: UpdateContext) -> Expected
         code::CLUSTER_LIST | code::COMMUNITIES => or(Withdrawn, groups_of(4)),
         code::EXTENDED_COMMUNITIES => or(Withdrawn, groups_of(8)),
         code::LARGE_COMMUNITIES => or(Withdrawn, groups_of(12)),
+        code::ONLY_TO_CUSTOMER => or(Withdrawn, value.len() == 4),
         code::ATOMIC_AGGREGATE => or(Discarded, value.is_empty()),
         code::AGGREGATOR => or(Discarded, is_aggregator(value, asn_octets)),
         // RFC 6793 §4.1: they have no place between speakers of four octets.

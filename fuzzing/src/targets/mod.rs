@@ -280,10 +280,7 @@ mod tests {
             assert!(accepted > 100, "{}: only {accepted} of 2000 accepted", target.name);
             let always_accepts = matches!(
                 target.name,
-                "notification"
-                    | "attribute_only_to_customer"
-                    | "attribute_prefix_sid"
-                    | "attribute_attr_set"
+                "notification" | "attribute_prefix_sid" | "attribute_attr_set"
             );
             assert!(outcomes.len() > 1 || always_accepts, "{}: {outcomes:?}", target.name);
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::decision::LOCAL_PREF_DEFAULT;
 use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::types::{
-    AddressFamily, AsPath, Community, FamilySet, LocalNextHops, NextHop, Path, PathAttributes,
-    PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, UnknownAttribute,
+    AddressFamily, AsPath, Community, ExtendedCommunity, FamilySet, LocalNextHops, NextHop, Path,
+    PathAttributes, PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, UnknownAttribute,
 };
-use crate::wire::attribute::{code, flag};
+use crate::wire::attribute::flag;
 
 /// Why a route is not announced to a peer that it is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -66,20 +66,37 @@ impl Exporter {
             return Ok(Arc::clone(made));
         }
         let next_hop = self.next_hops.of(family).ok_or(Ineligible::NextHop(family))?;
-        let RouteAttributes { local_pref, communities, large_communities, .. } = &*route.attributes;
-        let as_path = match self.kind {
-            PeerKind::External => AsPath::sequence(vec![self.local_asn]),
-            PeerKind::Internal => AsPath::default(),
-        };
-        let mut attributes = PathAttributes::originated(as_path, next_hop);
-        attributes.communities = communities.clone();
-        attributes.large_communities = large_communities.clone();
-        // External peers must not be sent it (RFC 4271 §5.1.5).
-        attributes.local_pref =
-            (self.kind == PeerKind::Internal).then(|| local_pref.unwrap_or(LOCAL_PREF_DEFAULT));
-        let attributes = Arc::new(attributes);
+        let attributes = Arc::new(self.attributes(&route.attributes, next_hop));
         self.made.insert(key, Arc::clone(&attributes));
         Ok(attributes)
+    }
+
+    fn attributes(&self, chosen: &RouteAttributes, next_hop: NextHop) -> PathAttributes {
+        let RouteAttributes {
+            local_pref,
+            communities,
+            large_communities,
+            med,
+            as_path_prepend,
+            link_bandwidth,
+        } = chosen;
+        let is_external = self.kind == PeerKind::External;
+        let times = usize::from(*as_path_prepend).saturating_add(1);
+        let as_path = match self.kind {
+            PeerKind::External => AsPath::sequence(vec![self.local_asn; times]),
+            PeerKind::Internal => AsPath::default(),
+        };
+        // One that is not transitive would not leave the AS (RFC 4360 §6).
+        let bandwidth = link_bandwidth.map(|it| it.community(self.local_asn, is_external));
+        PathAttributes {
+            // External peers must not be sent it (RFC 4271 §5.1.5).
+            local_pref: (!is_external).then(|| local_pref.unwrap_or(LOCAL_PREF_DEFAULT)),
+            med: *med,
+            communities: communities.clone(),
+            extended_communities: bandwidth.into_iter().collect(),
+            large_communities: large_communities.clone(),
+            ..PathAttributes::originated(as_path, next_hop)
+        }
     }
 
     /// The attributes that a learned route is passed on with; `None` when it is not for this peer.
@@ -144,7 +161,8 @@ fn to_external(heard: &PathAttributes, local_asn: u32, next_hop: NextHop) -> Pat
         next_hop,
         med: None,
         local_pref: None,
-        unknown: heard.unknown.iter().filter_map(|it| passed_on(it, PeerKind::External)).collect(),
+        extended_communities: transitive(&heard.extended_communities),
+        unknown: heard.unknown.iter().filter_map(passed_on).collect(),
         ..heard.clone()
     }
 }
@@ -156,33 +174,26 @@ fn to_internal(heard: &PathAttributes, next_hop: NextHop) -> PathAttributes {
     PathAttributes {
         next_hop,
         local_pref: Some(heard.local_pref.unwrap_or(LOCAL_PREF_DEFAULT)),
-        unknown: heard.unknown.iter().filter_map(|it| passed_on(it, PeerKind::Internal)).collect(),
+        unknown: heard.unknown.iter().filter_map(passed_on).collect(),
         ..heard.clone()
     }
 }
 
 /// An attribute that we do not interpret, as it goes on: transitive ones with the mark that
 /// somebody did not know them, others not at all (RFC 4271 §5).
-fn passed_on(attribute: &UnknownAttribute, to: PeerKind) -> Option<UnknownAttribute> {
-    if attribute.flags & flag::TRANSITIVE == 0 {
-        return None;
-    }
-    let mut attribute = attribute.clone();
+fn passed_on(attribute: &UnknownAttribute) -> Option<UnknownAttribute> {
     // The other bits have no meaning and are sent as zero (RFC 4271 §4.3).
-    attribute.flags &= flag::OPTIONAL | flag::TRANSITIVE | flag::PARTIAL;
-    if attribute.code != code::EXTENDED_COMMUNITIES {
-        attribute.flags |= flag::PARTIAL;
-    } else if to == PeerKind::External {
-        // Each community says for itself whether it leaves the AS (RFC 4360 §2, RFC 7153 §3).
-        const NON_TRANSITIVE: u8 = 0x40;
-        let leaves = |it: &&[u8]| it.first().is_some_and(|kind| kind & NON_TRANSITIVE == 0);
-        attribute.value =
-            attribute.value.chunks_exact(8).filter(leaves).flatten().copied().collect();
-        if attribute.value.is_empty() {
-            return None;
-        }
-    }
-    Some(attribute)
+    let flags = flag::OPTIONAL | flag::TRANSITIVE | flag::PARTIAL;
+    let is_transitive = attribute.flags & flag::TRANSITIVE != 0;
+    is_transitive.then(|| UnknownAttribute {
+        flags: attribute.flags & flags | flag::PARTIAL,
+        ..attribute.clone()
+    })
+}
+
+/// Each extended community says for itself whether it leaves the AS (RFC 4360 §6).
+fn transitive(communities: &[ExtendedCommunity]) -> Vec<ExtendedCommunity> {
+    communities.iter().filter(|it| it.is_transitive()).copied().collect()
 }
 
 #[cfg(test)]

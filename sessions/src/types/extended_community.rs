@@ -1,6 +1,9 @@
 //! Extended communities (RFC 4360), and the one that weighs paths.
 
 use std::fmt;
+use std::net::Ipv4Addr;
+
+use super::Asn;
 
 /// Eight octets: a type, mostly a subtype, and a value (RFC 4360 §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -8,9 +11,14 @@ pub struct ExtendedCommunity(pub [u8; 8]);
 
 /// The bit of the type that keeps a community inside its AS (RFC 4360 §2, RFC 7153 §3).
 const NON_TRANSITIVE: u8 = 0x40;
-/// Types of two-octet AS specific communities, transitive.
+/// Types of communities of an AS of two octets, of an address, and of an AS of four octets, all
+/// transitive.
 const TWO_OCTET_AS: u8 = 0x00;
-/// Subtype of the link bandwidth.
+const IPV4_ADDRESS: u8 = 0x01;
+const FOUR_OCTET_AS: u8 = 0x02;
+/// Subtypes.
+const ROUTE_TARGET: u8 = 0x02;
+const ROUTE_ORIGIN: u8 = 0x03;
 const LINK_BANDWIDTH: u8 = 0x04;
 
 impl ExtendedCommunity {
@@ -29,8 +37,38 @@ impl ExtendedCommunity {
     }
 }
 
-/// What a path can carry, in bits per second (draft-ietf-idr-link-bandwidth): neighbours divide
-/// traffic among several paths by it.
+/// As FRR writes them. Ours: what it has no name for is shown with its value, and a bandwidth is not
+/// rounded down to a whole number of its unit.
+impl fmt::Display for ExtendedCommunity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [kind, subtype, a, b, c, d, e, low] = self.0;
+        if let Some(bandwidth) = self.link_bandwidth() {
+            let asn = u16::from_be_bytes([a, b]);
+            return write!(f, "LB:{asn}:{} ({bandwidth})", bandwidth.bits_per_second / 8);
+        }
+        let name = match (kind, subtype) {
+            (TWO_OCTET_AS..=FOUR_OCTET_AS, ROUTE_TARGET) => "RT",
+            (TWO_OCTET_AS..=FOUR_OCTET_AS, ROUTE_ORIGIN) => "SoO",
+            _ => {
+                write!(f, "UNK:{kind}, {subtype}:")?;
+                return [a, b, c, d, e, low].iter().try_for_each(|byte| write!(f, "{byte:02x}"));
+            }
+        };
+        let wide = u32::from_be_bytes([a, b, c, d]);
+        let narrow = u16::from_be_bytes([e, low]);
+        match kind {
+            TWO_OCTET_AS => {
+                let (asn, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, low]));
+                write!(f, "{name}:{asn}:{value}")
+            }
+            IPV4_ADDRESS => write!(f, "{name}:{}:{narrow}", Ipv4Addr::from(wide)),
+            _ => write!(f, "{name}:{wide}:{narrow}"),
+        }
+    }
+}
+
+/// What a path can carry, in bits per second (RFC 10005): neighbours divide traffic among several
+/// paths by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkBandwidth {
     /// Bits per second.
@@ -38,10 +76,11 @@ pub struct LinkBandwidth {
 }
 
 impl LinkBandwidth {
-    /// The community that says it, set by `asn`. A transitive one reaches an external neighbour.
-    pub fn community(self, asn: u16, transitive: bool) -> ExtendedCommunity {
+    /// The community that says it, set by `asn`, which is AS_TRANS where two octets cannot say it.
+    /// A transitive one reaches an external neighbour.
+    pub fn community(self, asn: u32, transitive: bool) -> ExtendedCommunity {
         let kind = if transitive { TWO_OCTET_AS } else { TWO_OCTET_AS | NON_TRANSITIVE };
-        let [high, low] = asn.to_be_bytes();
+        let [high, low] = u16::try_from(asn).unwrap_or(Asn::TRANS).to_be_bytes();
         let [a, b, c, d] = self.octets_per_second().to_be_bytes();
         ExtendedCommunity([kind, LINK_BANDWIDTH, high, low, a, b, c, d])
     }
@@ -64,7 +103,13 @@ impl LinkBandwidth {
 
 impl fmt::Display for LinkBandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bit/s", self.bits_per_second)
+        let bits = self.bits_per_second as f64;
+        match self.bits_per_second {
+            0..1_000 => write!(f, "{bits} bps"),
+            1_000..1_000_000 => write!(f, "{:.3} Kbps", bits / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.3} Mbps", bits / 1e6),
+            _ => write!(f, "{:.3} Gbps", bits / 1e9),
+        }
     }
 }
 
@@ -83,6 +128,24 @@ mod tests {
         // 125,000,000 octets per second.
         let golden = [0x40, 4, 0xFD, 0xE9, 0x4C, 0xEE, 0x6B, 0x28];
         assert_eq!(gigabit.community(65_001, false), ExtendedCommunity(golden));
+    }
+
+    #[test]
+    fn communities_have_the_words_of_frr() {
+        let gigabit = LinkBandwidth { bits_per_second: 1_000_000_000 };
+        let slow = LinkBandwidth { bits_per_second: 2_560_000 };
+        let of = ExtendedCommunity;
+        for (community, text) in [
+            (gigabit.community(65_001, true), "LB:65001:125000000 (1.000 Gbps)"),
+            (slow.community(4_200_000_000, false), "LB:23456:320000 (2.560 Mbps)"),
+            (of([0, 2, 0xFD, 0xF2, 0, 0, 0, 77]), "RT:65010:77"),
+            (of([0, 3, 0, 1, 0xFF, 0xFF, 0xFF, 0xFF]), "SoO:1:4294967295"),
+            (of([1, 2, 192, 0, 2, 1, 0, 9]), "RT:192.0.2.1:9"),
+            (of([2, 2, 0xFA, 0x56, 0xEA, 0, 1, 0]), "RT:4200000000:256"),
+            (of([0x43, 0, 1, 2, 3, 4, 5, 6]), "UNK:67, 0:010203040506"),
+        ] {
+            assert_eq!(community.to_string(), text);
+        }
     }
 
     #[test]

@@ -113,16 +113,25 @@ impl Encoder {
             self.put(flags, code::COMMUNITIES, room, &BgpCommunityList { value })?;
         }
         let mut unknown = attributes.unknown.iter().peekable();
-        while let Some(attribute) = unknown.next_if(|it| it.code < code::AS4_PATH) {
-            self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
-        }
+        let mut put_unknown_below = |encoder: &mut Self, code: u8| {
+            while let Some(it) = unknown.next_if(|it| it.code < code) {
+                encoder.put_bytes(it.flags, it.code, &it.value)?;
+            }
+            Some(())
+        };
+        put_unknown_below(self, code::EXTENDED_COMMUNITIES)?;
+        self.put_extended_communities(attributes)?;
+        put_unknown_below(self, code::AS4_PATH)?;
         if !four_octet_as {
             self.put_for_old_speakers(attributes)?;
         }
-        while let Some(attribute) = unknown.next_if(|it| it.code < code::LARGE_COMMUNITIES) {
-            self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
-        }
+        put_unknown_below(self, code::LARGE_COMMUNITIES)?;
         self.put_large_communities(attributes)?;
+        put_unknown_below(self, code::ONLY_TO_CUSTOMER)?;
+        if let Some(asn) = attributes.only_to_customer {
+            let flags = optional_transitive(attributes, code::ONLY_TO_CUSTOMER);
+            self.put_bytes(flags, code::ONLY_TO_CUSTOMER, &asn.to_be_bytes())?;
+        }
         for attribute in unknown {
             self.put_bytes(attribute.flags, attribute.code, &attribute.value)?;
         }
@@ -167,6 +176,16 @@ impl Encoder {
             self.put_bytes(OPTIONAL_TRANSITIVE, code::AS4_AGGREGATOR, &value)?;
         }
         Some(())
+    }
+
+    fn put_extended_communities(&mut self, attributes: &PathAttributes) -> Option<()> {
+        let communities = &attributes.extended_communities;
+        if communities.is_empty() {
+            return Some(());
+        }
+        let value: Vec<u8> = communities.iter().flat_map(|it| it.0).collect();
+        let flags = optional_transitive(attributes, code::EXTENDED_COMMUNITIES);
+        self.put_bytes(flags, code::EXTENDED_COMMUNITIES, &value)
     }
 
     fn put_large_communities(&mut self, attributes: &PathAttributes) -> Option<()> {

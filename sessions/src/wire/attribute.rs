@@ -11,8 +11,8 @@ use zettabgp::{BgpSessionParams, BgpTransportMode};
 
 use super::as_path;
 use crate::types::{
-    Aggregator, AsPath, Asn, Community, FamilySet, LargeCommunity, Origin, PeerKind,
-    UnknownAttribute,
+    Aggregator, AsPath, Asn, Community, ExtendedCommunity, FamilySet, LargeCommunity, Origin,
+    PeerKind, UnknownAttribute,
 };
 
 /// Flag bits (RFC 4271 §4.3).
@@ -46,6 +46,7 @@ pub mod code {
     pub const AS4_PATH: u8 = 17;
     pub const AS4_AGGREGATOR: u8 = 18;
     pub const LARGE_COMMUNITIES: u8 = 32;
+    pub const ONLY_TO_CUSTOMER: u8 = 35;
 }
 
 /// What becomes of an UPDATE with a malformed attribute (RFC 7606 §2), mildest first. (A session
@@ -169,6 +170,10 @@ fn rule(code: u8) -> Option<Rule> {
             rule(OPTIONAL_TRANSITIVE, Discard, |value, _| is_aggregator(value, 4))
         }
         code::LARGE_COMMUNITIES => rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, whole_groups::<12>),
+        // RFC 9234 §5.
+        code::ONLY_TO_CUSTOMER => {
+            rule(OPTIONAL_TRANSITIVE, TreatAsWithdraw, |value, _| value.len() == 4)
+        }
         _ => return None,
     })
 }
@@ -177,6 +182,18 @@ fn rule(code: u8) -> Option<Rule> {
 /// attribute is among them.
 pub(super) fn is_known(code: u8) -> bool {
     matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI) || rule(code).is_some()
+}
+
+/// Whether we know what it says and others may not: a mark that it came with must go on with it.
+fn keeps_mark(code: u8) -> bool {
+    matches!(
+        code,
+        code::AGGREGATOR
+            | code::COMMUNITIES
+            | code::EXTENDED_COMMUNITIES
+            | code::LARGE_COMMUNITIES
+            | code::ONLY_TO_CUSTOMER
+    )
 }
 
 /// A list of values of `N` octets each, at least one.
@@ -204,7 +221,9 @@ pub(super) struct Values {
     pub(super) as4_path: Option<AsPath>,
     pub(super) as4_aggregator: Option<Aggregator>,
     pub(super) communities: Vec<Community>,
+    pub(super) extended_communities: Vec<ExtendedCommunity>,
     pub(super) large_communities: Vec<LargeCommunity>,
+    pub(super) only_to_customer: Option<u32>,
     pub(super) unknown: Vec<UnknownAttribute>,
     /// Those of the others that are marked Partial.
     pub(super) partial: Vec<u8>,
@@ -272,9 +291,7 @@ pub(super) fn accept(
     if !(rule.well_formed)(value, session) {
         return Err(fault(rule.disposition, "its value is malformed"));
     }
-    if raw.flags & flag::PARTIAL != 0
-        && matches!(raw.code, code::AGGREGATOR | code::COMMUNITIES | code::LARGE_COMMUNITIES)
-    {
+    if raw.flags & flag::PARTIAL != 0 && keeps_mark(raw.code) {
         values.partial.push(raw.code);
     }
     store(RawAttribute { value, ..raw }, session, values)
@@ -310,6 +327,19 @@ fn store(raw: RawAttribute<'_>, session: &Session, values: &mut Values) -> Optio
             let (asn, router) = raw.value.split_first_chunk::<4>()?;
             let router = <[u8; 4]>::try_from(router).ok()?.into();
             values.as4_aggregator = Some(Aggregator { asn: u32::from_be_bytes(*asn), router });
+            return Some(());
+        }
+        code::EXTENDED_COMMUNITIES => {
+            let (communities, _) = raw.value.as_chunks::<8>();
+            values.extended_communities =
+                communities.iter().copied().map(ExtendedCommunity).collect();
+            // In any order, and as often as it likes: they are a set (RFC 4360 §2).
+            values.extended_communities.sort_unstable();
+            values.extended_communities.dedup();
+            return Some(());
+        }
+        code::ONLY_TO_CUSTOMER => {
+            values.only_to_customer = Some(u32::from_be_bytes(raw.value.try_into().ok()?));
             return Some(());
         }
         _ => {}

@@ -285,9 +285,9 @@ fn attributes(values: &Values, next_hop: NextHop) -> Option<PathAttributes> {
         atomic_aggregate: values.atomic_aggregate,
         aggregator: values.aggregator,
         communities: values.communities.clone(),
-        extended_communities: Vec::new(),
+        extended_communities: values.extended_communities.clone(),
         large_communities: values.large_communities.clone(),
-        only_to_customer: None,
+        only_to_customer: values.only_to_customer,
         unknown,
         partial,
     })

@@ -18,7 +18,8 @@ use super::instance::Instance;
 use super::neighbor::family_word;
 use super::object::Object;
 use super::route::{
-    Entry, EntryPath, communities, entries, joined, large_communities, unspecified,
+    Entry, EntryPath, communities, entries, extended_communities, joined, large_communities,
+    unspecified,
 };
 use super::{ShowError, Snapshot};
 
@@ -112,6 +113,7 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
     text.push_str(&number("metric", path.metric()));
     text.push_str(&number("localpref", path.local_pref()));
     text.push_str(&number("weight", Some(path.weight()).filter(|weight| *weight > 0)));
+    text.push_str(&number("otc", path.only_to_customer()));
     let _ = write!(text, ", valid, {kind}");
     match path {
         _ if position == 0 => drop(write!(text, ", best ({reason})")),
@@ -124,6 +126,9 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
     text.push('\n');
     if !path.communities().is_empty() {
         let _ = writeln!(text, "      Community: {}", joined(path.communities()));
+    }
+    if !path.extended_communities().is_empty() {
+        let _ = writeln!(text, "      Extended Community: {}", joined(path.extended_communities()));
     }
     if !path.large_communities().is_empty() {
         let _ = writeln!(text, "      Large Community: {}", joined(path.large_communities()));
@@ -215,6 +220,7 @@ fn originated(
         .field("local", true);
     rank(object)
         .optional("community", communities(path.communities()))
+        .optional("extendedCommunity", extended_communities(path.extended_communities()))
         .optional("largeCommunity", large_communities(path.large_communities()))
         .field("nexthops", vec![Value::from(next_hop)])
         .field("peer", peer)
@@ -251,9 +257,11 @@ fn learned(
         .field("version", instance.table_version)
         .flag("atomicAggregate", attributes.atomic_aggregate)
         .optional("aggregatorAs", aggregator.map(|it| it.asn))
+        .optional("otc", attributes.only_to_customer)
         .optional("aggregatorId", aggregator.map(|it| it.router.to_string()));
     rank(object)
         .optional("community", communities(path.communities()))
+        .optional("extendedCommunity", extended_communities(path.extended_communities()))
         .optional("largeCommunity", large_communities(path.large_communities()))
         .optional("unknownAttributes", (!unknown.is_empty()).then_some(unknown))
         .field("nexthops", vec![Value::from(next_hop)])

@@ -5,7 +5,9 @@ use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fairway_sessions::backend::{DesiredRoute, LearnedRoute};
-use fairway_sessions::types::{AddressFamily, Community, LargeCommunity, Origin, PeerKind, Prefix};
+use fairway_sessions::types::{
+    AddressFamily, Community, ExtendedCommunity, LargeCommunity, Origin, PeerKind, Prefix,
+};
 use serde_json::Value;
 
 use super::Snapshot;
@@ -59,7 +61,7 @@ impl EntryPath<'_> {
 
     pub(super) fn metric(self) -> Option<u32> {
         match self {
-            Self::Originated(_) => Some(0),
+            Self::Originated(route) => Some(route.attributes.med.unwrap_or(0)),
             Self::Learned(learned) => learned.path.attributes.med,
         }
     }
@@ -75,6 +77,13 @@ impl EntryPath<'_> {
         match self {
             Self::Originated(_) => WEIGHT_ORIGINATED,
             Self::Learned(_) => 0,
+        }
+    }
+
+    pub(super) fn only_to_customer(self) -> Option<u32> {
+        match self {
+            Self::Originated(_) => None,
+            Self::Learned(learned) => learned.path.attributes.only_to_customer,
         }
     }
 
@@ -96,6 +105,14 @@ impl EntryPath<'_> {
         match self {
             Self::Originated(route) => &route.attributes.communities,
             Self::Learned(learned) => &learned.path.attributes.communities,
+        }
+    }
+
+    /// Of our own route those that depend on the neighbour are left out.
+    pub(super) fn extended_communities(&self) -> &[ExtendedCommunity] {
+        match self {
+            Self::Originated(_) => &[],
+            Self::Learned(learned) => &learned.path.attributes.extended_communities,
         }
     }
 
@@ -180,6 +197,12 @@ pub(super) fn communities(communities: &[Community]) -> Option<Object> {
         if text.contains(':') { text } else { camel_case(&text) }
     };
     list_object(communities, word)
+}
+
+/// `{string}`, or nothing.
+pub(super) fn extended_communities(communities: &[ExtendedCommunity]) -> Option<Object> {
+    let object = Object::new().field("string", joined(communities));
+    (!communities.is_empty()).then_some(object)
 }
 
 /// `{string, list}`, or nothing.

@@ -34,7 +34,7 @@ pub(super) fn entries() -> Vec<Entry> {
         established("prefix-sid-of-zeros", "2025-05-20 incident", |s| with(s, TRANSITIVE, 40, &[0; 40]), Accept),
         established("prefix-sid-past-its-end", "CVE-2024-31948; 2025-08 incident", |s| with(s, TRANSITIVE, 40, &[1, 255, 255, 0]), Accept),
         established("prefix-sid-cut-short", "CVE-2023-31490", |s| with(s, TRANSITIVE, 40, &[5]), Accept),
-        established("only-to-customer-of-1024-octets", "2025-10-24 incident", |s| with(s, TRANSITIVE | EXTENDED, 35, &[0; 1024]), Accept).bird(Up { present: false }, "knows the attribute (RFC 9234 §5)"),
+        established("only-to-customer-of-1024-octets", "2025-10-24 incident", |s| with(s, TRANSITIVE | EXTENDED, 35, &[0; 1024]), Withdraw),
         established("path-limit-cut-short", "2023-08 disclosure: attribute 21", |s| with(s, TRANSITIVE, 21, &[1]), Accept),
         established("ipv6-community-of-19-octets", "CVE-2026-37461; 2023-08 disclosure", |s| with(s, TRANSITIVE, 25, &[1; 19]), Accept),
         established("attribute-set-around-a-bad-path", "RFC 6368 §5", |s| with(s, TRANSITIVE, 128, &[0, 0, 0, 1, WELL_KNOWN, 2, 2, 2, 0]), Accept),

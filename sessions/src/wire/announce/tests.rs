@@ -1,6 +1,7 @@
 use super::*;
 use crate::types::{
-    Aggregator, AsPath, Community, FamilySet, LargeCommunity, PeerKind, UnknownAttribute,
+    Aggregator, AsPath, Community, ExtendedCommunity, FamilySet, LargeCommunity, LinkBandwidth,
+    PeerKind, UnknownAttribute,
 };
 use crate::wire::{Framing, Update, UpdateContext};
 
@@ -189,13 +190,38 @@ fn the_mark_of_who_did_not_know_an_attribute_goes_on() {
     sent.communities = vec![Community(9)];
     sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }];
     sent.aggregator = Some(Aggregator { asn: 7, router: [192, 0, 2, 1].into() });
-    sent.partial = vec![code::AGGREGATOR, code::COMMUNITIES, code::LARGE_COMMUNITIES];
+    sent.extended_communities = vec![ExtendedCommunity([0, 2, 0, 1, 0, 0, 0, 1])];
+    sent.only_to_customer = Some(7);
+    sent.partial = vec![
+        code::AGGREGATOR,
+        code::COMMUNITIES,
+        code::EXTENDED_COMMUNITIES,
+        code::LARGE_COMMUNITIES,
+        code::ONLY_TO_CUSTOMER,
+    ];
     let block = AttributeBlock::encode(&sent, true).unwrap();
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
     announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
     assert!(block.bytes.windows(3).any(|it| it == [0xE0, code::COMMUNITIES, 4]));
     assert_eq!(received(&bytes, true).remove(0).announced[0].attributes, sent);
+}
+
+//= RFC 4360 §2 MUST: an extended community has eight octets, and the attribute code 16.
+//= RFC 9234 §5 MUST: OTC is optional and transitive, has code 35 and four octets.
+#[test]
+fn golden_bytes_of_extended_communities_and_of_only_to_customer() {
+    let mut sent = attributes("192.0.2.7");
+    let gigabit = LinkBandwidth { bits_per_second: 1_000_000_000 };
+    sent.extended_communities = vec![gigabit.community(65_001, true)];
+    sent.only_to_customer = Some(65_001);
+    let expected = [
+        &[0xC0, 16, 8, 0, 4, 0xFD, 0xE9, 0x4C, 0xEE, 0x6B, 0x28][..],
+        &[0xC0, 35, 4, 0, 0, 0xFD, 0xE9],
+    ]
+    .concat();
+    let bytes = AttributeBlock::encode(&sent, true).unwrap().bytes;
+    assert!(bytes.ends_with(&expected), "{bytes:02x?}");
 }
 
 #[test]
@@ -263,10 +289,15 @@ fn attributes_go_out_in_order() {
     sent.atomic_aggregate = true;
     sent.aggregator = Some(crate::types::Aggregator { asn: 65001, router: [1, 1, 1, 1].into() });
     sent.communities = vec![Community(1)];
+    sent.extended_communities = vec![ExtendedCommunity([0, 2, 0, 1, 0, 0, 0, 1])];
     sent.large_communities = vec![LargeCommunity { global: 65001, local1: 1, local2: 2 }];
-    for (four_octet_as, expected) in
-        [(true, &[1, 2, 3, 4, 5, 6, 7, 8, 32][..]), (false, &[1, 2, 3, 4, 5, 6, 7, 8, 17, 32])]
-    {
+    sent.only_to_customer = Some(65001);
+    let unknown = |code| UnknownAttribute { flags: 0xC0, code, value: vec![1] };
+    sent.unknown = [11, 20, 34, 99].map(unknown).to_vec();
+    for (four_octet_as, expected) in [
+        (true, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 20, 32, 34, 35, 99][..]),
+        (false, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 17, 20, 32, 34, 35, 99]),
+    ] {
         let block = AttributeBlock::encode(&sent, four_octet_as).unwrap();
         let mut bytes = BytesMut::new();
         let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);

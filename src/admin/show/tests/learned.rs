@@ -10,9 +10,9 @@ use fairway_sessions::backend::{
     LastMalformed, LastReset, LearnedRoute, MalformedCounters, PeerRoute, ResetCause, SessionState,
 };
 use fairway_sessions::types::{
-    AddressFamily, AsPath, Asn, DecisionStep, ImportPolicy, MaximumPrefixes, NextHop, Origin, Path,
-    PathAttributes, PathSource, PeerKey, PeerKind, PrefixFilter, Refusal, RouterId,
-    UnknownAttribute,
+    AddressFamily, AsPath, Asn, DecisionStep, ExtendedCommunity, ImportPolicy, LinkBandwidth,
+    MaximumPrefixes, NextHop, Origin, Path, PathAttributes, PathSource, PeerKey, PeerKind,
+    PrefixFilter, Refusal, RouterId, UnknownAttribute,
 };
 use serde_json::{Value, json};
 
@@ -67,12 +67,12 @@ fn adorn(attributes: &mut PathAttributes) {
     attributes.communities = ["65010:100", "65010:200"].map(|it| it.parse().unwrap()).to_vec();
     attributes.large_communities =
         ["65010:1:2", "65010:7:9"].map(|it| it.parse().unwrap()).to_vec();
-    let unknown =
-        |flags, code, value: &[u8]| UnknownAttribute { flags, code, value: value.to_vec() };
-    attributes.unknown = vec![
-        unknown(0xc0, 16, b"\x00\x02\xfd\xf2\x00\x00\x00\x4d"),
-        unknown(0xe0, 99, b"\xca\xfe"),
-    ];
+    let gigabit = LinkBandwidth { bits_per_second: 1_000_000_000 };
+    attributes.extended_communities =
+        vec![ExtendedCommunity([0, 2, 0xFD, 0xF2, 0, 0, 0, 77]), gigabit.community(65_010, true)];
+    attributes.only_to_customer = Some(65_010);
+    attributes.unknown =
+        vec![UnknownAttribute { flags: 0xe0, code: 99, value: b"\xca\xfe".to_vec() }];
 }
 
 fn received(peer: &str) -> ShowCommand {
@@ -200,10 +200,10 @@ fn communities_and_what_is_not_interpreted_are_shown() {
     let prefix = "198.51.100.128/25";
     let shown_text = text(&lab(), &lab::table_ipv4(Some(prefix))).unwrap();
     let lines = "\
-      Origin IGP, valid, external, best (First path received)
+      Origin IGP, otc 65010, valid, external, best (First path received)
       Community: 65010:100 65010:200
+      Extended Community: RT:65010:77 LB:65010:125000000 (1.000 Gbps)
       Large Community: 65010:1:2 65010:7:9
-      Attribute 16, flags 0xc0, 8 bytes: 0002fdf20000004d
       Attribute 99, flags 0xe0, 2 bytes: cafe
 ";
     assert!(shown_text.ends_with(lines), "{shown_text}");
@@ -211,13 +211,16 @@ fn communities_and_what_is_not_interpreted_are_shown() {
     let path = &entry["paths"][0];
     assert_shape(
         path,
-        "aspath:o origin:s valid:b version:n bestpath:o community:o largeCommunity:o \
-         +unknownAttributes:a -lastUpdate:o nexthops:a peer:o",
+        "aspath:o origin:s valid:b version:n otc:n bestpath:o community:o \
+         extendedCommunity:o largeCommunity:o +unknownAttributes:a -lastUpdate:o nexthops:a peer:o",
     );
     let list = json!({"string": "65010:1:2 65010:7:9", "list": ["65010:1:2", "65010:7:9"]});
     assert_eq!(path["largeCommunity"].to_string(), list.to_string());
     let unknown = json!({"code": 99, "flags": 224, "value": "cafe"});
-    assert_eq!(path["unknownAttributes"][1].to_string(), unknown.to_string());
+    let extended = json!({"string": "RT:65010:77 LB:65010:125000000 (1.000 Gbps)"});
+    assert_eq!(path["extendedCommunity"].to_string(), extended.to_string());
+    assert_eq!(path["otc"], 65_010);
+    assert_eq!(path["unknownAttributes"][0].to_string(), unknown.to_string());
 }
 
 /// What router one said and was accepted.

@@ -1,6 +1,7 @@
 //! With which attributes do our own routes leave?
 
 use super::*;
+use crate::types::LinkBandwidth;
 
 fn route(prefix: &str, attributes: RouteAttributes) -> DesiredRoute {
     DesiredRoute {
@@ -59,6 +60,21 @@ fn our_routes_begin_with_us_and_lead_to_us() {
     }
 }
 
+/// `localASN`: what the router is called otherwise stands in no path (FRR's `no-prepend
+/// replace-as`).
+#[test]
+fn a_neighbour_knows_us_by_one_number_only() {
+    let router_asn = Asn::new(64_999).unwrap();
+    let config =
+        PeerConfig { router_asn, pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops());
+    let route = route("198.51.100.1/32", RouteAttributes::default());
+    assert_eq!(exporter.originate(&route).unwrap().as_path.to_string(), "65001");
+    let path = heard(PeerKind::External);
+    let told = exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path).unwrap().unwrap();
+    assert_eq!(told.as_path.to_string(), "65001 65009 7");
+}
+
 //= RFC 9774 §3 MUST NOT: a route of ours is told with an AS_SET in its path.
 #[test]
 fn our_paths_are_sequences() {
@@ -81,6 +97,43 @@ fn a_route_that_a_session_cannot_carry_is_held_back_with_its_reason() {
     let nowhere = LocalNextHops { ipv6: None, ..next_hops() };
     let refused = Exporter::new(&config, FamilySet::BOTH, nowhere).originate(&ipv6);
     assert_eq!(refused, Err(Ineligible::NextHop(AddressFamily::Ipv6Unicast)));
+}
+
+//= RFC 4271 §5.1.4 MAY: MULTI_EXIT_DISC is sent to external peers.
+#[test]
+fn the_metric_that_was_chosen_goes_to_both_kinds_of_peers() {
+    for (med, prefix) in [(None, "198.51.100.1/32"), (Some(0), "198.51.100.1/32")] {
+        let route = route(prefix, RouteAttributes { med, ..Default::default() });
+        for kind in [PeerKind::External, PeerKind::Internal] {
+            assert_eq!(exporter(kind).originate(&route).unwrap().med, med);
+        }
+    }
+}
+
+#[test]
+fn a_path_is_made_longer_for_external_peers_only() {
+    for (as_path_prepend, expected) in [(0, "65001"), (2, "65001 65001 65001")] {
+        let attributes = RouteAttributes { as_path_prepend, ..Default::default() };
+        let route = route("198.51.100.1/32", attributes);
+        let path = |kind| exporter(kind).originate(&route).unwrap().as_path.to_string();
+        assert_eq!(path(PeerKind::External), expected);
+        assert_eq!(path(PeerKind::Internal), "");
+    }
+    let attributes = RouteAttributes { as_path_prepend: 16, ..Default::default() };
+    let longest = exporter(PeerKind::External).originate(&route("198.51.100.1/32", attributes));
+    assert_eq!(longest.unwrap().as_path.length(), 17);
+}
+
+/// Routers divide traffic by either form (FRR's `bgp bestpath bandwidth`), but only the transitive
+/// one is sure to get past the edge of an AS.
+#[test]
+fn a_bandwidth_crosses_the_edge_of_the_as_in_its_transitive_form() {
+    let gigabit = LinkBandwidth { bits_per_second: 1_000_000_000 };
+    let attributes = RouteAttributes { link_bandwidth: Some(gigabit), ..Default::default() };
+    let route = route("198.51.100.1/32", attributes);
+    let communities = |kind| exporter(kind).originate(&route).unwrap().extended_communities.clone();
+    assert_eq!(communities(PeerKind::External), [gigabit.community(65_001, true)]);
+    assert_eq!(communities(PeerKind::Internal), [gigabit.community(65_001, false)]);
 }
 
 #[test]
