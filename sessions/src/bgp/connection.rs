@@ -183,6 +183,9 @@ impl Connection {
                 self.delay_open_deadline = None;
                 self.state = S::OpenConfirm;
                 self.keepalive_interval = negotiated.keepalive_interval(config);
+                if negotiated.extended_message {
+                    self.framing.allow_extended_messages();
+                }
                 self.negotiated = Some(negotiated);
                 self.keepalive_due = true;
                 self.restart_hold_timer(now);

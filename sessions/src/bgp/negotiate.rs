@@ -21,6 +21,8 @@ pub struct Negotiated {
     pub four_octet_as: bool,
     /// The neighbour can be asked to say its routes again (RFC 2918).
     pub route_refresh: bool,
+    /// Both read messages of up to 65,535 octets (RFC 8654).
+    pub extended_message: bool,
     /// What we offered.
     pub capabilities_sent: Vec<Capability>,
     /// What the neighbour offered, in its order.
@@ -30,7 +32,11 @@ pub struct Negotiated {
 /// The OPEN that says what `config` wants.
 pub(super) fn our_open(config: &PeerConfig) -> Open {
     let families = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
-    let others = [Capability::RouteRefresh, Capability::FourOctetAs(config.local_asn.get())];
+    let others = [
+        Capability::RouteRefresh,
+        Capability::ExtendedMessage,
+        Capability::FourOctetAs(config.local_asn.get()),
+    ];
     Open {
         asn: config.local_asn.get(),
         hold_time: config.hold_time,
@@ -62,6 +68,7 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         families,
         four_octet_as: theirs.has_four_octet_as(),
         route_refresh: theirs.capabilities.contains(&Capability::RouteRefresh),
+        extended_message: theirs.capabilities.contains(&Capability::ExtendedMessage),
         capabilities_sent: our_open(config).capabilities,
         capabilities_received: theirs.capabilities,
     })
@@ -103,6 +110,7 @@ mod tests {
     //= RFC 6793 §4.1 MUST: the capability carries our AS number.
     //= RFC 2918 §4 SHOULD: route refresh is offered by who answers it.
     //= RFC 4760 §8 SHOULD: the reserved octet of the capability is sent as zero.
+    //= RFC 8654 §4 SHOULD: extended messages are offered by who can read them.
     #[test]
     fn our_open_offers_what_we_can_do() {
         let local_asn = Asn::new(4_200_000_001).unwrap();
@@ -111,7 +119,7 @@ mod tests {
         let ipv4 = [1, 4, 0, 1, 0, 1];
         let ipv6 = [1, 4, 0, 2, 0, 1];
         let four_octet_as = [65, 4, 0xFA, 0x56, 0xEA, 0x01];
-        assert_eq!(bytes, [&ipv4[..], &ipv6, &[2, 0], &four_octet_as].concat());
+        assert_eq!(bytes, [&ipv4[..], &ipv6, &[2, 0, 6, 0], &four_octet_as].concat());
     }
 
     //= RFC 5492 §4 SHOULD NOT: the same capability is offered twice.
@@ -188,7 +196,7 @@ mod tests {
         let plain = negotiate(&config(), open.clone()).unwrap();
         open.capabilities.extend(
             (0..=u8::MAX)
-                .filter(|code| ![1, 2, 65].contains(code))
+                .filter(|code| ![1, 2, 6, 65].contains(code))
                 .map(|code| Capability::Other { code, value: vec![code; usize::from(code % 5)] }),
         );
         let capabilities_received = open.capabilities.clone();

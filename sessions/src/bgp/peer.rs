@@ -311,7 +311,10 @@ impl Peer {
         let Some(connection) = self.connection_mut(id) else { return };
         let Some(negotiated) = &connection.negotiated else { return };
         let families = negotiated.families;
-        let four_octet_as = negotiated.four_octet_as;
+        let mut adj_rib_out = AdjRibOut::new(families, negotiated.four_octet_as);
+        if negotiated.extended_message {
+            adj_rib_out.allow_extended_messages();
+        }
         connection.next_hops = connection.next_hops.only(families);
         let next_hops = connection.next_hops;
         let Some(inbound) = Inbound::begin(&self.config, self.connection(id)) else { return };
@@ -319,7 +322,7 @@ impl Peer {
             connection: id,
             since: now,
             families,
-            adj_rib_out: AdjRibOut::new(families, four_octet_as),
+            adj_rib_out,
             unannounced: BTreeMap::new(),
             inbound,
             exporter: Exporter::new(&self.config, families, next_hops),

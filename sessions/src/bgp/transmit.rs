@@ -27,7 +27,8 @@ impl Peer {
 
     /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
     /// ROUTE-REFRESH, then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes
-    /// in all.
+    /// in all. The last one may reach beyond if it is an extended message (RFC 8654), which is begun
+    /// where an ordinary one would fit: else it would wait for ever for that much room.
     pub fn poll_transmit(
         &mut self,
         now: Instant,

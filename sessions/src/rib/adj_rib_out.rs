@@ -11,11 +11,14 @@ use bytes::BytesMut;
 
 use crate::types::{AddressFamily, FamilySet, PathAttributes, PerFamily, Prefix};
 use crate::wire::announce::{self, AttributeBlock, TooLong};
+use crate::wire::{EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX};
 
 /// The Adj-RIB-Out of one session; it begins and ends with it.
 #[derive(Debug)]
 pub struct AdjRibOut {
     four_octet_as: bool,
+    /// The longest message that the peer reads.
+    message_length_bytes_max: usize,
     advertised: BTreeMap<Prefix, Arc<PathAttributes>>,
     counts: PerFamily<u32>,
     withdrawals: PerFamily<BTreeSet<Prefix>>,
@@ -47,6 +50,7 @@ impl AdjRibOut {
     pub fn new(families: FamilySet, four_octet_as: bool) -> Self {
         Self {
             four_octet_as,
+            message_length_bytes_max: MESSAGE_LENGTH_BYTES_MAX,
             advertised: BTreeMap::new(),
             counts: PerFamily::default(),
             withdrawals: PerFamily::default(),
@@ -57,6 +61,11 @@ impl AdjRibOut {
             end_of_rib: families,
             end_of_rib_sent: PerFamily::default(),
         }
+    }
+
+    /// The peer reads extended messages (RFC 8654).
+    pub fn allow_extended_messages(&mut self) {
+        self.message_length_bytes_max = EXTENDED_MESSAGE_LENGTH_BYTES_MAX;
     }
 
     /// The peer should have `prefix` with `attributes`. Attributes that fit no message withdraw
@@ -71,7 +80,8 @@ impl AdjRibOut {
         }
         let key = (family, attributes);
         if !self.groups.contains_key(&key) {
-            match AttributeBlock::encode(&key.1, self.four_octet_as) {
+            let length_max = self.message_length_bytes_max;
+            match AttributeBlock::encode_within(length_max, &key.1, self.four_octet_as) {
                 Ok(block) => {
                     let group = Group { block, prefixes: BTreeSet::new() };
                     self.groups.insert(key.clone(), group);
@@ -244,6 +254,7 @@ mod tests {
         while table.next_message(&mut bytes) {}
         assert!(!table.has_pending());
         let mut framing = Framing::default();
+        framing.allow_extended_messages();
         framing.push(&bytes);
         let context = UpdateContext {
             kind: PeerKind::External,
@@ -337,6 +348,26 @@ mod tests {
             table.refresh(AddressFamily::Ipv4Unicast);
         }
         assert_eq!(drain(&mut table).len(), 2); // one UPDATE and the marker
+    }
+
+    //= RFC 8654 §4 MUST NOT: a message of more than 4096 octets is sent to who did not offer to read it.
+    //= RFC 8654 §4 MUST: a route that does not fit into 4096 octets is withdrawn from who reads no more.
+    #[test]
+    fn attributes_too_long_for_some_are_told_to_who_reads_long_messages() {
+        let mut long = (*attributes(1)).clone();
+        long.communities = (0..2000).map(Community).collect();
+        let long = Arc::new(long);
+        let [mut plain, mut extended] = [table(), table()];
+        extended.allow_extended_messages();
+        for table in [&mut plain, &mut extended] {
+            table.set(prefix(1), attributes(1)).unwrap();
+            drain(table);
+        }
+        let refused = plain.set(prefix(1), Arc::clone(&long)).unwrap_err();
+        assert_eq!(refused.to_string(), "the attributes do not fit a message of 4096 bytes");
+        assert_eq!(drain(&mut plain)[0].withdrawn, [prefix(1)]);
+        extended.set(prefix(1), Arc::clone(&long)).unwrap();
+        assert_eq!(drain(&mut extended)[0].announced[0].attributes, *long);
     }
 
     //= RFC 4271 §9.2 MUST NOT: a route that does not fit into a message is sent.

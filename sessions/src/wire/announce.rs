@@ -19,7 +19,10 @@ use zettabgp::message::attributes::nexthop::BgpNextHop;
 use zettabgp::message::attributes::origin::{BgpAttrOrigin, BgpOrigin};
 
 use super::attribute::{code, flag, put_header, zettabgp_session};
-use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, MessageType, as_path, nlri};
+use super::{
+    EXTENDED_MESSAGE_LENGTH_BYTES_MAX, HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, MessageType,
+    as_path, nlri,
+};
 use crate::types::{
     AddressFamily, Aggregator, Asn, LargeCommunity, NextHop, Origin, PathAttributes, Prefix,
 };
@@ -31,29 +34,50 @@ const OPTIONAL_TRANSITIVE: u8 = flag::OPTIONAL | flag::TRANSITIVE;
 pub struct AttributeBlock {
     bytes: Vec<u8>,
     next_hop: NextHop,
+    /// How long the messages with it get.
+    message_length_bytes_max: usize,
 }
 
 /// The attributes leave no room for a single prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the attributes do not fit a message of {MESSAGE_LENGTH_BYTES_MAX} bytes")]
-pub struct TooLong;
+#[error("the attributes do not fit a message of {0} bytes")]
+pub struct TooLong(pub usize);
+
+/// Attributes that take more than this share of an ordinary message go into extended ones where the
+/// peer reads them (RFC 8654). Of others a long message saves next to nothing, while the peer could
+/// act on none of its routes before all of it is there.
+const BULKY_LENGTH_BYTES: usize = MESSAGE_LENGTH_BYTES_MAX / 2;
 
 impl AttributeBlock {
     /// Encodes `attributes` for a peer that sends AS numbers in four octets, or in two. What it
     /// returns leaves room for one prefix at least.
     pub fn encode(attributes: &PathAttributes, four_octet_as: bool) -> Result<Self, TooLong> {
+        Self::encode_within(MESSAGE_LENGTH_BYTES_MAX, attributes, four_octet_as)
+    }
+
+    /// The same for a peer that reads messages of up to `length_max` bytes.
+    pub fn encode_within(
+        length_max: usize,
+        attributes: &PathAttributes,
+        four_octet_as: bool,
+    ) -> Result<Self, TooLong> {
         let mut encoder = Encoder::new(four_octet_as);
-        encoder.put_all(attributes, four_octet_as).ok_or(TooLong)?;
+        encoder.put_all(attributes, four_octet_as).ok_or(TooLong(length_max))?;
         let prefix = match attributes.next_hop {
             NextHop::Ipv4(_) => IPV4_PREFIX_LENGTH_BYTES_MAX,
             NextHop::Ipv6 { .. } => ONE_ROUTE_LENGTH_BYTES_MAX,
         };
         let one_route =
             ENVELOPE_LENGTH_BYTES.saturating_add(prefix).saturating_add(encoder.bytes.len());
-        if one_route > MESSAGE_LENGTH_BYTES_MAX {
-            return Err(TooLong);
+        if one_route > length_max {
+            return Err(TooLong(length_max));
         }
-        Ok(Self { bytes: encoder.bytes, next_hop: attributes.next_hop })
+        let is_bulky = encoder.bytes.len() > BULKY_LENGTH_BYTES;
+        Ok(Self {
+            bytes: encoder.bytes,
+            next_hop: attributes.next_hop,
+            message_length_bytes_max: if is_bulky { length_max } else { MESSAGE_LENGTH_BYTES_MAX },
+        })
     }
 }
 
@@ -76,7 +100,7 @@ impl Encoder {
 
     /// Encodes `value`, which takes at most `room` bytes.
     fn put(&mut self, flags: u8, code: u8, room: usize, value: &impl BgpAttr) -> Option<()> {
-        if room > MESSAGE_LENGTH_BYTES_MAX {
+        if room > EXTENDED_MESSAGE_LENGTH_BYTES_MAX {
             return None;
         }
         self.scratch.clear();
@@ -89,7 +113,7 @@ impl Encoder {
 
     /// Puts a value that is encoded already.
     fn put_bytes(&mut self, flags: u8, code: u8, value: &[u8]) -> Option<()> {
-        if value.len() > MESSAGE_LENGTH_BYTES_MAX {
+        if value.len() > EXTENDED_MESSAGE_LENGTH_BYTES_MAX {
             return None;
         }
         put_header(&mut self.bytes, flags, code, value.len());
@@ -257,7 +281,7 @@ pub fn announcement(
     to: &mut BytesMut,
 ) -> Vec<Prefix> {
     let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());
-    let room = MESSAGE_LENGTH_BYTES_MAX.saturating_sub(fixed);
+    let room = block.message_length_bytes_max.saturating_sub(fixed);
     if let (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_)) = (family, block.next_hop) {
         let (taken, prefixes) = take_prefixes(prefixes, room);
         put_update(to, &[], &[&block.bytes], &prefixes);

@@ -2,7 +2,10 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, Reader, WireError};
+use super::{
+    EXTENDED_MESSAGE_LENGTH_BYTES_MAX, HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, Reader,
+    WireError,
+};
 
 /// The types of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +60,8 @@ impl MessageType {
     /// own for its length (RFC 7313 §5), so only the header is asked of it here.
     fn allows(self, length: usize) -> bool {
         match self {
-            Self::Open => length >= 29,
+            // Never longer, whatever was agreed on (RFC 8654 §4).
+            Self::Open => (29..=MESSAGE_LENGTH_BYTES_MAX).contains(&length),
             Self::Update => length >= 23,
             Self::Notification => length >= 21,
             Self::Keepalive => length == HEADER_LENGTH_BYTES,
@@ -80,9 +84,19 @@ pub struct RawMessage {
 #[derive(Debug, Default)]
 pub struct Framing {
     buffer: BytesMut,
+    /// The session agreed on RFC 8654.
+    extended: bool,
 }
 
 impl Framing {
+    /// Both sides offered messages of up to 65,535 octets (RFC 8654).
+    ///
+    /// `Ours:` a neighbour that reads them and does not offer it might still write them, and none
+    /// does: from such a one a long message is a wrong length, as for FRR and BIRD.
+    pub fn allow_extended_messages(&mut self) {
+        self.extended = true;
+    }
+
     /// Adds what was read.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
@@ -100,8 +114,12 @@ impl Framing {
             return Err(WireError::NotSynchronised);
         }
         let whole = usize::from(length);
-        if !(HEADER_LENGTH_BYTES..=MESSAGE_LENGTH_BYTES_MAX).contains(&whole) {
-            return Err(WireError::BadLength { length, what: "a message (19 to 4096)" });
+        let (longest, what) = match self.extended {
+            false => (MESSAGE_LENGTH_BYTES_MAX, "a message (19 to 4096)"),
+            true => (EXTENDED_MESSAGE_LENGTH_BYTES_MAX, "a message (19 to 65535)"),
+        };
+        if !(HEADER_LENGTH_BYTES..=longest).contains(&whole) {
+            return Err(WireError::BadLength { length, what });
         }
         let kind = MessageType::from_code(code).ok_or(WireError::BadType(code))?;
         if !kind.allows(whole) {
@@ -116,7 +134,8 @@ impl Framing {
     }
 }
 
-/// Puts a header in front of `body`. `None` when the message would be too long for any peer.
+/// Puts a header in front of `body`. `None` when the message would be too long for a peer that does
+/// not know RFC 8654: only UPDATEs are ever longer.
 pub fn framed(kind: MessageType, body: &[u8]) -> Option<Bytes> {
     let whole = body.len().checked_add(HEADER_LENGTH_BYTES)?;
     let length = u16::try_from(whole).ok().filter(|_| whole <= MESSAGE_LENGTH_BYTES_MAX)?;
@@ -187,6 +206,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    //= RFC 8654 §4 MUST: a message of up to 65,535 octets is read once it was agreed on.
+    //= RFC 8654 §4 MUST NOT: an OPEN or a KEEPALIVE is longer than before.
+    #[test]
+    fn long_messages_come_whole_when_they_were_agreed_on() {
+        for (code, allowed) in [(1, 29..=4096), (2, 23..=65_535), (3, 21..=65_535), (4, 19..=19)] {
+            for length in 0..=u16::MAX {
+                let mut framing = Framing::default();
+                framing.allow_extended_messages();
+                framing.push(&header(length, code));
+                let expected = allowed.contains(&length);
+                let outcome = framing.next_message();
+                assert_eq!(outcome.is_ok(), expected, "type {code} length {length}");
+                let data = outcome.map_err(|error| error.notification().data);
+                assert!(expected || data == Err(length.to_be_bytes().to_vec()));
+            }
+        }
+        let mut framing = Framing::default();
+        framing.allow_extended_messages();
+        let body = vec![7; 65_535 - HEADER_LENGTH_BYTES];
+        framing.push(&[header(65_535, 2), body.clone(), keepalive().to_vec()].concat());
+        assert_eq!(framing.next_message().unwrap().unwrap().body, body);
+        assert_eq!(framing.next_message().unwrap().unwrap().kind, MessageType::Keepalive);
     }
 
     //= RFC 4271 §6.1 MUST: a marker that is not all ones is answered with 1/1.

@@ -44,3 +44,6 @@ pub const HEADER_LENGTH_BYTES: usize = 19;
 
 /// The largest message without RFC 8654 (RFC 4271 §4.1).
 pub const MESSAGE_LENGTH_BYTES_MAX: usize = 4096;
+
+/// The largest message of a session that agreed on RFC 8654, but for OPEN and KEEPALIVE.
+pub const EXTENDED_MESSAGE_LENGTH_BYTES_MAX: usize = 65_535;

@@ -4,7 +4,7 @@
 
 use crate::bytes::{EXTENDED, OPTIONAL, TRANSITIVE, WELL_KNOWN, attribute};
 use crate::entry::{
-    Action::{Accept, Notification},
+    Action::{Accept, Notification, Withdraw},
     Data::Attribute,
     Entry, Scene,
     Verdict::Up,

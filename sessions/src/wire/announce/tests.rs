@@ -15,6 +15,7 @@ fn attributes(next_hop: &str) -> PathAttributes {
 
 fn received(bytes: &[u8], four_octet_as: bool) -> Vec<Update> {
     let mut framing = Framing::default();
+    framing.allow_extended_messages();
     framing.push(bytes);
     let context =
         UpdateContext { kind: PeerKind::Internal, four_octet_as, families: FamilySet::BOTH };
@@ -118,6 +119,24 @@ fn messages_are_packed_full_and_never_longer_than_4096() {
 }
 
 #[test]
+fn only_bulky_attributes_make_messages_longer_than_4096() {
+    for (count, longest) in [(400, 4096), (1000, 65_535), (16_000, 65_535)] {
+        let mut sent = attributes("192.0.2.7");
+        sent.communities = (0..count).map(Community).collect();
+        let block = AttributeBlock::encode_within(65_535, &sent, true).unwrap();
+        let mut bytes = BytesMut::new();
+        let mut left = hosts(AddressFamily::Ipv4Unicast, 20_000);
+        announcement(AddressFamily::Ipv4Unicast, &block, &mut left, &mut bytes);
+        assert!((longest - 4..=longest).contains(&bytes.len()), "{} bytes", bytes.len());
+        assert_eq!(received(&bytes, true).remove(0).announced[0].attributes, sent);
+    }
+    let mut sent = attributes("192.0.2.7");
+    sent.communities = (0..16_400).map(Community).collect();
+    let refused = AttributeBlock::encode_within(65_535, &sent, true);
+    assert_eq!(refused, Err(TooLong(65_535)));
+}
+
+#[test]
 fn end_of_rib_is_recognised_in_both_families() {
     for family in AddressFamily::ALL {
         let mut bytes = BytesMut::new();
@@ -134,7 +153,7 @@ fn attributes_that_leave_no_room_for_a_prefix_are_refused() {
     ] {
         let mut huge = attributes(next_hop);
         huge.communities = (0..1030).map(Community).collect();
-        assert_eq!(AttributeBlock::encode(&huge, true), Err(TooLong));
+        assert_eq!(AttributeBlock::encode(&huge, true), Err(TooLong(MESSAGE_LENGTH_BYTES_MAX)));
         // The longest block that is accepted still carries a host, and wastes little.
         while AttributeBlock::encode(&huge, true).is_err() {
             huge.communities.pop();

@@ -1,0 +1,107 @@
+//! What both sides offered, and what the session does with it: extended messages.
+
+use super::scripted::Scripted;
+use super::*;
+use crate::backend::PeerView;
+use crate::types::LargeCommunity;
+use crate::wire::Capability;
+
+const FAR_ASN: u32 = 65_002;
+
+/// What the neighbour says to become Established, offering `capabilities` beside what it must.
+fn opening(capabilities: &[Capability]) -> Vec<u8> {
+    let ipv4 = Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into());
+    let must = [ipv4, Capability::FourOctetAs(FAR_ASN)];
+    let open = Open {
+        asn: FAR_ASN,
+        hold_time: HoldTime::DEFAULT,
+        router_id: RouterId::new(9).unwrap(),
+        capabilities: [&must, capabilities].concat(),
+    };
+    [open.encode(), keepalive()].concat()
+}
+
+/// A session with one that offers `capabilities`.
+fn session(capabilities: &[Capability]) -> (Scripted, ConnectionId) {
+    let mut scripted = Scripted::new(config(65_001, FAR_ASN, 1));
+    let id = scripted.dial_and_connect();
+    scripted.receive(id, &opening(capabilities));
+    assert_eq!(scripted.peer.state(), SessionState::Established);
+    scripted.said();
+    (scripted, id)
+}
+
+fn view(peer: &Peer) -> PeerView {
+    peer.view(Instant::ZERO, ViewScope::EVERYTHING)
+}
+
+/// A route with 24,000 octets of communities for the neighbour of `peer`, and a plain one.
+fn bulky(peer: &Peer) -> LocRib {
+    let community = |local1| LargeCommunity { global: 1, local1, local2: 0 };
+    let bulky = RouteAttributes {
+        large_communities: (0..2000).map(community).collect(),
+        ..RouteAttributes::default()
+    };
+    let route = |prefix: &str, attributes: RouteAttributes| DesiredRoute {
+        prefix: prefix.parse().unwrap(),
+        peers: Arc::new(BTreeSet::from([peer.config().key])),
+        attributes: Arc::new(attributes),
+    };
+    let mut rib = LocRib::default();
+    rib.set(vec![
+        route("198.51.100.1/32", bulky),
+        route("198.51.100.2/32", RouteAttributes::default()),
+    ]);
+    rib
+}
+
+//= RFC 8654 §4 MAY: extended messages are sent to who offered to read them.
+#[test]
+fn two_that_read_long_messages_tell_each_other_what_needs_them() {
+    let mut pair = Pair::ebgp();
+    pair.sides[0].rib = bulky(&pair.sides[0].peer);
+    pair.run_for(seconds(5));
+    pair.assert_up();
+    assert_eq!(pair.sides[1].rib.learned().count(), 2);
+    let longest = view(&pair.sides[1].peer).received.remove(0).attributes;
+    assert_eq!(longest.large_communities.len(), 2000);
+}
+
+/// A socket with little room gets a long message all the same, behind what is waiting already.
+#[test]
+fn a_long_message_is_not_held_up_by_a_small_buffer() {
+    let (mut scripted, id) = session(&[Capability::ExtendedMessage]);
+    scripted.peer.announce_all(&bulky(&scripted.peer));
+    let mut bytes = BytesMut::from(&keepalive()[..]);
+    scripted.peer.poll_transmit(Instant::ZERO, id, 5000, &mut bytes);
+    assert!((24_000..24_200).contains(&bytes.len()), "{} bytes", bytes.len());
+}
+
+//+ RFC 8654 §4: a message of more than 4096 octets is sent to who did not offer to read it.
+//+ RFC 8654 §4: a route that does not fit into 4096 octets is withdrawn from who reads no more.
+#[test]
+fn who_reads_no_long_messages_is_not_told_and_the_operator_is() {
+    let (mut scripted, id) = session(&[]);
+    scripted.peer.announce_all(&bulky(&scripted.peer));
+    let mut bytes = BytesMut::new();
+    scripted.peer.poll_transmit(Instant::ZERO, id, ROOM, &mut bytes);
+    assert!(bytes.len() < 200, "{} bytes", bytes.len());
+    let view = view(&scripted.peer);
+    assert_eq!(view.advertised.len(), 1);
+    assert_eq!(view.unannounced[0].1, "the attributes do not fit a message of 4096 bytes");
+}
+
+//= RFC 8654 §5 MUST NOT: an extended message is accepted that was not agreed on.
+#[test]
+fn a_long_message_is_a_wrong_length_unless_it_was_agreed_on() {
+    let filler = [&[0, 0, 0x13, 0x88][..], &[0xD0, 99, 0x13, 0x84], &[7; 4996]].concat();
+    let length = u16::try_from(filler.len() + 19).unwrap().to_be_bytes();
+    let update = [&[0xFF; 16][..], &length, &[2], &filler].concat();
+    let (mut scripted, id) = session(&[Capability::ExtendedMessage]);
+    scripted.receive(id, &update);
+    assert_eq!(scripted.said(), "");
+    let (mut scripted, id) = session(&[]);
+    scripted.receive(id, &update);
+    assert_eq!(scripted.said(), "1/2:139f");
+    assert!(scripted.has_closed(id));
+}
