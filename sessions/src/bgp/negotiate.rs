@@ -1,9 +1,10 @@
 //! OPEN × OPEN: what a session agrees on (RFC 4271 §4.2, RFC 4760, RFC 5492, RFC 6793).
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::types::{Asn, FamilySet, HoldTime, PeerConfig, PeerKind, RouterId};
+use crate::types::{Asn, FamilySet, HoldTime, PeerConfig, PeerKind, Role, RouterId};
 use crate::wire::{Capability, Open, WireError};
 
 /// What a session agreed on: the only source of options for the wire.
@@ -32,6 +33,7 @@ pub struct Negotiated {
 /// The OPEN that says what `config` wants.
 pub(super) fn our_open(config: &PeerConfig) -> Open {
     let families = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
+    let role = config.external_role().map(|role| Capability::Role(role.code()));
     let others = [
         Capability::RouteRefresh,
         Capability::ExtendedMessage,
@@ -41,7 +43,7 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         asn: config.local_asn.get(),
         hold_time: config.hold_time,
         router_id: config.router_id,
-        capabilities: families.chain(others).collect(),
+        capabilities: families.chain(others).chain(role).collect(),
     }
 }
 
@@ -55,6 +57,7 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         let ours = Ipv4Addr::from(config.router_id.get());
         return Err(WireError::BgpIdentifier(ours, "ours too"));
     }
+    check_role(config, &theirs)?;
     let families = config.families.intersection(theirs.families());
     if families.is_empty() {
         // RFC 5492 §5: the data lists all that we miss.
@@ -72,6 +75,25 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         capabilities_sent: our_open(config).capabilities,
         capabilities_received: theirs.capabilities,
     })
+}
+
+/// Whether the neighbour is to us what it must be (RFC 9234 §4.2). One that says nothing of its role
+/// is refused only where the operator insists.
+fn check_role(config: &PeerConfig, theirs: &Open) -> Result<(), WireError> {
+    let Some(ours) = config.external_role() else { return Ok(()) };
+    let expected = ours.counterpart();
+    let said: BTreeSet<u8> = theirs.capabilities.iter().filter_map(Capability::role).collect();
+    let name = |code: &u8| match Role::from_code(*code) {
+        Some(role) => format!("it is {role}"),
+        None => format!("it has role {code}"),
+    };
+    let received = match (said.len(), said.contains(&expected.code())) {
+        (0, _) if !config.role_strict => return Ok(()),
+        (1, true) => return Ok(()),
+        (0, _) => "nothing of its role (roleStrict asks for one)".to_owned(),
+        _ => said.iter().map(name).collect::<Vec<_>>().join(" and "),
+    };
+    Err(WireError::Role { received, expected })
 }
 
 impl Negotiated {
@@ -202,6 +224,72 @@ mod tests {
         let capabilities_received = open.capabilities.clone();
         let session = negotiate(&config(), open).unwrap();
         assert_eq!(session, Negotiated { capabilities_received, ..plain });
+    }
+
+    //= RFC 9234 §4.1 SHOULD: a role that is configured is offered to an external neighbour.
+    //= RFC 9234 §4 MUST NOT: a role is offered to an internal neighbour.
+    #[test]
+    fn a_role_is_said_to_external_neighbours_only() {
+        let role_of =
+            |config: &PeerConfig| our_open(config).capabilities.iter().find_map(Capability::role);
+        for role in Role::ALL {
+            let external = PeerConfig { role: Some(role), ..config() };
+            assert_eq!(role_of(&external), Some(role.code()));
+            let remote_as = RemoteAs::Internal;
+            assert_eq!(role_of(&PeerConfig { remote_as, ..external }), None);
+        }
+        assert_eq!(role_of(&config()), None);
+    }
+
+    //= RFC 9234 §4.2 MUST: roles that do not fit each other are answered with Role Mismatch, 2/11.
+    //= RFC 9234 §4.2 MUST: several roles that differ are answered with 2/11.
+    //= RFC 9234 §4.2 SHOULD: the same role several times counts as one.
+    //= RFC 9234 §4.2 SHOULD: a neighbour that says no role is accepted.
+    //= RFC 9234 §4.2 MAY: in strict mode a neighbour that says no role is answered with 2/11.
+    #[test]
+    fn the_neighbour_must_be_the_other_side_of_what_we_are() {
+        let ours = |role, role_strict| PeerConfig { role: Some(role), role_strict, ..config() };
+        let saying = |codes: &[u8]| {
+            let mut open = theirs();
+            open.capabilities.extend(codes.iter().map(|code| Capability::Role(*code)));
+            open
+        };
+        for role in Role::ALL {
+            for code in 0..=u8::MAX {
+                let config = ours(role, false);
+                if code == role.counterpart().code() {
+                    assert!(negotiate(&config, saying(&[code, code])).is_ok(), "{role}, {code}");
+                    let both = saying(&[code, (code + 1) % 5]);
+                    assert_eq!(answer(&config, both), (2, 11, Vec::new()), "{role}, {code}");
+                } else {
+                    let said = saying(&[code]);
+                    assert_eq!(answer(&config, said), (2, 11, Vec::new()), "{role}, {code}");
+                }
+            }
+            let mut malformed = theirs();
+            malformed.capabilities.push(Capability::Other { code: 9, value: vec![1, 2] });
+            for silent in [theirs(), malformed] {
+                assert!(negotiate(&ours(role, false), silent.clone()).is_ok());
+                assert_eq!(answer(&ours(role, true), silent), (2, 11, Vec::new()));
+            }
+        }
+        assert!(negotiate(&config(), saying(&[0, 1, 9])).is_ok(), "we have no role");
+    }
+
+    #[test]
+    fn a_wrong_role_is_named_with_the_one_that_would_fit() {
+        let config = PeerConfig { role: Some(Role::Customer), role_strict: true, ..config() };
+        let text = |codes: &[u8]| {
+            let mut open = theirs();
+            open.capabilities.extend(codes.iter().map(|code| Capability::Role(*code)));
+            negotiate(&config, open).unwrap_err().to_string()
+        };
+        let expected = "; expected provider";
+        assert_eq!(text(&[3]), format!("OPEN: the neighbour says it is customer{expected}"));
+        let both = format!("OPEN: the neighbour says it is provider and it has role 7{expected}");
+        assert_eq!(text(&[0, 7]), both);
+        let nothing = "OPEN: the neighbour says nothing of its role (roleStrict asks for one)";
+        assert_eq!(text(&[]), format!("{nothing}{expected}"));
     }
 
     //= RFC 6793 §4.1 MUST: AS numbers have four octets when both sides offer them, and else two.

@@ -139,7 +139,7 @@ impl Inbound {
         }
         for group in update.announced {
             let judged = self.importer.judge(&group.attributes);
-            let attributes = Arc::new(group.attributes);
+            let attributes = Arc::new(self.importer.marked(group.attributes));
             for prefix in group.prefixes {
                 if let Err(refusal) = judged.and_then(|()| self.importer.allows(prefix)) {
                     self.refuse(prefix, refusal);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_DEFAULT;
+use super::only_to_customer::{self, Leak};
 use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::types::{
     AddressFamily, AsPath, Community, ExtendedCommunity, FamilySet, LocalNextHops, NextHop, Path,
-    PathAttributes, PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, UnknownAttribute,
+    PathAttributes, PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, Role, UnknownAttribute,
 };
 use crate::wire::attribute::flag;
 
@@ -32,6 +33,7 @@ pub struct Exporter {
     key: PeerKey,
     kind: PeerKind,
     local_asn: u32,
+    role: Option<Role>,
     pass_on: PrefixFilter,
     families: FamilySet,
     next_hops: LocalNextHops,
@@ -47,6 +49,7 @@ impl Exporter {
             key: config.key,
             kind: config.kind(),
             local_asn: config.local_asn.get(),
+            role: config.external_role(),
             pass_on: config.pass_on.clone(),
             families,
             next_hops,
@@ -95,6 +98,8 @@ impl Exporter {
             communities: communities.clone(),
             extended_communities: bandwidth.into_iter().collect(),
             large_communities: large_communities.clone(),
+            // Nobody has marked it yet, so it may go anywhere.
+            only_to_customer: self.mark(None).unwrap_or(None),
             ..PathAttributes::originated(as_path, next_hop)
         }
     }
@@ -117,8 +122,11 @@ impl Exporter {
         if let Some(made) = self.passed_on.get(&key) {
             return Ok(Some(Arc::clone(made)));
         }
+        let Ok(only_to_customer) = self.mark(path.attributes.only_to_customer) else {
+            return Ok(None);
+        };
         let own = self.next_hops.of(family);
-        let made = Arc::new(match self.kind {
+        let made = match self.kind {
             PeerKind::External => {
                 let next_hop = own.ok_or(Ineligible::NextHop(family))?;
                 to_external(&path.attributes, self.local_asn, next_hop)
@@ -128,9 +136,14 @@ impl Exporter {
                 let next_hop = if heard.is_link_local() { own } else { Some(heard.global_only()) };
                 to_internal(&path.attributes, next_hop.ok_or(Ineligible::NextHop(family))?)
             }
-        });
+        };
+        let made = Arc::new(PathAttributes { only_to_customer, ..made });
         self.passed_on.insert(key, Arc::clone(&made));
         Ok(Some(made))
+    }
+
+    fn mark(&self, mark: Option<u32>) -> Result<Option<u32>, Leak> {
+        only_to_customer::told(self.role, self.local_asn, mark)
     }
 
     /// Not back to where it came from, nothing from one internal peer to another (RFC 4271

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use super::only_to_customer;
 use crate::types::{
     AddressFamily, Asn, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix,
     PrefixFilter, Refusal, Role, RouterId,
@@ -17,8 +18,8 @@ pub struct Importer {
     /// What we are called: towards this neighbour, and otherwise.
     own_asns: [u32; 2],
     remote_asn: u32,
-    /// A route server passes paths on without its own AS in them.
-    from_route_server: bool,
+    /// What we are to the peer.
+    role: Option<Role>,
     router_id: RouterId,
     /// An external neighbour that must be next door.
     adjacent: bool,
@@ -41,7 +42,7 @@ impl Importer {
             policy: config.import.clone(),
             kind: config.kind(),
             own_asns: [config.local_asn.get(), config.router_asn.get()],
-            from_route_server: config.role == Some(Role::RouteServerClient),
+            role: config.external_role(),
             remote_asn: remote_asn.get(),
             router_id: config.router_id,
             adjacent: config.kind() == PeerKind::External && !config.multihop,
@@ -80,10 +81,13 @@ impl Importer {
         if as_path.asns().any(|asn| self.own_asns.contains(&asn)) {
             return Err(Refusal::AsLoop);
         }
-        let begins_with_peer = self.kind == PeerKind::External && !self.from_route_server;
+        // A route server passes paths on without its own AS in them (RFC 7947 §2.2.2.1).
+        let is_server = self.role == Some(Role::RouteServerClient);
+        let begins_with_peer = self.kind == PeerKind::External && !is_server;
         if begins_with_peer && as_path.first() != Some(self.remote_asn) {
             return Err(Refusal::FirstAs);
         }
+        self.mark(attributes)?;
         if originator(attributes) == Some(self.router_id.get()) {
             return Err(Refusal::Reflected);
         }
@@ -97,6 +101,17 @@ impl Importer {
             return Err(Refusal::ForeignNextHop);
         }
         Ok(())
+    }
+
+    /// The same attributes with the mark of RFC 9234 that they must have here.
+    pub fn marked(&self, attributes: PathAttributes) -> PathAttributes {
+        let only_to_customer = self.mark(&attributes).unwrap_or(attributes.only_to_customer);
+        PathAttributes { only_to_customer, ..attributes }
+    }
+
+    fn mark(&self, attributes: &PathAttributes) -> Result<Option<u32>, Refusal> {
+        only_to_customer::received(self.role, self.remote_asn, attributes.only_to_customer)
+            .map_err(|_| Refusal::Leak)
     }
 
     /// Whether routes that are refused now could be accepted if they were said again: whether
@@ -187,7 +202,6 @@ mod tests {
         assert_eq!(importer.judge(&heard(vec![65_002, 7], "192.0.2.2")), Ok(()));
     }
 
-    /// RFC 7947 §2.2.2.1: a route server leaves its own AS out.
     #[test]
     fn the_path_of_a_route_server_begins_with_another_client() {
         let judge = |role| {
@@ -259,6 +273,32 @@ mod tests {
         importer.set_end(Vec::new(), &networks(&["2001:db8::/64"]));
         assert_eq!(importer.judge(&heard(vec![65002], "fe80::9")), Ok(()));
         assert!(!importer.set_end(Vec::new(), &networks(&["2001:db8::/64", "2001:db8::1/128"])));
+    }
+
+    //+ RFC 9234 §5: a route with OTC from a customer or a client of our route server is not used.
+    //+ RFC 9234 §5: a route without OTC from a provider, a peer or a route server is marked with its AS.
+    #[test]
+    fn a_leak_is_refused_and_what_comes_from_above_is_marked() {
+        let to = |role| importer(&PeerConfig { role: Some(role), ..PeerConfig::example(1) });
+        let mut heard = heard(vec![65_002, 7], "192.0.2.2");
+        assert_eq!(to(Role::Provider).judge(&heard), Ok(()));
+        assert_eq!(to(Role::Provider).marked(heard.clone()), heard);
+        assert_eq!(to(Role::Customer).marked(heard.clone()).only_to_customer, Some(65_002));
+        heard.only_to_customer = Some(7);
+        assert_eq!(to(Role::Provider).judge(&heard), Err(Refusal::Leak));
+        assert_eq!(to(Role::Customer).judge(&heard), Ok(()));
+        assert_eq!(to(Role::Customer).marked(heard.clone()), heard, "it stays as it was");
+    }
+
+    #[test]
+    fn inside_the_as_there_are_no_roles() {
+        let remote_as = RemoteAs::Internal;
+        let role = Some(Role::Provider);
+        let internal = importer(&PeerConfig { remote_as, role, ..PeerConfig::example(1) });
+        let mut heard = heard(vec![7], "192.0.2.2");
+        heard.only_to_customer = Some(7);
+        assert_eq!(internal.judge(&heard), Ok(()));
+        assert_eq!(internal.marked(heard.clone()), heard);
     }
 
     //= RFC 4456 §8 SHOULD: a route with our own identifier as ORIGINATOR_ID is ignored.

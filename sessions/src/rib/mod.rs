@@ -16,6 +16,7 @@ mod decision;
 mod export;
 mod import;
 mod loc_rib;
+mod only_to_customer;
 
 pub use adj_rib_in::AdjRibIn;
 pub use adj_rib_out::AdjRibOut;

@@ -232,6 +232,12 @@ impl PeerConfig {
         }
     }
 
+    /// What we are to it, where that means anything: roles are of external neighbours only
+    /// (RFC 9234 §4).
+    pub fn external_role(&self) -> Option<Role> {
+        self.role.filter(|_| self.kind() == PeerKind::External)
+    }
+
     /// The key that routes for this neighbour name: that of its range, if it came from one.
     pub fn route_key(&self) -> PeerKey {
         match self.listen_range {

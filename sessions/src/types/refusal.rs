@@ -15,6 +15,8 @@ pub enum Refusal {
     OwnNextHop,
     /// The next hop is on none of the networks that we share with the peer (RFC 4271 §6.3).
     ForeignNextHop,
+    /// The route was only for customers, and comes back from one, or from the side (RFC 9234 §5).
+    Leak,
     /// We sent the route into our AS, and a reflector gave it back (RFC 4456 §8).
     Reflected,
 }
@@ -28,6 +30,7 @@ impl Refusal {
             Self::FirstAs => "firstAs",
             Self::OwnNextHop => "ownNextHop",
             Self::ForeignNextHop => "foreignNextHop",
+            Self::Leak => "leak",
             Self::Reflected => "reflected",
         }
     }
@@ -41,6 +44,7 @@ impl fmt::Display for Refusal {
             Self::FirstAs => "the path does not begin with the neighbor's AS",
             Self::OwnNextHop => "the next hop is an address of ours",
             Self::ForeignNextHop => "the next hop is on no network that we share",
+            Self::Leak => "the route was only for customers (OTC): a leak",
             Self::Reflected => "a reflector gave back a route of ours",
         })
     }

@@ -127,6 +127,14 @@ impl Capability {
         matches!(self, Self::Other { code: 65, .. })
     }
 
+    /// The code of the role that it says, if that is what it says.
+    pub fn role(&self) -> Option<u8> {
+        match self {
+            Self::Role(code) => Some(*code),
+            _ => None,
+        }
+    }
+
     /// Reads one value. A known code with a value of the wrong size is kept as `Other`: the
     /// neighbour cannot have meant what we would make of it, and one bad capability is no reason
     /// to refuse the rest.

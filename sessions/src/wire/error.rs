@@ -4,7 +4,7 @@
 //! [`super::attribute`].
 
 use super::{MessageType, Notification};
-use crate::types::RemoteAs;
+use crate::types::{RemoteAs, Role};
 
 /// A message that cannot be accepted. The text says what came and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +46,14 @@ pub enum WireError {
     /// RFC 5492 §5: no address family in common. The bytes are the capabilities that we miss.
     #[error("OPEN: no address family in common")]
     NoCommonFamily(Vec<u8>),
+    /// RFC 9234 §4.2: the neighbour is not what it must be to us.
+    #[error("OPEN: the neighbour says {received}; expected {expected}")]
+    Role {
+        /// What it said of its role.
+        received: String,
+        /// What would fit ours.
+        expected: Role,
+    },
     /// RFC 4271 §6.2: lengths that contradict each other.
     #[error("OPEN: malformed: {0}")]
     MalformedOpen(&'static str),
@@ -107,6 +115,7 @@ impl WireError {
             Self::OptionalParameter(_) => (2, 4, Vec::new()),
             Self::HoldTime(_) => (2, 6, Vec::new()),
             Self::NoCommonFamily(capability) => (2, 7, capability.clone()),
+            Self::Role { .. } => (2, 11, Vec::new()),
             Self::MalformedOpen(_) => (2, 0, Vec::new()),
             Self::MalformedAttributeList(_) => (3, 1, Vec::new()),
             Self::UnknownWellKnown { attribute, .. } => (3, 2, attribute.clone()),

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use fairway_sessions::backend::SessionView;
-use fairway_sessions::types::AddressFamily;
+use fairway_sessions::types::{AddressFamily, Role};
 use fairway_sessions::wire::Capability;
 use fairway_sessions::wire::capability::shown;
 use serde_json::Value;
@@ -15,6 +15,9 @@ use super::neighbor::family_key;
 use super::object::Object;
 
 const FOUR_OCTET_AS: u8 = 65;
+const ROLE: u8 = 9;
+/// What FRR prints of a name that did not come.
+const NO_NAME: &str = "n/a";
 const ROUTE_REFRESH: u8 = 2;
 /// The number that Cisco used for ROUTE-REFRESH before there was one.
 const ROUTE_REFRESH_OLD: u8 = 128;
@@ -81,6 +84,28 @@ fn hostname_of(capability: &Capability) -> Option<String> {
     (!host.is_empty()).then(|| shown(host))
 }
 
+/// The domain that the neighbour says it is in, fit for a terminal.
+fn domain(session: &SessionView) -> Option<String> {
+    session.capabilities_received.iter().find_map(|capability| match capability {
+        Capability::HostName { domain, .. } if !domain.is_empty() => Some(shown(domain)),
+        _ => None,
+    })
+}
+
+/// What the neighbour says it runs (draft-abraitis-bgp-version-capability), fit for a terminal.
+pub(super) fn software_version(session: &SessionView) -> Option<String> {
+    session.capabilities_received.iter().find_map(|capability| match capability {
+        Capability::SoftwareVersion(version) => Some(shown(version)),
+        _ => None,
+    })
+}
+
+/// The role that the neighbour says it has (RFC 9234 §4.1), in FRR's word.
+pub(super) fn remote_role(session: &SessionView) -> Option<&'static str> {
+    let code = session.capabilities_received.iter().find_map(Capability::role)?;
+    Role::from_code(code).map(Role::name)
+}
+
 /// The two kinds of route refresh that the neighbour may have offered, in FRR's suffixes.
 fn refresh_kinds(session: &SessionView) -> Option<(&'static str, &'static str)> {
     let theirs = |code| Offer::with_code(session, code).theirs;
@@ -102,7 +127,10 @@ fn is_named(capability: &Capability) -> bool {
     let known = BEFORE_REFRESH.iter().chain([&ENHANCED_REFRESH, &GRACEFUL_RESTART]);
     match capability {
         Capability::Multiprotocol(pair) => pair.family().is_some(),
-        Capability::RouteRefresh | Capability::FourOctetAs(_) => true,
+        Capability::RouteRefresh
+        | Capability::Role(_)
+        | Capability::FourOctetAs(_)
+        | Capability::SoftwareVersion(_) => true,
         Capability::HostName { .. } => hostname_of(capability).is_some(),
         _ => {
             let code = capability.code();
@@ -131,6 +159,7 @@ pub(super) fn json(session: &SessionView) -> Object {
     };
     let mut object =
         Object::new().optional("4byteAs", Offer::with_code(session, FOUR_OCTET_AS).key());
+    object = object.optional("role", Offer::with_code(session, ROLE).key());
     object = BEFORE_REFRESH.into_iter().fold(object, by_code);
     let refresh = refresh_offer(session).key().map(|key| match refresh_kinds(session) {
         Some((suffix, _)) => format!("{key}{suffix}"),
@@ -147,8 +176,14 @@ pub(super) fn json(session: &SessionView) -> Object {
         .collect();
     let families = (!families.is_empty()).then_some(families);
     object = object.optional("multiprotocolExtensions", families);
-    let name = hostname(session).map(|name| Object::new().field("rcvHostName", name));
-    object = by_code(object.optional("hostName", name), GRACEFUL_RESTART);
+    let name = hostname(session).map(|name| {
+        let domain = domain(session).unwrap_or_else(|| NO_NAME.to_owned());
+        Object::new().field("rcvHostName", name).field("rcvDomainName", domain)
+    });
+    let version = software_version(session)
+        .map(|version| Object::new().field("receivedSoftwareVersion", version));
+    object = object.optional("hostName", name).optional("softwareVersion", version);
+    object = by_code(object, GRACEFUL_RESTART);
     let unknown: Vec<Value> = unnamed(session)
         .map(|(code, hex)| Object::new().field("code", code).field("valueHex", hex).into())
         .collect();
@@ -163,6 +198,7 @@ pub(super) fn text(session: &SessionView) -> String {
     };
     let by_code = |code| Offer::with_code(session, code).text().map(str::to_owned);
     line("4 Byte AS", by_code(FOUR_OCTET_AS));
+    line("Role", by_code(ROLE));
     for (code, _, title) in BEFORE_REFRESH {
         line(title, by_code(code));
     }
@@ -173,9 +209,14 @@ pub(super) fn text(session: &SessionView) -> String {
         let offer = Offer::of_family(session, family).text().map(str::to_owned);
         line(&format!("Address Family {family}"), offer);
     }
-    let name = hostname(session)
-        .map(|name| format!("not advertised received (name: {name},domain name: n/a)"));
+    let name = hostname(session).map(|name| {
+        let domain = domain(session).unwrap_or_else(|| NO_NAME.to_owned());
+        format!("not advertised received (name: {name},domain name: {domain})")
+    });
     line("Hostname Capability", name);
+    let version = software_version(session)
+        .map(|version| format!("not advertised received software version ({version})"));
+    line("Version Capability", version);
     line(GRACEFUL_RESTART.2, by_code(GRACEFUL_RESTART.0));
     for (code, hex) in unnamed(session) {
         line(&format!("Unknown capability {code}"), Some(format!("received ({hex})")));

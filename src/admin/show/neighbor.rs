@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use fairway_sessions::backend::{BgpView, PeerView, ResetCause, SessionState};
-use fairway_sessions::types::{AddressFamily, PeerKey, Remote, RemoteAs};
+use fairway_sessions::types::{AddressFamily, PeerKey, Remote, RemoteAs, Role};
 
-use super::Snapshot;
+use super::{Snapshot, capabilities};
 
 /// What FRR calls the family of an address in `idType` and `afi`.
 pub(super) fn family_word(family: AddressFamily) -> &'static str {
@@ -57,6 +57,19 @@ pub(super) fn remote_asn(peer: &PeerView) -> u32 {
         (None, RemoteAs::Internal) => peer.config.local_asn.get(),
         (None, RemoteAs::External) => 0,
     }
+}
+
+/// What FRR prints of a role that nobody configured or said.
+const NO_ROLE: &str = "undefined";
+
+/// Our part in the session (RFC 9234), in FRR's word.
+pub(super) fn local_role(peer: &PeerView) -> &'static str {
+    peer.config.external_role().map_or(NO_ROLE, Role::name)
+}
+
+/// Its part, as its OPEN said.
+pub(super) fn remote_role(peer: &PeerView) -> &'static str {
+    peer.session.as_ref().and_then(capabilities::remote_role).unwrap_or(NO_ROLE)
 }
 
 /// What names it, in FRR's word.

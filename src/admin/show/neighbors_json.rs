@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::hex::hex;
 use super::neighbor::{
     accepted, carries, exceeded_maximum, family_key, is_established, keepalive_configured,
-    remote_asn, sent, timers_in_use,
+    local_role, remote_asn, remote_role, sent, timers_in_use,
 };
 use super::object::Object;
 use super::time::{clock, milliseconds};
@@ -28,6 +28,7 @@ use super::{capabilities, reset};
 /// Everything about `peer`.
 pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
     let capabilities = peer.session.as_ref().map(capabilities::json);
+    let version = peer.session.as_ref().and_then(capabilities::software_version);
     identity(peer)
         .extend(timers(peer, now_epoch_seconds))
         .optional("neighborCapabilities", capabilities)
@@ -38,6 +39,7 @@ pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
         .field("connectionsDropped", peer.connections_dropped)
         .optional("faultsOfOurs", (peer.panics > 0).then_some(peer.panics))
         .extend(reset::json(peer))
+        .optional("softwareVersion", version)
         .flag("prefixesConfigExceedMax", exceeded_maximum(peer))
         .extend(connection(peer))
         .extend(refusals(peer))
@@ -55,8 +57,8 @@ fn identity(peer: &PeerView) -> Object {
         .field("remoteAs", remote_asn(peer))
         .field("localAs", config.local_asn.get())
         .field(link, true)
-        .field("localRole", "undefined")
-        .field("remoteRole", "undefined")
+        .field("localRole", local_role(peer))
+        .field("remoteRole", remote_role(peer))
         .optional("nbrDesc", (!config.name.is_empty()).then_some(config.name.as_str()))
         .optional("hostname", session.and_then(capabilities::hostname))
         .field("bgpVersion", 4)

@@ -12,8 +12,8 @@ use fairway_sessions::types::{AddressFamily, PeerKind};
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, is_established, keepalive_configured, remote_asn, sent,
-    timers_in_use,
+    accepted, carries, exceeded_maximum, is_established, keepalive_configured, local_role,
+    remote_asn, remote_role, sent, timers_in_use,
 };
 use super::time::{clock, clock_or_never};
 use super::{capabilities, reset};
@@ -48,10 +48,12 @@ fn identity(peer: &PeerView) -> String {
     };
     let mut text = format!(
         "BGP neighbor is {}, remote AS {}, local AS {}, {link} link\n  \
-         Local Role: undefined\n  Remote Role: undefined\n",
+         Local Role: {}\n  Remote Role: {}\n",
         config.key,
         remote_asn(peer),
-        config.local_asn
+        config.local_asn,
+        local_role(peer),
+        remote_role(peer)
     );
     if !config.name.is_empty() {
         let _ = writeln!(text, " Description: {}", config.name);

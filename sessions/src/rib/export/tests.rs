@@ -118,6 +118,28 @@ fn flag_bits_that_mean_nothing_are_not_sent() {
     assert_eq!(told(PeerKind::External, &path).unwrap().unknown[0].flags, 0xE0);
 }
 
+//+ RFC 9234 §5: a route with OTC goes to a provider, a peer or a route server.
+//+ RFC 9234 §5: a route without OTC is marked with our AS towards a customer, a peer and a client of our route server.
+//= RFC 9234 §5 MUST NOT: OTC is changed once it is set.
+#[test]
+fn a_route_that_is_only_for_customers_goes_to_no_one_else() {
+    let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
+    let tell = |role, path: &Path| {
+        let pass_on = PrefixFilter::Everything;
+        let config = PeerConfig { role, pass_on, ..PeerConfig::example(1) };
+        let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+        let told = exporter.pass_on("203.0.113.0/24".parse().unwrap(), path).unwrap();
+        told.map(|told| told.only_to_customer)
+    };
+    let plain = heard(PeerKind::External);
+    let marked = with(plain.clone(), |it| it.only_to_customer = Some(7));
+    assert_eq!(tell(Some(Role::Customer), &marked), None);
+    assert_eq!(tell(Some(Role::Customer), &plain), Some(None));
+    assert_eq!(tell(Some(Role::Provider), &marked), Some(Some(7)));
+    assert_eq!(tell(Some(Role::Provider), &plain), Some(Some(65_001)));
+    assert_eq!(tell(None, &marked), Some(Some(7)));
+}
+
 #[test]
 fn a_next_hop_of_one_link_is_not_told_on_another() {
     let global = "fe80::9".parse().unwrap();

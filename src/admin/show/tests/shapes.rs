@@ -3,11 +3,13 @@
 //! An expectation lists FRR's keys with the type of each value: `n`umber, `s`tring, `b`oolean,
 //! `o`bject, `a`rray. A key that we leave out has a `-` in front, one that is ours a `+`.
 
+use fairway_sessions::types::Role;
+use fairway_sessions::wire::Capability;
 use serde_json::{Value, json};
 
 use super::super::ShowCommand;
 use super::lab::{self, Lab};
-use super::{advertised, json as shown, neighbors};
+use super::{advertised, json as shown, neighbors, text};
 
 /// The keys of an object, in order, each with the type of its value.
 fn shape(value: &Value) -> Vec<String> {
@@ -151,7 +153,7 @@ fn capabilities_say_who_offered_what() {
         "routeRefresh": "advertisedAndReceivedOldNew",
         "enhancedRouteRefresh": "received",
         "multiprotocolExtensions": {"ipv4Unicast": {"advertisedAndReceived": true}},
-        "hostName": {"rcvHostName": "r1"},
+        "hostName": {"rcvHostName": "r1", "rcvDomainName": "n/a"},
         "unknownCapabilities": [{"code": 99, "valueHex": "01ff"}],
     });
     assert_eq!(of(&lab).to_string(), expected.to_string());
@@ -162,6 +164,40 @@ fn capabilities_say_who_offered_what() {
         "multiprotocolExtensions": {"ipv4Unicast": {"advertised": true}},
     });
     assert_eq!(of(&lab).to_string(), expected.to_string());
+}
+
+#[test]
+fn names_versions_and_roles_are_shown_in_the_words_of_frr() {
+    let mut lab = Lab::new();
+    let peer = lab.router_one();
+    peer.config.role = Some(Role::Provider);
+    let session = peer.session.as_mut().unwrap();
+    session.capabilities_sent.push(Capability::Role(0));
+    session.capabilities_received.retain(|it| !matches!(it, Capability::HostName { .. }));
+    session.capabilities_received.extend([
+        Capability::Role(3),
+        Capability::HostName { host: b"r1\x1b".to_vec(), domain: b"lab".to_vec() },
+        Capability::SoftwareVersion(b"FRRouting/10.3".to_vec()),
+    ]);
+    let peer = &shown(&lab, &neighbors("10.1.1.2"))["10.1.1.2"];
+    let roles = (&peer["localRole"], &peer["remoteRole"]);
+    assert_eq!(roles, (&json!("provider"), &json!("customer")));
+    assert_eq!(peer["softwareVersion"], "FRRouting/10.3");
+    let capabilities = &peer["neighborCapabilities"];
+    assert_eq!(capabilities["role"], "advertisedAndReceived");
+    let name = json!({"rcvHostName": "r1\\u{1b}", "rcvDomainName": "lab"});
+    assert_eq!(capabilities["hostName"].to_string(), name.to_string());
+    let version = json!({"receivedSoftwareVersion": "FRRouting/10.3"});
+    assert_eq!(capabilities["softwareVersion"], version);
+    let lines = text(&lab, &neighbors("10.1.1.2")).unwrap();
+    for line in [
+        "  Local Role: provider\n  Remote Role: customer\n",
+        "    Role: advertised and received\n",
+        "    Hostname Capability: not advertised received (name: r1\\u{1b},domain name: lab)\n",
+        "    Version Capability: not advertised received software version (FRRouting/10.3)\n",
+    ] {
+        assert!(lines.contains(line), "{line}{lines}");
+    }
 }
 
 #[test]

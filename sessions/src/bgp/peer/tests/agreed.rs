@@ -1,10 +1,11 @@
-//! What both sides offered, and what the session does with it: extended messages.
+//! What both sides offered, and what the session does with it: extended messages, roles.
 
 use super::scripted::Scripted;
 use super::*;
 use crate::backend::PeerView;
-use crate::types::LargeCommunity;
+use crate::types::{AsPath, LargeCommunity, NextHop, PathAttributes, Refusal, Role};
 use crate::wire::Capability;
+use crate::wire::announce::{AttributeBlock, announcement};
 
 const FAR_ASN: u32 = 65_002;
 
@@ -104,4 +105,65 @@ fn a_long_message_is_a_wrong_length_unless_it_was_agreed_on() {
     scripted.receive(id, &update);
     assert_eq!(scripted.said(), "1/2:139f");
     assert!(scripted.has_closed(id));
+}
+
+fn with_roles(left: Option<Role>, right: Option<Role>, strict: bool) -> Pair {
+    let [mut one, mut other] = [config(65_001, 65_002, 1), config(65_002, 65_001, 2)];
+    (one.role, other.role, one.role_strict) = (left, right, strict);
+    Pair::new(one, other)
+}
+
+#[test]
+fn what_a_provider_tells_its_customer_is_only_for_customers() {
+    let mut pair = with_roles(Some(Role::Provider), Some(Role::Customer), true);
+    pair.originate(0, &["198.51.100.1/32"]);
+    pair.originate(1, &["203.0.113.1/32"]);
+    pair.run_for(seconds(5));
+    pair.assert_up();
+    let [provider, customer] = [0, 1].map(|side| view(&pair.sides[side].peer));
+    assert_eq!(customer.received[0].attributes.only_to_customer, Some(65_001));
+    assert_eq!(provider.received[0].attributes.only_to_customer, None);
+}
+
+//+ RFC 9234 §4.2: roles that do not fit each other are answered with Role Mismatch, 2/11.
+//+ RFC 9234 §4.2: in strict mode a neighbour that says no role is answered with 2/11.
+#[test]
+fn two_that_mistake_each_other_have_no_session_and_say_why() {
+    for (right, strict, why) in [
+        (Some(Role::Peer), false, "it is peer"),
+        (None, true, "nothing of its role (roleStrict asks for one)"),
+    ] {
+        let mut pair = with_roles(Some(Role::Provider), right, strict);
+        pair.run_for(seconds(60));
+        assert!(pair.states().iter().all(|it| *it < SessionState::Established));
+        let said = "failed: notification sent: OPEN Message Error/Role Mismatch (2/11): OPEN: the \
+                    neighbour says ";
+        let line = format!("{said}{why}; expected customer");
+        assert!(pair.sides[0].log.contains(&line), "{line}: {:?}", pair.sides[0].log);
+    }
+}
+
+//+ RFC 9234 §5: a route with OTC from a customer or a client of our route server is not used.
+#[test]
+fn a_leak_of_a_customer_is_refused_counted_and_named() {
+    let mut pair = with_roles(Some(Role::Provider), None, false);
+    pair.run_for(seconds(5));
+    let leaked = |only_to_customer| {
+        let next_hop = NextHop::Ipv4([192, 0, 2, 2].into());
+        let as_path = AsPath::sequence(vec![65_002, 7]);
+        let plain = PathAttributes::originated(as_path, next_hop);
+        let attributes = PathAttributes { only_to_customer, ..plain };
+        let block = AttributeBlock::encode(&attributes, true).unwrap();
+        let mut bytes = BytesMut::new();
+        let mut prefixes = BTreeSet::from(["203.0.113.0/24".parse().unwrap()]);
+        announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+        bytes
+    };
+    let id = pair.sides[0].peer.established.as_ref().unwrap().connection;
+    for (mark, refusals, accepted) in [(None, vec![], 1), (Some(7), vec![(Refusal::Leak, 1)], 0)] {
+        pair.sides[0].peer.handle(pair.now, Event::Received(id, &leaked(mark)));
+        let view = view(&pair.sides[0].peer);
+        assert_eq!((view.refusals, view.prefixes_accepted.ipv4), (refusals, accepted));
+    }
+    pair.assert_up();
 }

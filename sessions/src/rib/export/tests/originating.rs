@@ -137,6 +137,21 @@ fn a_bandwidth_crosses_the_edge_of_the_as_in_its_transitive_form() {
 }
 
 #[test]
+fn what_we_sell_or_swap_is_marked_and_what_our_provider_gets_is_not() {
+    let route = route("198.51.100.1/32", RouteAttributes::default());
+    for (role, mark) in [
+        (Role::Provider, Some(65_001)),
+        (Role::Peer, Some(65_001)),
+        (Role::Customer, None),
+        (Role::RouteServerClient, None),
+    ] {
+        let config = PeerConfig { role: Some(role), ..PeerConfig::example(1) };
+        let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops());
+        assert_eq!(exporter.originate(&route).unwrap().only_to_customer, mark, "{role}");
+    }
+}
+
+#[test]
 fn communities_go_to_both_kinds_of_peers() {
     let communities = vec![Community(0x0001_0002), Community(0xFFFF_FF01)];
     let attributes = RouteAttributes { communities: communities.clone(), ..Default::default() };
