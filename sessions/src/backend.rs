@@ -156,12 +156,25 @@ pub struct BgpView {
     pub generation: u64,
     /// All neighbours, in the order of their keys.
     pub peers: Vec<PeerView>,
+    /// The ranges from which neighbours are accepted that nobody named.
+    pub listen_ranges: Vec<ListenRangeView>,
     /// All originated routes, in the order of their prefixes.
     pub routes: Vec<DesiredRoute>,
     /// All accepted paths, in the order of their prefixes.
     pub learned: Vec<LearnedRoute>,
     /// Prefixes of each family, originated or learned.
     pub prefixes: PerFamily<usize>,
+}
+
+/// A range from which neighbours are accepted.
+#[derive(Debug, Clone)]
+pub struct ListenRangeView {
+    /// What its neighbours are like.
+    pub config: PeerConfig,
+    /// How many there may be.
+    pub limit: u32,
+    /// How many there are.
+    pub members: u32,
 }
 
 /// A path that was heard, and what route selection made of it.

@@ -31,6 +31,21 @@ impl Peer {
     /// Other settings. Resets the session only if it must, and says why. What the neighbour is
     /// told may be something else now: [`Peer::announce_all`] is due.
     pub fn reconfigure(&mut self, now: Instant, config: PeerConfig) {
+        let was_down = self.config.shutdown.is_some();
+        if let Some(message) = &config.shutdown {
+            if !was_down {
+                let subcode = cease::ADMINISTRATIVE_SHUTDOWN;
+                let farewell = Notification::cease_with_message(subcode, message);
+                self.stop_with(now, &farewell, "the operator shut the peer down");
+            }
+            self.config = config;
+            return;
+        }
+        if was_down {
+            self.config = config;
+            self.begin(now);
+            return;
+        }
         if self.config.needs_reset(&config) || self.needs_to_hear_again(&config) {
             self.stop(now, cease::CONFIGURATION_CHANGE, "the configuration of the peer changed");
             self.config = config;
@@ -45,6 +60,9 @@ impl Peer {
             self.renew_exporter();
         }
         let is_refused = self.refused_until.is_some_and(|until| now < until);
+        if before.passive != self.config.passive && !is_refused {
+            self.passive_changed(now);
+        }
         if before.import.maximum != self.config.import.maximum && is_refused {
             // The operator has looked at the limit that it broke.
             self.begin(now);
@@ -54,12 +72,24 @@ impl Peer {
         }
     }
 
-    /// Dials at once, whatever the neighbour did before.
-    fn begin(&mut self, now: Instant) {
+    /// Dials at once, whatever the neighbour did before; or waits to be dialled.
+    pub(super) fn begin(&mut self, now: Instant) {
         self.backoff = Backoff::default();
         self.refused_until = None;
-        self.idle_hold = false;
-        self.dial_at = Some(now);
+        self.idle_hold = self.config.shutdown.is_some();
+        self.dial_at = self.config.is_dialled().then_some(now);
+    }
+
+    /// It is dialled from now on, or not any more. A session stays, whoever dialled it, and so does
+    /// an attempt that has come as far as TCP.
+    fn passive_changed(&mut self, now: Instant) {
+        if self.established.is_some() {
+            return;
+        }
+        if let Some(dial) = self.outgoing.take_if(|it| !it.is_connected()) {
+            self.actions.push_back(Action::Close(dial.id, None));
+        }
+        self.begin(now);
     }
 
     /// Ends the session, tells the neighbour that the operator wants it so, and begins anew.
@@ -71,16 +101,20 @@ impl Peer {
     /// Ends everything, with a Cease where there is somebody to tell. The peer dials no more until
     /// it is reconfigured.
     pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
+        self.stop_with(now, &Notification::cease(subcode), why);
+    }
+
+    fn stop_with(&mut self, now: Instant, farewell: &Notification, why: &str) {
         for id in self.connection_ids() {
             if self.established.as_ref().is_some_and(|up| up.connection == id) {
-                let notification = Notification::cease(subcode);
+                let notification = farewell.clone();
                 self.end(now, id, DownReason::Sent { notification, why: why.to_owned() });
                 continue;
             }
             // An attempt that is given up has not failed: nobody needs to hear of it.
             let connection = self.take_connection(id);
             let has_spoken = connection.is_some_and(|it| it.has_spoken());
-            let last_words = has_spoken.then(|| Notification::cease(subcode).encode());
+            let last_words = has_spoken.then(|| farewell.encode());
             self.messages.sent.notifications += u64::from(has_spoken);
             self.actions.push_back(Action::Close(id, last_words));
         }

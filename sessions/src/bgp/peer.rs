@@ -80,6 +80,7 @@ pub struct Peer {
     pub(super) outgoing: Option<Connection>,
     pub(super) incoming: Option<Connection>,
     pub(super) established: Option<Established>,
+    /// The end of a wait: for the next dial, or, where none is made, until Idle is over.
     pub(super) dial_at: Option<Instant>,
     /// We wait because a session ended, not because TCP failed.
     pub(super) idle_hold: bool,
@@ -117,15 +118,15 @@ pub(super) struct Established {
 }
 
 impl Peer {
-    /// A neighbour that is dialled at once. `incarnation` is a number that no other peer has had;
-    /// with `seed` it decides the jitter.
+    /// A neighbour that is dialled at once, unless it is passive or shut down. `incarnation` is a
+    /// number that no other peer has had; with `seed` it decides the jitter.
     pub fn new(now: Instant, config: PeerConfig, seed: u64, incarnation: u64) -> Self {
-        Self {
+        let mut peer = Self {
             config,
             outgoing: None,
             incoming: None,
             established: None,
-            dial_at: Some(now),
+            dial_at: None,
             idle_hold: false,
             messages: MessageCounters::default(),
             malformed: MalformedCounters::default(),
@@ -144,7 +145,9 @@ impl Peer {
             incarnation,
             connections: 0,
             actions: VecDeque::new(),
-        }
+        };
+        peer.begin(now);
+        peer
     }
 
     /// The settings in force.
@@ -175,6 +178,11 @@ impl Peer {
     /// would then wait for our own timer for nothing.
     pub fn accept(&mut self, now: Instant, connected: Connected) -> ConnectionId {
         let id = self.new_id();
+        if self.config.shutdown.is_some() {
+            // It was shut down while it dialled.
+            self.actions.push_back(Action::Close(id, None));
+            return id;
+        }
         let refusal = if self.established.is_some() {
             // An Established session wins (RFC 4271 §6.8).
             Some(cease::COLLISION)
@@ -356,7 +364,10 @@ impl Peer {
             return;
         }
         let lasted = up.as_ref().map(|up| now.since(up.since));
-        if up.is_some() || dialled || self.dial_at.is_none() {
+        if !self.config.is_dialled() {
+            // Nothing to put off: it may come back when it likes.
+            self.idle_hold = self.dial_at.is_some() || self.config.shutdown.is_some();
+        } else if up.is_some() || dialled || self.dial_at.is_none() {
             let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
             self.dial_at = Some(now + wait);
             self.idle_hold = true;
@@ -400,9 +411,9 @@ impl Peer {
         }
         if self.dial_at.is_some_and(|at| at <= now) {
             self.dial_at = None;
-            if self.outgoing.is_none() && self.established.is_none() {
+            self.idle_hold = self.config.shutdown.is_some();
+            if self.config.is_dialled() && self.outgoing.is_none() && self.established.is_none() {
                 let id = self.new_id();
-                self.idle_hold = false;
                 self.outgoing = Some(Connection::new(now, id, SessionState::Connect));
                 self.actions.push_back(Action::Connect(id));
             }

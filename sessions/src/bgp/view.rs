@@ -21,6 +21,12 @@ impl Peer {
         connections.map(|it| it.state).max().unwrap_or(waiting)
     }
 
+    /// Whether it has no connection and waits for none that it would dial, nor for the end of
+    /// anything.
+    pub fn is_at_rest(&self) -> bool {
+        self.outgoing.is_none() && self.incoming.is_none() && self.dial_at.is_none()
+    }
+
     /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.
     #[cfg(test)]
     pub(crate) fn connections(&self) -> Vec<(ConnectionId, SessionState, bool)> {
@@ -71,7 +77,7 @@ impl Peer {
             not_accepted: None,
             next_connect_in: self
                 .dial_at
-                .filter(|_| self.state() < SessionState::OpenSent)
+                .filter(|_| self.config.is_dialled() && self.state() < SessionState::OpenSent)
                 .map(|at| at.since(now)),
             last_read: self.last_read.map(|at| now.since(at)),
             last_write: self.last_write.map(|at| now.since(at)),

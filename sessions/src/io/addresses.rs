@@ -2,13 +2,16 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
 
-use crate::types::{LocalNextHops, Prefix};
+use crate::types::{InterfaceName, LocalNextHops, Prefix};
 
 /// Where the kernel lists its IPv6 addresses with their state, which getifaddrs does not tell.
 const IPV6_ADDRESSES: &str = "/proc/net/if_inet6";
+/// Where it lists its interfaces, each with the one above it.
+const INTERFACES: &str = "/sys/class/net";
 /// `IFA_F_TEMPORARY`, `IFA_F_DADFAILED`, `IFA_F_DEPRECATED`, `IFA_F_TENTATIVE`: not to be given to
 /// others as the way to us.
 const UNFIT_FLAGS: u8 = 0x01 | 0x08 | 0x20 | 0x40;
@@ -20,6 +23,8 @@ struct InterfaceAddress {
     address: IpAddr,
     /// Bits of the network that it is on.
     length: u8,
+    /// The VRF that the interface is in, or is.
+    vrf: Option<String>,
 }
 
 /// Our end of a connection, as the machine's addresses describe it.
@@ -27,15 +32,16 @@ struct InterfaceAddress {
 pub(super) struct LocalEnd {
     /// What it may offer as next hops.
     pub(super) next_hops: LocalNextHops,
-    /// The networks of all interfaces: the session may run over the address of another one.
+    /// The networks of all interfaces of its VRF: the session may run over the address of another
+    /// one.
     pub(super) networks: Vec<Prefix>,
 }
 
 impl LocalEnd {
-    /// The end at `local`. What the system does not tell is left out: then a session has a next hop
-    /// for its own family only, until the system is asked again.
-    pub(super) fn at(local: IpAddr) -> Self {
-        Addresses::now().unwrap_or_default().end_at(local)
+    /// The end at `local` in `vrf`. What the system does not tell is left out: then a session has a
+    /// next hop for its own family only, until the system is asked again.
+    pub(super) fn at(local: IpAddr, vrf: Option<InterfaceName>) -> Self {
+        Addresses::now().unwrap_or_default().end_at(local, vrf)
     }
 }
 
@@ -56,23 +62,29 @@ impl Addresses {
                 interface: it.interface_name,
                 address: IpAddr::V4(address),
                 length: u8::try_from(ones).unwrap_or(32),
+                vrf: None,
             })
         });
         let table = ipv6_table(std::fs::read_to_string(IPV6_ADDRESSES))?;
-        Ok(Self(ipv4.chain(table.lines().filter_map(ipv6_address)).collect()))
+        let addresses = ipv4.chain(table.lines().filter_map(ipv6_address));
+        Ok(Self(
+            addresses.map(|it| InterfaceAddress { vrf: vrf_of(&it.interface), ..it }).collect(),
+        ))
     }
 
-    /// The end of a connection from `local`: the next hops that it may offer are its own address,
+    /// The end of a connection from `local` in `vrf`: the next hops that it may offer are its own address,
     /// and for the other family the first global address of the same interface.
     ///
     /// `Ours:` RFC 2545 §3 lets a link-local address go along on a shared subnet. We leave it out:
     /// routers prefer it when it is there, and a global one is right on every topology.
-    pub(super) fn end_at(&self, local: IpAddr) -> LocalEnd {
-        let own = self.0.iter().find(|it| it.address == local);
+    pub(super) fn end_at(&self, local: IpAddr, vrf: Option<InterfaceName>) -> LocalEnd {
+        // Another VRF may use the same addresses for other things.
+        let in_vrf = || self.0.iter().filter(|it| it.is_in(vrf));
+        let own = in_vrf().find(|it| it.address == local);
         let here = || {
             let same =
                 |it: &&InterfaceAddress| own.is_some_and(|own| own.interface == it.interface);
-            self.0.iter().filter(same)
+            in_vrf().filter(same)
         };
         let mut next_hops = LocalNextHops {
             ipv4: here().find_map(|it| global_ipv4(it.address)),
@@ -83,9 +95,29 @@ impl Addresses {
             IpAddr::V4(local) => next_hops.ipv4 = Some(local),
             IpAddr::V6(local) => next_hops.ipv6 = Some(local),
         }
-        let networks = self.0.iter().filter_map(|it| Prefix::new(it.address, it.length).ok());
+        let networks = in_vrf().filter_map(|it| Prefix::new(it.address, it.length).ok());
         LocalEnd { next_hops, networks: networks.collect() }
     }
+}
+
+impl InterfaceAddress {
+    fn is_in(&self, vrf: Option<InterfaceName>) -> bool {
+        match vrf {
+            // The device of a VRF has its loopback address.
+            Some(vrf) if self.interface == vrf.as_str() => true,
+            vrf => self.vrf.as_deref() == vrf.as_ref().map(InterfaceName::as_str),
+        }
+    }
+}
+
+/// The VRF that an interface is in: the device above it, unless that is a bridge or a bond.
+fn vrf_of(interface: &str) -> Option<String> {
+    let folder = Path::new(INTERFACES);
+    let above = std::fs::read_link(folder.join(interface).join("master")).ok()?;
+    let above = above.file_name()?.to_str()?;
+    let mut others = ["bridge", "bonding"].iter();
+    let is_vrf = !others.any(|kind| folder.join(above).join(kind).exists());
+    is_vrf.then(|| above.to_owned())
 }
 
 /// A kernel without IPv6 has no list, and that is an answer; one that cannot be opened (there are
@@ -106,7 +138,8 @@ fn ipv6_address(line: &str) -> Option<InterfaceAddress> {
     let flags = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
     let interface = fields.next()?.to_owned();
     let address = IpAddr::V6(Ipv6Addr::from(address));
-    (flags & UNFIT_FLAGS == 0).then_some(InterfaceAddress { interface, address, length })
+    let fit = flags & UNFIT_FLAGS == 0;
+    fit.then_some(InterfaceAddress { interface, address, length, vrf: None })
 }
 
 fn global_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
@@ -158,6 +191,7 @@ mod tests {
             interface: interface.to_owned(),
             address: address.parse().unwrap(),
             length,
+            vrf: None,
         };
         let addresses = Addresses(vec![
             at("lo", "127.0.0.1", 8),
@@ -166,7 +200,7 @@ mod tests {
             at("eth0", "fe80::1", 64),
             at("eth0", "2001:db8::1", 64),
         ]);
-        let end_at = |local: &str| addresses.end_at(local.parse().unwrap());
+        let end_at = |local: &str| addresses.end_at(local.parse().unwrap(), None);
         let end = end_at("10.0.0.1");
         assert_eq!(end.next_hops.ipv6, "2001:db8::1".parse().ok());
         let networks: Vec<String> = end.networks.iter().map(ToString::to_string).collect();
@@ -175,5 +209,30 @@ mod tests {
         assert_eq!(end_at("127.0.0.1").next_hops.ipv6, None);
         let unknown = end_at("192.0.2.9");
         assert_eq!(unknown.next_hops.ipv4, "192.0.2.9".parse().ok());
+    }
+
+    #[test]
+    fn a_vrf_has_its_own_addresses_and_networks() {
+        let at = |interface: &str, address: &str, vrf: Option<&str>| InterfaceAddress {
+            interface: interface.to_owned(),
+            address: address.parse().unwrap(),
+            length: 24,
+            vrf: vrf.map(str::to_owned),
+        };
+        let addresses = Addresses(vec![
+            at("eth0", "10.0.0.1", None),
+            at("eth0", "2001:db8::1", None),
+            at("eth1", "10.0.0.1", Some("blue")),
+            at("eth1", "2001:db8:b::1", Some("blue")),
+            at("blue", "127.0.0.1", None),
+            at("eth2", "10.9.0.1", Some("red")),
+        ]);
+        let end_at = |vrf: Option<&str>| {
+            let vrf = vrf.map(|vrf| vrf.parse().unwrap());
+            let end = addresses.end_at([10, 0, 0, 1].into(), vrf);
+            (end.next_hops.ipv6.unwrap().to_string(), end.networks.len())
+        };
+        assert_eq!(end_at(None), ("2001:db8::1".to_owned(), 3));
+        assert_eq!(end_at(Some("blue")), ("2001:db8:b::1".to_owned(), 3));
     }
 }

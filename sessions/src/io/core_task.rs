@@ -10,20 +10,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use super::addresses::Addresses;
+use super::agenda::Agenda;
 use super::clock::Clock;
-use super::neighbour::{Neighbour, NetworkEvent};
-use super::sockopt;
+use super::listen::reset;
+use super::listeners::Listeners;
+use super::neighbour::{Neighbour, NetworkEvent, News};
+use super::ranges::{Ranges, Refused};
 use crate::backend::{BgpView, Clear, ClearError, Desired, ViewScope};
 use crate::bgp::{Event, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{Password, PeerConfig, PeerKey, Prefix};
+use crate::types::{PeerConfig, PeerKey, Prefix, Remote};
 use crate::wire::notification::cease;
 
 /// Events handled before sockets are filled and deadlines looked at: a quarter of a megabyte of
@@ -32,10 +34,6 @@ const BURST_MAX: usize = 16;
 
 /// How old the list of the machine's addresses may be.
 const ADDRESSES_INTERVAL: Duration = Duration::from_secs(2);
-
-/// Why a peer is not accepted, for `show`.
-const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key (the kernel bounds their \
-                           number by net.core.optmem_max)";
 
 /// What the backend asks.
 #[derive(Debug)]
@@ -65,13 +63,10 @@ pub(super) struct CoreTask {
     clock: Clock,
     surroundings: Surroundings,
     neighbours: BTreeMap<PeerKey, Neighbour>,
+    agenda: Agenda,
+    ranges: Ranges,
     generation: u64,
-    listeners: Vec<Arc<TcpListener>>,
-    known: watch::Sender<Arc<BTreeSet<IpAddr>>>,
-    /// The TCP-MD5 keys that all listeners hold.
-    listener_keys: BTreeMap<PeerKey, Password>,
-    /// Peers whose key a listener did not take: they are not accepted.
-    unprotected: BTreeSet<PeerKey>,
+    listeners: Listeners,
     addresses_due: Instant,
     seed: u64,
     /// Peers that there ever were.
@@ -80,8 +75,7 @@ pub(super) struct CoreTask {
 
 impl CoreTask {
     pub(super) fn new(
-        listeners: Vec<Arc<TcpListener>>,
-        known: watch::Sender<Arc<BTreeSet<IpAddr>>>,
+        listeners: Listeners,
         events: mpsc::Sender<NetworkEvent>,
         tasks: TaskTracker,
         seed: u64,
@@ -90,11 +84,10 @@ impl CoreTask {
             clock: Clock::start(),
             surroundings: Surroundings { rib: LocRib::default(), events, tasks },
             neighbours: BTreeMap::new(),
+            agenda: Agenda::default(),
+            ranges: Ranges::default(),
             generation: 0,
             listeners,
-            known,
-            listener_keys: BTreeMap::new(),
-            unprotected: BTreeSet::new(),
             addresses_due: Instant::ZERO,
             seed,
             incarnations: 0,
@@ -109,9 +102,9 @@ impl CoreTask {
         mut network: mpsc::Receiver<NetworkEvent>,
     ) {
         loop {
-            let peers = self.neighbours.values().filter_map(|it| it.peer.next_deadline());
-            let has_sessions = self.neighbours.values().any(|it| it.peer.local_address().is_some());
-            let deadline = peers.chain(has_sessions.then_some(self.addresses_due)).min();
+            // Who has no peers needs to know nothing of the machine.
+            let look = (!self.neighbours.is_empty()).then_some(self.addresses_due);
+            let deadline = self.agenda.next_deadline().into_iter().chain(look).min();
             let clock = self.clock;
             let wake = async {
                 match deadline {
@@ -155,9 +148,22 @@ impl CoreTask {
         }
     }
 
-    /// Runs `work` on one neighbour. A panic in it is a fault of ours, and ends that neighbour's
-    /// session and nothing else.
+    /// Runs `work` on one neighbour, which then has its turn. A panic in it is a fault of ours, and
+    /// ends that neighbour's session and nothing else.
     fn with_neighbour(
+        &mut self,
+        now: Instant,
+        key: PeerKey,
+        work: impl FnOnce(&mut Neighbour, &mut Surroundings),
+    ) {
+        if self.neighbours.contains_key(&key) {
+            self.agenda.touch(key);
+            self.run_guarded(now, key, work);
+        }
+    }
+
+    /// The same inside a turn.
+    fn run_guarded(
         &mut self,
         now: Instant,
         key: PeerKey,
@@ -171,6 +177,7 @@ impl CoreTask {
             error!(peer = %key, "a fault of ours: its session is ended and begins anew");
             self.incarnations = self.incarnations.saturating_add(1);
             neighbour.begin_anew(now, self.seed, self.incarnations);
+            self.agenda.touch(key);
             let touched = self.surroundings.rib.forget(key);
             self.pass_on(now, &touched);
         }
@@ -179,19 +186,47 @@ impl CoreTask {
     /// Lets every peer act on what is due, and fills the sockets that have room.
     fn turn(&mut self) {
         let now = self.clock.now();
-        self.follow_addresses(now);
-        for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, surroundings| {
-                if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
-                    neighbour.peer.handle(now, Event::Tick);
-                }
-                neighbour.act(now, surroundings);
-            });
-            self.learn(now, key);
+        self.look_around(now);
+        self.agenda.wake(now);
+        let mut acted = BTreeSet::new();
+        while let Some(key) = self.agenda.next() {
+            self.act(now, key);
+            acted.insert(key);
         }
-        for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, _| neighbour.transmit(now));
+        // After all have acted: what one said may be for another to pass on, in the same message.
+        for key in acted {
+            self.run_guarded(now, key, |neighbour, _| neighbour.transmit(now));
+            self.settle(key);
         }
+    }
+
+    /// Lets one peer act on what is due.
+    fn act(&mut self, now: Instant, key: PeerKey) {
+        self.run_guarded(now, key, |neighbour, surroundings| {
+            if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
+                neighbour.peer.handle(now, Event::Tick);
+            }
+            neighbour.act(now, surroundings);
+        });
+        self.learn(now, key);
+    }
+
+    /// One peer has done all that it could: it waits for what is next, or leaves if it came from a
+    /// range and waits for nothing.
+    fn settle(&mut self, key: PeerKey) {
+        let Some(neighbour) = self.neighbours.get(&key) else { return };
+        if neighbour.peer.config().is_dynamic() && neighbour.peer.is_at_rest() {
+            self.forget(key);
+            return;
+        }
+        let deadline = neighbour.peer.next_deadline();
+        self.agenda.wait(key, deadline);
+    }
+
+    fn forget(&mut self, key: PeerKey) {
+        self.neighbours.remove(&key);
+        self.agenda.forget(key);
+        self.ranges.leave(key);
     }
 
     /// Takes what a neighbour announced and withdrew into the RIB, and tells the others.
@@ -199,7 +234,7 @@ impl CoreTask {
         // One by one: should telling the others make this one begin anew, the rest is void.
         loop {
             let mut touched = None;
-            self.with_neighbour(now, key, |neighbour, surroundings| {
+            self.run_guarded(now, key, |neighbour, surroundings| {
                 let change = neighbour.changes.pop_front();
                 touched = change.map(|(source, it)| surroundings.rib.learn(&source, it));
             });
@@ -213,11 +248,11 @@ impl CoreTask {
         if prefixes.is_empty() {
             return;
         }
-        for key in self.keys() {
+        let told = self.neighbours.iter().filter(|(_, it)| it.peer.passes_on());
+        let told: Vec<PeerKey> = told.map(|(key, _)| *key).collect();
+        for key in told {
             self.with_neighbour(now, key, |neighbour, surroundings| {
-                if neighbour.peer.passes_on() {
-                    neighbour.peer.announce(&surroundings.rib, prefixes);
-                }
+                neighbour.peer.announce(&surroundings.rib, prefixes);
             });
         }
     }
@@ -247,13 +282,14 @@ impl CoreTask {
         self.neighbours.keys().copied().collect()
     }
 
-    /// Looks now and then whether the machine's addresses are others: sessions come up before the
-    /// last address does, and addresses go while sessions stay.
-    fn follow_addresses(&mut self, now: Instant) {
+    /// Looks now and then whether the machine's devices and addresses are others: sessions come up
+    /// before the last address does, and addresses go while sessions stay.
+    fn look_around(&mut self, now: Instant) {
         if self.addresses_due > now {
             return;
         }
         self.addresses_due = now + ADDRESSES_INTERVAL;
+        self.listeners.follow_devices();
         let addresses = match Addresses::now() {
             Ok(addresses) => addresses,
             Err(error) => {
@@ -273,46 +309,107 @@ impl CoreTask {
     fn network_event(&mut self, event: NetworkEvent) {
         let now = self.clock.now();
         let NetworkEvent { key, news } = event;
+        let key = match &news {
+            News::Accepted { stream, remote, .. } if key.is_range() => {
+                match self.join(now, key, remote.ip()) {
+                    Some(key) => key,
+                    None => return reset(stream),
+                }
+            }
+            _ => key,
+        };
         self.with_neighbour(now, key, |neighbour, surroundings| {
             neighbour.hear(now, news, surroundings);
         });
+    }
+
+    /// The neighbour that dials from `address` in `range`, which may be a new one; `None` when there
+    /// is no room for it.
+    fn join(&mut self, now: Instant, range: PeerKey, address: IpAddr) -> Option<PeerKey> {
+        let key = PeerKey { remote: Remote::Address(address), ..range };
+        if self.neighbours.contains_key(&key) {
+            return Some(key);
+        }
+        match self.ranges.join(now, range, address) {
+            Ok(config) => {
+                debug!(peer = %key, name = config.name, %range, "a neighbour of a listen range");
+                self.insert(now, config);
+                Some(key)
+            }
+            Err(Refused::Gone) => None,
+            Err(Refused::Full { limit, turned_away }) => {
+                if let Some(turned_away) = turned_away {
+                    warn!(
+                        peer = %key, %range, limit, turned_away,
+                        "the listen range is full (listenLimit): connections from others are reset"
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    fn insert(&mut self, now: Instant, config: PeerConfig) {
+        let key = config.key;
+        self.incarnations = self.incarnations.saturating_add(1);
+        let peer = Peer::new(now, config, self.seed, self.incarnations);
+        self.neighbours.insert(key, Neighbour::new(peer));
+        self.agenda.touch(key);
     }
 
     /// Makes the desired state true: peers first, so that routes find them.
     fn apply(&mut self, desired: &Desired) {
         let now = self.clock.now();
         self.generation = desired.generation;
-        let wanted: BTreeMap<PeerKey, &PeerConfig> =
-            desired.peers.iter().map(|config| (config.key, config)).collect();
-        let gone: Vec<PeerKey> =
-            self.neighbours.keys().filter(|key| !wanted.contains_key(key)).copied().collect();
-        for key in gone {
-            self.remove(now, key);
+        self.listeners.admit(desired.peers.iter());
+        self.ranges.set(desired.peers.iter());
+        let wanted = self.wanted(desired);
+        for key in self.keys() {
+            if !wanted.contains_key(&key) {
+                self.remove(now, key);
+            }
         }
         for (key, config) in &wanted {
-            self.protect(config);
             if !self.neighbours.contains_key(key) {
-                self.incarnations = self.incarnations.saturating_add(1);
-                let peer = Peer::new(now, (*config).clone(), self.seed, self.incarnations);
-                self.neighbours.insert(*key, Neighbour::new(peer));
+                self.insert(now, config.clone());
             }
             self.with_neighbour(now, *key, |neighbour, surroundings| {
-                if neighbour.peer.config() != *config {
+                if neighbour.peer.config() != config {
                     neighbour.logged_failure = None;
-                    neighbour.peer.reconfigure(now, (*config).clone());
+                    neighbour.peer.reconfigure(now, config.clone());
                     neighbour.peer.announce_all(&surroundings.rib);
                 }
             });
         }
-        let accepted = wanted.keys().filter(|key| !self.unprotected.contains(key));
-        self.known.send_replace(Arc::new(accepted.filter_map(PeerKey::address).collect()));
-
         let touched = self.surroundings.rib.set(desired.routes.clone());
         for key in wanted.into_keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
                 neighbour.peer.announce(&surroundings.rib, &touched);
             });
         }
+    }
+
+    /// The neighbours that there should be: those that are named, and of those that came from a
+    /// range whoever could come again, as what it would be then.
+    fn wanted(&mut self, desired: &Desired) -> BTreeMap<PeerKey, PeerConfig> {
+        let named = desired.peers.iter().filter(|config| !config.key.is_range());
+        let mut wanted: BTreeMap<PeerKey, PeerConfig> =
+            named.map(|config| (config.key, config.clone())).collect();
+        let admission = self.listeners.admission();
+        let dynamic = self.neighbours.values().filter(|it| it.peer.config().is_dynamic());
+        for key in dynamic.map(|it| it.peer.config().key) {
+            let Some(address) = key.address() else { continue };
+            let range = admission.name(key.vrf, address, None);
+            match range.and_then(|range| Some((range, self.ranges.member(range, address)?))) {
+                Some((range, config)) => {
+                    self.ranges.move_to(range, key);
+                    wanted.insert(key, config);
+                }
+                // It is named now, or nobody knows it any more.
+                None => self.ranges.leave(key),
+            }
+        }
+        wanted
     }
 
     fn remove(&mut self, now: Instant, key: PeerKey) {
@@ -322,53 +419,7 @@ impl CoreTask {
             neighbour.act(now, surroundings);
         });
         self.learn(now, key);
-        self.neighbours.remove(&key);
-        self.unprotected.remove(&key);
-        if self.listener_keys.remove(&key).is_some() {
-            // A key that stays behind only keeps out an address that is no peer any more.
-            let _ = self.set_key(key, None);
-        }
-    }
-
-    /// Listeners must have the key before the first SYN comes. A peer whose key they do not take is
-    /// dialled, with its key, but not accepted without; every change of the desired state tries
-    /// again.
-    fn protect(&mut self, config: &PeerConfig) {
-        let PeerConfig { key, name, password, .. } = config;
-        if self.listener_keys.get(key) == password.as_ref() && !self.unprotected.contains(key) {
-            return;
-        }
-        match (self.set_key(*key, password.as_ref()), password) {
-            (Ok(()), Some(password)) => {
-                self.listener_keys.insert(*key, password.clone());
-                self.unprotected.remove(key);
-            }
-            (Ok(()), None) => {
-                self.listener_keys.remove(key);
-                self.unprotected.remove(key);
-            }
-            (Err(cause), _) => {
-                self.listener_keys.remove(key);
-                if self.unprotected.insert(*key) {
-                    error!(
-                        peer = %key, name, %cause,
-                        "a listener did not take the TCP-MD5 key (the kernel bounds their number \
-                         by net.core.optmem_max): connections from this peer are refused, it is \
-                         only dialled"
-                    );
-                }
-            }
-        }
-    }
-
-    fn set_key(&self, key: PeerKey, password: Option<&Password>) -> Result<(), nix::Error> {
-        let Some(address) = key.address() else { return Ok(()) };
-        let of_family = self.listeners.iter().filter(|listener| {
-            listener.local_addr().is_ok_and(|local| local.is_ipv4() == address.is_ipv4())
-        });
-        let mut listeners =
-            of_family.map(|listener| sockopt::set_md5(&**listener, address, password));
-        listeners.try_for_each(|outcome| outcome)
+        self.forget(key);
     }
 
     fn shut_down(&mut self) {
@@ -386,7 +437,7 @@ impl CoreTask {
         let views = self.neighbours.iter().filter_map(|(key, neighbour)| {
             let mut view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now, scope)));
             if let Ok(view) = &mut view {
-                view.not_accepted = self.unprotected.contains(key).then_some(UNPROTECTED);
+                view.not_accepted = self.listeners.not_accepted(*key);
             }
             if view.is_err() {
                 error!(peer = %key, "a fault of ours: it cannot be shown");
@@ -399,6 +450,7 @@ impl CoreTask {
         BgpView {
             generation: self.generation,
             peers: views.collect(),
+            listen_ranges: self.ranges.view(),
             routes: originated.unwrap_or_default(),
             learned: learned.unwrap_or_default(),
             prefixes: rib.counts(),
@@ -420,8 +472,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_one_peer_and_not_the_others() {
         let (events, _network) = mpsc::channel(16);
-        let (known, _) = watch::channel(Arc::default());
-        let mut core = CoreTask::new(Vec::new(), known, events, TaskTracker::new(), 7);
+        let listeners = Listeners::open(Vec::new(), events.clone());
+        let mut core = CoreTask::new(listeners, events, TaskTracker::new(), 7);
         let desired = Desired { peers: vec![config(2), config(3)], ..Desired::default() };
         core.apply(&desired);
         core.turn();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::sockopt;
-use crate::types::PeerConfig;
+use crate::types::{InterfaceName, PeerConfig};
 
 /// How long a SYN may stay unanswered: long enough for three of them (at 0, 1 and 3 s).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,6 +23,8 @@ pub(super) enum DialError {
     Password(#[source] nix::Error),
     #[error("TTL: {0}")]
     Ttl(#[source] nix::Error),
+    #[error("VRF {0}: {1} (is there a device of that name?)")]
+    Vrf(InterfaceName, #[source] nix::Error),
     #[error("source address {0}: {1}")]
     SourceAddress(IpAddr, #[source] io::Error),
     #[error("{0}: {1}")]
@@ -40,10 +42,16 @@ pub(super) async fn dial(config: &PeerConfig) -> Result<TcpStream, DialError> {
         IpAddr::V6(_) => TcpSocket::new_v6(),
     }
     .map_err(DialError::Socket)?;
+    if let Some(vrf) = config.key.vrf {
+        sockopt::set_device(&socket, vrf).map_err(|error| DialError::Vrf(vrf, error))?;
+    }
     if let Some(password) = &config.password {
         sockopt::set_md5(&socket, peer, Some(password)).map_err(DialError::Password)?;
     }
     sockopt::set_network(&socket, peer, config.ttl()).map_err(DialError::Ttl)?;
+    if let Some(least) = config.ttl_min() {
+        sockopt::set_ttl_min(&socket, peer, least).map_err(DialError::Ttl)?;
+    }
     socket.set_nodelay(true).map_err(DialError::Socket)?;
     if let Some(source) = config.source_address {
         let local = SocketAddr::new(source, 0);

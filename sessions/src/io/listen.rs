@@ -1,28 +1,43 @@
 //! Accepting connections from neighbours, and only from them.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use nix::net::if_::if_indextoname;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
 use super::addresses::LocalEnd;
+use super::admission::{Admission, Admitted};
 use super::neighbour::{NetworkEvent, News};
 use super::sockopt;
-use crate::types::PeerKey;
+use crate::types::InterfaceName;
 
 /// Connections that wait to be accepted: a whole listen range may come back at once.
 const BACKLOG: u32 = 4096;
 
-/// Opens a listening socket.
-pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// A socket that will listen at `address`, and in `vrf` only, once it has its keys.
+///
+/// What it says leaves with a TTL of 255, and so does the reset of a connection that is refused:
+/// who is next door and checks that must hear both (RFC 5082 §3), and nobody else minds. A session
+/// sets its own TTL before it says a word.
+pub(super) fn bound(address: SocketAddr, vrf: Option<InterfaceName>) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     sockopt::set_ipv6_only(&socket, address)?;
+    sockopt::set_network(&socket, address.ip(), u8::MAX)?;
+    sockopt::keep_syn(&socket)?;
+    if let Some(vrf) = vrf {
+        sockopt::set_device(&socket, vrf)?;
+    }
     socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Opens it.
+pub(super) fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
@@ -30,21 +45,28 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// byte is read. Cancel-safe: a connection is handed over whole or not at all.
 pub(super) async fn accept_all(
     listener: Arc<TcpListener>,
-    known: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
+    vrf: Option<InterfaceName>,
+    admission: watch::Receiver<Arc<Admission>>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, remote)) => {
+                let interface = interface_of(remote);
                 let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
-                if !known.borrow().contains(&remote.ip()) {
+                let admitted = admission.borrow().find(vrf, remote.ip(), interface);
+                let Some(Admitted { key, ttl_min }) = admitted else {
                     debug!(%remote, "connection from an address that is no peer: reset");
                     reset(&stream);
                     continue;
+                };
+                if ttl_min.is_some_and(|least| comes_from_afar(&stream, least)) {
+                    debug!(%remote, "connection of a peer from further than ttlSecurityHops: reset");
+                    reset(&stream);
+                    continue;
                 }
-                let key = PeerKey::from(remote.ip());
                 let local = stream.local_addr().map(|local| local.ip().to_canonical());
-                let end = local.map(LocalEnd::at).unwrap_or_default();
+                let end = local.map(|local| LocalEnd::at(local, vrf)).unwrap_or_default();
                 let news = News::Accepted { stream, remote, end };
                 if events.send(NetworkEvent { key, news }).await.is_err() {
                     return;
@@ -59,7 +81,24 @@ pub(super) async fn accept_all(
     }
 }
 
-fn reset(stream: &TcpStream) {
+/// The interface of a link-local address.
+fn interface_of(remote: SocketAddr) -> Option<InterfaceName> {
+    match remote {
+        SocketAddr::V6(remote) if remote.scope_id() != 0 => {
+            if_indextoname(remote.scope_id()).ok()?.to_str().ok()?.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// Whether the SYN came over more hops than a TTL of `least` lets it. The kernel forgets it where
+/// SYN cookies are used: then what follows shows it, since the session takes nothing from afar.
+fn comes_from_afar(stream: &TcpStream, least: u8) -> bool {
+    sockopt::syn_ttl(stream).is_ok_and(|ttl| ttl < least)
+}
+
+/// Ends a connection without a word, and without lingering state.
+pub(super) fn reset(stream: &TcpStream) {
     if let Err(error) = sockopt::set_reset_on_drop(stream) {
         debug!(%error, "cannot reset a connection; closing it");
     }

@@ -182,7 +182,7 @@ impl Neighbour {
             let key = config.key;
             let news = match dial(&config).await {
                 Ok(stream) => {
-                    let end = stream.local_addr().map(|local| LocalEnd::at(local.ip()));
+                    let end = stream.local_addr().map(|local| LocalEnd::at(local.ip(), key.vrf));
                     News::Connected { id, stream, end: end.unwrap_or_default() }
                 }
                 Err(error) => News::ConnectFailed { id, why: error.to_string() },
@@ -241,7 +241,7 @@ impl Neighbour {
     /// door.
     pub(super) fn follow_addresses(&mut self, now: Instant, addresses: &Addresses, rib: &LocRib) {
         let Some(local) = self.peer.local_address() else { return };
-        let LocalEnd { next_hops, networks } = addresses.end_at(local);
+        let LocalEnd { next_hops, networks } = addresses.end_at(local, self.peer.config().key.vrf);
         if self.peer.set_next_hops(rib, next_hops) {
             let config = self.peer.config();
             let (ipv4, ipv6) = (next_hops.ipv4, next_hops.ipv6);
@@ -258,6 +258,9 @@ impl Neighbour {
         let remote = stream.peer_addr().map_err(text)?;
         stream.set_nodelay(true).map_err(text)?;
         sockopt::set_network(stream, local.ip(), config.ttl()).map_err(|it| it.to_string())?;
+        // An accepted connection has that of its listener, which suits others, too.
+        let least = config.ttl_min().unwrap_or(0);
+        sockopt::set_ttl_min(stream, local.ip(), least).map_err(|it| it.to_string())?;
         sockopt::set_keepalive(stream).map_err(|it| it.to_string())?;
         let LocalEnd { next_hops, networks } = end;
         Ok(Connected { local, remote, next_hops, networks })
@@ -293,7 +296,8 @@ impl Neighbour {
     fn log_failure(&mut self, reason: &DownReason) {
         let config = self.peer.config();
         let reason = reason.to_string();
-        if self.logged_failure.as_ref() == Some(&reason) {
+        // One that nobody named is forgotten when it leaves: it could fill the log with one line.
+        if config.is_dynamic() || self.logged_failure.as_ref() == Some(&reason) {
             debug!(peer = %config.key, name = config.name, reason, "no session");
         } else {
             warn!(

@@ -1,16 +1,17 @@
-//! Socket options that BGP needs, typed. The only unsafe code of the project is here: TCP-MD5 has
-//! no wrapper in `nix`.
+//! Socket options that BGP needs, typed. The only unsafe code of the project is here: `nix` has no
+//! wrapper for some of them.
 
 #![allow(unsafe_code)]
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::types::Password;
+use crate::types::{InterfaceName, Password, Prefix};
 
 /// DSCP CS6 (network control), where routers expect their own protocols.
 const TRAFFIC_CLASS: libc::c_int = 0xC0;
@@ -18,6 +19,13 @@ const TRAFFIC_CLASS: libc::c_int = 0xC0;
 /// Size of the kernel's `struct tcp_md5sig`: a socket address (128), flags, prefix length, key
 /// length (2), interface (4), key (80).
 const MD5_LENGTH_BYTES: usize = 216;
+/// Where its flags and its prefix length are; `TCP_MD5SIG_EXT` reads them.
+const MD5_FLAGS: Range<usize> = 128..130;
+/// `TCP_MD5SIG_FLAG_PREFIX`.
+const MD5_FLAG_PREFIX: u8 = 1;
+
+/// The longest headers of a SYN: 40 bytes of IPv6, its extensions, 60 of TCP.
+const SYN_LENGTH_BYTES_MAX: usize = 512;
 
 /// Sets the TCP-MD5 key for everything exchanged with `peer` (RFC 2385); `None` takes it away.
 /// On a listener it must be there before the first SYN.
@@ -27,23 +35,93 @@ pub(super) fn set_md5(
     key: Option<&Password>,
 ) -> Result<(), Errno> {
     let value = md5_option(peer, key.map_or(&[], Password::expose)).ok_or(Errno::EINVAL)?;
+    match set_bytes(socket, libc::IPPROTO_TCP, libc::TCP_MD5SIG, &value) {
+        // There was no key to take away.
+        Err(Errno::ENOENT) if key.is_none() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Sets the TCP-MD5 key for whoever dials from `range`; `None` takes it away. A neighbour with a
+/// key of its own keeps that: the kernel takes the key of the smallest range.
+pub(super) fn set_md5_range(
+    socket: &impl AsFd,
+    range: Prefix,
+    key: Option<&Password>,
+) -> Result<(), Errno> {
+    let mut value =
+        md5_option(range.address(), key.map_or(&[], Password::expose)).ok_or(Errno::EINVAL)?;
+    if let Some(flags) = value.get_mut(MD5_FLAGS) {
+        flags.copy_from_slice(&[MD5_FLAG_PREFIX, range.length()]);
+    }
+    match set_bytes(socket, libc::IPPROTO_TCP, libc::TCP_MD5SIG_EXT, &value) {
+        Err(Errno::ENOENT) if key.is_none() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Drops what arrives at a socket of the family of `address` with a TTL (or hop limit) of less
+/// than `least` (RFC 5082 §3); 0 lets everything in.
+pub(super) fn set_ttl_min(socket: &impl AsFd, address: IpAddr, least: u8) -> Result<(), Errno> {
+    let (level, option) = match address {
+        IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MINTTL),
+        IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MINHOPCOUNT),
+    };
+    set_bytes(socket, level, option, &libc::c_int::from(least).to_ne_bytes())
+}
+
+/// Keeps a socket to `device`: the interfaces of a VRF, where that is one.
+pub(super) fn set_device(socket: &impl AsFd, device: InterfaceName) -> Result<(), Errno> {
+    setsockopt(socket, sockopt::BindToDevice, &device.as_str().into())
+}
+
+/// Makes a listener keep the SYN of each connection, for [`syn_ttl`] to look at.
+pub(super) fn keep_syn(listener: &impl AsFd) -> Result<(), Errno> {
+    set_bytes(listener, libc::IPPROTO_TCP, libc::TCP_SAVE_SYN, &1_i32.to_ne_bytes())
+}
+
+/// The TTL (or hop limit) that the SYN of an accepted connection arrived with. It can be asked
+/// once.
+pub(super) fn syn_ttl(socket: &impl AsFd) -> Result<u8, Errno> {
+    let mut header = [0_u8; SYN_LENGTH_BYTES_MAX];
+    let mut length = libc::socklen_t::try_from(header.len()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the kernel writes at
+    // most `length` bytes to `header` and their number to `length`, which both outlive the call.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_SAVED_SYN,
+            header.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    Errno::result(outcome)?;
+    let header = usize::try_from(length).ok().and_then(|length| header.get(..length));
+    let header = header.unwrap_or_default();
+    // The version is in the first four bits of either header.
+    let position = match header.first().map(|byte| byte >> 4) {
+        Some(4) => 8,
+        Some(6) => 7,
+        _ => return Err(Errno::ENODATA),
+    };
+    header.get(position).copied().ok_or(Errno::ENODATA)
+}
+
+fn set_bytes(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &[u8],
+) -> Result<(), Errno> {
     let length = libc::socklen_t::try_from(value.len()).map_err(|_| Errno::EINVAL)?;
     // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the kernel reads
     // `length` bytes from `value`, which lives until the call returns.
     let outcome = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_MD5SIG,
-            value.as_ptr().cast(),
-            length,
-        )
+        let value = value.as_ptr().cast();
+        libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, value, length)
     };
-    match Errno::result(outcome) {
-        // There was no key to take away.
-        Err(Errno::ENOENT) if key.is_none() => Ok(()),
-        outcome => outcome.map(drop),
-    }
+    Errno::result(outcome).map(drop)
 }
 
 /// The bytes of `struct tcp_md5sig`, which is part of the kernel's stable interface.

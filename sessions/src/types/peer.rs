@@ -246,6 +246,16 @@ impl PeerConfig {
         }
     }
 
+    /// Whether it came from a range, rather than being named.
+    pub fn is_dynamic(&self) -> bool {
+        self.listen_range.is_some() && !self.key.is_range()
+    }
+
+    /// Whether it is dialled at all.
+    pub fn is_dialled(&self) -> bool {
+        !self.passive && self.shutdown.is_none() && !self.key.is_range()
+    }
+
     /// The TTL (or hop limit) that its packets must arrive with at least (RFC 5082 §3).
     pub fn ttl_min(&self) -> Option<u8> {
         self.ttl_security_hops.map(|hops| u8::MAX.saturating_sub(hops.get().saturating_sub(1)))

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::header::{MessageType, framed};
 use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, Reader};
-use crate::types::AddressFamily;
+use crate::types::{AddressFamily, ShutdownMessage};
 
 /// Cease subcodes (RFC 4486 §3, RFC 8538, RFC 9384).
 pub mod cease {
@@ -45,6 +45,16 @@ impl Notification {
     /// A Cease without data.
     pub fn cease(subcode: u8) -> Self {
         Self { code: 6, subcode, data: Vec::new() }
+    }
+
+    /// A Cease with the operator's text, for Administrative Shutdown and Administrative Reset
+    /// (RFC 9003 §2). Without a text it is what RFC 4486 has.
+    pub fn cease_with_message(subcode: u8, message: &ShutdownMessage) -> Self {
+        let text = message.as_str().as_bytes();
+        // A message has at most 255 bytes.
+        let length = u8::try_from(text.len()).ok().filter(|length| *length > 0);
+        let data = length.map(|length| [&[length], text].concat());
+        Self { code: 6, subcode, data: data.unwrap_or_default() }
     }
 
     /// More prefixes of `family` than `limit` (RFC 4486 §4).
@@ -192,6 +202,23 @@ mod tests {
             let notification = Notification { code: 6, subcode, data: b"\x01x".to_vec() };
             assert_eq!(notification.shutdown_text().is_some(), matches!(subcode, 2 | 4));
         }
+    }
+
+    //= RFC 9003 §2 MUST: the text is UTF-8, behind an octet with its length in octets.
+    #[test]
+    fn the_text_of_the_operator_goes_along_with_a_shutdown() {
+        let encode = |text: &str| {
+            let message = ShutdownMessage::new(text).unwrap();
+            Notification::cease_with_message(cease::ADMINISTRATIVE_SHUTDOWN, &message)
+        };
+        let notification = encode("Tür 3");
+        let golden = [&[0xFF; 16][..], &[0, 28, 3, 6, 2, 6], "Tür 3".as_bytes()].concat();
+        assert_eq!(notification.encode(), golden);
+        assert_eq!(notification.shutdown_text().as_deref(), Some("Tür 3"));
+        let longest = encode(&"x".repeat(255));
+        assert_eq!((longest.data.len(), longest.data[0]), (256, 255));
+        assert_eq!(longest.shutdown_text().map(|text| text.len()), Some(255));
+        assert_eq!(encode(""), Notification::cease(cease::ADMINISTRATIVE_SHUTDOWN));
     }
 
     #[test]

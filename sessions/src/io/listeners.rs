@@ -1,0 +1,323 @@
+//! The listening sockets: which there are, which keys they hold, who may connect.
+//!
+//! One for each address and VRF. Owned by the core task; accepting is [`super::listen`]'s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use nix::net::if_::if_nametoindex;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tracing::{error, info, warn};
+
+use super::admission::Admission;
+use super::listen::{accept_all, bound, listen};
+use super::neighbour::NetworkEvent;
+use super::sockopt;
+use crate::types::{AddressFamily, InterfaceName, Password, PeerConfig, PeerKey, Remote};
+
+/// Why a peer is not accepted, for `show`.
+const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key (the kernel bounds their \
+                           number by net.core.optmem_max)";
+/// The same, where there is nothing to connect to.
+const NO_VRF: &str = "nothing listens in its VRF (is there a device of that name?)";
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    addresses: Vec<SocketAddr>,
+    events: mpsc::Sender<NetworkEvent>,
+    admission: watch::Sender<Arc<Admission>>,
+    /// Those of the main table under `None`, where there are always some unless none were asked
+    /// for.
+    open: BTreeMap<Option<InterfaceName>, Opened>,
+    /// The VRFs that peers are in.
+    wanted: BTreeSet<InterfaceName>,
+    /// Those of them that have no listener, and why, as it was logged.
+    missing: BTreeMap<InterfaceName, String>,
+    /// The TCP-MD5 keys that all listeners of their VRF hold.
+    keys: BTreeMap<PeerKey, Password>,
+    /// Peers whose key a listener did not take: they are not accepted.
+    unprotected: BTreeSet<PeerKey>,
+}
+
+/// The listeners of a VRF.
+#[derive(Debug, Default)]
+struct Opened {
+    /// Which device of that name it was: a device that comes back is another one.
+    device: u32,
+    listeners: Vec<Listener>,
+}
+
+/// A listening socket; dropping it closes it.
+#[derive(Debug)]
+struct Listener {
+    socket: Arc<TcpListener>,
+    task: AbortHandle,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Listeners {
+    /// Listens at `addresses` in the main table. One that cannot be listened on is reported once
+    /// and left out; dialling goes on.
+    pub(super) fn open(addresses: Vec<SocketAddr>, events: mpsc::Sender<NetworkEvent>) -> Self {
+        let mut listeners = Self {
+            addresses,
+            events,
+            admission: watch::channel(Arc::default()).0,
+            open: BTreeMap::new(),
+            wanted: BTreeSet::new(),
+            missing: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            unprotected: BTreeSet::new(),
+        };
+        let mut opened = Opened::default();
+        for address in listeners.addresses.clone() {
+            match listeners.open_one(address, None) {
+                Ok(listener) => opened.listeners.push(listener),
+                Err(error) => {
+                    warn!(%address, %error, "cannot listen for BGP there; only dialling");
+                }
+            }
+        }
+        listeners.open.insert(None, opened);
+        listeners
+    }
+
+    /// Where connections are accepted in the main table.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        let listeners = self.open.get(&None).map(|opened| &opened.listeners);
+        listeners.into_iter().flatten().filter_map(|it| it.socket.local_addr().ok()).collect()
+    }
+
+    /// These may connect. A peer whose key a listener does not take is dialled, with its key, but
+    /// not accepted without; every change of the desired state tries again.
+    pub(super) fn admit<'a>(&mut self, configs: impl Iterator<Item = &'a PeerConfig> + Clone) {
+        let keys: BTreeSet<PeerKey> = configs.clone().map(|config| config.key).collect();
+        let gone: Vec<PeerKey> =
+            self.keys.keys().filter(|it| !keys.contains(it)).copied().collect();
+        for key in gone {
+            self.keys.remove(&key);
+            // A key that stays behind only keeps out an address that is no peer any more.
+            let _ = self.set_key(key, None);
+        }
+        self.unprotected.retain(|key| keys.contains(key));
+        for config in configs.clone() {
+            self.protect(config);
+        }
+        let admission = configs.filter(|config| !self.unprotected.contains(&config.key)).collect();
+        self.admission.send_replace(Arc::new(admission));
+        self.wanted = keys.into_iter().filter_map(|key| key.vrf).collect();
+        self.follow_devices();
+        self.bound_ttl();
+    }
+
+    /// Whom the listeners let in.
+    pub(super) fn admission(&self) -> Arc<Admission> {
+        Arc::clone(&self.admission.borrow())
+    }
+
+    /// Opens listeners in VRFs that have appeared, and closes those in VRFs that are gone or that
+    /// nobody is in any more.
+    pub(super) fn follow_devices(&mut self) {
+        let Self { open, wanted, missing, .. } = self;
+        missing.retain(|vrf, _| wanted.contains(vrf));
+        open.retain(|vrf, opened| match vrf {
+            None => true,
+            Some(vrf) => wanted.contains(vrf) && if_nametoindex(vrf.as_str()) == Ok(opened.device),
+        });
+        for vrf in self.wanted.clone() {
+            if self.open.contains_key(&Some(vrf)) || self.addresses.is_empty() {
+                continue;
+            }
+            match self.open_in(vrf) {
+                Ok(opened) => {
+                    info!(%vrf, "listening for BGP in the VRF");
+                    self.missing.remove(&vrf);
+                    self.open.insert(Some(vrf), opened);
+                    self.bound_ttl();
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    if self.missing.get(&vrf) != Some(&why) {
+                        warn!(
+                            %vrf, %error,
+                            "cannot listen for BGP in the VRF; trying again, and silent until the \
+                             reason changes"
+                        );
+                        self.missing.insert(vrf, why);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Why connections of `key` are refused, if they are.
+    pub(super) fn not_accepted(&self, key: PeerKey) -> Option<&'static str> {
+        let no_vrf = key.vrf.is_some_and(|vrf| self.missing.contains_key(&vrf));
+        let unprotected = self.unprotected.contains(&key);
+        no_vrf.then_some(NO_VRF).or(unprotected.then_some(UNPROTECTED))
+    }
+
+    fn open_in(&self, vrf: InterfaceName) -> io::Result<Opened> {
+        let device = if_nametoindex(vrf.as_str())?;
+        let listeners = self.addresses.iter().map(|address| self.open_one(*address, Some(vrf)));
+        Ok(Opened { device, listeners: listeners.collect::<io::Result<_>>()? })
+    }
+
+    /// The keys first: a listener must have them before the first SYN comes.
+    fn open_one(&self, address: SocketAddr, vrf: Option<InterfaceName>) -> io::Result<Listener> {
+        let socket: TcpSocket = bound(address, vrf)?;
+        let of_vrf = self.keys.iter().filter(|(key, _)| key.vrf == vrf);
+        for (key, password) in of_vrf {
+            set_key_of(&socket, address.ip(), *key, Some(password))?;
+        }
+        let socket = Arc::new(listen(socket)?);
+        let local = socket.local_addr()?;
+        info!(address = %local, "listening for BGP");
+        let accepting = Arc::clone(&socket);
+        let (admission, events) = (self.admission.subscribe(), self.events.clone());
+        let task = tokio::spawn(accept_all(accepting, vrf, admission, events)).abort_handle();
+        Ok(Listener { socket, task })
+    }
+
+    /// Packets that come from further than any peer may be are not even answered.
+    fn bound_ttl(&self) {
+        let admission = self.admission.borrow();
+        for (vrf, opened) in &self.open {
+            for Listener { socket, .. } in &opened.listeners {
+                let Ok(local) = socket.local_addr() else { continue };
+                let least = admission.ttl_min_of_all(*vrf, AddressFamily::of(local.ip()));
+                if let Err(error) = sockopt::set_ttl_min(&**socket, local.ip(), least) {
+                    // Each session still bounds its own.
+                    warn!(%error, least, "cannot bound the TTL of a listener");
+                }
+            }
+        }
+    }
+
+    fn protect(&mut self, config: &PeerConfig) {
+        let PeerConfig { key, name, password, .. } = config;
+        if self.keys.get(key) == password.as_ref() && !self.unprotected.contains(key) {
+            return;
+        }
+        match (self.set_key(*key, password.as_ref()), password) {
+            (Ok(()), Some(password)) => {
+                self.keys.insert(*key, password.clone());
+                self.unprotected.remove(key);
+            }
+            (Ok(()), None) => {
+                self.keys.remove(key);
+                self.unprotected.remove(key);
+            }
+            (Err(cause), _) => {
+                self.keys.remove(key);
+                if self.unprotected.insert(*key) {
+                    error!(
+                        peer = %key, name, %cause,
+                        "a listener did not take the TCP-MD5 key (the kernel bounds their number \
+                         by net.core.optmem_max): connections from this peer are refused, it is \
+                         only dialled"
+                    );
+                }
+            }
+        }
+    }
+
+    fn set_key(&self, key: PeerKey, password: Option<&Password>) -> Result<(), nix::Error> {
+        let opened = self.open.get(&key.vrf).map(|opened| &opened.listeners);
+        for Listener { socket, .. } in opened.into_iter().flatten() {
+            let Ok(local) = socket.local_addr() else { continue };
+            set_key_of(&**socket, local.ip(), key, password)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sets the key of `key` on a listener at `local`, if that is of its family.
+fn set_key_of(
+    listener: &impl AsFd,
+    local: IpAddr,
+    key: PeerKey,
+    password: Option<&Password>,
+) -> Result<(), nix::Error> {
+    let concerns = |family| family == AddressFamily::of(local);
+    match key.remote {
+        Remote::Address(address) if concerns(AddressFamily::of(address)) => {
+            sockopt::set_md5(listener, address, password)
+        }
+        Remote::Range(range) if concerns(range.family()) => {
+            sockopt::set_md5_range(listener, range, password)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Prefix;
+
+    fn listeners() -> Listeners {
+        Listeners::open(vec![([127, 0, 0, 1], 0).into()], mpsc::channel(1).0)
+    }
+
+    fn peer(remote: Remote, vrf: Option<&str>) -> PeerConfig {
+        let key = PeerKey { remote, vrf: vrf.map(|vrf| vrf.parse().unwrap()) };
+        PeerConfig { key, ..PeerConfig::example(1) }
+    }
+
+    fn one() -> Remote {
+        Remote::Address([127, 0, 0, 9].into())
+    }
+
+    #[tokio::test]
+    async fn a_vrf_without_a_device_has_no_listener_and_says_so() {
+        let mut listeners = listeners();
+        let peers = [peer(one(), Some("no-such-vrf")), peer(one(), None)];
+        listeners.admit(peers.iter());
+        assert_eq!(listeners.not_accepted(peers[0].key), Some(NO_VRF));
+        assert_eq!(listeners.not_accepted(peers[1].key), None);
+        listeners.admit(peers[1..].iter());
+        assert_eq!(listeners.not_accepted(peers[0].key), None, "nobody wants it any more");
+    }
+
+    /// Any device can be bound to; the loopback one is on every machine.
+    #[tokio::test]
+    async fn a_vrf_is_listened_in_for_as_long_as_a_peer_is_in_it() {
+        let (events, mut network) = mpsc::channel(1);
+        let mut listeners = Listeners::open(vec![([127, 0, 0, 1], 0).into()], events);
+        let peers = [peer(one(), Some("lo"))];
+        listeners.admit(peers.iter());
+        let in_vrf = listeners.open[&peers[0].key.vrf].listeners[0].socket.local_addr().unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 9], 0).into()).unwrap();
+        let _stream = socket.connect(in_vrf).await.unwrap();
+        assert_eq!(network.recv().await.unwrap().key, peers[0].key);
+        assert_eq!(listeners.not_accepted(peers[0].key), None);
+        listeners.admit(std::iter::empty());
+        assert_eq!(listeners.open.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_range_is_protected_as_a_whole() {
+        let mut listeners = listeners();
+        let range: Prefix = "127.0.0.0/24".parse().unwrap();
+        let password = Password::new("key").ok();
+        let config = PeerConfig { password, ..peer(Remote::Range(range), None) };
+        listeners.admit([config.clone()].iter());
+        assert!(listeners.keys.contains_key(&config.key));
+        assert_eq!(listeners.not_accepted(config.key), None);
+        listeners.admit(std::iter::empty());
+        assert!(listeners.keys.is_empty());
+    }
+}

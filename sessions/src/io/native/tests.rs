@@ -1,0 +1,348 @@
+//! Sessions over loopback, with a neighbour that is a script.
+
+use std::io;
+use std::net::IpAddr;
+use std::num::NonZeroU8;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use super::*;
+use crate::backend::{BgpView, DesiredRoute, PeerView, ResetCause, RouteAttributes, SessionState};
+use crate::io::sockopt;
+use crate::types::{
+    HoldTime, ListenRange, Password, PeerConfig, PeerKey, Prefix, Remote, ShutdownMessage,
+};
+use crate::wire::header::keepalive;
+use crate::wire::notification::cease;
+use crate::wire::{Capability, Notification, Open};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn backend() -> NativeBackend {
+    NativeBackend::start(&[ListenAddress(([127, 0, 0, 1], 0).into())], 7)
+}
+
+fn address(number: u8) -> IpAddr {
+    [127, 0, 0, number].into()
+}
+
+/// A neighbour at 127.0.0.`number`, where nobody answers.
+fn peer(number: u8) -> PeerConfig {
+    PeerConfig { key: PeerKey::from(address(number)), port: 1, ..PeerConfig::example(1) }
+}
+
+fn range(limit: u32) -> PeerConfig {
+    let prefix: Prefix = "127.0.0.0/24".parse().unwrap();
+    PeerConfig {
+        key: PeerKey { remote: Remote::Range(prefix), vrf: None },
+        listen_range: Some(ListenRange { prefix, limit }),
+        name: "rack".to_owned(),
+        ..PeerConfig::example(1)
+    }
+}
+
+fn apply(backend: &NativeBackend, peers: &[PeerConfig]) {
+    backend.apply(Desired { peers: peers.to_vec(), ..Desired::default() });
+}
+
+/// Asks again and again until all is as `is_so` wants it.
+async fn wait_until(backend: &NativeBackend, is_so: impl Fn(&BgpView) -> bool) {
+    let mut last = None;
+    let look = async {
+        loop {
+            let view = backend.view(ViewScope::SESSIONS).await.unwrap();
+            if is_so(&view) {
+                return;
+            }
+            last = Some(view);
+            tokio::task::yield_now().await;
+        }
+    };
+    if timeout(PATIENCE, look).await.is_err() {
+        panic!("not in time: {last:?}");
+    }
+}
+
+fn find(view: &BgpView, number: u8) -> Option<&PeerView> {
+    view.peers.iter().find(|it| it.config.key.address() == Some(address(number)))
+}
+
+fn is_up(view: &BgpView, number: u8) -> bool {
+    find(view, number).is_some_and(|peer| peer.state == SessionState::Established)
+}
+
+fn socket_from(number: u8) -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((address(number), 0).into()).unwrap();
+    socket
+}
+
+/// Speaker 2 says OPEN and KEEPALIVE.
+async fn introduce(mut stream: TcpStream) -> TcpStream {
+    let PeerConfig { local_asn, hold_time, router_id, .. } = PeerConfig::example(2);
+    let capabilities = vec![Capability::FourOctetAs(local_asn.get())];
+    let open = Open { asn: local_asn.get(), hold_time, router_id, capabilities };
+    stream.write_all(&[open.encode(), keepalive()].concat()).await.unwrap();
+    stream
+}
+
+/// A connection from 127.0.0.`number`, over which speaker 2 has introduced itself.
+async fn speak(backend: &NativeBackend, number: u8) -> TcpStream {
+    introduce(socket_from(number).connect(backend.listening()[0]).await.unwrap()).await
+}
+
+/// What is heard until the other side closes.
+async fn listen_to_the_end(mut stream: TcpStream) -> io::Result<Vec<u8>> {
+    let mut heard = Vec::new();
+    timeout(PATIENCE, stream.read_to_end(&mut heard)).await.expect("in time")?;
+    Ok(heard)
+}
+
+/// Reads until `wanted` was heard.
+async fn hear(stream: &mut TcpStream, wanted: &[u8]) {
+    let mut heard = Vec::new();
+    let read = async {
+        while !heard.windows(wanted.len()).any(|window| window == wanted) {
+            assert_ne!(stream.read_buf(&mut heard).await.unwrap(), 0, "{heard:?}");
+        }
+    };
+    timeout(PATIENCE, read).await.expect("in time");
+}
+
+async fn is_reset(stream: TcpStream) -> bool {
+    let end = listen_to_the_end(stream).await;
+    end.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset)
+}
+
+fn farewell(subcode: u8) -> Bytes {
+    Notification::cease(subcode).encode()
+}
+
+//= RFC 4486 §4 SHOULD: sessions that end because the daemon stops end with 6/2.
+//= RFC 4271 §6.7 MAY: a session without a fault is ended with Cease.
+#[tokio::test]
+async fn a_daemon_that_stops_takes_its_leave() {
+    let backend = backend();
+    apply(&backend, &[peer(2)]);
+    wait_until(&backend, |view| !view.peers.is_empty()).await;
+    let stream = speak(&backend, 2).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    let (heard, ()) = tokio::join!(listen_to_the_end(stream), backend.shutdown());
+    let heard = heard.unwrap();
+    assert!(heard.ends_with(&farewell(cease::ADMINISTRATIVE_SHUTDOWN)), "{heard:?}");
+}
+
+#[tokio::test]
+async fn who_is_no_peer_is_reset_before_a_word() {
+    let backend = backend();
+    apply(&backend, &[peer(2)]);
+    wait_until(&backend, |view| !view.peers.is_empty()).await;
+    assert!(is_reset(speak(&backend, 3).await).await);
+}
+
+#[tokio::test]
+async fn neighbours_of_a_range_come_and_go() {
+    let backend = backend();
+    apply(&backend, &[range(2), peer(9)]);
+    wait_until(&backend, |view| view.listen_ranges.len() == 1).await;
+    let two = speak(&backend, 2).await;
+    let three = speak(&backend, 3).await;
+    wait_until(&backend, |view| is_up(view, 2) && is_up(view, 3)).await;
+    let view = backend.view(ViewScope::SESSIONS).await.unwrap();
+    let two_is = find(&view, 2).unwrap();
+    assert!(two_is.config.is_dynamic() && two_is.config.name == "rack");
+    assert_eq!((view.listen_ranges[0].members, view.listen_ranges[0].limit), (2, 2));
+    // The range is full, but who is named needs no room in it.
+    assert!(is_reset(speak(&backend, 4).await).await);
+    let _nine = speak(&backend, 9).await;
+    wait_until(&backend, |view| is_up(view, 9) && view.listen_ranges[0].members == 2).await;
+    // Who leaves makes room and is no neighbour any more.
+    drop(two);
+    wait_until(&backend, |view| find(view, 2).is_none()).await;
+    let four = speak(&backend, 4).await;
+    wait_until(&backend, |view| is_up(view, 4)).await;
+    // Without the range its neighbours have nobody to speak to.
+    apply(&backend, &[peer(9)]);
+    for stream in [three, four] {
+        let heard = listen_to_the_end(stream).await.unwrap();
+        assert!(heard.ends_with(&farewell(cease::PEER_DECONFIGURED)), "{heard:?}");
+    }
+    wait_until(&backend, |view| view.peers.len() == 1 && is_up(view, 9)).await;
+}
+
+#[tokio::test]
+async fn routes_for_a_range_reach_each_of_its_neighbours() {
+    let backend = backend();
+    let route = DesiredRoute {
+        prefix: "203.0.113.7/32".parse().unwrap(),
+        peers: Arc::new([range(9).key].into()),
+        attributes: Arc::new(RouteAttributes::default()),
+    };
+    let desired = |routes| Desired { peers: vec![range(9)], routes, ..Desired::default() };
+    backend.apply(desired(Vec::new()));
+    wait_until(&backend, |view| view.listen_ranges.len() == 1).await;
+    let mut early = speak(&backend, 2).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    backend.apply(desired(vec![route]));
+    let mut late = speak(&backend, 3).await;
+    for stream in [&mut early, &mut late] {
+        hear(stream, &[32, 203, 0, 113, 7]).await;
+    }
+}
+
+#[tokio::test]
+async fn settings_of_a_range_are_those_of_its_neighbours() {
+    let backend = backend();
+    apply(&backend, &[range(9)]);
+    wait_until(&backend, |view| view.listen_ranges.len() == 1).await;
+    let stream = speak(&backend, 2).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    // A name needs no new session.
+    apply(&backend, &[PeerConfig { name: "shelf".to_owned(), ..range(9) }]);
+    let is_renamed = |peer: &PeerView| peer.config.name == "shelf";
+    wait_until(&backend, |view| find(view, 2).is_some_and(is_renamed) && is_up(view, 2)).await;
+    // Named by its address, it is as that says.
+    apply(&backend, &[range(9), PeerConfig { name: "two".to_owned(), ..peer(2) }]);
+    let is_named = |peer: &PeerView| peer.config.name == "two" && !peer.config.is_dynamic();
+    wait_until(&backend, |view| find(view, 2).is_some_and(is_named)).await;
+    let heard = listen_to_the_end(stream).await.unwrap();
+    // The port is another one: that needs a new session.
+    assert!(heard.ends_with(&farewell(cease::CONFIGURATION_CHANGE)), "{heard:?}");
+    wait_until(&backend, |view| view.listen_ranges[0].members == 0).await;
+}
+
+#[tokio::test]
+async fn a_range_that_is_shut_down_tells_its_neighbours_why() {
+    let backend = backend();
+    apply(&backend, &[range(9)]);
+    wait_until(&backend, |view| view.listen_ranges.len() == 1).await;
+    let stream = speak(&backend, 2).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    let message = ShutdownMessage::new("rack 7 moves").unwrap();
+    apply(&backend, &[PeerConfig { shutdown: Some(message.clone()), ..range(9) }]);
+    let heard = listen_to_the_end(stream).await.unwrap();
+    let last = Notification::cease_with_message(cease::ADMINISTRATIVE_SHUTDOWN, &message);
+    assert!(heard.ends_with(&last.encode()), "{heard:?}");
+    wait_until(&backend, |view| view.peers.is_empty()).await;
+    assert!(is_reset(speak(&backend, 2).await).await);
+}
+
+#[tokio::test]
+async fn a_passive_peer_is_accepted_and_never_dialled() {
+    let backend = backend();
+    let neighbour = TcpListener::bind((address(2), 0)).await.unwrap();
+    let port = neighbour.local_addr().unwrap().port();
+    let passive = PeerConfig { port, passive: true, ..peer(2) };
+    apply(&backend, std::slice::from_ref(&passive));
+    wait_until(&backend, |view| {
+        find(view, 2)
+            .is_some_and(|it| it.state == SessionState::Active && it.next_connect_in.is_none())
+    })
+    .await;
+    let stream = speak(&backend, 2).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    drop(stream);
+    wait_until(&backend, |view| find(view, 2).is_some_and(|it| it.state == SessionState::Active))
+        .await;
+    apply(&backend, &[PeerConfig { passive: false, ..passive }]);
+    timeout(PATIENCE, neighbour.accept()).await.expect("it is dialled now").unwrap();
+}
+
+#[tokio::test]
+async fn a_peer_that_is_shut_down_is_left_alone() {
+    let backend = backend();
+    let neighbour = TcpListener::bind((address(2), 0)).await.unwrap();
+    let port = neighbour.local_addr().unwrap().port();
+    let passive = PeerConfig { port, passive: true, ..peer(2) };
+    apply(&backend, std::slice::from_ref(&passive));
+    wait_until(&backend, |view| !view.peers.is_empty()).await;
+    let stream = speak(&backend, 2).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    let down = |text: &str| {
+        let shutdown = ShutdownMessage::new(text).ok();
+        PeerConfig { shutdown, passive: false, ..passive.clone() }
+    };
+    apply(&backend, &[down("rack 7 moves")]);
+    let heard = listen_to_the_end(stream).await.unwrap();
+    assert!(heard.ends_with(b"\x0crack 7 moves"), "{heard:?}");
+    let is_idle = |view: &BgpView| {
+        find(view, 2)
+            .is_some_and(|it| it.state == SessionState::Idle && it.next_connect_in.is_none())
+    };
+    wait_until(&backend, is_idle).await;
+    assert!(is_reset(speak(&backend, 2).await).await);
+    apply(&backend, &[down("rack 8 moves")]);
+    wait_until(&backend, |view| {
+        let shutdown = find(view, 2).and_then(|it| it.config.shutdown.clone());
+        is_idle(view) && shutdown.is_some_and(|it| it.as_str() == "rack 8 moves")
+    })
+    .await;
+    apply(&backend, &[PeerConfig { shutdown: None, ..down("") }]);
+    timeout(PATIENCE, neighbour.accept()).await.expect("it is dialled now").unwrap();
+}
+
+//= RFC 5082 §3 MUST: packets of a protected session that come from too far away are not used.
+//= RFC 5082 §3 MUST: packets of a protected session leave with a TTL of 255.
+#[tokio::test]
+async fn who_must_be_next_door_is_not_heard_from_afar() {
+    let backend = backend();
+    let ttl_security_hops = NonZeroU8::new(2);
+    // A second peer without the check: their listener cannot make it for both.
+    let hold_time = HoldTime::from_seconds(3).unwrap();
+    apply(&backend, &[PeerConfig { ttl_security_hops, hold_time, ..peer(2) }, peer(3)]);
+    wait_until(&backend, |view| view.peers.len() == 2).await;
+    let dial = async |ttl: u8| {
+        let socket = socket_from(2);
+        sockopt::set_network(&socket, address(2), ttl).unwrap();
+        introduce(socket.connect(backend.listening()[0]).await.unwrap()).await
+    };
+    assert!(is_reset(dial(253).await).await);
+    let stream = dial(254).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    // What follows is held to it, too: it looks as if nobody said a word.
+    sockopt::set_network(&stream, address(2), 253).unwrap();
+    wait_until(&backend, |view| {
+        let reset = find(view, 2).and_then(|it| it.last_reset.as_ref());
+        reset.is_some_and(|reset| reset.cause == ResetCause::NotificationSent(4, 0))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_range_can_have_a_key() {
+    let backend = backend();
+    let password = Password::new("rack key").unwrap();
+    apply(&backend, &[PeerConfig { password: Some(password.clone()), ..range(9) }]);
+    wait_until(&backend, |view| view.listen_ranges.len() == 1).await;
+    let listener = backend.listening()[0];
+    let without = timeout(Duration::from_millis(300), socket_from(2).connect(listener)).await;
+    assert!(without.is_err(), "a SYN without the key is not answered");
+    let socket = socket_from(3);
+    sockopt::set_md5(&socket, listener.ip(), Some(&password)).unwrap();
+    let _stream = introduce(socket.connect(listener).await.unwrap()).await;
+    wait_until(&backend, |view| is_up(view, 3)).await;
+}
+
+/// Any device can be bound to; the loopback one is on every machine.
+#[tokio::test]
+async fn a_vrf_is_dialled_through_its_device_once_that_is_there() {
+    let backend = backend();
+    let neighbour = TcpListener::bind((address(2), 0)).await.unwrap();
+    let port = neighbour.local_addr().unwrap().port();
+    let in_vrf = |number: u8, vrf: &str| {
+        let key = PeerKey { remote: Remote::Address(address(number)), vrf: vrf.parse().ok() };
+        PeerConfig { key, port, ..peer(number) }
+    };
+    apply(&backend, &[in_vrf(2, "lo"), in_vrf(3, "no-such-vrf")]);
+    timeout(PATIENCE, neighbour.accept()).await.expect("dialled").unwrap();
+    wait_until(&backend, |view| {
+        find(view, 3).is_some_and(|peer| {
+            let reset = peer.last_reset.as_ref().map_or("", |reset| &reset.text);
+            reset.contains("VRF no-such-vrf") && peer.not_accepted.is_some()
+        })
+    })
+    .await;
+}
