@@ -1,19 +1,25 @@
 //! The socket that `fairway show` and `fairway clear` talk to, and what they print.
 //!
 //! A request is one line of JSON, and so is the answer; a connection may ask again. The daemon
-//! renders, so that the client knows nothing but words, and other front ends can share the text.
+//! renders, so that the client knows nothing but words, and other front ends can share the text:
+//! `vty` does, for those who know FRR.
 
 mod clear;
 pub mod client;
+mod listen;
+mod observer;
 pub mod show;
 mod socket;
+pub mod vty;
 
 use fairway_sessions::backend::Clear;
 use serde::{Deserialize, Serialize};
 
 use show::{Format, ShowCommand};
 
-pub use socket::{SocketError, SocketFile, listen, serve};
+pub use listen::{SocketError, SocketFile};
+pub use observer::Observer;
+pub use socket::{listen, serve};
 
 /// The longest line that is read: a request is a few words, an answer may be a large table.
 const REQUEST_LENGTH_BYTES_MAX: usize = 4096;

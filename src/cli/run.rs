@@ -59,6 +59,11 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "PATH", env = "FAIRWAY_STATE_DIR")]
     state_dir: Option<PathBuf>,
 
+    /// Open FRR's sockets bgpd.vty, bfdd.vty and zebra.vty in this folder, read-only, so that
+    /// `vtysh --vty_socket DIR` and exporters for FRR work [default: none]
+    #[arg(long, value_name = "DIR", env = "FAIRWAY_VTY_DIR")]
+    vty_dir: Option<PathBuf>,
+
     /// Serve services of this loadBalancerClass instead of those without one
     #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
     lb_class: Option<String>,
@@ -72,6 +77,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
         bgp_listen,
         socket,
         state_dir,
+        vty_dir,
         lb_class,
     } = arguments;
     let node = match node.filter(|node| !node.is_empty()) {
@@ -85,6 +91,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
         bgp_listen,
         socket: socket.map_or_else(paths::default_socket, Ok)?,
         state_dir: state_dir.map_or_else(paths::default_state_dir, Ok)?,
+        vty_dir: vty_dir.filter(|path| !path.as_os_str().is_empty()),
         load_balancer_class: lb_class.filter(|class| !class.is_empty()),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -9,7 +9,9 @@ use clap::{Args, Subcommand};
 use fairway_sessions::types::AddressFamily;
 
 use super::paths;
-use crate::admin::show::{Format, ShowCommand};
+use crate::admin::show::{
+    BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
+};
 use crate::admin::{Request, client};
 
 #[derive(Debug, Args)]
@@ -17,6 +19,7 @@ use crate::admin::{Request, client};
   fairway show bgp summary
   fairway show bgp neighbors 192.0.2.1 advertised-routes --json
   fairway show bgp ipv4 unicast 198.51.100.10/32
+  fairway show bgp summary failed
   fairway show services")]
 pub(super) struct ShowArguments {
     #[command(subcommand)]
@@ -39,6 +42,12 @@ enum What {
         #[command(subcommand)]
         what: Bgp,
     },
+    /// Neighbors watched by BFD
+    #[command(after_help = "Example: fairway show bfd peers brief")]
+    Bfd {
+        #[command(subcommand)]
+        what: Bfd,
+    },
     /// Services: their addresses, and what is announced for them
     #[command(after_help = "Example: fairway show services --json")]
     Services,
@@ -53,8 +62,17 @@ enum What {
 #[derive(Debug, Clone, Subcommand)]
 enum Bgp {
     /// A line for each neighbor
-    #[command(after_help = "Example: fairway show bgp summary --json")]
-    Summary,
+    #[command(after_help = "Examples:
+  fairway show bgp summary --json
+  fairway show bgp summary failed")]
+    Summary {
+        /// Only some
+        #[command(subcommand)]
+        filter: Option<Filter>,
+    },
+    /// Next hops of accepted routes, and neighbors with a session
+    #[command(after_help = "Example: fairway show bgp nexthop")]
+    Nexthop,
     /// Everything about each neighbor, or about one
     #[command(after_help = "Examples:
   fairway show bgp neighbors
@@ -81,6 +99,47 @@ enum Bgp {
 }
 
 #[derive(Debug, Clone, Subcommand)]
+enum Filter {
+    /// Those with a session
+    #[command(after_help = "Example: fairway show bgp summary established")]
+    Established,
+    /// Those without one, and why
+    #[command(after_help = "Example: fairway show bgp summary failed")]
+    Failed,
+}
+
+impl Filter {
+    fn of(filter: Option<Self>) -> SummaryFilter {
+        match filter {
+            None => SummaryFilter::Everybody,
+            Some(Self::Established) => SummaryFilter::Established,
+            Some(Self::Failed) => SummaryFilter::Failed,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Bfd {
+    /// Everything about each
+    #[command(after_help = "Example: fairway show bfd peers --json")]
+    Peers {
+        /// Less, or something else
+        #[command(subcommand)]
+        detail: Option<Detail>,
+    },
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Detail {
+    /// A line for each
+    #[command(after_help = "Example: fairway show bfd peers brief")]
+    Brief,
+    /// Packets and events
+    #[command(after_help = "Example: fairway show bfd peers counters --json")]
+    Counters,
+}
+
+#[derive(Debug, Clone, Subcommand)]
 enum NeighborRoutes {
     /// What it was told
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 advertised-routes")]
@@ -88,6 +147,9 @@ enum NeighborRoutes {
     /// What it announces and toReceive lets in
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 received-routes")]
     ReceivedRoutes,
+    /// The same as rows of the table, with what became of them
+    #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 routes")]
+    Routes,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -97,28 +159,86 @@ enum Safi {
     Unicast {
         /// A prefix, or an address inside one
         prefix: Option<String>,
+        /// Something else about the table
+        #[command(subcommand)]
+        part: Option<TablePart>,
     },
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum TablePart {
+    /// A line for each neighbor of this table
+    #[command(after_help = "Example: fairway show bgp ipv4 unicast summary")]
+    Summary {
+        /// Only some
+        #[command(subcommand)]
+        filter: Option<Filter>,
+    },
+    /// All prefixes with all their attributes
+    #[command(after_help = "Example: fairway show bgp ipv4 unicast detail")]
+    Detail,
+    /// Routes that carry a community
+    #[command(after_help = "Example: fairway show bgp ipv4 unicast community 65010:100")]
+    Community {
+        /// As in 65010:100 or no-export
+        community: String,
+    },
+    /// Routes that carry a large community
+    #[command(after_help = "Example: fairway show bgp ipv4 unicast large-community 65010:1:2")]
+    LargeCommunity {
+        /// As in 65010:1:2
+        community: String,
+    },
+}
+
+impl Safi {
+    fn command(self, family: AddressFamily) -> ShowCommand {
+        let Self::Unicast { prefix, part } = self;
+        let carrying = |text, is_large| ShowCommand::BgpCommunity {
+            family,
+            filter: CommunityFilter { text, is_large, is_exact: false },
+        };
+        match part {
+            None => ShowCommand::BgpUnicast { family, prefix },
+            Some(TablePart::Summary { filter }) => ShowCommand::BgpSummary {
+                families: SummaryFamilies::One(family),
+                filter: Filter::of(filter),
+            },
+            Some(TablePart::Detail) => ShowCommand::BgpUnicastDetail { family },
+            Some(TablePart::Community { community }) => carrying(community, false),
+            Some(TablePart::LargeCommunity { community }) => carrying(community, true),
+        }
+    }
 }
 
 impl What {
     fn command(&self) -> Option<ShowCommand> {
         Some(match self.clone() {
-            Self::Bgp { what: Bgp::Summary } => ShowCommand::BgpSummary,
-            Self::Bgp { what: Bgp::Neighbors { peer, routes: None } } => {
-                ShowCommand::BgpNeighbors { peer }
-            }
-            Self::Bgp { what: Bgp::Neighbors { peer, routes: Some(routes) } } => match routes {
-                NeighborRoutes::AdvertisedRoutes => {
-                    ShowCommand::BgpAdvertisedRoutes { peer: peer? }
-                }
-                NeighborRoutes::ReceivedRoutes => ShowCommand::BgpReceivedRoutes { peer: peer? },
+            Self::Bgp { what: Bgp::Summary { filter } } => ShowCommand::BgpSummary {
+                families: SummaryFamilies::All,
+                filter: Filter::of(filter),
             },
-            Self::Bgp { what: Bgp::Ipv4 { safi: Safi::Unicast { prefix } } } => {
-                ShowCommand::BgpUnicast { family: AddressFamily::Ipv4Unicast, prefix }
+            Self::Bgp { what: Bgp::Nexthop } => ShowCommand::BgpNextHops { address: None },
+            Self::Bgp { what: Bgp::Neighbors { peer, routes: None } } => {
+                ShowCommand::BgpNeighbors { peer, family: None }
             }
-            Self::Bgp { what: Bgp::Ipv6 { safi: Safi::Unicast { prefix } } } => {
-                ShowCommand::BgpUnicast { family: AddressFamily::Ipv6Unicast, prefix }
+            Self::Bgp { what: Bgp::Neighbors { peer, routes: Some(routes) } } => {
+                let routes = match routes {
+                    NeighborRoutes::AdvertisedRoutes => PeerRoutes::Advertised,
+                    NeighborRoutes::ReceivedRoutes => PeerRoutes::Received,
+                    NeighborRoutes::Routes => PeerRoutes::Accepted,
+                };
+                ShowCommand::BgpPeerRoutes { peer: peer?, family: None, routes }
             }
+            Self::Bgp { what: Bgp::Ipv4 { safi } } => safi.command(AddressFamily::Ipv4Unicast),
+            Self::Bgp { what: Bgp::Ipv6 { safi } } => safi.command(AddressFamily::Ipv6Unicast),
+            Self::Bfd { what: Bfd::Peers { detail } } => ShowCommand::BfdPeers {
+                detail: match detail {
+                    None => BfdDetail::Full,
+                    Some(Detail::Brief) => BfdDetail::Brief,
+                    Some(Detail::Counters) => BfdDetail::Counters,
+                },
+            },
             Self::Services => ShowCommand::Services,
             Self::Pools => ShowCommand::Pools,
             Self::Config => ShowCommand::Config,
@@ -129,8 +249,8 @@ impl What {
 pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
     let Some(what) = arguments.what.command() else {
         eprintln!(
-            "fairway: advertised-routes and received-routes need a neighbor: its address or its \
-             name"
+            "fairway: advertised-routes, received-routes and routes need a neighbor: its address or \
+             its name"
         );
         return Ok(ExitCode::from(2));
     };

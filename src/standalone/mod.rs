@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info};
 
-use crate::admin;
+use crate::admin::{self, Observer};
 use crate::source::{FileSource, FileSourceError};
 
 use daemon::Daemon;
@@ -37,7 +37,7 @@ pub enum StartError {
     /// A path that cannot be read or watched.
     #[error(transparent)]
     Source(#[from] FileSourceError),
-    /// The admin socket.
+    /// The admin socket, or one of FRR's.
     #[error(transparent)]
     Admin(#[from] admin::SocketError),
     /// The backend is gone, through a fault of ours: whoever watches us should start us again.
@@ -101,6 +101,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let mut hangup = signal(SignalKind::hangup())?;
     // First, so that a second daemon ends before it takes a port or touches a file.
     let (socket, _socket_file) = admin::listen(&options.socket)?;
+    let vty = options.vty_dir.as_deref().map(admin::vty::Sockets::open).transpose()?;
     let _lock = saver::lock(&options.state_dir)?;
     raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;
@@ -108,7 +109,10 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         Arc::new(NativeBackend::start(&options.listen_addresses(), machine::seed()));
     let mut daemon = Daemon::new(&options, Arc::clone(&backend));
     let (publish, published) = watch::channel(Arc::new(daemon.published()));
-    let admin = tokio::spawn(admin::serve(socket, published, Arc::clone(&backend)));
+    let observer = Observer::new(published, Arc::clone(&backend));
+    // Held to the end: dropping it takes the sockets away.
+    let _vty = vty.map(|sockets| sockets.serve(&observer));
+    let admin = tokio::spawn(admin::serve(socket, observer));
     info!(
         node = options.node,
         version = env!("CARGO_PKG_VERSION"),

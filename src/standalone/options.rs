@@ -20,6 +20,8 @@ pub struct Options {
     pub bgp_listen: Vec<ListenOption>,
     /// The admin socket.
     pub socket: PathBuf,
+    /// Where the sockets of FRR's daemons are opened, if they are.
+    pub vty_dir: Option<PathBuf>,
     /// Where addresses are kept.
     pub state_dir: PathBuf,
     /// Services of which class are ours; `None`: those without one.

@@ -62,7 +62,22 @@ pub(super) fn text(
     wanted: &str,
 ) -> Result<String, ShowError> {
     let entry = find(snapshot, family, wanted)?.ok_or(ShowError::NetworkNotInTable)?;
+    Ok(lines(snapshot, &Instance::of(snapshot, Some(family)), &entry))
+}
+
+/// `show bgp ipv4|ipv6 unicast detail`: all entries, one after the other.
+pub(super) fn all_texts(snapshot: &Snapshot<'_>, family: AddressFamily) -> String {
+    let entries = entries(snapshot, family);
     let instance = Instance::of(snapshot, Some(family));
+    let paths: usize = entries.iter().map(|entry| entry.paths.len()).sum();
+    let text: String = entries.iter().map(|entry| lines(snapshot, &instance, entry)).collect();
+    match entries.len() {
+        0 => "No BGP prefixes displayed, 0 exist\n".to_owned(),
+        count => format!("{text}\nDisplayed  {count} routes and {paths} total paths\n"),
+    }
+}
+
+fn lines(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> String {
     let mut text = format!(
         "BGP routing table entry for {}, version {}\nPaths: ({} available, best #1, table default)\n",
         entry.prefix,
@@ -77,9 +92,9 @@ pub(super) fn text(
     }
     let reason = entry.selection_reason();
     for (position, path) in entry.paths.iter().enumerate() {
-        text.push_str(&path_lines(*path, position, &reason, &instance));
+        text.push_str(&path_lines(*path, position, &reason, instance));
     }
-    Ok(text)
+    text
 }
 
 /// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not
@@ -158,34 +173,50 @@ pub(super) fn json(
     let told = advertised_to(snapshot, entry.prefix);
     let advertised_to: Object =
         told.iter().map(|peer| (peer.to_string(), Object::new().into())).collect();
-    let reason = entry.selection_reason();
-    let paths: Vec<Value> = entry
-        .paths
-        .iter()
-        .enumerate()
-        .map(|(position, path)| {
-            let rank = |object: Object| match (position, path) {
-                (0, _) => {
-                    let best = Object::new().field("overall", true);
-                    object.field("bestpath", best.field("selectionReason", reason.as_str()))
-                }
-                (_, EntryPath::Originated(_)) => object.field("multipath", true),
-                (_, EntryPath::Learned(learned)) => {
-                    object.optional("lostAt", learned.lost_at.map(|step| step.to_string()))
-                }
-            };
-            match path {
-                EntryPath::Originated(route) => originated(snapshot, &instance, route, rank),
-                EntryPath::Learned(route) => learned(&instance, route, rank),
-            }
-            .into()
-        })
-        .collect();
+    let paths = paths(snapshot, &instance, &entry);
     Ok(Object::new()
         .field("prefix", entry.prefix.to_string())
         .field("version", instance.table_version)
         .optional("advertisedTo", (!told.is_empty()).then_some(advertised_to))
         .field("paths", paths))
+}
+
+/// `show bgp ipv4|ipv6 unicast detail`: the head, and the paths by prefix, as FRR 10 has it.
+pub(super) fn all_json(snapshot: &Snapshot<'_>, family: AddressFamily) -> Object {
+    let entries = entries(snapshot, family);
+    let instance = Instance::of(snapshot, Some(family));
+    let total: usize = entries.iter().map(|entry| entry.paths.len()).sum();
+    let routes: Object = entries
+        .iter()
+        .map(|entry| (entry.prefix.to_string(), paths(snapshot, &instance, entry).into()))
+        .collect();
+    instance
+        .table_fields()
+        .field("routes", routes)
+        .field("totalRoutes", entries.len())
+        .field("totalPaths", total)
+}
+
+fn paths(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Vec<Value> {
+    let reason = entry.selection_reason();
+    let one = |(position, path): (usize, &EntryPath<'_>)| {
+        let rank = |object: Object| match (position, path) {
+            (0, _) => {
+                let best = Object::new().field("overall", true);
+                object.field("bestpath", best.field("selectionReason", reason.as_str()))
+            }
+            (_, EntryPath::Originated(_)) => object.field("multipath", true),
+            (_, EntryPath::Learned(learned)) => {
+                object.optional("lostAt", learned.lost_at.map(|step| step.to_string()))
+            }
+        };
+        match path {
+            EntryPath::Originated(route) => originated(snapshot, instance, route, rank),
+            EntryPath::Learned(route) => learned(instance, route, rank),
+        }
+        .into()
+    };
+    entry.paths.iter().enumerate().map(one).collect()
 }
 
 fn originated(

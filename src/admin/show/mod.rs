@@ -1,16 +1,18 @@
 //! What `fairway show` prints: FRR's words where FRR has them, kubectl's habits elsewhere.
 //!
 //! ```text
-//!  Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes  (as FRR 8.4)
-//!                      └─► services, pools, config                 (ours)
+//!  Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes, ...  (as FRR 8.4)
+//!                      └─► services, pools, config                      (ours)
 //! ```
 //!
 //! Pure: a snapshot and a command in, text or JSON out. Knows no clock, no socket and no backend,
 //! and never prints a password. Keys and columns that FRR has and a snapshot cannot answer are
 //! left out; each module names its own. All output ends with a newline, unless it is empty.
 
+mod bfd;
 mod capabilities;
 mod columns;
+mod command;
 mod config;
 mod entry;
 mod hex;
@@ -19,11 +21,14 @@ mod neighbor;
 mod neighbors;
 mod neighbors_json;
 mod neighbors_text;
+mod next_hops;
 mod object;
 mod peer_routes;
 mod pools;
+mod prefix_counts;
 mod reset;
 mod route;
+mod router;
 mod services;
 mod summary;
 mod table;
@@ -32,22 +37,27 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-use fairway_sessions::backend::{BgpView, ViewScope};
+use fairway_sessions::backend::BgpView;
 use fairway_sessions::types::{AddressFamily, RouterId};
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::allocator::Outcomes;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
+pub use command::{
+    BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
+};
 pub(super) use neighbor::called as neighbors_called;
-use peer_routes::Direction;
+use table::Selection;
 
 /// Everything that can be shown, as it was at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshot<'a> {
     /// Unix time.
     pub now_epoch_seconds: u64,
+    /// The same, when the daemon began.
+    pub started_epoch_seconds: u64,
     /// The node this daemon runs on.
     pub node: &'a Node,
     /// The BGP identifier towards peers that set none.
@@ -68,72 +78,6 @@ pub struct Snapshot<'a> {
     pub sources: &'a [String],
 }
 
-/// What to show.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ShowCommand {
-    /// `show bgp summary`.
-    BgpSummary,
-    /// `show bgp neighbors [PEER]`.
-    BgpNeighbors {
-        /// An address or the name of a BGPPeer; everybody when absent.
-        peer: Option<String>,
-    },
-    /// `show bgp neighbors PEER advertised-routes`.
-    BgpAdvertisedRoutes {
-        /// An address or the name of a BGPPeer.
-        peer: String,
-    },
-    /// `show bgp neighbors PEER received-routes`.
-    BgpReceivedRoutes {
-        /// An address or the name of a BGPPeer.
-        peer: String,
-    },
-    /// `show bgp ipv4|ipv6 unicast [PREFIX]`.
-    BgpUnicast {
-        /// The table.
-        family: AddressFamily,
-        /// A prefix, or an address inside one; the whole table when absent.
-        prefix: Option<String>,
-    },
-    /// `show services`.
-    Services,
-    /// `show pools`.
-    Pools,
-    /// `show config`.
-    Config,
-}
-
-impl ShowCommand {
-    /// How much of the backend's state the answer needs.
-    pub fn scope(&self) -> ViewScope {
-        let sessions = ViewScope::SESSIONS;
-        match self {
-            Self::BgpSummary | Self::BgpNeighbors { .. } | Self::Pools | Self::Config => sessions,
-            Self::BgpAdvertisedRoutes { .. } | Self::Services => {
-                ViewScope { advertised: true, ..sessions }
-            }
-            Self::BgpReceivedRoutes { .. } => ViewScope { received: true, ..sessions },
-            Self::BgpUnicast { prefix: None, .. } => {
-                ViewScope { originated: true, learned: true, ..sessions }
-            }
-            Self::BgpUnicast { prefix: Some(_), .. } => {
-                ViewScope { received: false, ..ViewScope::EVERYTHING }
-            }
-        }
-    }
-}
-
-/// For whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 /// Why there is nothing to show. Where FRR answers programs with an object instead, so do we:
 /// then the JSON is no error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -141,6 +85,12 @@ pub enum ShowError {
     /// Nobody is called that, by address or by name.
     #[error("% No such neighbor in this view/vrf")]
     NoSuchNeighbor,
+    /// It is not configured for that family.
+    #[error("% No such neighbor or address family")]
+    NoSuchFamily,
+    /// What `toReceive` refuses is not kept.
+    #[error("% Inbound soft reconfiguration not enabled")]
+    RefusedRoutesNotKept,
     /// No route covers it.
     #[error("% Network not in table")]
     NetworkNotInTable,
@@ -152,6 +102,15 @@ pub enum ShowError {
         /// The table that was asked.
         family: AddressFamily,
     },
+    /// What was given as a community is none.
+    #[error("% Community malformed: {0}")]
+    MalformedCommunity(String),
+    /// There are no peer groups here.
+    #[error("% No such peer-group")]
+    NoSuchPeerGroup,
+    /// Nobody is watched by BFD at that address.
+    #[error("% Unable to find 'peer {0}'")]
+    NoSuchBfdPeer(String),
 }
 
 /// The answer to `command`, to be printed as it is.
@@ -160,54 +119,80 @@ pub fn render(
     format: Format,
     snapshot: &Snapshot<'_>,
 ) -> Result<String, ShowError> {
-    match (command, format) {
-        (ShowCommand::BgpSummary, Format::Text) => Ok(summary::text(snapshot)),
-        (ShowCommand::BgpSummary, Format::Json) => Ok(pretty(summary::json(snapshot))),
-        (ShowCommand::BgpNeighbors { peer }, Format::Text) => {
-            neighbors::text(snapshot, peer.as_deref())
+    match format {
+        Format::Text => text(command, snapshot),
+        Format::Json => json(command, snapshot).map(|value| format!("{value:#}\n")),
+    }
+}
+
+/// The answer for people.
+pub(super) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<String, ShowError> {
+    match command {
+        ShowCommand::BgpSummary { families, filter } => {
+            Ok(summary::text(snapshot, *families, *filter))
         }
-        (ShowCommand::BgpNeighbors { peer }, Format::Json) => {
-            Ok(pretty(neighbors::json(snapshot, peer.as_deref())))
+        ShowCommand::BgpNeighbors { peer, family } => {
+            neighbors::text(snapshot, peer.as_deref(), *family)
         }
-        (ShowCommand::BgpAdvertisedRoutes { peer }, format) => {
-            peer_routes(snapshot, peer, Direction::Advertised, format)
+        ShowCommand::BgpPeerRoutes { peer, family, routes } => {
+            peer_routes::text(snapshot, peer, *family, *routes)
         }
-        (ShowCommand::BgpReceivedRoutes { peer }, format) => {
-            peer_routes(snapshot, peer, Direction::Received, format)
+        ShowCommand::BgpPrefixCounts { peer, family } => {
+            prefix_counts::text(snapshot, peer, *family)
         }
-        (ShowCommand::BgpUnicast { family, prefix: None }, Format::Text) => {
-            Ok(table::text(snapshot, *family))
+        ShowCommand::BgpUnicast { family, prefix: None } => {
+            Ok(table::text(snapshot, *family, &Selection::Everything))
         }
-        (ShowCommand::BgpUnicast { family, prefix: None }, Format::Json) => {
-            Ok(pretty(table::json(snapshot, *family)))
-        }
-        (ShowCommand::BgpUnicast { family, prefix: Some(prefix) }, Format::Text) => {
+        ShowCommand::BgpUnicast { family, prefix: Some(prefix) } => {
             entry::text(snapshot, *family, prefix)
         }
-        (ShowCommand::BgpUnicast { family, prefix: Some(prefix) }, Format::Json) => {
-            entry::json(snapshot, *family, prefix).map(pretty)
+        ShowCommand::BgpUnicastDetail { family } => Ok(entry::all_texts(snapshot, *family)),
+        ShowCommand::BgpCommunity { family, filter } => {
+            Ok(table::text(snapshot, *family, &Selection::carrying(filter)?))
         }
-        (ShowCommand::Services, Format::Text) => Ok(services::text(snapshot)),
-        (ShowCommand::Services, Format::Json) => Ok(pretty(services::json(snapshot))),
-        (ShowCommand::Pools, Format::Text) => Ok(pools::text(snapshot)),
-        (ShowCommand::Pools, Format::Json) => Ok(pretty(pools::json(snapshot))),
-        (ShowCommand::Config, Format::Text) => Ok(config::text(snapshot)),
-        (ShowCommand::Config, Format::Json) => Ok(pretty(config::json(snapshot))),
+        ShowCommand::BgpNextHops { address } => Ok(next_hops::text(snapshot, address.as_deref())),
+        ShowCommand::BgpPeerGroups { group: None } => Ok(String::new()),
+        ShowCommand::BgpPeerGroups { group: Some(_) } => Err(ShowError::NoSuchPeerGroup),
+        ShowCommand::BgpRouter => Ok(router::text(snapshot)),
+        ShowCommand::BfdPeers { detail } => Ok(bfd::text(*detail)),
+        ShowCommand::BfdPeer { peer } => Err(ShowError::NoSuchBfdPeer(peer.clone())),
+        ShowCommand::Services => Ok(services::text(snapshot)),
+        ShowCommand::Pools => Ok(pools::text(snapshot)),
+        ShowCommand::Config => Ok(config::text(snapshot)),
     }
 }
 
-fn peer_routes(
-    snapshot: &Snapshot<'_>,
-    peer: &str,
-    direction: Direction,
-    format: Format,
-) -> Result<String, ShowError> {
-    match format {
-        Format::Text => peer_routes::text(snapshot, peer, direction),
-        Format::Json => Ok(pretty(peer_routes::json(snapshot, peer, direction))),
-    }
-}
-
-fn pretty(value: impl Into<serde_json::Value>) -> String {
-    format!("{:#}\n", value.into())
+/// The answer for programs.
+pub(super) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Value, ShowError> {
+    let object = match command {
+        ShowCommand::BgpSummary { families, filter } => summary::json(snapshot, *families, *filter),
+        ShowCommand::BgpNeighbors { peer, family } => {
+            neighbors::json(snapshot, peer.as_deref(), *family)
+        }
+        ShowCommand::BgpPeerRoutes { peer, family, routes } => {
+            peer_routes::json(snapshot, peer, *family, *routes)
+        }
+        ShowCommand::BgpPrefixCounts { peer, family } => {
+            prefix_counts::json(snapshot, peer, *family)
+        }
+        ShowCommand::BgpUnicast { family, prefix: None } => {
+            table::json(snapshot, *family, &Selection::Everything)
+        }
+        ShowCommand::BgpUnicast { family, prefix: Some(prefix) } => {
+            entry::json(snapshot, *family, prefix)?
+        }
+        ShowCommand::BgpUnicastDetail { family } => entry::all_json(snapshot, *family),
+        ShowCommand::BgpCommunity { family, filter } => {
+            table::json(snapshot, *family, &Selection::carrying(filter)?)
+        }
+        ShowCommand::BgpNextHops { address } => next_hops::json(snapshot, address.as_deref()),
+        ShowCommand::BgpPeerGroups { .. } => object::Object::new(),
+        ShowCommand::BgpRouter => router::json(snapshot),
+        ShowCommand::BfdPeers { .. } => return Ok(bfd::json()),
+        ShowCommand::BfdPeer { peer } => return Err(ShowError::NoSuchBfdPeer(peer.clone())),
+        ShowCommand::Services => services::json(snapshot),
+        ShowCommand::Pools => pools::json(snapshot),
+        ShowCommand::Config => config::json(snapshot),
+    };
+    Ok(object.into())
 }

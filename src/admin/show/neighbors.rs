@@ -1,11 +1,31 @@
 //! `show bgp neighbors [PEER]`: which neighbours are meant, and what is said of nobody.
 
+use fairway_sessions::backend::PeerView;
+use fairway_sessions::types::AddressFamily;
+
 use super::object::Object;
 use super::{ShowError, Snapshot, neighbor, neighbors_json, neighbors_text};
 
+/// Those called `wanted`, or everybody who is configured for `family`.
+fn find<'a>(
+    snapshot: &Snapshot<'a>,
+    wanted: Option<&str>,
+    family: Option<AddressFamily>,
+) -> Vec<&'a PeerView> {
+    let mut peers = neighbor::find(snapshot, wanted);
+    if wanted.is_none() {
+        peers.retain(|peer| family.is_none_or(|family| peer.config.families.contains(family)));
+    }
+    peers
+}
+
 /// One neighbour after the other.
-pub(super) fn text(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> Result<String, ShowError> {
-    let peers = neighbor::find(snapshot, wanted);
+pub(super) fn text(
+    snapshot: &Snapshot<'_>,
+    wanted: Option<&str>,
+    family: Option<AddressFamily>,
+) -> Result<String, ShowError> {
+    let peers = find(snapshot, wanted, family);
     if !peers.is_empty() {
         let texts: Vec<_> = peers.into_iter().map(neighbors_text::one).collect();
         return Ok(texts.join("\n"));
@@ -17,8 +37,12 @@ pub(super) fn text(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> Result<Stri
 }
 
 /// An object by address.
-pub(super) fn json(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> Object {
-    let peers = neighbor::find(snapshot, wanted);
+pub(super) fn json(
+    snapshot: &Snapshot<'_>,
+    wanted: Option<&str>,
+    family: Option<AddressFamily>,
+) -> Object {
+    let peers = find(snapshot, wanted, family);
     if peers.is_empty() && wanted.is_some() {
         return Object::new().field("bgpNoSuchNeighbor", true);
     }

@@ -37,6 +37,11 @@ impl Object {
         self
     }
 
+    /// How many fields it has.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether it has no field.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

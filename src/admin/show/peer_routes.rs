@@ -1,25 +1,27 @@
-//! `show bgp neighbors PEER advertised-routes|received-routes`: what one neighbour has been told,
-//! and what it told us and was accepted.
+//! `show bgp neighbors PEER advertised-routes` and its like: what one neighbour has been told, and
+//! what it told us and was accepted.
 //!
 //! FRR shows advertised routes as they were before the last changes: next hop 0.0.0.0, an empty
 //! path. Here they are as they were sent: our next hop, our AS in the path, and MED and LOCAL_PREF
 //! only if they were in the UPDATE. Received routes are those that passed `toReceive`: what it
-//! refuses is counted and not kept. Both families of the session are in one table. Ours in JSON:
+//! refuses is counted and not kept, which FRR calls a lack of soft reconfiguration. Unless one
+//! family is asked for, both are in one table. Ours in JSON:
 //! `nextHopLinkLocal`, `community`, `largeCommunity`.
 
 use std::fmt::Write;
 
 use fairway_sessions::backend::{PeerRoute, PeerView};
-use fairway_sessions::types::{Asn, NextHop};
+use fairway_sessions::types::{AddressFamily, Asn, NextHop, PeerKey};
 
 use super::instance::{Instance, LOCAL_PREF_DEFAULT};
 use super::object::Object;
 use super::route::{Row, communities, large_communities};
-use super::{ShowError, Snapshot, neighbor};
+use super::table::{self, Selection};
+use super::{PeerRoutes, ShowError, Snapshot, neighbor};
 
-/// Which routes of a neighbour.
+/// Who told whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+enum Direction {
     /// What it has been told.
     Advertised,
     /// What it announces, as far as it was accepted.
@@ -59,20 +61,63 @@ fn instance(snapshot: &Snapshot<'_>, peer: &PeerView) -> Instance {
     }
 }
 
+/// Whose routes, and which way they went; or how else the question is answered.
+enum Asked<'a> {
+    Routes(&'a PeerView, Direction),
+    Rows(PeerKey),
+}
+
+/// The neighbour that is meant, if it can be asked for those routes.
+fn find<'a>(
+    snapshot: &Snapshot<'a>,
+    wanted: &str,
+    family: Option<AddressFamily>,
+    routes: PeerRoutes,
+) -> Result<Asked<'a>, ShowError> {
+    let peers = neighbor::find(snapshot, Some(wanted));
+    let peer = *peers.first().ok_or(ShowError::NoSuchNeighbor)?;
+    if family.is_some_and(|family| !peer.config.families.contains(family)) {
+        return Err(ShowError::NoSuchFamily);
+    }
+    match routes {
+        PeerRoutes::Advertised => Ok(Asked::Routes(peer, Direction::Advertised)),
+        PeerRoutes::Received => Ok(Asked::Routes(peer, Direction::Received)),
+        PeerRoutes::Accepted => Ok(Asked::Rows(peer.config.key)),
+        PeerRoutes::Filtered => Err(ShowError::RefusedRoutesNotKept),
+    }
+}
+
+fn of_family(
+    peer: &PeerView,
+    direction: Direction,
+    family: Option<AddressFamily>,
+) -> Vec<&PeerRoute> {
+    let routes = direction.routes(peer).iter();
+    routes.filter(|it| family.is_none_or(|family| it.prefix.family() == family)).collect()
+}
+
 /// The routes in FRR's columns; nothing at all when there are none, as in FRR.
 pub(super) fn text(
     snapshot: &Snapshot<'_>,
     wanted: &str,
-    direction: Direction,
+    family: Option<AddressFamily>,
+    routes: PeerRoutes,
 ) -> Result<String, ShowError> {
-    let peers = neighbor::find(snapshot, Some(wanted));
-    let peer = peers.first().ok_or(ShowError::NoSuchNeighbor)?;
-    let routes = direction.routes(peer);
+    let (peer, direction) = match find(snapshot, wanted, family, routes)? {
+        Asked::Routes(peer, direction) => (peer, direction),
+        Asked::Rows(peer) => {
+            let families = AddressFamily::ALL.into_iter();
+            let families = families.filter(|it| family.is_none_or(|family| *it == family));
+            let of = |family| table::text(snapshot, family, &Selection::From(peer));
+            return Ok(families.map(of).collect());
+        }
+    };
+    let routes = of_family(peer, direction, family);
     if routes.is_empty() {
         return Ok(String::new());
     }
     let mut text = instance(snapshot, peer).table_head();
-    for PeerRoute { prefix, attributes } in routes {
+    for PeerRoute { prefix, attributes } in &routes {
         let row = Row {
             status: "*>",
             network: prefix.to_string(),
@@ -90,18 +135,33 @@ pub(super) fn text(
 }
 
 /// The routes by prefix. Without any, the head is absent, as in FRR 8.4.
-pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str, direction: Direction) -> Object {
-    let peers = neighbor::find(snapshot, Some(wanted));
-    let Some(peer) = peers.first() else {
-        return Object::new().field("warning", "No such neighbor in this view/vrf");
+pub(super) fn json(
+    snapshot: &Snapshot<'_>,
+    wanted: &str,
+    family: Option<AddressFamily>,
+    routes: PeerRoutes,
+) -> Object {
+    let (peer, direction) = match find(snapshot, wanted, family, routes) {
+        Ok(Asked::Routes(peer, direction)) => (peer, direction),
+        Ok(Asked::Rows(peer)) => {
+            // One table at a time, as in FRR.
+            let family = family.unwrap_or(AddressFamily::Ipv4Unicast);
+            return table::json(snapshot, family, &Selection::From(peer));
+        }
+        Err(error) => return warning(&error),
     };
-    let routes = direction.routes(peer);
+    let routes = of_family(peer, direction, family);
     let head = if routes.is_empty() { Object::new() } else { head(&instance(snapshot, peer)) };
     let objects: Object =
         routes.iter().map(|it| (it.prefix.to_string(), route(it, direction).into())).collect();
     head.field(direction.key(), objects)
         .field("totalPrefixCounter", routes.len())
         .field("filteredPrefixCounter", 0)
+}
+
+/// Why there is no answer, for programs.
+pub(super) fn warning(error: &ShowError) -> Object {
+    Object::new().field("warning", error.to_string().trim_start_matches("% "))
 }
 
 fn head(instance: &Instance) -> Object {

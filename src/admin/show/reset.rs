@@ -22,6 +22,12 @@ fn due_to(cause: &ResetCause) -> (&'static str, u8) {
     }
 }
 
+/// FRR's name and number for why there is no session. Before a first attempt has failed, what is
+/// waited for is the other side.
+pub(super) fn reason_of_absence(peer: &PeerView) -> (&'static str, u8) {
+    due_to(peer.last_reset.as_ref().map_or(&ResetCause::ConnectFailed, |reset| &reset.cause))
+}
+
 /// A NOTIFICATION that ended the session.
 struct Ending<'a> {
     direction: &'static str,

@@ -1,4 +1,4 @@
-//! `show bgp summary`: a line for each neighbour of each family.
+//! `show bgp summary [established|failed]`: a line for each neighbour of each family.
 //!
 //! `ribMemory` and `peerMemory` are computed as FRR does it, entries times the size of one, so
 //! they are lower bounds. `tableVersion` of a peer is 0, as in FRR 8.4. Left out:
@@ -17,7 +17,7 @@ use super::neighbor::{
 };
 use super::object::Object;
 use super::time::{clock_or_never, milliseconds};
-use super::{Snapshot, capabilities};
+use super::{Snapshot, SummaryFamilies, SummaryFilter, capabilities, reset};
 
 /// The width of the first column, unless a name needs more.
 const NEIGHBOR_WIDTH_MIN: usize = 16;
@@ -29,11 +29,26 @@ struct Family<'a> {
     family: AddressFamily,
     instance: Instance,
     peers: Vec<&'a PeerView>,
+    filter: SummaryFilter,
     entries: usize,
     now_epoch_seconds: u64,
 }
 
-impl Family<'_> {
+impl<'a> Family<'a> {
+    /// Those that are listed.
+    fn listed(&self) -> Vec<&'a PeerView> {
+        let is_listed = |peer: &&PeerView| match self.filter {
+            SummaryFilter::Everybody => true,
+            SummaryFilter::Established => is_established(peer),
+            SummaryFilter::Failed => !is_established(peer),
+        };
+        self.peers.iter().copied().filter(is_listed).collect()
+    }
+
+    fn failed_count(&self) -> usize {
+        self.peers.iter().filter(|peer| !is_established(peer)).count()
+    }
+
     fn rib_memory_bytes(&self) -> usize {
         self.entries.saturating_mul(size_of::<DesiredRoute>())
     }
@@ -43,25 +58,38 @@ impl Family<'_> {
     }
 }
 
-/// The families that have peers, IPv4 first.
-fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
+/// The families that have peers and are asked for, IPv4 first.
+fn families<'a>(
+    snapshot: &Snapshot<'a>,
+    wanted: SummaryFamilies,
+    filter: SummaryFilter,
+) -> Vec<Family<'a>> {
     let of = |family| {
         let peers = snapshot.bgp.peers.iter().filter(|it| it.config.families.contains(family));
         Family {
             family,
             instance: Instance::of(snapshot, Some(family)),
             peers: peers.collect(),
+            filter,
             entries: *snapshot.bgp.prefixes.of(family),
             now_epoch_seconds: snapshot.now_epoch_seconds,
         }
     };
-    let families = AddressFamily::ALL.into_iter().map(of);
+    let is_wanted = |family: &AddressFamily| match wanted {
+        SummaryFamilies::All => true,
+        SummaryFamilies::OneByName(one) | SummaryFamilies::One(one) => *family == one,
+    };
+    let families = AddressFamily::ALL.into_iter().filter(is_wanted).map(of);
     families.filter(|family| !family.peers.is_empty()).collect()
 }
 
 /// One block for each family.
-pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
-    let families = families(snapshot);
+pub(super) fn text(
+    snapshot: &Snapshot<'_>,
+    wanted: SummaryFamilies,
+    filter: SummaryFilter,
+) -> String {
+    let families = families(snapshot, wanted, filter);
     if families.is_empty() {
         return "% No BGP neighbors found in VRF default\n".to_owned();
     }
@@ -69,6 +97,13 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
 }
 
 fn block(family: &Family<'_>) -> String {
+    let listed = family.listed();
+    if listed.is_empty() && family.filter == SummaryFilter::Failed {
+        return format!(
+            "\n{} Summary (VRF default):\n% No failed BGP neighbors found\n",
+            family.family
+        );
+    }
     let mut text = format!(
         "\n{} Summary (VRF default):\n{}RIB entries {}, using {} of memory\n\
          Peers {}, using {} of memory\n\n",
@@ -79,19 +114,41 @@ fn block(family: &Family<'_>) -> String {
         family.peers.len(),
         memory(family.peer_memory_bytes())
     );
-    let longest = family.peers.iter().map(|peer| peer.config.key.to_string().len()).max();
+    let longest = listed.iter().map(|peer| peer.config.key.to_string().len()).max();
     let width = longest.unwrap_or(0).saturating_add(1).max(NEIGHBOR_WIDTH_MIN);
-    let _ = writeln!(
-        text,
-        "{:width$}V         AS   MsgRcvd   MsgSent   TblVer  InQ OutQ  Up/Down State/PfxRcd   \
-         PfxSnt Desc",
-        "Neighbor"
-    );
-    for peer in &family.peers {
-        text.push_str(&row(peer, family.family, width));
+    let columns = match family.filter {
+        SummaryFilter::Failed => "EstdCnt DropCnt ResetTime Reason",
+        SummaryFilter::Everybody | SummaryFilter::Established => {
+            "V         AS   MsgRcvd   MsgSent   TblVer  InQ OutQ  Up/Down State/PfxRcd   PfxSnt Desc"
+        }
+    };
+    let _ = writeln!(text, "{:width$}{columns}", "Neighbor");
+    for peer in &listed {
+        text.push_str(&match family.filter {
+            SummaryFilter::Failed => failed_row(peer, width),
+            SummaryFilter::Everybody | SummaryFilter::Established => {
+                row(peer, family.family, width)
+            }
+        });
     }
-    let _ = writeln!(text, "\nTotal number of neighbors {}", family.peers.len());
+    text.push('\n');
+    if family.filter != SummaryFilter::Everybody {
+        let _ = writeln!(text, "Displayed neighbors {}", listed.len());
+    }
+    let _ = writeln!(text, "Total number of neighbors {}", family.peers.len());
     text
+}
+
+/// How often it was up, since when it is not, and why.
+fn failed_row(peer: &PeerView, width: usize) -> String {
+    let (reason, _) = reset::reason_of_absence(peer);
+    format!(
+        "{:width$}{:>7} {:>7} {:>9} {reason}\n",
+        peer.config.key.to_string(),
+        peer.connections_established,
+        peer.connections_dropped,
+        clock_or_never(peer.since)
+    )
 }
 
 fn row(peer: &PeerView, family: AddressFamily, width: usize) -> String {
@@ -147,19 +204,40 @@ fn memory(bytes: usize) -> String {
     }
 }
 
-/// An object by family.
-pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
-    let families = families(snapshot);
-    families.iter().map(|it| (family_key(it.family).to_owned(), object(it).into())).collect()
+/// An object by family; that of the family alone when one was asked for by its full name.
+pub(super) fn json(
+    snapshot: &Snapshot<'_>,
+    wanted: SummaryFamilies,
+    filter: SummaryFilter,
+) -> Object {
+    let families = families(snapshot, wanted, filter);
+    match wanted {
+        SummaryFamilies::One(_) => families.first().map(object).unwrap_or_default(),
+        SummaryFamilies::All | SummaryFamilies::OneByName(_) => families
+            .iter()
+            .map(|it| (family_key(it.family).to_owned(), object(it).into()))
+            .collect(),
+    }
 }
 
 fn object(family: &Family<'_>) -> Object {
-    let count = family.peers.len();
-    let failed = family.peers.iter().filter(|peer| !is_established(peer)).count();
+    let (count, failed) = (family.peers.len(), family.failed_count());
+    if family.filter == SummaryFilter::Failed && failed == 0 {
+        return Object::new()
+            .field("failedPeersCount", 0)
+            .field("dynamicPeers", 0)
+            .field("totalPeers", count);
+    }
     let peers: Object = family
-        .peers
-        .iter()
-        .map(|it| (it.config.key.to_string(), peer_object(it, family).into()))
+        .listed()
+        .into_iter()
+        .map(|peer| {
+            let object = match family.filter {
+                SummaryFilter::Failed => failed_object(peer, family),
+                SummaryFilter::Everybody | SummaryFilter::Established => peer_object(peer, family),
+            };
+            (peer.config.key.to_string(), object.into())
+        })
         .collect();
     Object::new()
         .field("routerId", family.instance.router_id.to_string())
@@ -176,13 +254,29 @@ fn object(family: &Family<'_>) -> Object {
         .field("displayedPeers", count)
         .field("totalPeers", count)
         .field("dynamicPeers", 0)
-        .field("bestPath", Object::new())
+        .optional("bestPath", (family.filter != SummaryFilter::Failed).then(|| Object::new()))
+}
+
+/// When it was last up, in Unix time.
+fn established_epoch(peer: &PeerView, family: &Family<'_>) -> Option<u64> {
+    peer.since.map(|since| family.now_epoch_seconds.saturating_sub(since.as_secs()))
+}
+
+fn failed_object(peer: &PeerView, family: &Family<'_>) -> Object {
+    let (reason, code) = reset::reason_of_absence(peer);
+    Object::new()
+        .field("connectionsEstablished", peer.connections_established)
+        .field("connectionsDropped", peer.connections_dropped)
+        .field("peerUptime", clock_or_never(peer.since))
+        .field("peerUptimeMsec", peer.since.map_or(0, milliseconds))
+        .optional("peerUptimeEstablishedEpoch", established_epoch(peer, family))
+        .field("lastResetDueTo", reason)
+        .field("lastResetCode", code)
+        .field("idType", family_word(AddressFamily::of(peer.config.key.0)))
 }
 
 fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
     let config = &peer.config;
-    let established_epoch =
-        peer.since.map(|since| family.now_epoch_seconds.saturating_sub(since.as_secs()));
     let hostname = peer.session.as_ref().and_then(capabilities::hostname);
     Object::new()
         .optional("hostname", hostname)
@@ -196,7 +290,7 @@ fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
         .field("inq", 0)
         .field("peerUptime", clock_or_never(peer.since))
         .field("peerUptimeMsec", peer.since.map_or(0, milliseconds))
-        .optional("peerUptimeEstablishedEpoch", established_epoch)
+        .optional("peerUptimeEstablishedEpoch", established_epoch(peer, family))
         .field("pfxRcd", accepted(peer, family.family))
         .field("pfxSnt", sent(peer, family.family))
         .field("pfxRefused", *peer.prefixes_refused.of(family.family))

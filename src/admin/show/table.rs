@@ -2,29 +2,79 @@
 //!
 //! `version` of a path is that of the table: when an entry changed last is not kept.
 
-use fairway_sessions::types::AddressFamily;
+use fairway_sessions::types::{AddressFamily, Community, LargeCommunity, PeerKey};
 use serde_json::Value;
 
-use super::Snapshot;
 use super::instance::Instance;
 use super::neighbor::family_word;
 use super::object::Object;
 use super::route::{Entry, EntryPath, Row, entries};
+use super::{CommunityFilter, ShowError, Snapshot};
 
-/// The table in FRR's columns.
-pub(super) fn text(snapshot: &Snapshot<'_>, family: AddressFamily) -> String {
-    let entries = entries(snapshot, family);
-    if entries.is_empty() {
-        return "No BGP prefixes displayed, 0 exist\n".to_owned();
+/// Which paths of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Selection {
+    /// All of them.
+    Everything,
+    /// Those from one neighbour.
+    From(PeerKey),
+    /// Those that carry a community, and with `true` no other.
+    Carrying(Community, bool),
+    /// The same for a large community.
+    CarryingLarge(LargeCommunity, bool),
+}
+
+impl Selection {
+    /// What `filter` means.
+    pub(super) fn carrying(filter: &CommunityFilter) -> Result<Self, ShowError> {
+        let malformed = || ShowError::MalformedCommunity(filter.text.clone());
+        Ok(match filter.is_large {
+            false => Self::Carrying(filter.text.parse().map_err(|_| malformed())?, filter.is_exact),
+            true => {
+                Self::CarryingLarge(filter.text.parse().map_err(|_| malformed())?, filter.is_exact)
+            }
+        })
     }
-    let mut text = Instance::of(snapshot, Some(family)).table_head();
-    let mut paths_total = 0_usize;
+
+    fn holds(&self, path: &EntryPath<'_>) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::From(key) => {
+                matches!(path, EntryPath::Learned(it) if it.path.source.key == *key)
+            }
+            Self::Carrying(wanted, is_exact) => carries(path.communities(), wanted, *is_exact),
+            Self::CarryingLarge(wanted, is_exact) => {
+                carries(path.large_communities(), wanted, *is_exact)
+            }
+        }
+    }
+}
+
+fn carries<T: PartialEq>(carried: &[T], wanted: &T, is_exact: bool) -> bool {
+    carried.contains(wanted) && (!is_exact || carried.len() == 1)
+}
+
+/// The selected paths of an entry, each with its position among all.
+fn selected<'a>(entry: &Entry<'a>, selection: &Selection) -> Vec<(usize, EntryPath<'a>)> {
+    let paths = entry.paths.iter().copied().enumerate();
+    paths.filter(|(_, path)| selection.holds(path)).collect()
+}
+
+/// The table in FRR's columns; of a part of it that is empty, nothing.
+pub(super) fn text(
+    snapshot: &Snapshot<'_>,
+    family: AddressFamily,
+    selection: &Selection,
+) -> String {
+    let entries = entries(snapshot, family);
+    let (mut rows, mut displayed) = (String::new(), 0_usize);
     for entry in &entries {
-        for (position, path) in entry.paths.iter().enumerate() {
-            let first = position == 0;
+        let paths = selected(entry, selection);
+        displayed = displayed.saturating_add(usize::from(!paths.is_empty()));
+        for (row, (position, path)) in paths.into_iter().enumerate() {
             let row = Row {
-                status: status(*path, position),
-                network: if first { entry.prefix.to_string() } else { String::new() },
+                status: status(path, position),
+                network: if row == 0 { entry.prefix.to_string() } else { String::new() },
                 next_hop: path.next_hop(),
                 metric: path.metric(),
                 local_pref: path.local_pref(),
@@ -32,12 +82,23 @@ pub(super) fn text(snapshot: &Snapshot<'_>, family: AddressFamily) -> String {
                 path: path.as_path(),
                 origin_code: path.origin().code(),
             };
-            text.push_str(&row.line());
-            paths_total = paths_total.saturating_add(1);
+            rows.push_str(&row.line());
         }
     }
-    // Two blanks, as in FRR 8.4.
-    text + &format!("\nDisplayed  {} routes and {paths_total} total paths\n", entries.len())
+    match (displayed, selection) {
+        (0, Selection::Everything) => "No BGP prefixes displayed, 0 exist\n".to_owned(),
+        (0, _) => String::new(),
+        _ => {
+            let head = Instance::of(snapshot, Some(family)).table_head();
+            let paths = total_paths(&entries);
+            // Two blanks, as in FRR 8.4.
+            format!("{head}{rows}\nDisplayed  {displayed} routes and {paths} total paths\n")
+        }
+    }
+}
+
+fn total_paths(entries: &[Entry<'_>]) -> usize {
+    entries.iter().map(|entry| entry.paths.len()).sum()
 }
 
 /// The first characters of a row.
@@ -51,22 +112,40 @@ fn status(path: EntryPath<'_>, position: usize) -> &'static str {
     }
 }
 
-/// The head, and the paths by prefix.
-pub(super) fn json(snapshot: &Snapshot<'_>, family: AddressFamily) -> Object {
+/// The head, and the paths by prefix. `totalRoutes` and `totalPaths` are FRR 10's.
+pub(super) fn json(
+    snapshot: &Snapshot<'_>,
+    family: AddressFamily,
+    selection: &Selection,
+) -> Object {
     let instance = Instance::of(snapshot, Some(family));
     let entries = entries(snapshot, family);
     let routes: Object = entries
         .iter()
-        .map(|entry| (entry.prefix.to_string(), paths(snapshot, &instance, entry).into()))
+        .map(|entry| (entry, selected(entry, selection)))
+        .filter(|(_, paths)| !paths.is_empty())
+        .map(|(entry, paths)| {
+            (entry.prefix.to_string(), rows(snapshot, &instance, entry, paths).into())
+        })
         .collect();
-    instance.table_fields().field("routes", routes)
+    let displayed = routes.len();
+    instance
+        .table_fields()
+        .field("routes", routes)
+        .field("totalRoutes", displayed)
+        .field("totalPaths", total_paths(&entries))
 }
 
-fn paths(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Vec<Value> {
+fn rows(
+    snapshot: &Snapshot<'_>,
+    instance: &Instance,
+    entry: &Entry<'_>,
+    paths: Vec<(usize, EntryPath<'_>)>,
+) -> Vec<Value> {
     let family = entry.prefix.family();
     let is_ipv6 = family == AddressFamily::Ipv6Unicast;
     let reason = entry.selection_reason();
-    let one = |(position, path): (usize, &EntryPath<'_>)| {
+    let one = |(position, path): (usize, EntryPath<'_>)| {
         let is_best = position == 0;
         let (peer, host) = match path {
             EntryPath::Originated(_) => ("(unspec)".to_owned(), Some(snapshot.node.name.as_str())),
@@ -97,5 +176,5 @@ fn paths(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Vec
             .field("nexthops", vec![Value::from(next_hop)])
             .into()
     };
-    entry.paths.iter().enumerate().map(one).collect()
+    paths.into_iter().map(one).collect()
 }

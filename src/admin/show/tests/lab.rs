@@ -72,6 +72,7 @@ impl Lab {
     pub(super) fn snapshot(&self) -> Snapshot<'_> {
         Snapshot {
             now_epoch_seconds: NOW_EPOCH_SECONDS,
+            started_epoch_seconds: NOW_EPOCH_SECONDS - 60,
             node: &self.node,
             router_id: router_id("10.0.0.1"),
             bgp: &self.bgp,

@@ -76,7 +76,11 @@ fn adorn(attributes: &mut PathAttributes) {
 }
 
 fn received(peer: &str) -> ShowCommand {
-    ShowCommand::BgpReceivedRoutes { peer: peer.to_owned() }
+    ShowCommand::BgpPeerRoutes {
+        peer: peer.to_owned(),
+        family: None,
+        routes: super::PeerRoutes::Received,
+    }
 }
 
 #[test]
@@ -285,9 +289,9 @@ fn exceeded() -> Lab {
 #[test]
 fn too_many_prefixes_are_named_as_frr_names_them() {
     let lab = exceeded();
-    let summary = text(&lab, &ShowCommand::BgpSummary).unwrap();
+    let summary = text(&lab, &super::summary()).unwrap();
     assert!(summary.contains("00:00:21 Idle (PfxCt)        0 router one over\n"), "{summary}");
-    let peer = &shown(&lab, &ShowCommand::BgpSummary)["ipv4Unicast"]["peers"]["10.1.1.2"];
+    let peer = &shown(&lab, &super::summary())["ipv4Unicast"]["peers"]["10.1.1.2"];
     assert_eq!((&peer["state"], &peer["peerState"]), (&json!("Idle (PfxCt)"), &json!("PfxCt")));
     let peer = &shown(&lab, &neighbors("10.1.1.2"))["10.1.1.2"];
     assert_eq!(peer["bgpState"], "Idle");
@@ -317,7 +321,7 @@ fn too_many_prefixes_are_named_as_frr_names_them() {
 fn an_attempt_after_the_wait_is_no_longer_marked() {
     let mut lab = exceeded();
     lab.router_one().state = SessionState::OpenSent;
-    let peer = &shown(&lab, &ShowCommand::BgpSummary)["ipv4Unicast"]["peers"]["10.1.1.2"];
+    let peer = &shown(&lab, &super::summary())["ipv4Unicast"]["peers"]["10.1.1.2"];
     assert_eq!((&peer["state"], &peer["peerState"]), (&json!("OpenSent"), &json!("OK")));
     let peer = &shown(&lab, &neighbors("10.1.1.2"))["10.1.1.2"];
     assert_eq!(peer.get("prefixesConfigExceedMax"), None);

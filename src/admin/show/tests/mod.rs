@@ -1,16 +1,21 @@
 //! The outputs of a small lab: the router that FRR was captured on, with our peers and routes.
 
+mod frr_words;
 mod lab;
 mod learned;
 mod services;
 mod shapes;
 mod texts;
 
+use fairway_sessions::types::AddressFamily;
 use serde_json::Value;
 
 use lab::Lab;
 
-use super::{Format, ShowCommand, ShowError, render};
+use super::{
+    BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, ShowError, SummaryFamilies,
+    SummaryFilter, render,
+};
 
 /// What people see.
 fn text(lab: &Lab, command: &ShowCommand) -> Result<String, ShowError> {
@@ -23,23 +28,55 @@ fn json(lab: &Lab, command: &ShowCommand) -> Value {
 }
 
 fn neighbors(peer: &str) -> ShowCommand {
-    ShowCommand::BgpNeighbors { peer: Some(peer.to_owned()) }
+    ShowCommand::BgpNeighbors { peer: Some(peer.to_owned()), family: None }
 }
 
 fn advertised(peer: &str) -> ShowCommand {
-    ShowCommand::BgpAdvertisedRoutes { peer: peer.to_owned() }
+    ShowCommand::BgpPeerRoutes {
+        peer: peer.to_owned(),
+        family: None,
+        routes: PeerRoutes::Advertised,
+    }
+}
+
+fn summary() -> ShowCommand {
+    summary_of(SummaryFamilies::All, SummaryFilter::Everybody)
+}
+
+fn summary_of(families: SummaryFamilies, filter: SummaryFilter) -> ShowCommand {
+    ShowCommand::BgpSummary { families, filter }
 }
 
 /// Every command, about everybody and about those who are in some special state.
 fn all_commands() -> Vec<ShowCommand> {
     use ShowCommand::*;
     let table = |family| BgpUnicast { family, prefix: None };
-    let families = fairway_sessions::types::AddressFamily::ALL;
-    let mut commands = vec![BgpSummary, BgpNeighbors { peer: None }, Services, Pools, Config];
+    let families = AddressFamily::ALL;
+    let mut commands =
+        vec![summary(), BgpNeighbors { peer: None, family: None }, Services, Pools, Config];
     commands.extend(families.map(table));
     commands.extend(["10.1.1.2", "router-two"].map(neighbors));
     commands.extend(["10.1.1.2", "10.1.1.97", "2001:db8:1:1::2"].map(advertised));
-    commands.extend(["10.1.1.2", "10.1.1.97"].map(|it| BgpReceivedRoutes { peer: it.to_owned() }));
+    commands.extend(["10.1.1.2", "10.1.1.97"].map(|it| BgpPeerRoutes {
+        peer: it.to_owned(),
+        family: None,
+        routes: PeerRoutes::Received,
+    }));
+    for family in families {
+        commands.extend([
+            summary_of(SummaryFamilies::One(family), SummaryFilter::Established),
+            summary_of(SummaryFamilies::OneByName(family), SummaryFilter::Failed),
+            BgpUnicastDetail { family },
+            BgpPrefixCounts { peer: "10.1.1.2".to_owned(), family: AddressFamily::Ipv4Unicast },
+        ]);
+        commands.extend([("65001:100", false), ("65001:1:10", true)].map(|(text, is_large)| {
+            let filter = CommunityFilter { text: text.to_owned(), is_large, is_exact: false };
+            BgpCommunity { family, filter }
+        }));
+    }
+    commands.extend([BgpNextHops { address: None }, BgpRouter, BgpPeerGroups { group: None }]);
+    let details = [BfdDetail::Full, BfdDetail::Brief, BfdDetail::Counters];
+    commands.extend(details.map(|detail| BfdPeers { detail }));
     commands
 }
 
@@ -77,11 +114,11 @@ fn a_command_survives_the_admin_socket() {
 #[test]
 fn without_peers_the_answers_are_those_of_frr() {
     let lab = Lab::without_peers();
-    let everybody = ShowCommand::BgpNeighbors { peer: None };
+    let everybody = ShowCommand::BgpNeighbors { peer: None, family: None };
     let empty = Value::Object(serde_json::Map::new());
-    assert_eq!(json(&lab, &ShowCommand::BgpSummary), empty);
+    assert_eq!(json(&lab, &summary()), empty);
     assert_eq!(json(&lab, &everybody), empty);
-    let summary = text(&lab, &ShowCommand::BgpSummary).unwrap();
+    let summary = text(&lab, &summary()).unwrap();
     assert_eq!(summary, "% No BGP neighbors found in VRF default\n");
     assert_eq!(text(&lab, &everybody).unwrap(), "% No BGP neighbors found\n");
     let table = lab::table_ipv4(None);

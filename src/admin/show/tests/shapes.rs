@@ -33,7 +33,7 @@ pub(super) fn assert_shape(value: &Value, expected: &str) {
 
 #[test]
 fn a_summary_has_the_keys_of_frr() {
-    let summary = shown(&Lab::new(), &ShowCommand::BgpSummary);
+    let summary = shown(&Lab::new(), &super::summary());
     assert_shape(&summary, "ipv4Unicast:o ipv6Unicast:o");
     let family = &summary["ipv4Unicast"];
     assert_shape(
@@ -66,7 +66,7 @@ fn a_summary_has_the_keys_of_frr() {
 
 #[test]
 fn the_values_of_a_summary_are_those_of_each_state() {
-    let summary = shown(&Lab::new(), &ShowCommand::BgpSummary);
+    let summary = shown(&Lab::new(), &super::summary());
     let peers = &summary["ipv4Unicast"]["peers"];
     let up = &peers["10.1.1.2"];
     assert_eq!(up["state"], "Established");
@@ -203,7 +203,7 @@ fn names_versions_and_roles_are_shown_in_the_words_of_frr() {
 #[test]
 fn a_neighbor_that_was_never_up_has_the_keys_of_frr() {
     let lab = Lab::new();
-    let neighbors_shown = shown(&lab, &ShowCommand::BgpNeighbors { peer: None });
+    let neighbors_shown = shown(&lab, &ShowCommand::BgpNeighbors { peer: None, family: None });
     let silent = &neighbors_shown["10.1.1.97"];
     assert_shape(
         silent,
@@ -257,7 +257,7 @@ fn a_table_has_the_keys_of_frr() {
     let table = shown(&lab, &lab::table_ipv4(None));
     assert_shape(
         &table,
-        "vrfId:n vrfName:s tableVersion:n routerId:s defaultLocPrf:n localAS:n routes:o",
+        "vrfId:n vrfName:s tableVersion:n routerId:s defaultLocPrf:n localAS:n routes:o totalRoutes:n totalPaths:n",
     );
     let path = &table["routes"]["203.0.113.10/32"][0];
     assert_shape(

@@ -3,14 +3,14 @@
 use fairway_sessions::backend::{ResetCause, SessionState};
 use fairway_sessions::types::FamilySet;
 
-use super::super::{ShowCommand, summary};
+use super::super::ShowCommand;
 use super::lab::{self, Lab, fresh};
 use super::{advertised, neighbors, text};
 
 #[test]
 fn a_summary_has_the_columns_of_frr() {
     let lab = Lab::new();
-    let summary = text(&lab, &ShowCommand::BgpSummary).unwrap();
+    let summary = text(&lab, &super::summary()).unwrap();
     // How much memory a neighbour takes is nothing to rely on.
     let lines: Vec<_> = summary.lines().filter(|line| !line.contains(" of memory")).collect();
     let expected = "
@@ -43,7 +43,7 @@ Total number of neighbors 1";
 fn a_long_neighbor_widens_its_column() {
     let mut lab = Lab::new();
     lab.bgp.peers = vec![fresh("2001:db8:ffff:ffff:1111:2222:3333:4444", 65010, "far")];
-    let summary = summary::text(&lab.snapshot());
+    let summary = text(&lab, &super::summary()).unwrap();
     let expected = "\
 Neighbor                               V         AS   MsgRcvd   MsgSent   TblVer  InQ OutQ  Up/Down State/PfxRcd   PfxSnt Desc
 2001:db8:ffff:ffff:1111:2222:3333:4444 4      65010         0         0        0    0    0    never         Idle        0 far
@@ -56,7 +56,7 @@ fn a_family_that_the_neighbor_did_not_offer_is_marked() {
     let mut lab = Lab::new();
     lab.bgp.peers.truncate(1);
     lab.router_one().config.families = FamilySet::BOTH;
-    let summary = summary::text(&lab.snapshot());
+    let summary = text(&lab, &super::summary()).unwrap();
     let (_, ipv6) = summary.split_once("IPv6 Unicast Summary").unwrap();
     assert!(ipv6.contains("00:00:21        NoNeg    NoNeg router one over\n"), "{ipv6}");
 }
@@ -160,7 +160,7 @@ RPKI validation codes: V valid, I invalid, N Not found
 #[test]
 fn a_neighbor_that_is_not_accepted_says_why() {
     let mut lab = Lab::new();
-    let question = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()) };
+    let question = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()), family: None };
     let line = "\nIts connections are refused, it is only dialled: no room for its key\n";
     assert!(!text(&lab, &question).unwrap().contains("refused, it is"));
     lab.router_one().not_accepted = Some("no room for its key");

@@ -1,0 +1,58 @@
+//! What clients of any socket may look at, put together at the moment they ask.
+
+use std::sync::Arc;
+
+use fairway_sessions::backend::{Backend, BackendError, ViewScope};
+use tokio::sync::watch;
+
+use super::show::Snapshot;
+use crate::standalone::Published;
+
+/// Looks at the daemon. Cheap to clone, one for each client.
+#[derive(Clone)]
+pub struct Observer {
+    published: watch::Receiver<Arc<Published>>,
+    backend: Arc<dyn Backend>,
+    started_epoch_seconds: u64,
+}
+
+impl Observer {
+    /// Looks at what is published there and at that backend, which have just been started.
+    pub fn new(published: watch::Receiver<Arc<Published>>, backend: Arc<dyn Backend>) -> Self {
+        Self { published, backend, started_epoch_seconds: epoch_seconds() }
+    }
+
+    pub(super) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    /// What `see` makes of the state as it is now.
+    pub(super) async fn look<T>(
+        &self,
+        scope: ViewScope,
+        see: impl FnOnce(&Snapshot<'_>) -> T,
+    ) -> Result<T, BackendError> {
+        let bgp = self.backend.view(scope).await?;
+        let state = Arc::clone(&self.published.borrow());
+        Ok(see(&Snapshot {
+            now_epoch_seconds: epoch_seconds(),
+            started_epoch_seconds: self.started_epoch_seconds,
+            node: &state.node,
+            router_id: state.router_id,
+            bgp: &bgp,
+            index: &state.index,
+            outcomes: &state.outcomes,
+            plan: &state.plan,
+            findings: &state.findings,
+            stale: &state.stale,
+            sources: &state.sources,
+        }))
+    }
+}
+
+/// Unix time: the edge reads the clock, and rendering is told.
+#[allow(clippy::disallowed_methods)]
+fn epoch_seconds() -> u64 {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

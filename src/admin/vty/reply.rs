@@ -1,0 +1,187 @@
+//! What is answered: FRR's words, and the number behind them.
+//!
+//! Pure: a question and a snapshot in, text and status out.
+
+use serde_json::{Value, json};
+
+use super::Daemon;
+use super::commands::{Question, Vrf};
+use super::grammar::Misread;
+use crate::admin::show::{self, Format, ShowCommand, ShowError, Snapshot};
+
+/// The numbers that FRR's daemons end their answers with.
+mod status {
+    pub(super) const SUCCESS: u8 = 0;
+    pub(super) const WARNING: u8 = 1;
+    pub(super) const NO_MATCH: u8 = 2;
+    pub(super) const AMBIGUOUS: u8 = 3;
+    pub(super) const INCOMPLETE: u8 = 4;
+    pub(super) const CONFIGURATION_FAILED: u8 = 13;
+}
+
+/// The release of FRR whose words are used where releases differ.
+const DIALECT: &str = "8.4";
+
+/// An answer to one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// What is printed.
+    pub(super) text: String,
+    /// What became of it.
+    pub(super) status: u8,
+}
+
+impl Reply {
+    pub(super) fn success(text: impl Into<String>) -> Self {
+        Self { text: text.into(), status: status::SUCCESS }
+    }
+
+    pub(super) fn warning(text: impl Into<String>) -> Self {
+        Self { text: text.into(), status: status::WARNING }
+    }
+}
+
+/// The refusal of `line`.
+pub(super) fn refusal(daemon: Daemon, line: &str, why: Misread) -> Reply {
+    match why {
+        Misread::NoMatch => Reply {
+            text: format!("% [{}] Unknown command: {line}\n", daemon.tag()),
+            status: status::NO_MATCH,
+        },
+        Misread::Ambiguous => {
+            Reply { text: "% Ambiguous command.\n".to_owned(), status: status::AMBIGUOUS }
+        }
+        Misread::Incomplete => {
+            Reply { text: "% Command incomplete.\n".to_owned(), status: status::INCOMPLETE }
+        }
+    }
+}
+
+/// The answer to `question`.
+pub(super) fn answer(question: &Question, snapshot: &Snapshot<'_>) -> Reply {
+    match question {
+        Question::Show { what, format, vrf } => shown(what, *format, vrf, snapshot),
+        Question::KernelRoutes { is_summary, format } => {
+            Reply::success(kernel_routes(*is_summary, *format))
+        }
+        Question::Version => Reply::success(version(&snapshot.node.name)),
+        Question::RunningConfig => Reply::success(running_config(&snapshot.node.name)),
+        Question::Nothing | Question::Exit => Reply::success(""),
+    }
+}
+
+fn shown(what: &ShowCommand, format: Format, vrf: &Vrf, snapshot: &Snapshot<'_>) -> Reply {
+    let is_bgp = !matches!(what, ShowCommand::BfdPeers { .. } | ShowCommand::BfdPeer { .. });
+    match (vrf, is_bgp) {
+        (Vrf::Unknown, true) => return unknown_vrf(what, format),
+        (Vrf::All, true) if is_of_one_vrf(what) => {
+            return Reply::warning(
+                "Specified 'all' vrf's but this command currently only works per view/vrf\n",
+            );
+        }
+        _ => {}
+    }
+    let is_keyed = *vrf == Vrf::All && is_bgp;
+    match format {
+        Format::Json => match show::json(what, snapshot) {
+            Ok(value) if is_keyed => Reply::success(printed(&keyed(what, value))),
+            Ok(value) => Reply::success(printed(&value)),
+            Err(error) => fault(&error),
+        },
+        Format::Text => match show::text(what, snapshot) {
+            Ok(text) if is_keyed && !matches!(what, ShowCommand::BgpSummary { .. }) => {
+                Reply::success(format!("\nInstance default:\n{text}"))
+            }
+            Ok(text) => Reply::success(text),
+            Err(error) => fault(&error),
+        },
+    }
+}
+
+/// FRR looks a prefix up in one VRF at a time.
+fn is_of_one_vrf(what: &ShowCommand) -> bool {
+    matches!(what, ShowCommand::BgpUnicast { prefix: Some(_), .. })
+}
+
+/// The answer of the only VRF there is, by its name.
+fn keyed(what: &ShowCommand, value: Value) -> Value {
+    let value = match (what, value) {
+        (ShowCommand::BgpNeighbors { .. }, Value::Object(peers)) => {
+            let head = [("vrfId".to_owned(), json!(0)), ("vrfName".to_owned(), json!("default"))];
+            Value::Object(head.into_iter().chain(peers).collect())
+        }
+        (_, value) => value,
+    };
+    json!({ "default": value })
+}
+
+fn unknown_vrf(what: &ShowCommand, format: Format) -> Reply {
+    let is_table = matches!(
+        what,
+        ShowCommand::BgpUnicast { .. }
+            | ShowCommand::BgpUnicastDetail { .. }
+            | ShowCommand::BgpCommunity { .. }
+            | ShowCommand::BgpPeerRoutes { .. }
+    );
+    match (format, is_table) {
+        (Format::Json, true) => {
+            Reply::warning(printed(&json!({ "warning": "View/Vrf is unknown" })))
+        }
+        (Format::Json, false) => Reply::warning("{}\n"),
+        (Format::Text, true) => Reply::warning("View/Vrf is unknown\n"),
+        (Format::Text, false) => Reply::warning("% BGP instance not found\n"),
+    }
+}
+
+/// FRR's sentence, and how bad it finds it.
+fn fault(error: &ShowError) -> Reply {
+    let text = format!("{error}\n");
+    match error {
+        ShowError::NoSuchNeighbor | ShowError::NoSuchPeerGroup => Reply::success(text),
+        ShowError::NoSuchBfdPeer(_) => Reply { text, status: status::CONFIGURATION_FAILED },
+        ShowError::NoSuchFamily
+        | ShowError::RefusedRoutesNotKept
+        | ShowError::NetworkNotInTable
+        | ShowError::MalformedPrefix { .. }
+        | ShowError::MalformedCommunity(_) => Reply::warning(text),
+    }
+}
+
+/// What FRR says when it has heard of no route at all: Fairway reads no kernel table.
+fn kernel_routes(is_summary: bool, format: Format) -> String {
+    match (is_summary, format) {
+        (false, Format::Text) => String::new(),
+        (false, Format::Json) => "{}\n".to_owned(),
+        (true, Format::Json) => {
+            printed(&json!({ "routes": [], "routesTotal": 0, "routesTotalFib": 0 }))
+        }
+        (true, Format::Text) => format!(
+            "{:<20} {:<20} {}  (vrf default)\n------\n{:<20} {:<20} {:<20} \n\n",
+            "Route Source", "Routes", "FIB", "Totals", 0, 0
+        ),
+    }
+}
+
+/// Who this really is stands behind the dialect, in the same word, since that is what programs
+/// read.
+fn version(node: &str) -> String {
+    format!(
+        "FRRouting {DIALECT}-fairway-{version} ({node}) on Linux.\n\
+         This is Fairway {version} ({commit}). It answers in the words of FRRouting {DIALECT}.\n",
+        version = env!("CARGO_PKG_VERSION"),
+        commit = env!("FAIRWAY_COMMIT"),
+    )
+}
+
+/// The name of the node is all that is configured here in FRR's way. vtysh drops the remarks.
+fn running_config(node: &str) -> String {
+    format!(
+        "!\n! Fairway {}: what it does is written in its resources, see `fairway show config`\n!\n\
+         hostname {node}\n!\n",
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+fn printed(value: &Value) -> String {
+    format!("{value:#}\n")
+}
