@@ -11,7 +11,7 @@ pub(super) fn text(detail: BfdDetail) -> String {
         BfdDetail::Brief => {
             let row = |columns: [&str; 4]| {
                 let [session, local, peer, status] = columns;
-                format!("{session:<11}{local:<41}{peer:<40}{status:<13}\n")
+                format!("{session:<11}{local:<41}{peer:<40}{status:<15}\n")
             };
             let heads = ["SessionId", "LocalAddress", "PeerAddress", "Status"];
             let lines = ["=========", "============", "===========", "======"];

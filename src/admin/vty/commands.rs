@@ -149,9 +149,7 @@ static TABLES: LazyLock<[Table; 3]> =
 
 /// What `line` asks `daemon`.
 pub(super) fn understand(daemon: Daemon, line: &str) -> Result<Question, Misread> {
-    // vtysh cuts and searches answers itself, and sends the whole line nevertheless.
-    let command = line.split_once('|').map_or(line, |(command, _)| command);
-    let mut words: Vec<&str> = command.split_ascii_whitespace().collect();
+    let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
     if words.first().is_none_or(|first| first.starts_with(['!', '#'])) {
         return Ok(Question::Nothing);
     }

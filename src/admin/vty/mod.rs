@@ -13,6 +13,7 @@
 mod commands;
 mod grammar;
 mod reply;
+mod search;
 mod socket;
 
 #[cfg(test)]

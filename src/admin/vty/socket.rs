@@ -19,6 +19,7 @@ use tracing::{debug, info, warn};
 use super::Daemon;
 use super::commands::{Question, understand};
 use super::reply::{Reply, answer, refusal};
+use super::search::Search;
 use crate::admin::listen::{SocketError, SocketFile, listen};
 use crate::admin::observer::Observer;
 
@@ -123,7 +124,14 @@ async fn converse(
 
 /// The reply, and whether the connection ends with it.
 async fn respond(daemon: Daemon, line: &str, observer: &Observer) -> (Reply, bool) {
-    let question = match understand(daemon, line) {
+    let (command, search) = match line.split_once('|') {
+        None => (line, None),
+        Some((command, search)) => match Search::new(search) {
+            Ok(search) => (command, Some(search)),
+            Err(error) => return (Reply::warning(format!("{error}\n")), false),
+        },
+    };
+    let question = match understand(daemon, command) {
         Ok(question) => question,
         Err(why) => return (refusal(daemon, line, why), false),
     };
@@ -132,7 +140,10 @@ async fn respond(daemon: Daemon, line: &str, observer: &Observer) -> (Reply, boo
         _ => ViewScope::SESSIONS,
     };
     let seen = observer.look(scope, |snapshot| answer(&question, snapshot)).await;
-    let reply = seen.unwrap_or_else(|error| Reply::warning(format!("% {error}\n")));
+    let mut reply = seen.unwrap_or_else(|error| Reply::warning(format!("% {error}\n")));
+    if let Some(search) = search {
+        reply.text = search.lines_of(&reply.text);
+    }
     (reply, question == Question::Exit)
 }
 
