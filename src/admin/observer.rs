@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairway_sessions::backend::{Backend, BackendError, ViewScope};
 use tokio::sync::watch;
 
-use super::show::Snapshot;
+use super::show::{Snapshot, VRF_DEFAULT};
 use crate::standalone::Published;
 
 /// Looks at the daemon. Cheap to clone, one for each client.
@@ -39,6 +39,7 @@ impl Observer {
             started_epoch_seconds: self.started_epoch_seconds,
             node: &state.node,
             router_id: state.router_id,
+            vrf_name: VRF_DEFAULT,
             bgp: &bgp,
             index: &state.index,
             outcomes: &state.outcomes,

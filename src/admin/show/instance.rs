@@ -11,9 +11,14 @@ use super::object::Object;
 /// LOCAL_PREF of a route that carries none.
 pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
 
+/// What FRR calls the main table.
+pub(in crate::admin) const VRF_DEFAULT: &str = "default";
+
 /// What a head says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Instance {
+pub(super) struct Instance<'a> {
+    /// The VRF it runs in.
+    pub(super) vrf_name: &'a str,
     /// Our AS; `None` without peers.
     pub(super) asn: Option<Asn>,
     /// Our BGP identifier.
@@ -22,13 +27,14 @@ pub(super) struct Instance {
     pub(super) table_version: u64,
 }
 
-impl Instance {
+impl<'a> Instance<'a> {
     /// The instance as the first peer of `family` sees it, or else the first of all.
-    pub(super) fn of(snapshot: &Snapshot<'_>, family: Option<AddressFamily>) -> Self {
+    pub(super) fn of(snapshot: &Snapshot<'a>, family: Option<AddressFamily>) -> Self {
         let configs = || snapshot.bgp.peers.iter().map(|peer| &peer.config);
         let of_family = family.and_then(|family| configs().find(|it| it.families.contains(family)));
         let first = of_family.or_else(|| configs().next());
         Self {
+            vrf_name: snapshot.vrf_name,
             asn: first.map(|config| config.local_asn),
             router_id: first.map_or(snapshot.router_id, |config| config.router_id),
             table_version: snapshot.bgp.generation,
@@ -67,11 +73,15 @@ impl Instance {
         )
     }
 
+    /// Which VRF. The number of another one than the main table is not known here.
+    pub(super) fn vrf_fields(&self) -> Object {
+        let id = (self.vrf_name == VRF_DEFAULT).then_some(0);
+        Object::new().optional("vrfId", id).field("vrfName", self.vrf_name)
+    }
+
     /// The fields beside the routes of a table.
     pub(super) fn table_fields(&self) -> Object {
-        Object::new()
-            .field("vrfId", 0)
-            .field("vrfName", "default")
+        self.vrf_fields()
             .field("tableVersion", self.table_version)
             .field("routerId", self.router_id.to_string())
             .field("defaultLocPrf", LOCAL_PREF_DEFAULT)

@@ -35,7 +35,7 @@ mod table;
 mod time;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use fairway_sessions::backend::BgpView;
 use fairway_sessions::types::{AddressFamily, RouterId};
@@ -48,6 +48,7 @@ use crate::resources::{Finding, StaleObject};
 pub use command::{
     BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
 };
+pub(super) use instance::VRF_DEFAULT;
 pub(super) use neighbor::called as neighbors_called;
 use table::Selection;
 
@@ -62,6 +63,9 @@ pub struct Snapshot<'a> {
     pub node: &'a Node,
     /// The BGP identifier towards peers that set none.
     pub router_id: RouterId,
+    /// The VRF that is looked at. With the name of the main one, neighbours of all VRFs may be
+    /// among the peers, each named with its own.
+    pub vrf_name: &'a str,
     /// What the BGP backend does and sees.
     pub bgp: &'a BgpView,
     /// The objects in force.

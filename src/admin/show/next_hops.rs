@@ -10,9 +10,9 @@ use std::net::IpAddr;
 
 use fairway_sessions::types::AddressFamily;
 
+use super::Snapshot;
 use super::neighbor::{family_word, is_established};
 use super::object::Object;
-use super::{Snapshot, neighbor};
 
 #[derive(Debug, Default)]
 struct NextHop {
@@ -22,8 +22,9 @@ struct NextHop {
 
 fn next_hops(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> BTreeMap<IpAddr, NextHop> {
     let mut found: BTreeMap<IpAddr, NextHop> = BTreeMap::new();
-    for peer in neighbor::find(snapshot, None).into_iter().filter(|peer| is_established(peer)) {
-        found.entry(peer.config.key.0).or_default().is_peer = true;
+    let established = snapshot.bgp.peers.iter().filter(|peer| is_established(peer));
+    for address in established.filter_map(|peer| peer.config.key.address()) {
+        found.entry(address).or_default().is_peer = true;
     }
     for learned in &snapshot.bgp.learned {
         let next_hop = found.entry(learned.path.attributes.next_hop.address()).or_default();

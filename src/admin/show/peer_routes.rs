@@ -53,7 +53,7 @@ impl Direction {
 }
 
 /// The instance as `peer` sees it.
-fn instance(snapshot: &Snapshot<'_>, peer: &PeerView) -> Instance {
+fn instance<'a>(snapshot: &Snapshot<'a>, peer: &PeerView) -> Instance<'a> {
     Instance {
         asn: Some(peer.config.local_asn),
         router_id: peer.config.router_id,

@@ -27,7 +27,7 @@ const DESCRIPTION_LENGTH_MAX: usize = 20;
 /// One family that some peer is configured for.
 struct Family<'a> {
     family: AddressFamily,
-    instance: Instance,
+    instance: Instance<'a>,
     peers: Vec<&'a PeerView>,
     filter: SummaryFilter,
     entries: usize,
@@ -91,7 +91,7 @@ pub(super) fn text(
 ) -> String {
     let families = families(snapshot, wanted, filter);
     if families.is_empty() {
-        return "% No BGP neighbors found in VRF default\n".to_owned();
+        return format!("% No BGP neighbors found in VRF {}\n", snapshot.vrf_name);
     }
     families.iter().map(block).collect()
 }
@@ -100,14 +100,15 @@ fn block(family: &Family<'_>) -> String {
     let listed = family.listed();
     if listed.is_empty() && family.filter == SummaryFilter::Failed {
         return format!(
-            "\n{} Summary (VRF default):\n% No failed BGP neighbors found\n",
-            family.family
+            "\n{} Summary (VRF {}):\n% No failed BGP neighbors found\n",
+            family.family, family.instance.vrf_name
         );
     }
     let mut text = format!(
-        "\n{} Summary (VRF default):\n{}RIB entries {}, using {} of memory\n\
+        "\n{} Summary (VRF {}):\n{}RIB entries {}, using {} of memory\n\
          Peers {}, using {} of memory\n\n",
         family.family,
+        family.instance.vrf_name,
         family.instance.summary_head(),
         family.entries,
         memory(family.rib_memory_bytes()),
@@ -242,8 +243,7 @@ fn object(family: &Family<'_>) -> Object {
     Object::new()
         .field("routerId", family.instance.router_id.to_string())
         .optional("as", family.instance.asn.map(Asn::get))
-        .field("vrfId", 0)
-        .field("vrfName", "default")
+        .extend(family.instance.vrf_fields())
         .field("tableVersion", family.instance.table_version)
         .field("ribCount", family.entries)
         .field("ribMemory", family.rib_memory_bytes())
@@ -254,7 +254,7 @@ fn object(family: &Family<'_>) -> Object {
         .field("displayedPeers", count)
         .field("totalPeers", count)
         .field("dynamicPeers", 0)
-        .optional("bestPath", (family.filter != SummaryFilter::Failed).then(|| Object::new()))
+        .optional("bestPath", (family.filter != SummaryFilter::Failed).then(Object::new))
 }
 
 /// When it was last up, in Unix time.
@@ -272,7 +272,7 @@ fn failed_object(peer: &PeerView, family: &Family<'_>) -> Object {
         .optional("peerUptimeEstablishedEpoch", established_epoch(peer, family))
         .field("lastResetDueTo", reason)
         .field("lastResetCode", code)
-        .field("idType", family_word(AddressFamily::of(peer.config.key.0)))
+        .field("idType", id_type(peer.config.key))
 }
 
 fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {

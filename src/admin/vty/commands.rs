@@ -44,8 +44,8 @@ pub(super) enum Vrf {
     Default,
     /// `vrf all`: answers are keyed by name.
     All,
-    /// One that does not exist.
-    Unknown,
+    /// `vrf NAME`, which may not exist.
+    Named(String),
 }
 
 /// A pattern, and what its words ask; `None`: FRR knows it and we do not.
@@ -176,7 +176,7 @@ fn show(words: &Words<'_>, what: ShowCommand) -> Option<Question> {
     let vrf = match words.after("vrf").or_else(|| words.after("view")) {
         None | Some("default") => Vrf::Default,
         Some("all") => Vrf::All,
-        Some(_) => Vrf::Unknown,
+        Some(name) => Vrf::Named(name.to_owned()),
     };
     Some(Question::Show { what, format: format_of(words), vrf })
 }

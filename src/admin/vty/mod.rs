@@ -15,6 +15,7 @@ mod grammar;
 mod reply;
 mod search;
 mod socket;
+mod vrf;
 
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,15 @@
 //!
 //! Pure: a question and a snapshot in, text and status out.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-use super::Daemon;
+use fairway_sessions::backend::BgpView;
+use serde_json::{Map, Value, json};
+
 use super::commands::{Question, Vrf};
 use super::grammar::Misread;
-use crate::admin::show::{self, Format, ShowCommand, ShowError, Snapshot};
+use super::{Daemon, vrf};
+use crate::admin::show::{self, Format, ShowCommand, ShowError, Snapshot, VRF_DEFAULT};
 
 /// The numbers that FRR's daemons end their answers with.
 mod status {
@@ -71,30 +74,62 @@ pub(super) fn answer(question: &Question, snapshot: &Snapshot<'_>) -> Reply {
 }
 
 fn shown(what: &ShowCommand, format: Format, vrf: &Vrf, snapshot: &Snapshot<'_>) -> Reply {
-    let is_bgp = !matches!(what, ShowCommand::BfdPeers { .. } | ShowCommand::BfdPeer { .. });
-    match (vrf, is_bgp) {
-        (Vrf::Unknown, true) => return unknown_vrf(what, format),
-        (Vrf::All, true) if is_of_one_vrf(what) => {
+    if matches!(what, ShowCommand::BfdPeers { .. } | ShowCommand::BfdPeer { .. }) {
+        return of_one(what, format, snapshot);
+    }
+    let instances = vrf::instances(snapshot.bgp);
+    let name = match vrf {
+        Vrf::Default => VRF_DEFAULT,
+        Vrf::Named(name) => name,
+        Vrf::All if is_of_one_vrf(what) => {
             return Reply::warning(
                 "Specified 'all' vrf's but this command currently only works per view/vrf\n",
             );
         }
-        _ => {}
+        Vrf::All => return of_all(what, format, &instances, snapshot),
+    };
+    match instances.iter().find(|(it, _)| it == name) {
+        Some((vrf_name, bgp)) => of_one(what, format, &Snapshot { vrf_name, bgp, ..*snapshot }),
+        None => unknown_vrf(what, format),
     }
-    let is_keyed = *vrf == Vrf::All && is_bgp;
+}
+
+fn of_one(what: &ShowCommand, format: Format, snapshot: &Snapshot<'_>) -> Reply {
+    let answer = match format {
+        Format::Json => show::json(what, snapshot).map(|value| printed(&value)),
+        Format::Text => show::text(what, snapshot),
+    };
+    answer.map_or_else(|error| fault(&error), Reply::success)
+}
+
+/// The answers of all VRFs, each by its name.
+fn of_all(
+    what: &ShowCommand,
+    format: Format,
+    instances: &[(String, Cow<'_, BgpView>)],
+    snapshot: &Snapshot<'_>,
+) -> Reply {
+    let (mut keyed, mut texts) = (Map::new(), String::new());
+    for (name, bgp) in instances {
+        let snapshot = Snapshot { vrf_name: name, bgp, ..*snapshot };
+        let answer = match format {
+            Format::Json => show::json(what, &snapshot).map(|value| {
+                keyed.insert(name.clone(), with_head(what, value, &snapshot));
+            }),
+            Format::Text => show::text(what, &snapshot).map(|text| {
+                if !matches!(what, ShowCommand::BgpSummary { .. }) {
+                    texts.push_str(&format!("\nInstance {name}:\n"));
+                }
+                texts.push_str(&text);
+            }),
+        };
+        if let Err(error) = answer {
+            return fault(&error);
+        }
+    }
     match format {
-        Format::Json => match show::json(what, snapshot) {
-            Ok(value) if is_keyed => Reply::success(printed(&keyed(what, value))),
-            Ok(value) => Reply::success(printed(&value)),
-            Err(error) => fault(&error),
-        },
-        Format::Text => match show::text(what, snapshot) {
-            Ok(text) if is_keyed && !matches!(what, ShowCommand::BgpSummary { .. }) => {
-                Reply::success(format!("\nInstance default:\n{text}"))
-            }
-            Ok(text) => Reply::success(text),
-            Err(error) => fault(&error),
-        },
+        Format::Json => Reply::success(printed(&Value::Object(keyed))),
+        Format::Text => Reply::success(texts),
     }
 }
 
@@ -103,16 +138,16 @@ fn is_of_one_vrf(what: &ShowCommand) -> bool {
     matches!(what, ShowCommand::BgpUnicast { prefix: Some(_), .. })
 }
 
-/// The answer of the only VRF there is, by its name.
-fn keyed(what: &ShowCommand, value: Value) -> Value {
-    let value = match (what, value) {
+/// Neighbours are keyed beside the name of their VRF.
+fn with_head(what: &ShowCommand, value: Value, snapshot: &Snapshot<'_>) -> Value {
+    match (what, value) {
         (ShowCommand::BgpNeighbors { .. }, Value::Object(peers)) => {
-            let head = [("vrfId".to_owned(), json!(0)), ("vrfName".to_owned(), json!("default"))];
-            Value::Object(head.into_iter().chain(peers).collect())
+            let id = (snapshot.vrf_name == VRF_DEFAULT).then(|| ("vrfId".to_owned(), json!(0)));
+            let name = ("vrfName".to_owned(), json!(snapshot.vrf_name));
+            Value::Object(id.into_iter().chain([name]).chain(peers).collect())
         }
         (_, value) => value,
-    };
-    json!({ "default": value })
+    }
 }
 
 fn unknown_vrf(what: &ShowCommand, format: Format) -> Reply {

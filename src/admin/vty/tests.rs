@@ -2,41 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use fairway_sessions::backend::BgpView;
 use fairway_sessions::types::AddressFamily;
+use serde_json::Value;
 
 use super::Daemon;
 use super::commands::{Question, Vrf, understand};
 use super::grammar::Misread;
 use super::reply::{Reply, answer, refusal};
-use crate::admin::show::{
-    Format, PeerRoutes, ShowCommand, Snapshot, SummaryFamilies, SummaryFilter,
-};
-use crate::allocator::Outcomes;
-use crate::model::{ClusterIndex, Node};
-use crate::plan::NodePlan;
+use crate::admin::show::tests::lab::{Lab, fresh};
+use crate::admin::show::{Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter};
 
 const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
 const IPV6: AddressFamily = AddressFamily::Ipv6Unicast;
 
 /// What a daemon without a neighbour answers.
 fn ask(daemon: Daemon, line: &str) -> Reply {
-    let node = Node::assumed("node-a", vec!["10.0.0.1".parse().unwrap()]);
-    let snapshot = Snapshot {
-        now_epoch_seconds: 1_795_192_683,
-        started_epoch_seconds: 1_795_192_600,
-        node: &node,
-        router_id: crate::plan::router_id(&node),
-        bgp: &BgpView::default(),
-        index: &ClusterIndex::default(),
-        outcomes: &Outcomes::default(),
-        plan: &NodePlan::default(),
-        findings: &[],
-        stale: &[],
-        sources: &[],
-    };
+    ask_in(&Lab::without_peers(), daemon, line)
+}
+
+fn ask_in(lab: &Lab, daemon: Daemon, line: &str) -> Reply {
     match understand(daemon, line) {
-        Ok(question) => answer(&question, &snapshot),
+        Ok(question) => answer(&question, &lab.snapshot()),
         Err(why) => refusal(daemon, line, why),
     }
 }
@@ -162,7 +148,7 @@ fn a_daemon_without_peers_and_routes_says_what_frr_says() {
         ask(Daemon::Bfdd, "show bfd peer 10.1.1.77 json"),
         "% Unable to find 'peer 10.1.1.77'\n"
     );
-    let summary: serde_json::Value =
+    let summary: Value =
         serde_json::from_str(&ask(Daemon::Zebra, "show ip route vrf all summary json")).unwrap();
     let expected = r#"{"routes":[],"routesTotal":0,"routesTotalFib":0}"#;
     assert_eq!(summary.to_string(), expected);
@@ -208,4 +194,27 @@ fn no_command_is_understood_in_two_ways() {
         questions.insert(format!("{question:?}"));
     }
     assert_eq!(questions.len(), lines.len() - 1, "show running-config and write terminal are one");
+}
+
+#[test]
+fn each_vrf_is_an_instance_of_its_own_and_the_first_is_the_main_one() {
+    let mut lab = Lab::without_peers();
+    let mut blue = fresh("10.2.0.1", 65030, "blue-one");
+    blue.config.key.vrf = "blue".parse().ok();
+    lab.bgp.peers = vec![fresh("10.1.0.1", 65010, "one"), blue];
+    let peers = |line: &str| -> Value {
+        let reply = ask_in(&lab, Daemon::Bgpd, line);
+        serde_json::from_str(&reply.text).unwrap_or_else(|error| panic!("{line}: {error}"))
+    };
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let main = peers("show bgp summary json");
+    assert_eq!(keys(&main["ipv4Unicast"]["peers"]), ["10.1.0.1"]);
+    let blue = peers("show bgp vrf blue ipv4 unicast summary json");
+    assert_eq!(keys(&blue["peers"]), ["10.2.0.1"]);
+    assert_eq!((&blue["vrfName"], blue.get("vrfId")), (&"blue".into(), None));
+    assert_eq!(keys(&peers("show bgp vrf all json")), ["default", "blue"]);
+    let neighbors = peers("show bgp vrf all neighbors json");
+    assert_eq!(keys(&neighbors["blue"]), ["vrfName", "10.2.0.1"]);
+    let text = ask_in(&lab, Daemon::Bgpd, "show bgp vrf all neighbors").text;
+    assert!(text.contains("\nInstance blue:\nBGP neighbor is 10.2.0.1, "), "{text}");
 }

@@ -25,9 +25,9 @@ pub(super) const PASSWORD: &str = "canary-in-the-lab";
 pub(super) const NOW_EPOCH_SECONDS: u64 = 1_795_192_683;
 
 /// Owns what a snapshot borrows.
-pub(super) struct Lab {
+pub(in crate::admin) struct Lab {
     pub(super) node: Node,
-    pub(super) bgp: BgpView,
+    pub(in crate::admin) bgp: BgpView,
     pub(super) index: ClusterIndex,
     pub(super) outcomes: Outcomes,
     pub(super) plan: NodePlan,
@@ -37,7 +37,7 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    pub(super) fn without_peers() -> Self {
+    pub(in crate::admin) fn without_peers() -> Self {
         Self {
             node: Node::assumed("node-a", vec![address("10.0.0.1")]),
             bgp: BgpView::default(),
@@ -50,7 +50,7 @@ impl Lab {
         }
     }
 
-    pub(super) fn new() -> Self {
+    pub(in crate::admin) fn new() -> Self {
         let peers = vec![router_one(), silent(), router_two(), unreachable(), router_one_ipv6()];
         let told: BTreeSet<PeerKey> = peers.iter().map(|peer| peer.config.key).collect();
         let routes = ROUTES.map(|(prefix, local_pref)| DesiredRoute {
@@ -69,9 +69,10 @@ impl Lab {
         Self { bgp, ..Self::without_peers() }
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot<'_> {
+    pub(in crate::admin) fn snapshot(&self) -> Snapshot<'_> {
         Snapshot {
             now_epoch_seconds: NOW_EPOCH_SECONDS,
+            vrf_name: super::super::VRF_DEFAULT,
             started_epoch_seconds: NOW_EPOCH_SECONDS - 60,
             node: &self.node,
             router_id: router_id("10.0.0.1"),
@@ -130,7 +131,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 /// A neighbour that nothing has happened to yet.
-pub(super) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
+pub(in crate::admin) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
     let key = address(key);
     PeerView {
         config: PeerConfig {

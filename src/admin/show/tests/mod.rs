@@ -1,7 +1,7 @@
 //! The outputs of a small lab: the router that FRR was captured on, with our peers and routes.
 
 mod frr_words;
-mod lab;
+pub(in crate::admin) mod lab;
 mod learned;
 mod services;
 mod shapes;
