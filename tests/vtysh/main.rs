@@ -1,0 +1,182 @@
+//! Do FRR's own tools work on us? vtysh of Debian 12 and 13 runs the commands that operators and
+//! MetalLB's tools use, against Fairway among real routers, and the JSON is compared with FRR's, key
+//! by key; an exporter's questions are asked in its way. `cargo test --test vtysh`, as root.
+//!
+//! docs/vtysh.md has the differences, each with its reason: `FAIRWAY_WRITE=1` writes them anew.
+
+#![allow(dead_code)] // Only a part of the lab is used here.
+
+mod asking;
+mod commands;
+mod compare;
+mod exporter;
+mod frr;
+mod reasons;
+mod shape;
+mod stage;
+
+#[path = "../interop/lab/mod.rs"]
+mod lab;
+#[path = "../interop/routers/mod.rs"]
+mod routers;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use asking::{Vtysh, raw, scrape_json};
+use commands::{COMMANDS, Command, Known, REFUSALS, TEXTS};
+use lab::wait::{end_on_signals, exit_code};
+use shape::Shape;
+use stage::Stage;
+
+const USAGE: &str = "\
+usage: vtysh [--all] [--describe OLD NEW]
+  --all             fail without vtysh of FRR 10 (scripts/setup.sh trixie)
+  --describe        print frr-shapes.txt, from folders with answers of FRR 8.4 and 10.3
+FAIRWAY_WRITE=1 writes the differences in docs/vtysh.md anew.";
+
+const PAGE: &str = "docs/vtysh.md";
+const BEGIN: &str = "<!-- differences: written by tests/vtysh -->\n";
+const END: &str = "<!-- end of differences -->\n";
+
+type Shapes = BTreeMap<&'static str, Shape>;
+
+fn main() -> ExitCode {
+    exit_code("vtysh", run())
+}
+
+fn run() -> Result<bool> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let needs_all = match words.as_slice() {
+        [] => false,
+        ["--all"] => true,
+        ["--describe", old, new] => {
+            print!("{}", frr::describe(Path::new(old), Path::new(new))?);
+            return Ok(true);
+        }
+        _ => bail!("{USAGE}"),
+    };
+    lab::check_tools()?;
+    lab::namespace::remove_leftovers()?;
+    end_on_signals()?;
+    let vtyshs = Vtysh::installed()?;
+    ensure!(!vtyshs.is_empty(), "vtysh is missing; install the Debian package frr");
+    let has_new = vtyshs.iter().any(Vtysh::is_new);
+    ensure!(has_new || !needs_all, "no vtysh of FRR 10; run scripts/setup.sh trixie");
+    let directory = std::env::temp_dir().join(format!("fairway-vtysh-{}", std::process::id()));
+    let outcome = play(&directory, &vtyshs);
+    match outcome {
+        Ok(()) => fs::remove_dir_all(&directory).context("removing what was written")?,
+        Err(_) => eprintln!("logs are in {}", directory.display()),
+    }
+    outcome.map(|()| true)
+}
+
+fn play(directory: &Path, vtyshs: &[Vtysh]) -> Result<()> {
+    let mut stage = Stage::set(directory)?;
+    let mut shapes = Shapes::new();
+    steady(&stage, vtyshs, &mut shapes)?;
+    println!("vtysh: the commands are answered to {}", named(vtyshs));
+    exporter::check(&stage)?;
+    println!("vtysh: an exporter finds what it decodes");
+    states(&stage, &mut shapes)?;
+    println!("vtysh: the same through a session's life");
+    page(&compare::document(&shapes)?)?;
+    println!("vtysh: {PAGE} has every difference from FRR, with its reason");
+    let sockets = ["bgpd.vty", "bfdd.vty", "zebra.vty"].map(|name| stage.socket(name));
+    ensure!(sockets.iter().all(|socket| socket.exists()), "sockets are gone before the end");
+    stage.fairway.stop()?;
+    ensure!(!sockets.iter().any(|socket| socket.exists()), "sockets stay behind");
+    Ok(())
+}
+
+fn named(vtyshs: &[Vtysh]) -> String {
+    vtyshs.iter().map(|it| it.version.as_str()).collect::<Vec<_>>().join(" and ")
+}
+
+/// Every command in the steady state, by every vtysh that knows it.
+fn steady(stage: &Stage, vtyshs: &[Vtysh], shapes: &mut Shapes) -> Result<()> {
+    for vtysh in vtyshs {
+        for command in COMMANDS {
+            let is_known = command.known == Known::Both || vtysh.is_new();
+            if let (true, Some(_)) = (is_known, command.refused) {
+                let answer = vtysh.ask(&stage.sockets, &command.json())?;
+                let refusal = format!("Unknown command: {}\n", command.json());
+                ensure!(answer.ends_with(&refusal), "{}: {answer}", command.words);
+            } else if is_known {
+                let answer = vtysh.ask_json(&stage.sockets, &command.json())?;
+                shapes.entry(command.words).or_default().add(&answer);
+            } else {
+                add(stage, command, shapes)?;
+            }
+        }
+        for (words, parts) in TEXTS {
+            let answer = vtysh.ask(&stage.sockets, words)?;
+            for part in *parts {
+                ensure!(answer.contains(part), "{words}: expected {part} in:\n{answer}");
+            }
+        }
+        for (words, expected) in REFUSALS {
+            let answer = vtysh.ask(&stage.sockets, words)?;
+            ensure!(answer.trim_end() == *expected, "{words}: expected {expected}, not {answer}");
+        }
+        let daemons = vtysh.ask(&stage.sockets, "show daemons")?;
+        ensure!(daemons.trim() == "zebra bgpd bfdd", "show daemons: {daemons}");
+        let version = vtysh.ask(&stage.sockets, "show version")?;
+        ensure!(version.starts_with("FRRouting "), "show version: {version}");
+    }
+    for (words, status) in [("show bgp summary", 0), ("show bgp nonsense", 2), ("show b s", 3)] {
+        let (_, found) = raw(&stage.socket("bgpd.vty"), words)?;
+        ensure!(found == status, "{words}: status {found}, expected {status}");
+    }
+    Ok(())
+}
+
+/// What a session goes through shows in some commands.
+fn states(stage: &Stage, shapes: &mut Shapes) -> Result<()> {
+    let mut look = |stage: &Stage| -> Result<()> {
+        let following = COMMANDS.iter().filter(|command| command.follows_states);
+        following.into_iter().try_for_each(|command| add(stage, command, shapes))
+    };
+    stage.router_two(&["disable", "node4", "\"planned work\""])?;
+    lab::wait::wait_until("router two leaves", lab::wait::PATIENCE, || {
+        let up = stage.fairway.neighbour(stage::ROUTER_TWO)?.is_established();
+        ensure!(!up, "it is up");
+        Ok(())
+    })?;
+    look(stage)?;
+    stage.router_two(&["enable", "node4"])?;
+    stage.wait_for_routes()?;
+    look(stage)?;
+    stage.fairway.clear(&[stage::ROUTER_TWO])?;
+    look(stage)?;
+    stage.wait_for_routes()?;
+    stage.limit_router_two(2)?;
+    stage.wait_for_router_two("Idle (PfxCt)")?;
+    look(stage)
+}
+
+fn add(stage: &Stage, command: &Command, shapes: &mut Shapes) -> Result<()> {
+    let answer = scrape_json(&stage.socket(command.socket()), &command.json())?;
+    shapes.entry(command.words).or_default().add(&answer);
+    Ok(())
+}
+
+/// Compares the page with what was found, or writes it.
+fn page(differences: &str) -> Result<()> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let present = fs::read_to_string(&path).with_context(|| PAGE.to_owned())?;
+    let (before, rest) = present.split_once(BEGIN).context("where the differences begin")?;
+    let (_, after) = rest.split_once(END).context("where the differences end")?;
+    let page = format!("{before}{BEGIN}\n{differences}\n{END}{after}");
+    if std::env::var_os("FAIRWAY_WRITE").is_some() {
+        return fs::write(&path, page).with_context(|| PAGE.to_owned());
+    }
+    ensure!(page == present, "{PAGE} is stale: run FAIRWAY_WRITE=1 cargo test --test vtysh");
+    Ok(())
+}

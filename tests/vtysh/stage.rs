@@ -1,0 +1,130 @@
+//! What is asked? The topology that FRR was captured in: node-a with Fairway between two routers
+//! with BIRD, and neighbours where nobody is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::asking::scrape_json;
+use crate::lab::fairway::Fairway;
+use crate::lab::make_directory;
+use crate::lab::namespace::Namespace;
+use crate::lab::process::{Process, bounded, output_of};
+use crate::lab::wait::{PATIENCE, wait_until};
+
+const BIRD: &str = "/usr/sbin/bird";
+pub(crate) const ROUTER_TWO: &str = "10.1.2.2";
+const RESOURCES: &str = include_str!("lab/fairway.yaml");
+
+pub(crate) struct Stage {
+    pub(crate) fairway: Fairway,
+    pub(crate) sockets: PathBuf,
+    routers: Vec<Router>,
+    _node: Namespace,
+}
+
+struct Router {
+    directory: PathBuf,
+    _bird: Process,
+    _namespace: Namespace,
+}
+
+impl Router {
+    fn start(node: &Namespace, number: usize, directory: &Path, text: &str) -> Result<Self> {
+        let name = format!("router{number}");
+        let namespace = Namespace::create(0, &name)?;
+        let cable = format!("eth{number}");
+        node.connect(&cable, &namespace, "eth1")?;
+        let links = [("10.1", "/24"), ("2001:db8:1", "/64")];
+        for (net, length) in links {
+            let sign = if net.contains(':') { ":" } else { "." };
+            let of = |host: usize| match sign {
+                ":" => format!("{net}:{number}::{host}{length}"),
+                _ => format!("{net}.{number}.{host}{length}"),
+            };
+            node.add_address(&cable, &of(1))?;
+            namespace.add_address("eth1", &of(2))?;
+        }
+        let directory = directory.join(name);
+        make_directory(&directory)?;
+        let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
+        fs::write(file("bird.conf"), text).context("bird.conf")?;
+        let words = ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P", &file("pid")];
+        let words = words.map(str::to_owned);
+        let log = directory.join("bird.log");
+        let bird = Process::spawn(&namespace, Path::new(BIRD), &words, &log)?;
+        Ok(Self { directory, _bird: bird, _namespace: namespace })
+    }
+
+    fn birdc(&self, words: &[&str]) -> Result<String> {
+        let socket = self.directory.join("bird.ctl");
+        output_of(bounded("birdc").arg("-s").arg(socket).args(words))
+    }
+}
+
+impl Stage {
+    pub(crate) fn set(directory: &Path) -> Result<Self> {
+        make_directory(directory)?;
+        let node = Namespace::create(0, "node")?;
+        let routers = vec![
+            Router::start(&node, 1, directory, include_str!("lab/router-one.conf"))?,
+            Router::start(&node, 2, directory, include_str!("lab/router-two.conf"))?,
+        ];
+        let mut fairway = Fairway::prepare_in(directory)?;
+        let sockets = directory.join("vty");
+        fairway.extra_arguments = vec!["--vty-dir".to_owned(), sockets.to_string_lossy().into()];
+        fairway.apply("lab", RESOURCES)?;
+        fairway.start(&node)?;
+        let stage = Self { fairway, sockets, routers, _node: node };
+        stage.wait_for_routes()?;
+        Ok(stage)
+    }
+
+    pub(crate) fn socket(&self, name: &str) -> PathBuf {
+        self.sockets.join(name)
+    }
+
+    /// All sessions are up, and every route is here and there.
+    pub(crate) fn wait_for_routes(&self) -> Result<()> {
+        wait_until("all routes", PATIENCE, || {
+            for (words, paths) in [("show ip bgp json", 11), ("show bgp json", 6)] {
+                let table = self.bgpd(words)?;
+                let found = table.get("totalPaths").and_then(Value::as_u64);
+                ensure!(found == Some(paths), "{words}: {found:?} of {paths} paths");
+            }
+            let told = self.bgpd("show bgp vrf all neighbors json")?;
+            let sent = told
+                .pointer("/default/10.1.1.2/addressFamilyInfo/ipv4Unicast/sentPrefixCounter")
+                .and_then(Value::as_u64);
+            ensure!(sent == Some(2), "router one was told {sent:?} of 2 prefixes");
+            Ok(())
+        })
+    }
+
+    /// Waits until router two is in `state`, as the summary writes it.
+    pub(crate) fn wait_for_router_two(&self, state: &str) -> Result<()> {
+        wait_until(&format!("router two is {state}"), PATIENCE, || {
+            let summary = self.bgpd("show bgp ipv4 unicast summary json")?;
+            let found = summary.pointer(&format!("/peers/{ROUTER_TWO}/state"));
+            ensure!(found.and_then(Value::as_str) == Some(state), "it is {found:?}");
+            Ok(())
+        })
+    }
+
+    /// Router two shuts its session down with a text, or lets it come back.
+    pub(crate) fn router_two(&self, words: &[&str]) -> Result<()> {
+        let router = self.routers.get(1).context("router two")?;
+        router.birdc(words).map(drop)
+    }
+
+    /// Router two may announce so many prefixes.
+    pub(crate) fn limit_router_two(&self, limit: u32) -> Result<()> {
+        self.fairway.apply("lab", &RESOURCES.replace("limit: 1000", &format!("limit: {limit}")))
+    }
+
+    fn bgpd(&self, words: &str) -> Result<Value> {
+        scrape_json(&self.socket("bgpd.vty"), words)
+    }
+}
