@@ -17,7 +17,7 @@ CASE ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-corpus test-soak \
-	test-interop test-compose corpus-bird interop compose sim mutants bench soak docs lint setup \
+	test-vtysh test-interop test-compose corpus-bird interop compose sim mutants bench soak docs lint setup \
 	install clean
 
 help: ## This list
@@ -33,7 +33,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-demo test-corpus corpus-bird test-soak test-interop test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-demo test-corpus corpus-bird test-soak test-vtysh test-interop test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test canary
@@ -57,6 +57,9 @@ corpus-bird: ## The same bytes to BIRD; where it answers otherwise
 test-soak: build ## Ten seconds of flapping peers and strangers, on loopback
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test soak -- --short
 
+test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
+
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
 
@@ -67,6 +70,7 @@ interop: build ## The whole matrix; writes the table of docs/interop.md and READ
 	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
 	scripts/table.sh target/interop.md docs/interop.md README.md
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh -- --all
 
 soak: build ## Promises that need real time, routers and floods (root or sudo; make soak CASE=flood)
 	@scripts/setup.sh routers network

@@ -61,7 +61,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     both("show bgp vrf all ipv4 summary"),
     both("show bgp vrf all ipv6 summary"),
     following("show bgp neighbors"),
-    both("show bgp vrf all neighbors"),
+    following("show bgp vrf all neighbors"),
     both("show bgp vrf all"),
     both("show bgp ipv4 unicast"),
     both("show bgp ipv6 unicast"),

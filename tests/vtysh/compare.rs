@@ -63,14 +63,18 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
         let release = if command.known == Known::OnlyNew { " (FRR 10.3's)" } else { "" };
         let _ = match count {
             0 => writeln!(table, "| `{words}` | all keys of FRR{release} |"),
-            1 => writeln!(table, "| `{words}` | differs in 1 key{release} |"),
-            count => writeln!(table, "| `{words}` | differs in {count} keys{release} |"),
+            1 => writeln!(table, "| `{words}` | differs in 1 place{release} |"),
+            count => writeln!(table, "| `{words}` | differs in {count} places{release} |"),
         };
     }
     ensure!(unexplained.is_empty(), "without a reason:\n{}", unexplained.join("\n"));
-    let idle = REASONS.iter().enumerate().filter(|(index, _)| !rows.contains_key(index));
-    let idle: Vec<_> = idle.map(|(_, reason)| format!("{reason:?}")).collect();
-    ensure!(idle.is_empty(), "reasons for nothing:\n{}", idle.join("\n"));
+    let mut idle = Vec::new();
+    for (index, reason) in REASONS.iter().enumerate() {
+        let found = rows.get(&index);
+        let is_idle = |key: &&&str| found.is_none_or(|found| !found.contains_key(**key));
+        idle.extend(reason.keys.iter().filter(is_idle).map(|key| (reason.way, *key)));
+    }
+    ensure!(idle.is_empty(), "reasons for nothing: {idle:?}");
     Ok(table + &sections(&rows))
 }
 
@@ -135,10 +139,7 @@ fn has_parent(places: &BTreeMap<String, Place>, path: &str) -> bool {
 
 impl Reason {
     fn explains(&self, way: Way, command: &str, path: &str) -> bool {
-        let is_key = |key: &str| {
-            let before = path.strip_suffix(key);
-            before.is_some_and(|before| before.is_empty() || before.ends_with(['.', ']']))
-        };
-        self.way == way && command.contains(self.command) && self.keys.iter().any(|key| is_key(key))
+        let (_, key) = split(path);
+        self.way == way && command.contains(self.command) && self.keys.contains(&key)
     }
 }

@@ -49,6 +49,13 @@ pub(crate) fn shapes(version: &str) -> Result<BTreeMap<String, Places>> {
             shapes.entry(command.clone()).or_default().insert(path, place);
         }
     }
+    // A neighbour looks the same there; only this one was asked for in every state.
+    let neighbors = shapes.get("show bgp neighbors json").cloned().unwrap_or_default();
+    let by_vrf = shapes.entry("show bgp vrf all neighbors json".to_owned()).or_default();
+    let is_neighbor = |(path, _): &(String, Place)| path != ".";
+    by_vrf.extend(
+        neighbors.into_iter().filter(is_neighbor).map(|(path, it)| (format!("default.{path}"), it)),
+    );
     Ok(shapes)
 }
 

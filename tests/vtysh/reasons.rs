@@ -7,11 +7,192 @@ use crate::compare::Way;
 #[derive(Debug)]
 pub(crate) struct Reason {
     pub(crate) way: Way,
-    /// The last keys of paths.
+    /// The last names of paths.
     pub(crate) keys: &'static [&'static str],
     /// Words that the command has.
     pub(crate) command: &'static str,
     pub(crate) why: &'static str,
 }
 
-pub(crate) const REASONS: &[Reason] = &[];
+impl Reason {
+    const fn new(way: Way, keys: &'static [&'static str], why: &'static str) -> Self {
+        Self { way, keys, command: "", why }
+    }
+
+    const fn of(self, command: &'static str) -> Self {
+        Self { command, ..self }
+    }
+}
+
+pub(crate) const REASONS: &[Reason] = &[
+    Reason::new(
+        Way::Missing,
+        &[
+            "bgpLocalRouterId",
+            "bgpOriginCodes",
+            "bgpStatusCodes",
+            "bgpTableVersion",
+            "defaultLocPrf",
+            "filteredPrefixCounter",
+            "localAS",
+            "receivedRoutes",
+            "totalPrefixCounter",
+        ],
+        "What `toReceive` refuses is counted by reason in `show bgp neighbors` and not kept. The \
+         answer is the one of an FRR without soft reconfiguration: a `warning`.",
+    )
+    .of("filtered-routes"),
+    Reason::new(Way::Missing, &["lastUpdate"], "When a path came or changed is not kept with it."),
+    Reason::new(
+        Way::Missing,
+        &["multipath"],
+        "One path of those that were heard is the best; there are no multiple ones.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["multiPathRelax"],
+        "An option of FRR, which is not there when it is off either.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["extendedCommunity"],
+        "Extended communities are passed on and shown as bytes, in `unknownAttributes`.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["metric"],
+        "A MED is sent where one is configured, and the routes here have none.",
+    )
+    .of("advertised-routes"),
+    Reason::new(
+        Way::Missing,
+        &["stale", "gracefulRestartInfo", "gracefulRestartRemoteTimerMsecs"],
+        "There is no graceful restart yet.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["addressFamiliesByPeer", "longLivedGracefulRestartByPeer"],
+        "The families and timers inside these capabilities of the neighbour are not shown.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["addPath", "extendedMessage", "hostName"],
+        "Capabilities that FRR offers and Fairway does not; shown when the neighbour offers them.",
+    ),
+    Reason::new(Way::Missing, &["extendedOptionalParametersLength"], "Not shown."),
+    Reason::new(Way::Missing, &["adminShutDown"], "No neighbour here is shut down."),
+    Reason::new(
+        Way::Missing,
+        &["reducePrefixNumAndClearIpBgp"],
+        "A session that ended for too many prefixes comes back by itself, after a wait.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["[]"],
+        "There is no BFD yet: the list is empty, as in an FRR that watches nobody.",
+    )
+    .of("show bfd peers"),
+    Reason::new(Way::Missing, &["peerBfdInfo"], "There is no BFD yet."),
+    Reason::new(
+        Way::Missing,
+        &["peerGroup", "peerGroupCount", "peerGroupMember", "peerGroupMemory", "UPLINK"],
+        "There are no peer groups; a BGPPeer says everything itself.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["routeMapForIncomingAdvertisements", "routeMapForOutgoingAdvertisements"],
+        "There are no route maps; `toReceive`, `toAdvertise` and the advertisements are the policy.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["inboundSoftConfigPermit"],
+        "An option of FRR. What was accepted can always be shown, what was refused never.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["updateGroupId", "subGroupId", "packetQueueLength"],
+        "There are no update groups and no queue of packets: UPDATEs are built when the socket has \
+         room.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["readThread", "writeThread"],
+        "Each connection has a reader and a writer of its own, always.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["bgpTimerConfiguredConditionalAdvertisementsSec"],
+        "There are no conditional advertisements.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["bgpInUpdateElapsedTimeMsecs", "estimatedRttInMsecs"],
+        "Not known.",
+    ),
+    Reason::new(
+        Way::Missing,
+        &["nexthop", "nexthopGlobal", "nexthopLocal", "bgpConnection"],
+        "Next hops are chosen by family and shown with each route, in `advertised-routes`.",
+    )
+    .of("neighbors"),
+    Reason::new(
+        Way::Missing,
+        &["isConnected", "nexthops", "resolvedPrefix"],
+        "Which interface leads to a next hop is not known; those that are not on a network of this \
+         machine are not accepted, and not listed.",
+    )
+    .of("nexthop"),
+    Reason::new(
+        Way::Missing,
+        &["PREFIX", "[]"],
+        "Fairway does not read the kernel's routes: an FRR that has heard of none says the same.",
+    )
+    .of("route"),
+    Reason::new(
+        Way::Sometimes,
+        &["bgpTimerLastRead", "bgpTimerLastWrite"],
+        "Absent before the first message, where FRR counts from the start of the machine.",
+    ),
+    Reason::new(
+        Way::Sometimes,
+        &["lastResetCode", "lastResetDueTo", "lastResetTimerMsecs"],
+        "Absent before the first session or attempt has ended; `lastReset` is `never` then, as in \
+         FRR 10. FRR 8.4 counts the wait for the first connection.",
+    ),
+    Reason::new(Way::Ours, &["lastReset"], "`never`, as FRR 10 has it."),
+    Reason::new(
+        Way::Ours,
+        &["community", "largeCommunity"],
+        "Of one's own routes these are the communities that they are sent with; FRR adds them in a \
+         route map on the way out, and shows none.",
+    ),
+    Reason::new(Way::Ours, &["nextHopLinkLocal"], "The second of two next hops of an IPv6 route."),
+    Reason::new(
+        Way::Ours,
+        &["peerUptimeEstablishedEpoch"],
+        "As FRR has it of neighbours that were up once, of which there were none when its answer \
+         was written down.",
+    )
+    .of("failed"),
+    Reason::new(
+        Way::Ours,
+        &["lostAt", "unknownAttributes"],
+        "Why a path is not the best, and attributes that are only passed on.",
+    ),
+    Reason::new(
+        Way::Ours,
+        &[
+            "lastErrorText",
+            "lastNotification",
+            "malformedUpdates",
+            "nextConnectInMsec",
+            "pfxRefused",
+            "prefixesRefused",
+            "refusedPrefixes",
+            "unannounced",
+        ],
+        "What Fairway says beside: why a session ended, what was refused, and what the neighbour \
+         does not get.",
+    ),
+    Reason::new(Way::Ours, &["warning"], "See above.").of("filtered-routes"),
+];
