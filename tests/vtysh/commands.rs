@@ -97,7 +97,7 @@ pub(crate) const COMMANDS: &[Command] = &[
 /// Commands whose text is for people: they are answered, and these words are in the answer.
 pub(crate) const TEXTS: &[(&str, &[&str])] = &[
     ("show bgp summary", &["IPv4 Unicast Summary (VRF default):", "State/PfxRcd"]),
-    ("show bgp ipv4 unicast summary", &["IPv4 Unicast Summary", "10.1.1.97"]),
+    ("show bgp ipv4 unicast summary", &["BGP router identifier 10.0.0.1", "10.1.1.97"]),
     ("show bgp summary failed", &["EstdCnt DropCnt ResetTime Reason", "10.9.9.9"]),
     ("show bgp summary established", &["Displayed neighbors 2", "2001:db8:1:1::2"]),
     ("show bgp neighbors", &["BGP neighbor is 10.1.1.2", "BGP state = Established"]),

@@ -109,6 +109,9 @@ pub enum ShowError {
     /// What was given as a community is none.
     #[error("% Community malformed: {0}")]
     MalformedCommunity(String),
+    /// What was given as a large community is none.
+    #[error("% Large-community malformed")]
+    MalformedLargeCommunity,
     /// There are no peer groups here.
     #[error("% No such peer-group")]
     NoSuchPeerGroup,

@@ -93,22 +93,24 @@ pub(super) fn text(
     if families.is_empty() {
         return format!("% No BGP neighbors found in VRF {}\n", snapshot.vrf_name);
     }
-    families.iter().map(block).collect()
+    let has_title = !matches!(wanted, SummaryFamilies::One(_));
+    families.iter().map(|family| block(family, has_title)).collect()
 }
 
-fn block(family: &Family<'_>) -> String {
+/// The table of one family. One that was asked for by its full name has no title, as in FRR.
+fn block(family: &Family<'_>, has_title: bool) -> String {
     let listed = family.listed();
+    let vrf_name = family.instance.vrf_name;
+    let mut text = match has_title {
+        true => format!("\n{} Summary (VRF {vrf_name}):\n", family.family),
+        false => String::new(),
+    };
     if listed.is_empty() && family.filter == SummaryFilter::Failed {
-        return format!(
-            "\n{} Summary (VRF {}):\n% No failed BGP neighbors found\n",
-            family.family, family.instance.vrf_name
-        );
+        return text + "% No failed BGP neighbors found\n";
     }
-    let mut text = format!(
-        "\n{} Summary (VRF {}):\n{}RIB entries {}, using {} of memory\n\
-         Peers {}, using {} of memory\n\n",
-        family.family,
-        family.instance.vrf_name,
+    let _ = writeln!(
+        text,
+        "{}RIB entries {}, using {} of memory\nPeers {}, using {} of memory\n",
         family.instance.summary_head(),
         family.entries,
         memory(family.rib_memory_bytes()),

@@ -27,11 +27,15 @@ pub(super) enum Selection {
 impl Selection {
     /// What `filter` means.
     pub(super) fn carrying(filter: &CommunityFilter) -> Result<Self, ShowError> {
-        let malformed = || ShowError::MalformedCommunity(filter.text.clone());
+        let text = &filter.text;
         Ok(match filter.is_large {
-            false => Self::Carrying(filter.text.parse().map_err(|_| malformed())?, filter.is_exact),
+            false => {
+                let malformed = |_| ShowError::MalformedCommunity(text.clone());
+                Self::Carrying(text.parse().map_err(malformed)?, filter.is_exact)
+            }
             true => {
-                Self::CarryingLarge(filter.text.parse().map_err(|_| malformed())?, filter.is_exact)
+                let malformed = |_| ShowError::MalformedLargeCommunity;
+                Self::CarryingLarge(text.parse().map_err(malformed)?, filter.is_exact)
             }
         })
     }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use fairway_sessions::backend::BgpView;
+use fairway_sessions::types::AddressFamily;
 use serde_json::{Map, Value, json};
 
 use super::commands::{Question, Vrf};
@@ -90,7 +91,7 @@ fn shown(what: &ShowCommand, format: Format, vrf: &Vrf, snapshot: &Snapshot<'_>)
     };
     match instances.iter().find(|(it, _)| it == name) {
         Some((vrf_name, bgp)) => of_one(what, format, &Snapshot { vrf_name, bgp, ..*snapshot }),
-        None => unknown_vrf(what, format),
+        None => unknown_vrf(what, format, name),
     }
 }
 
@@ -99,7 +100,7 @@ fn of_one(what: &ShowCommand, format: Format, snapshot: &Snapshot<'_>) -> Reply 
         Format::Json => show::json(what, snapshot).map(|value| printed(&value)),
         Format::Text => show::text(what, snapshot),
     };
-    answer.map_or_else(|error| fault(&error), Reply::success)
+    answer.map_or_else(|error| fault(what, &error), Reply::success)
 }
 
 /// The answers of all VRFs, each by its name.
@@ -124,7 +125,7 @@ fn of_all(
             }),
         };
         if let Err(error) = answer {
-            return fault(&error);
+            return fault(what, &error);
         }
     }
     match format {
@@ -150,7 +151,7 @@ fn with_head(what: &ShowCommand, value: Value, snapshot: &Snapshot<'_>) -> Value
     }
 }
 
-fn unknown_vrf(what: &ShowCommand, format: Format) -> Reply {
+fn unknown_vrf(what: &ShowCommand, format: Format, name: &str) -> Reply {
     let is_table = matches!(
         what,
         ShowCommand::BgpUnicast { .. }
@@ -158,28 +159,39 @@ fn unknown_vrf(what: &ShowCommand, format: Format) -> Reply {
             | ShowCommand::BgpCommunity { .. }
             | ShowCommand::BgpPeerRoutes { .. }
     );
-    match (format, is_table) {
-        (Format::Json, true) => {
-            Reply::warning(printed(&json!({ "warning": "View/Vrf is unknown" })))
+    Reply::warning(match (format, is_table, what) {
+        (Format::Json, true, _) => printed(&json!({ "warning": "View/Vrf is unknown" })),
+        (Format::Json, false, _) => "{}\n".to_owned(),
+        (Format::Text, true, _) => format!("View/Vrf {name} is unknown\n"),
+        (Format::Text, _, ShowCommand::BgpNextHops { .. }) => {
+            "% No such BGP instance exist\n".to_owned()
         }
-        (Format::Json, false) => Reply::warning("{}\n"),
-        (Format::Text, true) => Reply::warning("View/Vrf is unknown\n"),
-        (Format::Text, false) => Reply::warning("% BGP instance not found\n"),
-    }
+        (Format::Text, ..) => "% BGP instance not found\n".to_owned(),
+    })
 }
 
 /// FRR's sentence, and how bad it finds it.
-fn fault(error: &ShowError) -> Reply {
-    let text = format!("{error}\n");
-    match error {
-        ShowError::NoSuchNeighbor | ShowError::NoSuchPeerGroup => Reply::success(text),
-        ShowError::NoSuchBfdPeer(_) => Reply { text, status: status::CONFIGURATION_FAILED },
-        ShowError::NoSuchFamily
-        | ShowError::RefusedRoutesNotKept
-        | ShowError::NetworkNotInTable
-        | ShowError::MalformedPrefix { .. }
-        | ShowError::MalformedCommunity(_) => Reply::warning(text),
-    }
+fn fault(what: &ShowCommand, error: &ShowError) -> Reply {
+    let text = match (what, error) {
+        (ShowCommand::BgpNeighbors { .. }, ShowError::NoSuchNeighbor) => {
+            return Reply::success(format!("{error}\n\n"));
+        }
+        (_, ShowError::NoSuchNeighbor) => error.to_string().trim_start_matches("% ").to_owned(),
+        // What is no prefix at all does not get here.
+        (_, ShowError::MalformedPrefix { family: AddressFamily::Ipv4Unicast, .. }) => {
+            "% Cannot specify IPv6 address or prefix with IPv4 AFI".to_owned()
+        }
+        (_, ShowError::MalformedPrefix { family: AddressFamily::Ipv6Unicast, .. }) => {
+            "% Cannot specify IPv4 address or prefix with IPv6 AFI".to_owned()
+        }
+        (_, error) => error.to_string(),
+    };
+    let status = match error {
+        ShowError::NoSuchPeerGroup => status::SUCCESS,
+        ShowError::NoSuchBfdPeer(_) => status::CONFIGURATION_FAILED,
+        _ => status::WARNING,
+    };
+    Reply { text: text + "\n", status }
 }
 
 /// What FRR says when it has heard of no route at all: Fairway reads no kernel table.

@@ -154,3 +154,167 @@ fn framed(reply: Reply) -> Vec<u8> {
     bytes.extend([0, 0, 0, reply.status]);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use fairway_sessions::io::NativeBackend;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::model::Node;
+    use crate::plan;
+    use crate::standalone::Published;
+
+    /// A daemon with nothing to do.
+    fn observer() -> Observer {
+        let node = Node::assumed("node-a", vec!["10.0.0.1".parse().unwrap()]);
+        let published = Published {
+            router_id: plan::router_id(&node),
+            node,
+            index: Arc::default(),
+            outcomes: Default::default(),
+            plan: Arc::default(),
+            findings: Vec::new(),
+            stale: Vec::new(),
+            sources: Vec::new(),
+        };
+        let (_, published) = watch::channel(Arc::new(published));
+        Observer::new(published, Arc::new(NativeBackend::start(&[], 7)))
+    }
+
+    struct Client(UnixStream);
+
+    impl Client {
+        async fn connect(folder: &Path, daemon: Daemon) -> Self {
+            Self(UnixStream::connect(folder.join(daemon.file_name())).await.unwrap())
+        }
+
+        async fn say(&mut self, bytes: &[u8]) {
+            self.0.write_all(bytes).await.unwrap();
+        }
+
+        async fn answer(&mut self) -> (String, u8) {
+            let mut answer = Vec::new();
+            loop {
+                answer.push(self.0.read_u8().await.unwrap());
+                if let [text @ .., 0, 0, 0, status] = answer.as_slice() {
+                    return (String::from_utf8(text.to_vec()).unwrap(), *status);
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn commands_are_answered_one_by_one_however_they_arrive() {
+        let folder = tempfile::tempdir().unwrap();
+        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let mut client = Client::connect(folder.path(), Daemon::Bgpd).await;
+        client.say(b"enable\0show bgp summary json\0show bgp n").await;
+        assert_eq!(client.answer().await, (String::new(), 0));
+        assert_eq!(client.answer().await, ("{}\n".to_owned(), 0));
+        client.say(b"onsense\0exit\0").await;
+        let refusal = "% [BGP] Unknown command: show bgp nonsense\n".to_owned();
+        assert_eq!(client.answer().await, (refusal, 2));
+        assert_eq!(client.answer().await, (String::new(), 0));
+        assert_eq!(client.0.read(&mut [0]).await.unwrap(), 0);
+        let mut client = Client::connect(folder.path(), Daemon::Bfdd).await;
+        client.say(b"show bfd peers | include BFD\0").await;
+        assert_eq!(client.answer().await, ("BFD Peers:\n".to_owned(), 0));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_too_long_is_the_last_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let mut client = Client::connect(folder.path(), Daemon::Zebra).await;
+        client.say(&[b'x'; COMMAND_LENGTH_BYTES_MAX]).await;
+        assert_eq!(client.answer().await, ("% Command is too long.\n".to_owned(), 1));
+        assert_eq!(client.0.read(&mut [0]).await.unwrap(), 0);
+        let mut client = Client::connect(folder.path(), Daemon::Zebra).await;
+        let longest = vec![b'x'; COMMAND_LENGTH_BYTES_MAX - 1];
+        client.say(&[longest.as_slice(), b"\0"].concat()).await;
+        assert_eq!(client.answer().await.1, 2);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_holds_up_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let mut deaf = Client::connect(folder.path(), Daemon::Bgpd).await;
+        // Until its questions are not taken any more, because its answers are not.
+        let question = b"show version\0".repeat(512);
+        let patience = Duration::from_millis(200);
+        while timeout(patience, deaf.0.write_all(&question)).await.is_ok() {}
+        let mut other = Client::connect(folder.path(), Daemon::Bgpd).await;
+        other.say(b"enable\0").await;
+        assert_eq!(other.answer().await, (String::new(), 0));
+    }
+
+    #[tokio::test]
+    async fn who_neither_reads_nor_asks_is_let_go() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let patience = Duration::from_millis(50);
+        let silent = converse(Daemon::Bgpd, near, &observer(), patience).await;
+        assert_eq!(silent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(far.read(&mut [0]).await.unwrap(), 0);
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let observer = observer();
+        let conversation = converse(Daemon::Bgpd, near, &observer, patience);
+        let questions = b"show version\0".repeat(1 << 20);
+        let (outcome, _) = tokio::join!(conversation, far.write_all(&questions));
+        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn more_connections_than_slots_wait_for_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let mut held = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            let mut client = Client::connect(folder.path(), Daemon::Bgpd).await;
+            client.say(b"enable\0").await;
+            client.answer().await;
+            held.push(client);
+        }
+        let mut late = Client::connect(folder.path(), Daemon::Bgpd).await;
+        late.say(b"enable\0").await;
+        let early = timeout(Duration::from_millis(50), late.answer()).await;
+        assert!(early.is_err(), "there was a slot left");
+        held.pop();
+        assert_eq!(late.answer().await, (String::new(), 0));
+    }
+
+    #[tokio::test]
+    async fn sockets_are_ours_alone_and_gone_in_the_end() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("made/here");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let serving = Sockets::open(&folder).unwrap().serve(&observer());
+        assert_eq!(mode(&folder), 0o700);
+        let sockets = Daemon::ALL.map(|daemon| folder.join(daemon.file_name()));
+        assert!(sockets.iter().all(|socket| mode(socket) == 0o600));
+        let taken = Sockets::open(&folder).unwrap_err().to_string();
+        assert!(taken.contains("bgpd.vty; stop it, or choose another --vty-dir"), "{taken}");
+        assert!(sockets.iter().all(|socket| socket.exists()), "what is another's is left alone");
+        drop(serving);
+        assert!(sockets.iter().all(|socket| !socket.exists()));
+        // What a daemon left that was killed.
+        drop(std::os::unix::net::UnixListener::bind(&sockets[0]).unwrap());
+        assert!(sockets[0].exists());
+        let serving = Sockets::open(&folder).unwrap().serve(&observer());
+        let mut client = Client::connect(&folder, Daemon::Bgpd).await;
+        client.say(b"enable\0").await;
+        assert_eq!(client.answer().await, (String::new(), 0));
+        drop(serving);
+    }
+
+    #[test]
+    fn a_neighbor_cannot_end_an_answer() {
+        let reply = Reply::success("Last error: one\0\0\0\u{1}two\n");
+        let text = b"Last error: one\\0\\0\\0\x01two\n".as_slice();
+        assert_eq!(framed(reply), [text, [0, 0, 0, 0].as_slice()].concat());
+    }
+}

@@ -107,6 +107,16 @@ fn refusals_are_those_of_frr() {
         ("show bgp ipv4 unicast neighbors", "% Command incomplete.\n", 4),
         ("show bgp vrf red summary", "% BGP instance not found\n", 1),
         ("show bgp ipv4 unicast 10.99.0.0/24", "% Network not in table\n", 1),
+        (
+            "show bgp ipv4 unicast neighbors 10.1.1.77 routes",
+            "No such neighbor in this view/vrf\n",
+            1,
+        ),
+        ("show bgp neighbors 10.1.1.77", "% No such neighbor in this view/vrf\n\n", 0),
+        ("show ip bgp 2001:db8::/32", "% Cannot specify IPv6 address or prefix with IPv4 AFI\n", 1),
+        ("show bgp vrf red", "View/Vrf red is unknown\n", 1),
+        ("show bgp vrf red nexthop", "% No such BGP instance exist\n", 1),
+        ("show ip bgp large-community 1:2", "% Large-community malformed\n", 1),
         ("show bgp ipv4 unicast community 1:2:3", "% Community malformed: 1:2:3\n", 1),
     ] {
         assert_eq!(bgp(line), (text.to_owned(), status), "{line}");
