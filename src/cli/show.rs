@@ -155,6 +155,7 @@ enum NeighborRoutes {
 #[derive(Debug, Clone, Subcommand)]
 enum Safi {
     /// The table, or one prefix with all its attributes
+    #[command(args_conflicts_with_subcommands = true)]
     #[command(after_help = "Example: fairway show bgp ipv4 unicast 198.51.100.10/32")]
     Unicast {
         /// A prefix, or an address inside one

@@ -34,7 +34,7 @@ struct Difference {
 pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
     let (old, new) = (shapes(OLD)?, shapes(NEW)?);
     let mut rows: BTreeMap<usize, BTreeMap<String, BTreeSet<&'static str>>> = BTreeMap::new();
-    let mut unexplained = Vec::new();
+    let (mut unexplained, mut added) = (Vec::new(), BTreeSet::new());
     let mut table = "| command | answer |\n|---|---|\n".to_owned();
     for command in COMMANDS {
         let words = command.words;
@@ -48,7 +48,13 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
         };
         let frr = frr.get(&command.json()).with_context(|| format!("FRR's shape of {words}"))?;
         let shape = ours.get(words).with_context(|| format!("our shape of {words}"))?;
-        let differences = differences(frr, &shape.places(), new.get(&command.json()));
+        let (own, newer) = (shape.places(), new.get(&command.json()));
+        let is_added = |path: &&String| !frr.contains_key(*path) && !own.contains_key(*path);
+        let paths = newer.into_iter().flat_map(BTreeMap::keys).filter(is_added);
+        added.extend(
+            paths.filter(|path| has_parent(&own, path)).map(|path| format!("`{}`", split(path).1)),
+        );
+        let differences = differences(frr, &own, newer);
         let count = differences.len();
         for Difference { way, path } in differences {
             let reason = REASONS.iter().position(|reason| reason.explains(way, words, &path));
@@ -75,7 +81,13 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
         idle.extend(reason.keys.iter().filter(is_idle).map(|key| (reason.way, *key)));
     }
     ensure!(idle.is_empty(), "reasons for nothing: {idle:?}");
-    Ok(table + &sections(&rows))
+    let added: Vec<String> = added.into_iter().collect();
+    Ok(format!(
+        "{table}{}\n### Keys that FRR 10.3 added and Fairway does not have\n\n{}. The words are those \
+         of 8.4.\n",
+        sections(&rows),
+        added.join(" ")
+    ))
 }
 
 fn sections(rows: &BTreeMap<usize, BTreeMap<String, BTreeSet<&'static str>>>) -> String {

@@ -11,6 +11,7 @@ mod commands;
 mod compare;
 mod exporter;
 mod frr;
+mod metallb;
 mod reasons;
 mod shape;
 mod stage;
@@ -125,6 +126,8 @@ fn steady(stage: &Stage, vtyshs: &[Vtysh], shapes: &mut Shapes) -> Result<()> {
             let answer = vtysh.ask(&stage.sockets, words)?;
             ensure!(answer.trim_end() == *expected, "{words}: expected {expected}, not {answer}");
         }
+        metallb::check(vtysh, &stage.sockets)
+            .with_context(|| format!("what MetalLB asks vtysh {}", vtysh.version))?;
         let daemons = vtysh.ask(&stage.sockets, "show daemons")?;
         ensure!(daemons.trim() == "zebra bgpd bfdd", "show daemons: {daemons}");
         let version = vtysh.ask(&stage.sockets, "show version")?;
