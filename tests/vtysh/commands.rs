@@ -6,6 +6,8 @@
 pub(crate) enum Known {
     /// FRR 8.4 and 10.3.
     Both,
+    /// Both, and we answer as 10.3.
+    BothAsNew,
     /// FRR 10.3 alone.
     OnlyNew,
 }
@@ -89,7 +91,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     only_new("show bgp router"),
     both("show bfd peers"),
     both("show bfd peers counters"),
-    both("show ip route vrf all summary"),
+    Command { known: Known::BothAsNew, ..both("show ip route vrf all summary") },
     both("show ip route"),
     both("show ipv6 route"),
 ];

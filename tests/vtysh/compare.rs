@@ -44,7 +44,7 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
         }
         let frr = match command.known {
             Known::Both => &old,
-            Known::OnlyNew => &new,
+            Known::BothAsNew | Known::OnlyNew => &new,
         };
         let frr = frr.get(&command.json()).with_context(|| format!("FRR's shape of {words}"))?;
         let shape = ours.get(words).with_context(|| format!("our shape of {words}"))?;
@@ -66,7 +66,7 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
                 None => unexplained.push(format!("{words}: {way:?}: {path}")),
             }
         }
-        let release = if command.known == Known::OnlyNew { " (FRR 10.3's)" } else { "" };
+        let release = if command.known == Known::Both { "" } else { " (FRR 10.3's)" };
         let _ = match count {
             0 => writeln!(table, "| `{words}` | all keys of FRR{release} |"),
             1 => writeln!(table, "| `{words}` | differs in 1 place{release} |"),

@@ -57,10 +57,13 @@ pub(crate) fn check(stage: &Stage) -> Result<()> {
     let peers = scrape_json(&stage.socket("bfdd.vty"), "show bfd peers json")?;
     ensure!(peers.is_array(), "show bfd peers json: {peers}");
     let zebra = stage.socket("zebra.vty");
-    let words = "show ip route vrf all summary json";
-    let summary = scrape_json(&zebra, words)?;
-    numbers(&summary, &["routesTotal", "routesTotalFib"]).context(words)?;
-    ensure!(summary.get("routes").is_some_and(Value::is_array), "{words}: {summary}");
+    for family in ["ip", "ipv6"] {
+        let words = format!("show {family} route vrf all summary json");
+        for (_, summary) in object(&scrape_json(&zebra, &words)?, &words)? {
+            numbers(summary, &["routesTotal", "routesTotalFib"]).with_context(|| words.clone())?;
+            ensure!(summary.get("routes").is_some_and(Value::is_array), "{words}: {summary}");
+        }
+    }
     version(&scrape(&zebra, "show version")?)
 }
 

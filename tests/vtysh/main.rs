@@ -104,7 +104,7 @@ fn named(vtyshs: &[Vtysh]) -> String {
 fn steady(stage: &Stage, vtyshs: &[Vtysh], shapes: &mut Shapes) -> Result<()> {
     for vtysh in vtyshs {
         for command in COMMANDS {
-            let is_known = command.known == Known::Both || vtysh.is_new();
+            let is_known = command.known != Known::OnlyNew || vtysh.is_new();
             if let (true, Some(_)) = (is_known, command.refused) {
                 let answer = vtysh.ask(&stage.sockets, &command.json())?;
                 let refusal = format!("Unknown command: {}\n", command.json());

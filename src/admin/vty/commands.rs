@@ -26,7 +26,14 @@ pub(super) enum Question {
         vrf: Vrf,
     },
     /// Routes of the kernel, of which there are none here.
-    KernelRoutes { is_summary: bool, format: Format },
+    KernelRoutes {
+        /// How many there are.
+        is_summary: bool,
+        /// Answers are keyed by VRF.
+        is_keyed: bool,
+        /// For whom.
+        format: Format,
+    },
     /// `show version`.
     Version,
     /// `show running-config`.
@@ -134,7 +141,9 @@ const BFD: [Command; 3] = [
 const ZEBRA: [Command; 2] = [
     ("show <ip|ipv6> route [vrf VRF] [summary] [json]", |words| {
         let is_summary = words.has("summary");
-        Some(Question::KernelRoutes { is_summary, format: format_of(words) })
+        // The VRFs of a table that is not read are those of a machine without any.
+        let is_keyed = words.after("vrf") == Some("all") && is_summary;
+        Some(Question::KernelRoutes { is_summary, is_keyed, format: format_of(words) })
     }),
     ("show <ip|ipv6> <rpf|nht|prefix-list|protocol|forwarding|fib>", |_| None),
 ];

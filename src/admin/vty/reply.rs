@@ -65,8 +65,8 @@ pub(super) fn refusal(daemon: Daemon, line: &str, why: Misread) -> Reply {
 pub(super) fn answer(question: &Question, snapshot: &Snapshot<'_>) -> Reply {
     match question {
         Question::Show { what, format, vrf } => shown(what, *format, vrf, snapshot),
-        Question::KernelRoutes { is_summary, format } => {
-            Reply::success(kernel_routes(*is_summary, *format))
+        Question::KernelRoutes { is_summary, is_keyed, format } => {
+            Reply::success(kernel_routes(*is_summary, *is_keyed, *format))
         }
         Question::Version => Reply::success(version(&snapshot.node.name)),
         Question::RunningConfig => Reply::success(running_config(&snapshot.node.name)),
@@ -194,14 +194,15 @@ fn fault(what: &ShowCommand, error: &ShowError) -> Reply {
     Reply { text: text + "\n", status }
 }
 
-/// What FRR says when it has heard of no route at all: Fairway reads no kernel table.
-fn kernel_routes(is_summary: bool, format: Format) -> String {
+/// What FRR says when it has heard of no route at all: Fairway reads no kernel table. Answers of all
+/// VRFs are keyed by VRF since FRR 10, and exporters expect it.
+fn kernel_routes(is_summary: bool, is_keyed: bool, format: Format) -> String {
+    let summary = json!({ "routes": [], "routesTotal": 0, "routesTotalFib": 0 });
     match (is_summary, format) {
         (false, Format::Text) => String::new(),
         (false, Format::Json) => "{}\n".to_owned(),
-        (true, Format::Json) => {
-            printed(&json!({ "routes": [], "routesTotal": 0, "routesTotalFib": 0 }))
-        }
+        (true, Format::Json) if is_keyed => printed(&json!({ VRF_DEFAULT: summary })),
+        (true, Format::Json) => printed(&summary),
         (true, Format::Text) => format!(
             "{:<20} {:<20} {}  (vrf default)\n------\n{:<20} {:<20} {:<20} \n\n",
             "Route Source", "Routes", "FIB", "Totals", 0, 0

@@ -160,7 +160,7 @@ fn a_daemon_without_peers_and_routes_says_what_frr_says() {
     );
     let summary: Value =
         serde_json::from_str(&ask(Daemon::Zebra, "show ip route vrf all summary json")).unwrap();
-    let expected = r#"{"routes":[],"routesTotal":0,"routesTotalFib":0}"#;
+    let expected = r#"{"default":{"routes":[],"routesTotal":0,"routesTotalFib":0}}"#;
     assert_eq!(summary.to_string(), expected);
     assert_eq!(ask(Daemon::Zebra, "show ip route"), "");
 }
