@@ -11,6 +11,7 @@ mod commands;
 mod compare;
 mod exporter;
 mod frr;
+mod lines;
 mod metallb;
 mod reasons;
 mod shape;
@@ -28,23 +29,30 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use asking::{Vtysh, raw, scrape_json};
+use asking::{Vtysh, raw, scrape, scrape_json};
 use commands::{COMMANDS, Command, Known, REFUSALS, TEXTS};
 use lab::wait::{end_on_signals, exit_code};
+use lines::Lines;
 use shape::Shape;
 use stage::Stage;
 
 const USAGE: &str = "\
-usage: vtysh [--all] [--describe OLD NEW]
+usage: vtysh [--all] [--describe OLD NEW] [--describe-lines OLD]
   --all             fail without vtysh of FRR 10 (scripts/setup.sh trixie)
   --describe        print frr-shapes.txt, from folders with answers of FRR 8.4 and 10.3
+  --describe-lines  print frr-lines.txt, from the first of them
 FAIRWAY_WRITE=1 writes the differences in docs/vtysh.md anew.";
 
 const PAGE: &str = "docs/vtysh.md";
 const BEGIN: &str = "<!-- differences: written by tests/vtysh -->\n";
 const END: &str = "<!-- end of differences -->\n";
 
-type Shapes = BTreeMap<&'static str, Shape>;
+/// What was answered.
+#[derive(Default)]
+struct Answers {
+    shapes: BTreeMap<&'static str, Shape>,
+    lines: Lines,
+}
 
 fn main() -> ExitCode {
     exit_code("vtysh", run())
@@ -58,6 +66,10 @@ fn run() -> Result<bool> {
         ["--all"] => true,
         ["--describe", old, new] => {
             print!("{}", frr::describe(Path::new(old), Path::new(new))?);
+            return Ok(true);
+        }
+        ["--describe-lines", old] => {
+            print!("{}", lines::describe(Path::new(old))?);
             return Ok(true);
         }
         _ => bail!("{USAGE}"),
@@ -80,14 +92,14 @@ fn run() -> Result<bool> {
 
 fn play(directory: &Path, vtyshs: &[Vtysh]) -> Result<()> {
     let mut stage = Stage::set(directory)?;
-    let mut shapes = Shapes::new();
-    steady(&stage, vtyshs, &mut shapes)?;
+    let mut answers = Answers::default();
+    steady(&stage, vtyshs, &mut answers)?;
     println!("vtysh: the commands are answered to {}", named(vtyshs));
     exporter::check(&stage)?;
     println!("vtysh: an exporter finds what it decodes");
-    states(&stage, &mut shapes)?;
+    states(&stage, &mut answers)?;
     println!("vtysh: the same through a session's life");
-    page(&compare::document(&shapes)?)?;
+    page(&(compare::document(&answers.shapes)? + &lines::document(&answers.lines)?))?;
     println!("vtysh: {PAGE} has every difference from FRR, with its reason");
     let sockets = ["bgpd.vty", "bfdd.vty", "zebra.vty"].map(|name| stage.socket(name));
     ensure!(sockets.iter().all(|socket| socket.exists()), "sockets are gone before the end");
@@ -101,7 +113,7 @@ fn named(vtyshs: &[Vtysh]) -> String {
 }
 
 /// Every command in the steady state, by every vtysh that knows it.
-fn steady(stage: &Stage, vtyshs: &[Vtysh], shapes: &mut Shapes) -> Result<()> {
+fn steady(stage: &Stage, vtyshs: &[Vtysh], answers: &mut Answers) -> Result<()> {
     for vtysh in vtyshs {
         for command in COMMANDS {
             let is_known = command.known != Known::OnlyNew || vtysh.is_new();
@@ -111,9 +123,9 @@ fn steady(stage: &Stage, vtyshs: &[Vtysh], shapes: &mut Shapes) -> Result<()> {
                 ensure!(answer.ends_with(&refusal), "{}: {answer}", command.words);
             } else if is_known {
                 let answer = vtysh.ask_json(&stage.sockets, &command.json())?;
-                shapes.entry(command.words).or_default().add(&answer);
+                answers.shapes.entry(command.words).or_default().add(&answer);
             } else {
-                add(stage, command, shapes)?;
+                add(stage, command, answers)?;
             }
         }
         for (words, parts) in TEXTS {
@@ -121,6 +133,9 @@ fn steady(stage: &Stage, vtyshs: &[Vtysh], shapes: &mut Shapes) -> Result<()> {
             for part in *parts {
                 ensure!(answer.contains(part), "{words}: expected {part} in:\n{answer}");
             }
+        }
+        for words in lines::COMMANDS {
+            lines::add(&mut answers.lines, words, &vtysh.ask(&stage.sockets, words)?);
         }
         for (words, expected) in REFUSALS {
             let answer = vtysh.ask(&stage.sockets, words)?;
@@ -141,10 +156,17 @@ fn steady(stage: &Stage, vtyshs: &[Vtysh], shapes: &mut Shapes) -> Result<()> {
 }
 
 /// What a session goes through shows in some commands.
-fn states(stage: &Stage, shapes: &mut Shapes) -> Result<()> {
+fn states(stage: &Stage, answers: &mut Answers) -> Result<()> {
     let mut look = |stage: &Stage| -> Result<()> {
         let following = COMMANDS.iter().filter(|command| command.follows_states);
-        following.into_iter().try_for_each(|command| add(stage, command, shapes))
+        for command in following {
+            add(stage, command, answers)?;
+            if lines::COMMANDS.contains(&command.words) {
+                let answer = scrape(&stage.socket(command.socket()), command.words)?;
+                lines::add(&mut answers.lines, command.words, &answer);
+            }
+        }
+        Ok(())
     };
     stage.router_two(&["disable", "node4", "\"planned work\""])?;
     lab::wait::wait_until("router two leaves", lab::wait::PATIENCE, || {
@@ -164,9 +186,9 @@ fn states(stage: &Stage, shapes: &mut Shapes) -> Result<()> {
     look(stage)
 }
 
-fn add(stage: &Stage, command: &Command, shapes: &mut Shapes) -> Result<()> {
+fn add(stage: &Stage, command: &Command, answers: &mut Answers) -> Result<()> {
     let answer = scrape_json(&stage.socket(command.socket()), &command.json())?;
-    shapes.entry(command.words).or_default().add(&answer);
+    answers.shapes.entry(command.words).or_default().add(&answer);
     Ok(())
 }
 

@@ -196,3 +196,121 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     Reason::new(Way::Ours, &["warning"], "See above.").of("filtered-routes"),
 ];
+
+/// The same for lines, by how they begin.
+pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
+    (Way::Missing, &["Last update:"], "When a path came or changed is not kept with it."),
+    (
+        Way::Missing,
+        &["Peer groups", "Member of peer-group", "UPLINK peer-group member"],
+        "There are no peer groups.",
+    ),
+    (Way::Missing, &["BFD:", "Detect Multiplier:", "Status: Up", "Status: Down"], "No BFD yet."),
+    (
+        Way::Missing,
+        &[
+            "Configured Restart Time",
+            "Configured Selection Deferral Time",
+            "Configured Stale Path Time",
+            "End-of-RIB",
+            "F bit",
+            "Graceful Restart Capability: advertised and received",
+            "Graceful restart information:",
+            "IPvN Unicast:",
+            "Local GR Mode",
+            "Long-lived Graceful Restart: advertised and received",
+            "N bit",
+            "R bit",
+            "Received Restart Time",
+            "Remote GR Mode",
+            "Restart Time Remaining",
+            "S> (row)",
+            "The remaining time of",
+            "Timers:",
+        ],
+        "There is no graceful restart yet.",
+    ),
+    (
+        Way::Missing,
+        &["Address families by peer:", "IPvN Unicast(not preserved)", "Remote Restart timer"],
+        "What is inside the neighbour's capability of graceful restart is not shown.",
+    ),
+    (
+        Way::Missing,
+        &[
+            "AddPath:",
+            "Enhanced Route Refresh: advertised and received",
+            "Extended Message: advertised",
+            "Hostname Capability: advertised",
+        ],
+        "Capabilities that FRR offers and Fairway does not.",
+    ),
+    (Way::Missing, &["Administratively shut down"], "No neighbour here is shut down."),
+    (
+        Way::Missing,
+        &["Inbound soft reconfiguration allowed", "Route map for"],
+        "Options of FRR; see the keys.",
+    ),
+    (
+        Way::Missing,
+        &["Packet Queue length", "Update group", "Read thread"],
+        "How FRR sends; see the keys.",
+    ),
+    (
+        Way::Missing,
+        &["Configured conditional advertisements", "Estimated round trip time"],
+        "See the keys.",
+    ),
+    (
+        Way::Missing,
+        &["BGP connection: shared network", "Nexthop"],
+        "Next hops are shown with each route, in `advertised-routes`.",
+    ),
+    (Way::Missing, &["Last read T, Last write never"], "A moment that was not met."),
+    (
+        Way::Missing,
+        &["Reduce the no. of prefix"],
+        "A session that ended for too many prefixes comes back by itself, after a wait.",
+    ),
+    (
+        Way::Missing,
+        &["A invalid, #paths", "Must be Connected", "if ethN"],
+        "Next hops without a network of this machine are not accepted, and interfaces not known.",
+    ),
+    (
+        Way::Missing,
+        &["A valid [IGP metric N], #paths N"],
+        "Of the two next hops of an IPv6 route FRR takes the link-local one, Fairway the global one.",
+    ),
+    (Way::Missing, &["*= (row)"], "One path of those that were heard is the best."),
+    (
+        Way::Missing,
+        &["Origin IGP, valid, external", "Total number of prefixes N (N filtered)"],
+        "Fairway says why a path is not the best; and what was refused is not kept.",
+    ),
+    (
+        Way::Ours,
+        &["Origin IGP, valid, external, not best", "Total number of prefixes N"],
+        "The same lines with what Fairway knows.",
+    ),
+    (
+        Way::Ours,
+        &["Community:", "Large Community:"],
+        "Of one's own routes: the communities that they are sent with.",
+    ),
+    (
+        Way::Ours,
+        &[
+            "Enhanced Route Refresh: received",
+            "Graceful Restart Capability: received",
+            "Long-lived Graceful Restart: received",
+        ],
+        "Capabilities that only the neighbour offers.",
+    ),
+    (Way::Ours, &["Last read never"], "FRR counts from the start of the machine."),
+    (
+        Way::Ours,
+        &["Last error:", "Refused announcements:", "N refused prefixes", "N sent prefixes"],
+        "What Fairway says beside.",
+    ),
+];
