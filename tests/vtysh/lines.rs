@@ -32,7 +32,8 @@ pub(crate) const COMMANDS: &[&str] = &[
 ];
 
 /// What follows is a name, a text or a date.
-const CUT_BEHIND: [&str; 7] = [
+const CUT_BEHIND: [&str; 8] = [
+    "BGP state =",
     "Description:",
     "Last error:",
     "Last reset",
@@ -41,6 +42,9 @@ const CUT_BEHIND: [&str; 7] = [
     "Refused announcements:",
     "Status codes:",
 ];
+
+/// There or not by the moment: while an attempt to connect is waited for.
+const OF_THE_MOMENT: &str = "Next ";
 
 pub(crate) type Lines = BTreeMap<&'static str, BTreeSet<String>>;
 
@@ -52,6 +56,9 @@ pub(crate) fn add(lines: &mut Lines, command: &'static str, answer: &str) {
 /// A line without its values; none of an empty one.
 fn general(line: &str) -> Option<String> {
     let line = line.trim();
+    if line.starts_with(OF_THE_MOMENT) {
+        return None;
+    }
     if let Some(head) = CUT_BEHIND.iter().find(|head| line.starts_with(**head)) {
         return Some((*head).to_owned());
     }

@@ -202,6 +202,10 @@ fn page(differences: &str) -> Result<()> {
     if std::env::var_os("FAIRWAY_WRITE").is_some() {
         return fs::write(&path, page).with_context(|| PAGE.to_owned());
     }
-    ensure!(page == present, "{PAGE} is stale: run FAIRWAY_WRITE=1 cargo test --test vtysh");
+    let differs = page.lines().zip(present.lines()).find(|(one, other)| one != other);
+    ensure!(
+        page == present,
+        "{PAGE} is stale: run FAIRWAY_WRITE=1 cargo test --test vtysh; it should say {differs:?}"
+    );
     Ok(())
 }

@@ -154,13 +154,6 @@ pub(crate) const REASONS: &[Reason] = &[
         "Absent before the first message, where FRR counts from the start of the machine.",
     ),
     Reason::new(
-        Way::Sometimes,
-        &["lastResetCode", "lastResetDueTo", "lastResetTimerMsecs"],
-        "Absent before the first session or attempt has ended; `lastReset` is `never` then, as in \
-         FRR 10. FRR 8.4 counts the wait for the first connection.",
-    ),
-    Reason::new(Way::Ours, &["lastReset"], "`never`, as FRR 10 has it."),
-    Reason::new(
         Way::Ours,
         &["community", "largeCommunity"],
         "Of one's own routes these are the communities that they are sent with; FRR adds them in a \
@@ -185,7 +178,6 @@ pub(crate) const REASONS: &[Reason] = &[
             "lastErrorText",
             "lastNotification",
             "malformedUpdates",
-            "nextConnectInMsec",
             "pfxRefused",
             "prefixesRefused",
             "refusedPrefixes",
