@@ -3,60 +3,40 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::lab::process::bounded;
+use crate::routers::{Installation, Release};
+
+const VTYSH: &str = "/usr/bin/vtysh";
+/// Where vtysh of another Debian sees the sockets.
+const MOUNT_POINT: &str = "/mnt";
 
 /// An installation of vtysh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Vtysh {
     pub(crate) version: String,
-    /// The root directory of another Debian.
-    root: Option<PathBuf>,
+    release: Release,
 }
 
-/// Binds the sockets in `$1` into the root `$0`, and becomes the rest.
-const ENTER: &str = r#"mount --bind "$1" "$0/mnt" && shift && exec chroot "$0" "$@""#;
-
 impl Vtysh {
-    /// Those that are installed: this machine's, and the one below the root that
-    /// `scripts/trixie.sh` fills.
+    /// Those that are installed.
     pub(crate) fn installed() -> Result<Vec<Self>> {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let root = set("FAIRWAY_TRIXIE").map_or_else(
-            || {
-                let cache = set("XDG_CACHE_HOME").unwrap_or_else(|| "/var/cache".into());
-                PathBuf::from(cache).join("fairway/trixie")
-            },
-            PathBuf::from,
-        );
-        let roots = [None, Some(root)];
-        let is_there = |root: &Option<PathBuf>| {
-            root.clone().unwrap_or_else(|| "/".into()).join("usr/bin/vtysh").exists()
-        };
-        let mut found = Vec::new();
-        for root in roots.into_iter().filter(is_there) {
-            let mut command = match &root {
-                None => bounded("vtysh"),
-                Some(root) => {
-                    let mut command = bounded("chroot");
-                    command.arg(root).arg("vtysh");
-                    command
-                }
-            };
-            // There is no --version.
-            let output = command.arg("--help").output().context("vtysh --help")?;
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let version = text.split_once("(version ").and_then(|(_, rest)| rest.split_once(')'));
-            let version = version.with_context(|| format!("a version in {text}"))?.0.to_owned();
-            found.push(Self { version, root });
-        }
-        Ok(found)
+        let releases = [Release::Bookworm, Release::Trixie].into_iter();
+        releases.filter(|release| release.file(VTYSH).exists()).map(Self::of).collect()
+    }
+
+    fn of(release: Release) -> Result<Self> {
+        // There is no --version.
+        let output = release.command(VTYSH).arg("--help").output().context("vtysh --help")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.split_once("(version ").and_then(|(_, rest)| rest.split_once(')'));
+        let version = version.with_context(|| format!("a version in {text}"))?.0.to_owned();
+        Ok(Self { version, release })
     }
 
     /// Whether it knows the commands of FRR 10.
@@ -67,20 +47,10 @@ impl Vtysh {
 
     /// What `vtysh -c WORDS` prints.
     pub(crate) fn ask(&self, sockets: &Path, words: &str) -> Result<String> {
-        let mut command: Command = match &self.root {
-            None => {
-                let mut command = bounded("vtysh");
-                command.arg("--vty_socket").arg(sockets);
-                command
-            }
-            Some(root) => {
-                let mut command = bounded("unshare");
-                command.args(["--mount", "sh", "-c", ENTER]).arg(root).arg(sockets);
-                command.args(["vtysh", "--vty_socket", "/mnt"]);
-                command
-            }
-        };
-        let output = command
+        let installation = Installation::new(self.release, sockets, MOUNT_POINT);
+        let output = installation
+            .command(VTYSH)
+            .args(["--vty_socket", &installation.seen("")])
             .args(["-c", words])
             .stdin(Stdio::null())
             .output()

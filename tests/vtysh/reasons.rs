@@ -55,11 +55,6 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     Reason::new(
         Way::Missing,
-        &["extendedCommunity"],
-        "Extended communities are passed on and shown as bytes, in `unknownAttributes`.",
-    ),
-    Reason::new(
-        Way::Missing,
         &["metric"],
         "A MED is sent where one is configured, and the routes here have none.",
     )
@@ -76,7 +71,7 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     Reason::new(
         Way::Missing,
-        &["addPath", "extendedMessage", "hostName"],
+        &["addPath", "hostName"],
         "Capabilities that FRR offers and Fairway does not; shown when the neighbour offers them.",
     ),
     Reason::new(Way::Missing, &["extendedOptionalParametersLength"], "Not shown."),
@@ -167,11 +162,7 @@ pub(crate) const REASONS: &[Reason] = &[
          was written down.",
     )
     .of("failed"),
-    Reason::new(
-        Way::Ours,
-        &["lostAt", "unknownAttributes"],
-        "Why a path is not the best, and attributes that are only passed on.",
-    ),
+    Reason::new(Way::Ours, &["lostAt"], "Why a path is not the best."),
     Reason::new(
         Way::Ours,
         &[
@@ -232,7 +223,6 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
         &[
             "AddPath:",
             "Enhanced Route Refresh: advertised and received",
-            "Extended Message: advertised",
             "Hostname Capability: advertised",
         ],
         "Capabilities that FRR offers and Fairway does not.",

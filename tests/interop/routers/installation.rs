@@ -37,7 +37,7 @@ impl Release {
     }
 
     /// The file of a program, as this machine sees it.
-    pub(super) fn file(self, program: &str) -> PathBuf {
+    pub(crate) fn file(self, program: &str) -> PathBuf {
         match self.root() {
             None => program.into(),
             Some(root) => root.join(program.trim_start_matches('/')),
@@ -45,7 +45,7 @@ impl Release {
     }
 
     /// A command that runs the program, which needs no file of a router.
-    pub(super) fn command(self, program: &str) -> Command {
+    pub(crate) fn command(self, program: &str) -> Command {
         match self.root() {
             None => bounded(program),
             Some(root) => {
@@ -58,7 +58,7 @@ impl Release {
 }
 
 /// The programs of one router, with its directory.
-pub(super) struct Installation {
+pub(crate) struct Installation {
     root: Option<PathBuf>,
     directory: PathBuf,
     /// Where the programs see the directory, when they have a root of their own.
@@ -70,12 +70,12 @@ const ENTER: &str = r#"mount -t proc proc "$0/proc" && mount --bind "$1" "$0$2" 
     exec chroot "$0" "$@""#;
 
 impl Installation {
-    pub(super) fn new(release: Release, directory: &Path, mount_point: &'static str) -> Self {
+    pub(crate) fn new(release: Release, directory: &Path, mount_point: &'static str) -> Self {
         Self { root: release.root(), directory: directory.to_owned(), mount_point }
     }
 
     /// A file of the router's directory, as its programs see it.
-    pub(super) fn seen(&self, name: &str) -> String {
+    pub(crate) fn seen(&self, name: &str) -> String {
         let directory = match self.root {
             None => &self.directory,
             Some(_) => Path::new(self.mount_point),
@@ -85,8 +85,15 @@ impl Installation {
 
     /// Runs a short program to its end, outside of any network namespace.
     pub(super) fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
+        output_of(self.command(program).args(arguments))
+    }
+
+    /// A command that runs a short program, outside of any network namespace.
+    pub(crate) fn command(&self, program: &str) -> Command {
         let (first, rest) = self.words(OsStr::new(program));
-        output_of(bounded(first).args(rest).args(arguments))
+        let mut command = bounded(first);
+        command.args(rest);
+        command
     }
 
     /// The place where the router's daemons run.
