@@ -55,12 +55,6 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     Reason::new(
         Way::Missing,
-        &["metric"],
-        "A MED is sent where one is configured, and the routes here have none.",
-    )
-    .of("advertised-routes"),
-    Reason::new(
-        Way::Missing,
         &["stale", "gracefulRestartInfo", "gracefulRestartRemoteTimerMsecs"],
         "There is no graceful restart yet.",
     ),

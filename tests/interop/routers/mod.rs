@@ -6,7 +6,7 @@
 mod bird;
 mod frr;
 mod gobgp;
-mod installation;
+pub(crate) mod installation;
 mod openbgpd;
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub(crate) use crate::lab::Family;
 use crate::lab::Site;
 use crate::lab::process::{Process, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
-pub(crate) use installation::{Installation, Release};
+pub(crate) use installation::Release;
 
 /// How long a router may take to leave after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
