@@ -5,8 +5,10 @@
 #![allow(clippy::panic, clippy::unwrap_used)] // What fails here fails the test.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
@@ -118,6 +120,17 @@ const SHOWS: &[&[&str]] = &[
     &["config"],
 ];
 
+/// What FRR's tools ask, and where.
+const VTY: &[(&str, &str)] = &[
+    ("bgpd.vty", "show bgp summary json"),
+    ("bgpd.vty", "show bgp vrf all neighbors json"),
+    ("bgpd.vty", "show bgp neighbors"),
+    ("bgpd.vty", "do write terminal"),
+    ("bgpd.vty", "show running-config"),
+    ("bfdd.vty", "show bfd peers"),
+    ("zebra.vty", "show version"),
+];
+
 /// A daemon and everything that it has said.
 struct Daemon {
     child: Child,
@@ -140,6 +153,8 @@ impl Daemon {
             .arg(place.path().join("state"))
             .arg("--socket")
             .arg(place.path().join("socket"))
+            .arg("--vty-dir")
+            .arg(place.path().join("vty"))
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
@@ -185,6 +200,20 @@ impl Daemon {
                 expect_no_key(&format!("show {words:?} {when}"), &output.stderr);
             }
         }
+        for (socket, words) in VTY {
+            expect_no_key(&format!("{socket}: {words} {when}"), &self.ask_vty(socket, words));
+        }
+    }
+
+    /// The answer to a command in FRR's protocol.
+    fn ask_vty(&self, socket: &str, words: &str) -> Vec<u8> {
+        let path = self.place.path().join("vty").join(socket);
+        let mut stream = UnixStream::connect(path).unwrap();
+        stream.write_all(format!("{words}\0exit\0").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(answer.len() > 8, "{words} has no answer");
+        answer
     }
 
     fn signal(&self, signal: nix::sys::signal::Signal) {
