@@ -1,4 +1,4 @@
-//! Does a TCP-MD5 key show itself anywhere? The real daemon is given keys in every way that there
+//! Does a key of TCP-MD5 or TCP-AO show itself anywhere? The real daemon is given keys in every way that there
 //! is, right and wrong, and everything that it says at trace level, shows, writes and is made of is
 //! searched for them. No root, loopback only.
 
@@ -51,6 +51,15 @@ const RESOURCES: &[(&str, &str)] = &[
          spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.4, peerPort: PORT, \
          passwordSecret: {name: encoded}}\n",
     ),
+    (
+        "signed",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: ao}\ntype: Opaque\n\
+         stringData: {first: Canary7-ao-first}\ndata: {second: Q2FuYXJ5Ny1hby1zZWNvbmQ=}\n---\n\
+         apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: signed}\n\
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.12, peerPort: PORT, tcpAO: {keys: \
+         [{sendID: 1, recvID: 2, algorithm: hmac-sha-1-96, secret: {name: ao, key: first}}, {sendID: \
+         3, recvID: 4, algorithm: aes-128-cmac-96, secret: {name: ao, key: second}}]}}\n",
+    ),
     // Each of these is at fault, most of them where the key stands.
     ("long", "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: long}\n\
          spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.5, password: \
@@ -79,6 +88,22 @@ const RESOURCES: &[(&str, &str)] = &[
          type: kubernetes.io/basic-auth\ndata: {password: Canary7-no-base64}\n"),
     ("not-under", "apiVersion: v1\nkind: Secret\nmetadata: {name: not-under}\n\
          type: kubernetes.io/basic-auth\nstringData: Canary7-not-under\n"),
+    ("ao-plain", "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: ao-plain}\n\
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.13, tcpAO: Canary7-ao-plain}\n"),
+    ("ao-list", "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: ao-list}\n\
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.14, tcpAO: {keys: \
+         Canary7-ao-list}}\n"),
+    ("ao-element", "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: ao-element}\n\
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.15, tcpAO: {keys: \
+         [Canary7-ao-element]}}\n"),
+    ("ao-secret", "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: ao-secret}\n\
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.16, tcpAO: {keys: [{sendID: 1, \
+         recvID: 1, algorithm: hmac-sha-1-96, secret: Canary7-ao-secret}]}}\n"),
+    ("ao-long", "apiVersion: v1\nkind: Secret\nmetadata: {name: ao-long}\nstringData: {first: \
+         Canary7-toolong0000000000000000000000000000000000000000000000000000000000000000000000}\n\
+         ---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: ao-long}\n\
+         spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.17, tcpAO: {keys: [{sendID: 1, \
+         recvID: 1, algorithm: hmac-sha-1-96, secret: {name: ao-long, key: first}}]}}\n"),
     ("other-key", "apiVersion: v1\nkind: Secret\nmetadata: {name: other-key}\n\
          type: kubernetes.io/basic-auth\nstringData: {pasword: Canary7-other-key}\n"),
     ("other-type", "apiVersion: v1\nkind: Secret\nmetadata: {name: other-type}\n\
@@ -98,6 +123,11 @@ const FAULTY: &[&str] = &[
     "no-mapping",
     "no-base64",
     "not-under",
+    "ao-plain",
+    "ao-list",
+    "ao-element",
+    "ao-secret",
+    "ao-long",
     "other-key",
 ];
 

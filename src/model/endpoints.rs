@@ -1,5 +1,7 @@
 //! Who serves a Service, and where.
 
+use fairway_sessions::types::AddressFamily;
+
 use super::{NodeName, ObjectName};
 
 /// The endpoints of one EndpointSlice.
@@ -9,6 +11,8 @@ pub struct EndpointSlice {
     pub name: ObjectName,
     /// The Service it belongs to, by its `kubernetes.io/service-name` label.
     pub service: ObjectName,
+    /// The family of its addresses; `None` where they are names.
+    pub family: Option<AddressFamily>,
     /// Its endpoints.
     pub endpoints: Vec<Endpoint>,
 }

@@ -22,6 +22,7 @@ pub use node::{Node, NodeName};
 pub use peer::{AoKeyReference, Peer, PeerPassword};
 pub use policy::{
     Bandwidth, BgpAdvertisement, CommunityAliases, CommunityReference, CommunityValue,
+    Contradiction, SingleValue,
 };
 pub use pool::{AddressRange, AddressRangeError, Pool};
 pub use secret::Secret;

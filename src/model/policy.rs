@@ -1,6 +1,7 @@
 //! BGPAdvertisement and Community: with which attributes a route leaves, and to whom.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use fairway_sessions::types::{Community, LargeCommunity, LinkBandwidth, Prefix};
 
@@ -73,4 +74,55 @@ pub struct BgpAdvertisement {
     pub peers: BTreeSet<String>,
     /// Prefixes that are originated too, service or no service.
     pub prefixes: Vec<Prefix>,
+}
+
+/// The value of an attribute that a route can have only one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SingleValue {
+    /// LOCAL_PREF, MULTI_EXIT_DISC, or how often our AS is prepended.
+    Number(u32),
+    /// The link bandwidth.
+    Bandwidth(Bandwidth),
+}
+
+/// Where two advertisements say different things about one route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The field of `spec`.
+    pub field: &'static str,
+    /// What the one says.
+    pub this: Option<SingleValue>,
+    /// What the other says.
+    pub that: Option<SingleValue>,
+}
+
+impl BgpAdvertisement {
+    /// The first field in which it contradicts `other`: together they could not speak about one
+    /// route. Communities never do, they add up.
+    pub fn contradiction(&self, other: &Self) -> Option<Contradiction> {
+        let pairs = self.single_values().into_iter().zip(other.single_values());
+        let mut different = pairs.filter(|((_, this), (_, that))| this != that);
+        let ((field, this), (_, that)) = different.next()?;
+        Some(Contradiction { field, this, that })
+    }
+
+    fn single_values(&self) -> [(&'static str, Option<SingleValue>); 4] {
+        let prepend = (self.as_path_prepend > 0).then(|| u32::from(self.as_path_prepend));
+        [
+            ("localPref", self.local_pref.map(SingleValue::Number)),
+            ("med", self.med.map(SingleValue::Number)),
+            ("asPathPrepend", prepend.map(SingleValue::Number)),
+            ("linkBandwidth", self.link_bandwidth.map(SingleValue::Bandwidth)),
+        ]
+    }
+}
+
+impl fmt::Display for SingleValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Bandwidth(Bandwidth::Auto) => f.write_str("auto"),
+            Self::Bandwidth(Bandwidth::Fixed(bandwidth)) => bandwidth.bits_per_second.fmt(f),
+        }
+    }
 }

@@ -4,15 +4,19 @@
 
 use std::collections::BTreeMap;
 
+use fairway_sessions::types::AddressFamily;
+
 use crate::model::{ClusterIndex, Node, ObjectName, Service, TrafficPolicy};
 
 use super::Reason;
 
 /// What the slices of one Service come to.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Served {
     anywhere: bool,
-    here: bool,
+    /// How many are on this node, by the family of their slices: a Service of both families lists
+    /// each of its endpoints twice.
+    here: BTreeMap<Option<AddressFamily>, u32>,
 }
 
 /// All Services that have slices, as seen from one node.
@@ -29,7 +33,10 @@ impl<'a> Endpoints<'a> {
             let service = served.entry(&slice.service).or_default();
             for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.usable) {
                 service.anywhere = true;
-                service.here |= endpoint.node.as_ref() == Some(&node.name);
+                if endpoint.node.as_ref() == Some(&node.name) {
+                    let count = service.here.entry(slice.family).or_default();
+                    *count = count.saturating_add(1);
+                }
             }
         }
         Self { node, served }
@@ -40,11 +47,19 @@ impl<'a> Endpoints<'a> {
     pub(super) fn check(&self, service: &Service) -> Result<(), Reason> {
         let Some(served) = self.served.get(&service.name) else { return Ok(()) };
         match service.traffic_policy {
-            TrafficPolicy::Local if !served.here => {
+            TrafficPolicy::Local if served.here.is_empty() => {
                 Err(Reason::NoLocalEndpoints(self.node.name.clone()))
             }
             TrafficPolicy::Cluster if !served.anywhere => Err(Reason::NoEndpoints),
             TrafficPolicy::Local | TrafficPolicy::Cluster => Ok(()),
         }
+    }
+
+    /// How many usable endpoints of `service` are on this node; one where the machine itself
+    /// serves it.
+    pub(super) fn here(&self, service: &Service) -> u32 {
+        self.served
+            .get(&service.name)
+            .map_or(1, |served| served.here.values().copied().max().unwrap_or(0))
     }
 }

@@ -6,6 +6,7 @@
 
 mod advertisements;
 mod announcement;
+mod bandwidth;
 mod diff;
 mod endpoints;
 mod peers;
@@ -119,7 +120,7 @@ impl<'a> Planner<'a> {
         let mut faults = Vec::new();
         for (place, advertisement) in self.in_force.iter().enumerate() {
             for prefix in advertisement.source.prefixes.iter().copied() {
-                if let Err(reason) = self.routes.add(prefix, &Speakers::from([place])) {
+                if let Err(reason) = self.routes.add(prefix, &Speakers::from([place]), None) {
                     let advertisement = advertisement.source.name.clone();
                     faults.push(Fault::PrefixNotOriginated { advertisement, prefix, reason });
                 }
@@ -161,7 +162,7 @@ impl<'a> Planner<'a> {
         }
         let prefixes = speakers_by_prefix
             .into_iter()
-            .map(|(prefix, speakers)| self.announce_prefix(prefix, &speakers))
+            .map(|(prefix, speakers)| self.announce_prefix(prefix, &speakers, service))
             .collect();
         AddressAnnouncement { address, reason: None, prefixes }
     }
@@ -189,10 +190,16 @@ impl<'a> Planner<'a> {
         speakers
     }
 
-    fn announce_prefix(&mut self, prefix: Prefix, speakers: &Speakers) -> PrefixAnnouncement {
+    fn announce_prefix(
+        &mut self,
+        prefix: Prefix,
+        speakers: &Speakers,
+        service: &Service,
+    ) -> PrefixAnnouncement {
+        let endpoints = Some(self.endpoints.here(service));
         let names = speakers.iter().filter_map(|place| self.in_force.get(*place));
         let advertisements = names.map(|it| it.source.name.clone()).collect();
-        let (peers, reason) = match self.routes.add(prefix, speakers) {
+        let (peers, reason) = match self.routes.add(prefix, speakers, endpoints) {
             Ok(peers) => {
                 let nobody = peers.is_empty().then(|| Reason::NoPeers(self.node.name.clone()));
                 (peers, nobody)

@@ -47,13 +47,15 @@ pub enum Reason {
     /// Two advertisements say different things about one prefix to one peer.
     #[error(
         "conflictingAdvertisements: {first} and {second} give peer {peer} the same prefix with \
-         different localPref"
+         different {field}"
     )]
     ConflictingAdvertisements {
         /// One advertisement.
         first: ObjectName,
         /// The other.
         second: ObjectName,
+        /// The field in which they differ.
+        field: &'static str,
         /// A peer that both tell.
         peer: Box<PeerKey>,
     },

@@ -12,19 +12,35 @@ use std::sync::Arc;
 use fairway_sessions::backend::{DesiredRoute, RouteAttributes};
 use fairway_sessions::types::{PeerKey, Prefix};
 
-use super::Reason;
+use crate::model::Bandwidth;
+
 use super::advertisements::{InForce, Place};
+use super::{Reason, bandwidth};
 
 /// Advertisements that speak about one prefix.
 pub(super) type Speakers = BTreeSet<Place>;
 
-/// Peers with the attributes they are told.
-type Share = (Arc<BTreeSet<PeerKey>>, Arc<RouteAttributes>);
+/// Peers with what they are told.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Share {
+    peers: Arc<BTreeSet<PeerKey>>,
+    attributes: Arc<RouteAttributes>,
+    /// The bandwidth follows from who serves the prefix.
+    is_weighted: bool,
+}
+
+/// What is said about a prefix.
+#[derive(Default)]
+struct Spoken {
+    speakers: Speakers,
+    /// The usable endpoints on this node of all Services behind it; `None` without a Service.
+    endpoints: Option<u32>,
+}
 
 /// Collects who speaks about which prefix.
 pub(super) struct Routes<'a> {
     in_force: &'a [InForce<'a>],
-    prefixes: BTreeMap<Prefix, Speakers>,
+    prefixes: BTreeMap<Prefix, Spoken>,
     shares: BTreeMap<Speakers, Result<Vec<Share>, Reason>>,
     peer_sets: BTreeSet<Arc<BTreeSet<PeerKey>>>,
     attribute_sets: BTreeSet<Arc<RouteAttributes>>,
@@ -42,18 +58,24 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// Adds to what is said about `prefix`, and answers with the peers that hear it. Whoever
-    /// contradicts what was said before is not heard at all, and what stands stays as it is: one
-    /// of the two can be announced, and the order in which the caller asks decides which.
+    /// Adds to what is said about `prefix`, for a Service with so many `endpoints` here or for none,
+    /// and answers with the peers that hear it. Whoever contradicts what was said before is not
+    /// heard at all, and what stands stays as it is: one of the two can be announced, and the order
+    /// in which the caller asks decides which.
     pub(super) fn add(
         &mut self,
         prefix: Prefix,
         speakers: &Speakers,
+        endpoints: Option<u32>,
     ) -> Result<Arc<BTreeSet<PeerKey>>, Reason> {
-        let mut all = self.prefixes.get(&prefix).cloned().unwrap_or_default();
-        all.extend(speakers);
+        let before = self.prefixes.get(&prefix).map(|spoken| &spoken.speakers);
+        let all: Speakers = before.into_iter().flatten().chain(speakers).copied().collect();
         self.shares_of(&all)?;
-        self.prefixes.insert(prefix, all);
+        let spoken = self.prefixes.entry(prefix).or_default();
+        spoken.speakers = all;
+        if let Some(more) = endpoints {
+            spoken.endpoints = Some(spoken.endpoints.unwrap_or(0).saturating_add(more));
+        }
         let peers = speakers.iter().filter_map(|place| self.in_force.get(*place));
         let peers = peers.flat_map(|it| it.peers.iter().copied()).collect();
         Ok(shared(&mut self.peer_sets, peers))
@@ -62,9 +84,15 @@ impl<'a> Routes<'a> {
     /// The routes, by prefix; each pair of prefix and peer at most once.
     pub(super) fn finish(mut self) -> Vec<DesiredRoute> {
         let mut routes = Vec::with_capacity(self.prefixes.len());
-        for (prefix, speakers) in std::mem::take(&mut self.prefixes) {
+        for (prefix, spoken) in std::mem::take(&mut self.prefixes) {
             // Contradictions never got in, so there is nothing to lose here.
-            for (peers, attributes) in self.shares_of(&speakers).unwrap_or_default() {
+            for share in self.shares_of(&spoken.speakers).unwrap_or_default() {
+                let Share { peers, mut attributes, is_weighted } = share;
+                if is_weighted {
+                    let link_bandwidth = Some(bandwidth::by_endpoints(spoken.endpoints));
+                    let weighted = RouteAttributes { link_bandwidth, ..(*attributes).clone() };
+                    attributes = shared(&mut self.attribute_sets, weighted);
+                }
                 routes.push(DesiredRoute { prefix, peers, attributes });
             }
         }
@@ -88,11 +116,12 @@ impl<'a> Routes<'a> {
                     heard.insert(*peer, (advertisement.attributes.clone(), advertisement));
                     continue;
                 };
-                if attributes.local_pref != advertisement.attributes.local_pref {
+                if let Some(difference) = first.source.contradiction(advertisement.source) {
                     let (first, second) = (&first.source.name, &advertisement.source.name);
                     return Err(Reason::ConflictingAdvertisements {
                         first: first.clone(),
                         second: second.clone(),
+                        field: difference.field,
                         peer: Box::new(*peer),
                     });
                 }
@@ -103,12 +132,15 @@ impl<'a> Routes<'a> {
                 );
             }
         }
-        let mut alike: BTreeMap<RouteAttributes, BTreeSet<PeerKey>> = BTreeMap::new();
-        for (peer, (attributes, _)) in heard {
-            alike.entry(attributes).or_default().insert(peer);
+        let mut alike: BTreeMap<(RouteAttributes, bool), BTreeSet<PeerKey>> = BTreeMap::new();
+        for (peer, (attributes, first)) in heard {
+            let is_weighted = first.source.link_bandwidth == Some(Bandwidth::Auto);
+            alike.entry((attributes, is_weighted)).or_default().insert(peer);
         }
-        let shares = alike.into_iter().map(|(attributes, peers)| {
-            (shared(&mut self.peer_sets, peers), shared(&mut self.attribute_sets, attributes))
+        let shares = alike.into_iter().map(|((attributes, is_weighted), peers)| Share {
+            peers: shared(&mut self.peer_sets, peers),
+            attributes: shared(&mut self.attribute_sets, attributes),
+            is_weighted,
         });
         let mut shares: Vec<_> = shares.collect();
         shares.sort();

@@ -2,6 +2,7 @@
 //!
 //! Answers which endpoints may get traffic. Knows no Service.
 
+use fairway_sessions::types::AddressFamily;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -13,7 +14,9 @@ use crate::model::{Endpoint, EndpointSlice, Object, ObjectName};
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RawEndpointSlice {
+    address_type: Option<String>,
     endpoints: Option<List<RawEndpoint>>,
 }
 
@@ -54,6 +57,11 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     Some(Object::EndpointSlice(EndpointSlice {
         service: ObjectName::new(&metadata.name.namespace, service),
         name: metadata.name,
+        family: match raw.address_type.as_deref() {
+            Some("IPv4") => Some(AddressFamily::Ipv4Unicast),
+            Some("IPv6") => Some(AddressFamily::Ipv6Unicast),
+            _ => None,
+        },
         endpoints,
     }))
 }

@@ -1,9 +1,15 @@
-//! The folders under `examples`: what we show to others has nothing wrong and nothing odd.
+//! The folders under `examples`: what we show to others has nothing wrong and nothing odd, and runs.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use fairway::resources::Catalog;
+use tempfile::TempDir;
+
+/// A daemon with nothing to wait for is there long before.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -12,11 +18,15 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries
 }
 
+fn folders() -> Vec<PathBuf> {
+    entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"))
+}
+
 #[test]
 fn every_example_passes_the_check() {
-    let examples = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
+    let examples = folders();
     let names: Vec<_> = examples.iter().filter_map(|it| it.file_name()?.to_str()).collect();
-    assert_eq!(names, ["compose", "quickstart", "transit"]);
+    assert_eq!(names, ["compose", "peers", "quickstart", "transit"]);
     for folder in examples {
         let mut catalog = Catalog::new();
         for file in entries(&folder) {
@@ -26,5 +36,48 @@ fn every_example_passes_the_check() {
         let resolution = catalog.resolve();
         assert_eq!(resolution.findings, [], "{}", folder.display());
         assert!(resolution.objects.len() >= 4, "{}", folder.display());
+    }
+}
+
+/// A child that does not outlive its test.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It has ended already where the test failed for that.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a real daemon lives in real time")]
+fn every_example_runs() {
+    for folder in folders() {
+        let place = TempDir::new().unwrap();
+        let log = place.path().join("log");
+        let child = Command::new(env!("CARGO_BIN_EXE_fairway"))
+            .args(["run", "--node", "node-a"])
+            .args(["--bgp-listen", "127.0.0.1:0", "--config"])
+            .arg(&folder)
+            .arg("--state-dir")
+            .arg(place.path().join("state"))
+            .arg("--socket")
+            .arg(place.path().join("socket"))
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let mut daemon = Daemon(child);
+        let start = Instant::now();
+        loop {
+            let said = fs::read_to_string(&log).unwrap();
+            if said.contains("fairway is running") {
+                break;
+            }
+            let folder = folder.display();
+            assert_eq!(daemon.0.try_wait().unwrap(), None, "{folder}: it ended: {said}");
+            assert!(start.elapsed() < PATIENCE, "{folder}: it does not start: {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! Objects that are right each on its own and wrong together, and objects that lean on others.
 
-use fairway::model::{Object, ObjectKey};
+use fairway::model::{Object, ObjectKey, Secret};
 use fairway::resources::{Catalog, Resolution};
 
-use super::{GOOD, SOUND_PEER, advertisement, assert_all_in_force, good, manifest, peer, pool};
+use super::{
+    GOOD, SOUND_PEER, advertisement, assert_all_in_force, beside_good, good, manifest, one_fault,
+    peer, pool,
+};
 
 fn local_prefs(resolution: &Resolution) -> Vec<(&str, Option<u32>)> {
     let found = resolution.objects.iter().filter_map(|object| match object {
@@ -46,6 +49,21 @@ fn a_new_advertisement_with_another_local_pref_takes_no_service_off_the_routers(
         assert_eq!(faults.len(), 1, "{spec}: {faults:#?}");
         assert!(faults[0].starts_with(expected), "{spec}: {faults:#?}");
     }
+}
+
+#[test]
+fn whatever_a_route_has_once_may_not_be_contradicted() {
+    for (spec, field, says) in [
+        ("med: 0", "spec.med", "is 0, but unset in BGPAdvertisement/all"),
+        ("asPathPrepend: 3", "spec.asPathPrepend", "is 3, but unset in BGPAdvertisement/all"),
+        ("linkBandwidth: auto", "spec.linkBandwidth", "is auto, but unset in"),
+        ("linkBandwidth: 1000000000", "spec.linkBandwidth", "is 1000000000, but unset in"),
+    ] {
+        one_fault(spec, &advertisement(spec), 6, field, says);
+    }
+    // What says nothing agrees with what says nothing in other words.
+    let silent = beside_good("silent", &advertisement("asPathPrepend: 0\nlocalPref: 0"));
+    assert_eq!(silent.findings, []);
 }
 
 #[test]
@@ -235,4 +253,90 @@ fn a_lost_secret_goes_with_the_last_peer_that_needs_it() {
     let secret = manifest("v1", "Secret", "type: kubernetes.io/basic-auth\ndata: {}");
     catalog.file_read("other.yaml", &secret);
     assert_eq!(catalog.resolve().objects.len(), before.len() - 1);
+}
+
+/// A Secret of no type in particular with the values `key: text`.
+fn ao_secret(values: &str) -> String {
+    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: ao}}\nstringData: {{{values}}}\n")
+}
+
+/// A peer that signs with these values of that Secret.
+fn signing(keys: &[&str]) -> String {
+    let keys = keys.iter().enumerate().map(|(id, key)| {
+        format!(
+            "  - {{sendID: {id}, recvID: {id}, algorithm: hmac-sha-1-96, secret: {{name: ao, key: \
+             {key}}}}}\n"
+        )
+    });
+    peer(&format!("{SOUND_PEER}tcpAO:\n  keys:\n{}", keys.collect::<String>()))
+}
+
+/// What is in force of the Secret, by key.
+fn in_force(resolution: &Resolution) -> Vec<(&str, &[u8])> {
+    let secrets = resolution.objects.iter().filter_map(|object| match object {
+        Object::Secret(Secret { name, values, .. }) if name.name == "ao" => Some(values),
+        _ => None,
+    });
+    secrets.flatten().map(|(key, value)| (key.as_str(), value.expose())).collect()
+}
+
+#[test]
+fn a_session_outlives_a_key_that_its_secret_loses_and_the_other_keys_change() {
+    let (mut catalog, _) = good();
+    catalog.file_read("secret.yaml", &ao_secret("a: one, b: two"));
+    catalog.file_read("peer.yaml", &signing(&["a", "b"]));
+    let resolution = catalog.resolve();
+    assert_eq!(resolution.findings, []);
+    assert_eq!(in_force(&resolution), [("a", b"one".as_slice()), ("b", b"two")]);
+
+    catalog.file_read("secret.yaml", &ao_secret("b: 'two, new', c: three"));
+    for _ in 0..2 {
+        catalog.forget_unread();
+        let resolution = catalog.resolve();
+        let all = [("a", b"one".as_slice()), ("b", b"two, new"), ("c", b"three")];
+        assert_eq!(in_force(&resolution), all);
+        assert_eq!(stale(&resolution), ["BGPPeer/new", "Secret/ao"]);
+        let faults = faults(&resolution);
+        let expected = "peer.yaml:11: BGPPeer/new: spec.tcpAO.keys[0].secret: there is no Secret \
+                        default/ao with a usable key a";
+        assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:#?}");
+    }
+
+    // With the peer, the key that nobody needs any more goes too.
+    catalog.file_read("peer.yaml", &signing(&["b", "c"]));
+    let resolution = catalog.resolve();
+    assert_eq!((resolution.findings.len(), resolution.stale.len()), (0, 0));
+    assert_eq!(in_force(&resolution), [("b", b"two, new".as_slice()), ("c", b"three")]);
+}
+
+#[test]
+fn a_session_outlives_the_secret_of_its_keys_across_restarts() {
+    let (mut catalog, _) = good();
+    catalog.file_read("secret.yaml", &ao_secret("a: one"));
+    catalog.file_read("peer.yaml", &signing(&["a"]));
+    let before = catalog.resolve().objects;
+    let saved = catalog.last_good();
+    let mut catalog = Catalog::new();
+    catalog.restore(&saved).unwrap();
+    catalog.file_read("good.yaml", GOOD);
+    catalog.file_read("peer.yaml", &signing(&["a"]));
+    catalog.forget_unread();
+    let resolution = catalog.resolve();
+    assert_eq!(resolution.objects, before);
+    assert_eq!(stale(&resolution), ["BGPPeer/new", "Secret/ao"]);
+    // A new peer does not profit from a Secret that is gone.
+    let other = named("other", &signing(&["a"])).replace("192.0.2.9", "192.0.2.10");
+    catalog.file_read("other.yaml", &other);
+    assert_eq!(catalog.resolve().objects, before);
+}
+
+#[test]
+fn what_no_peer_needs_of_a_secret_is_not_kept_on_disk() {
+    let (mut catalog, _) = good();
+    catalog.file_read("secret.yaml", &ao_secret("a: canary"));
+    catalog.resolve();
+    assert!(!catalog.last_good().to_string().contains("canary"));
+    catalog.file_read("peer.yaml", &signing(&["a"]));
+    catalog.resolve();
+    assert!(catalog.last_good().to_string().contains("canary"));
 }

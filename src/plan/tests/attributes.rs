@@ -1,8 +1,8 @@
 //! Which attributes a route gets when several advertisements speak.
 
-use fairway_sessions::types::{Community, LargeCommunity};
+use fairway_sessions::types::{Community, LargeCommunity, LinkBandwidth};
 
-use crate::model::{CommunityAliases, CommunityReference, CommunityValue};
+use crate::model::{Bandwidth, CommunityAliases, CommunityReference, CommunityValue};
 
 use super::*;
 
@@ -152,4 +152,36 @@ fn a_prefix_that_is_written_out_in_two_ways_is_a_fault_of_the_second() {
     let plan = cluster.plan();
     assert_eq!(routes(&plan), ["203.0.113.0/24 > 192.0.2.1: 100"]);
     assert!(plan.faults[0].to_string().contains("BGPAdvertisement default/two"));
+}
+
+#[test]
+fn what_a_route_has_once_is_told_and_may_not_be_contradicted() {
+    let speaking = BgpAdvertisement {
+        med: Some(0),
+        as_path_prepend: 16,
+        link_bandwidth: Some(Bandwidth::Fixed(LinkBandwidth { bits_per_second: 7 })),
+        ..advertisement("all")
+    };
+    let mut cluster = Cluster::small();
+    cluster.service(service("web")).advertisement(speaking.clone());
+    let expected = ["198.51.100.0/32 > 192.0.2.1: med 0 prepend 16 7 bit/s"];
+    assert_eq!(routes(&cluster.plan()), expected);
+    for (field, other) in [
+        ("med", BgpAdvertisement { med: None, ..speaking.clone() }),
+        ("asPathPrepend", BgpAdvertisement { as_path_prepend: 0, ..speaking.clone() }),
+        (
+            "linkBandwidth",
+            BgpAdvertisement { link_bandwidth: Some(Bandwidth::Auto), ..speaking.clone() },
+        ),
+    ] {
+        cluster.advertisement(BgpAdvertisement { name: name("other"), ..other });
+        let plan = cluster.plan();
+        assert_eq!(routes(&plan), [""; 0], "{field}");
+        let reason = plan.services[&name("web")].reasons().next().unwrap().to_string();
+        let expected = format!(
+            "conflictingAdvertisements: default/all and default/other give peer 192.0.2.1 the same \
+             prefix with different {field}"
+        );
+        assert_eq!(reason, expected);
+    }
 }

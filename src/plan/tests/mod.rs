@@ -2,6 +2,7 @@
 
 mod announcing;
 mod attributes;
+mod bandwidth;
 mod comparing;
 mod peering;
 
@@ -143,7 +144,12 @@ fn slice(called: &str, service: &str, endpoints: &str) -> EndpointSlice {
         let node = text.trim_start_matches('!');
         Endpoint { node: (node != "-").then(|| node.to_owned()), usable: !text.starts_with('!') }
     });
-    EndpointSlice { name: name(called), service: name(service), endpoints: endpoints.collect() }
+    EndpointSlice {
+        name: name(called),
+        service: name(service),
+        family: Some(V4),
+        endpoints: endpoints.collect(),
+    }
 }
 
 fn secret(called: &str, password: &str) -> Secret {
@@ -210,12 +216,16 @@ impl Cluster {
     }
 }
 
-/// Routes as text: `prefix > peers: localPref communities`.
+/// Routes as text: `prefix > peers: localPref med prepend bandwidth communities`.
 fn routes(plan: &NodePlan) -> Vec<String> {
     let text = plan.routes.iter().map(|route| {
         let peers: Vec<_> = route.peers.iter().map(ToString::to_string).collect();
         let attributes = &route.attributes;
         let mut words: Vec<_> = attributes.local_pref.iter().map(ToString::to_string).collect();
+        words.extend(attributes.med.map(|med| format!("med {med}")));
+        let prepend = Some(attributes.as_path_prepend).filter(|count| *count > 0);
+        words.extend(prepend.map(|count| format!("prepend {count}")));
+        words.extend(attributes.link_bandwidth.map(|bandwidth| bandwidth.to_string()));
         words.extend(attributes.communities.iter().map(ToString::to_string));
         words.extend(attributes.large_communities.iter().map(ToString::to_string));
         format!("{} > {}: {}", route.prefix, peers.join(" "), words.join(" "))

@@ -5,9 +5,9 @@
 //! really gone. Pure: `source` says what the files hold, the daemon and `fairway check` read the
 //! [`Resolution`].
 
+mod contradictions;
 mod file;
 mod last_good;
-mod local_preference;
 mod needs;
 mod policies;
 mod resolve;
@@ -22,6 +22,7 @@ pub use self::resolve::{Resolution, StaleObject};
 use self::file::FileState;
 use self::needs::needs;
 use super::field_lines::FieldLines;
+use super::field_path::FieldPath;
 use super::yaml;
 use crate::model::{Kind, Object, ObjectKey, ObjectName};
 
@@ -109,6 +110,11 @@ impl Catalog {
     pub fn place_of(&self, key: &ObjectKey) -> Option<(&str, usize)> {
         let version = &self.held.get(key)?.version;
         Some((&version.file, version.line))
+    }
+
+    /// The line of a field, as in `spec.vrf`, of the version of an object that is in force.
+    pub fn line_of(&self, key: &ObjectKey, field: &str) -> Option<usize> {
+        self.held.get(key)?.version.lines.line(&FieldPath::of(field))
     }
 
     /// All files have been read once: what was restored from files that are not among them will

@@ -1,7 +1,7 @@
 //! Rules between communities, advertisements and the pools and peers that these name.
 //!
 //! A community's name is defined once, those in use are defined, no advertisement announces more
-//! than a pool holds, and no two give one route different local preferences. Knows no files.
+//! than a pool holds, and no two contradict each other about a route. Knows no files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fairway_sessions::types::AddressFamily;
 
 use super::Version;
-use super::local_preference::Preferences;
+use super::contradictions::Contradictions;
 use super::resolve::{Problem, Rule};
 use super::topology::nodes;
 use crate::model::{
@@ -65,7 +65,7 @@ pub(super) struct Advertisements {
     /// By name.
     pools: BTreeMap<String, PoolFacts>,
     nodes: Vec<Node>,
-    preferences: Preferences,
+    contradictions: Contradictions,
 }
 
 impl Advertisements {
@@ -75,7 +75,7 @@ impl Advertisements {
             aliases: BTreeSet::new(),
             pools: BTreeMap::new(),
             nodes: nodes(in_force.clone()).cloned().collect(),
-            preferences: Preferences::default(),
+            contradictions: Contradictions::default(),
         };
         for version in in_force {
             match &version.object {
@@ -151,10 +151,10 @@ impl Rule for Advertisements {
     fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
         let Object::BgpAdvertisement(it) = &version.object else { return Ok(()) };
         self.check(version, it)?;
-        if let Some(problem) = self.preferences.problem(it, &self.pools, &self.nodes) {
+        if let Some(problem) = self.contradictions.problem(it, &self.pools, &self.nodes) {
             return Err(problem);
         }
-        self.preferences.remember(version);
+        self.contradictions.remember(version);
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Rule for Advertisements {
         if !is_unchanged || self.check(version, it).is_err() {
             return false;
         }
-        self.preferences.remember(version);
+        self.contradictions.remember(version);
         true
     }
 }

@@ -1,6 +1,7 @@
-//! Which advertisements would give one route two local preferences.
+//! Which advertisements would give one route two values of an attribute that it has once, such as
+//! two local preferences.
 //!
-//! MetalLB refuses such a pair; so do we, before it silences the services of the pool they share.
+//! MetalLB refuses such a pair of preferences; so do we refuse all of them, before it silences the services of the pool they share.
 //! With service selectors nobody can tell beforehand, and the plan decides. Knows no files.
 
 use std::collections::BTreeMap;
@@ -12,19 +13,19 @@ use super::Version;
 use super::policies::{PoolFacts, aggregation_length, covers, is_by_name};
 use super::resolve::Problem;
 use super::topology::may_share_a_node;
-use crate::model::{BgpAdvertisement, Node, Object};
+use crate::model::{BgpAdvertisement, Node, Object, SingleValue};
 use crate::resources::field_path::FieldPath;
 
 /// The advertisements admitted so far that announce every service of their pools.
 #[derive(Default)]
-pub(super) struct Preferences {
+pub(super) struct Contradictions {
     /// Those that name their pools, by pool: there may be thousands of both.
     by_pool: BTreeMap<String, Vec<Arc<Version>>>,
     /// Those that choose pools in other ways.
     choosing: Vec<Arc<Version>>,
 }
 
-impl Preferences {
+impl Contradictions {
     /// Why `it` cannot be in force beside those before it.
     pub(super) fn problem(
         &self,
@@ -40,7 +41,7 @@ impl Preferences {
         let rivals = named.chain(others).flatten().chain(&self.choosing);
         let rivals = rivals.filter_map(|version| advertisement(version));
         let is_near = |rival: &&BgpAdvertisement| {
-            rival.local_pref != it.local_pref
+            it.contradiction(rival).is_some()
                 && may_share_a_peer(it, rival)
                 && may_share_a_node(nodes, &it.node_selectors, &rival.node_selectors)
         };
@@ -48,14 +49,15 @@ impl Preferences {
             .filter(is_near)
             .filter_map(|rival| common_pool(it, rival, pools).map(|pool| (rival, pool)));
         let (rival, pool) = conflicts.next()?;
+        let difference = it.contradiction(rival)?;
         Some(Problem {
-            path: FieldPath::of("spec.localPref"),
+            path: FieldPath::of("spec").key(difference.field),
             message: format!(
                 "is {}, but {} in BGPAdvertisement/{}, which may announce \
                  IPAddressPool/{pool} to the same peers; expected the same value, or peers, \
                  nodeSelectors or an aggregationLength that keep the two apart",
-                shown(it.local_pref),
-                shown(rival.local_pref),
+                shown(difference.this),
+                shown(difference.that),
                 rival.name.name,
             ),
         })
@@ -109,6 +111,6 @@ fn common_pool<'a>(
     found.map(|(name, _)| name.as_str())
 }
 
-fn shown(local_pref: Option<u32>) -> String {
-    local_pref.map_or_else(|| "unset".to_owned(), |value| value.to_string())
+fn shown(value: Option<SingleValue>) -> String {
+    value.map_or_else(|| "unset".to_owned(), |value| value.to_string())
 }
