@@ -103,6 +103,13 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         check_distance(&raw, neighbour, report);
         check_families(&raw, neighbour, report);
     }
+    if raw.disable_multiprotocol == Some(true) {
+        report.warning(
+            &FieldPath::of("spec.disableMP"),
+            "has no effect: a session carries the family of peerAddress, or both with \
+             dualStackAddressFamily",
+        );
+    }
     let role = role(&raw, neighbour.as_ref(), report);
     let timers = timers::timers(raw.hold_time, raw.keepalive_time, report);
     let connect_interval = timers::connect_interval(raw.connect_time, report);
@@ -184,16 +191,8 @@ fn check_distance(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>)
     }
 }
 
-/// Fields that say something of a family that the session does not carry, and others without
-/// effect.
+/// Fields that say something of a family that the session does not carry.
 fn check_families(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>) {
-    if raw.disable_multiprotocol == Some(true) {
-        report.warning(
-            &FieldPath::of("spec.disableMP"),
-            "has no effect: a session carries the family of peerAddress, or both with \
-             dualStackAddressFamily",
-        );
-    }
     let family = match neighbour.remote {
         _ if raw.dual_stack_address_family == Some(true) => return,
         Remote::Interface(_) => return,
