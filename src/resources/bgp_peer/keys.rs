@@ -82,7 +82,7 @@ pub(super) fn password(
     }
 }
 
-/// The keys of TCP-AO, and where their secrets are. They exclude a TCP-MD5 key (RFC 5925 §1.1).
+/// The keys of TCP-AO, and where their secrets are. They exclude a TCP-MD5 key (RFC 5925).
 pub(super) fn tcp_ao(
     raw: Option<RawAuthenticationOption>,
     password: &PeerPassword,
