@@ -21,7 +21,8 @@ use super::object::Object;
 /// What the backend has told whom.
 struct Told<'a> {
     snapshot: &'a Snapshot<'a>,
-    peers: BTreeMap<PeerKey, (&'a PeerView, BTreeSet<Prefix>)>,
+    /// By what routes for them name: whoever came from a range is behind the range.
+    peers: BTreeMap<PeerKey, Vec<(&'a PeerView, BTreeSet<Prefix>)>>,
 }
 
 /// One prefix of one address.
@@ -43,15 +44,16 @@ struct Item<'a> {
 
 impl<'a> Told<'a> {
     fn new(snapshot: &'a Snapshot<'a>) -> Self {
-        let peers = snapshot.bgp.peers.iter().map(|peer| {
+        let mut peers: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for peer in &snapshot.bgp.peers {
             let prefixes = peer.advertised.iter().map(|route| route.prefix).collect();
-            (peer.config.key, (peer, prefixes))
-        });
-        Self { snapshot, peers: peers.collect() }
+            peers.entry(peer.config.route_key()).or_default().push((peer, prefixes));
+        }
+        Self { snapshot, peers }
     }
 
     fn name(&self, key: PeerKey) -> String {
-        let known = self.peers.get(&key).map(|(peer, _)| &peer.config);
+        let known = self.peers.get(&key).and_then(|peers| Some(&peers.first()?.0.config));
         let planned = || self.snapshot.plan.peers.iter().find(|config| config.key == key);
         match known.or_else(planned) {
             Some(config) if !config.name.is_empty() => config.name.clone(),
@@ -60,33 +62,44 @@ impl<'a> Told<'a> {
     }
 
     fn is_told(&self, key: PeerKey, prefix: Prefix) -> bool {
-        self.peers.get(&key).is_some_and(|(_, prefixes)| prefixes.contains(&prefix))
+        let mut peers = self.peers.get(&key).into_iter().flatten();
+        peers.any(|(_, prefixes)| prefixes.contains(&prefix))
     }
 
-    /// Why a peer that should have been told has not been.
-    fn silence(&self, key: PeerKey, prefix: Prefix) -> String {
+    /// Why a peer that should have been told has not been; for a range, each neighbour from it.
+    fn silence(&self, key: PeerKey, prefix: Prefix) -> Vec<String> {
         let name = self.name(key);
-        let Some((peer, _)) = self.peers.get(&key) else {
-            return format!("peer {name} has no session yet");
+        let Some(peers) = self.peers.get(&key) else {
+            return vec![if key.is_range() {
+                format!("peer {name} has no neighbor from {key} yet")
+            } else {
+                format!("peer {name} has no session yet")
+            }];
         };
-        let unannounced = peer.unannounced.iter().find(|(it, _)| *it == prefix);
-        match unannounced {
-            Some((_, reason)) => format!("peer {name} is not told: {reason}"),
-            None if is_established(peer) => format!("peer {name} has not been told yet"),
-            None => format!("peer {name} is {}", peer.state.name()),
-        }
+        let silent = peers.iter().filter(|(_, prefixes)| !prefixes.contains(&prefix));
+        let reasons = silent.map(|(peer, _)| {
+            let name =
+                if key.is_range() { format!("{name} ({})", peer.config.key) } else { name.clone() };
+            let unannounced = peer.unannounced.iter().find(|(it, _)| *it == prefix);
+            match unannounced {
+                Some((_, reason)) => format!("peer {name} is not told: {reason}"),
+                None if is_established(peer) => format!("peer {name} has not been told yet"),
+                None => format!("peer {name} is {}", peer.state.name()),
+            }
+        });
+        reasons.collect()
     }
 
     fn line(&self, address: &AddressAnnouncement, prefix: &PrefixAnnouncement) -> Line {
         let keys = || prefix.peers.iter().copied();
         let told = keys().filter(|key| self.is_told(*key, prefix.prefix));
-        let silent = keys().filter(|key| !self.is_told(*key, prefix.prefix));
+        let silent = keys().flat_map(|key| self.silence(key, prefix.prefix));
         let reasons = prefix.reason.iter().map(ToString::to_string);
         Line {
             address: address.address.to_string(),
             prefix: prefix.prefix.to_string(),
             peers: told.map(|key| self.name(key)).collect(),
-            reasons: reasons.chain(silent.map(|key| self.silence(key, prefix.prefix))).collect(),
+            reasons: reasons.chain(silent).collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairway_sessions::backend::SessionState;
-use fairway_sessions::types::{AddressFamily, PeerKey};
+use fairway_sessions::types::{AddressFamily, ListenRange, PeerKey, Remote};
 use serde_json::json;
 
 use super::super::ShowCommand;
@@ -114,6 +114,31 @@ fn a_service_is_announced_to_whom_it_was_sent() {
     assert_eq!(reason(&lab), "peer router one over IPv4 is Connect");
     lab.bgp.peers.clear();
     assert_eq!(reason(&lab), "peer 10.1.1.2 has no session yet");
+}
+
+#[test]
+fn a_range_is_told_when_somebody_from_it_is() {
+    let mut lab = lab();
+    let prefix = prefix("10.1.0.0/16");
+    let range = PeerKey { remote: Remote::Range(prefix), vrf: None };
+    let peers = Arc::new(BTreeSet::from([range]));
+    let alpha = lab.plan.services.get_mut(&name("alpha")).unwrap();
+    alpha.addresses[0].prefixes[0].peers = peers;
+    let alpha = |lab: &Lab| shown(lab, &ShowCommand::Services)["items"][0].clone();
+    let nobody = "peer 10.1.0.0/16 has no neighbor from 10.1.0.0/16 yet";
+    assert_eq!(alpha(&lab)["reason"], nobody);
+
+    for peer in &mut lab.bgp.peers {
+        peer.config.name = "rack".to_owned();
+        peer.config.listen_range = Some(ListenRange { prefix, limit: 9 });
+    }
+    // One has been told, the others not.
+    let silent: Vec<_> = lab.bgp.peers[1..].iter().map(|it| it.config.key.to_string()).collect();
+    let item = alpha(&lab);
+    assert_eq!(item["announced"][0]["peers"], json!(["rack"]));
+    let reason = item["reason"].as_str().unwrap();
+    assert!(!silent.is_empty() && silent.iter().all(|it| reason.contains(&format!("({it})"))));
+    assert!(!reason.contains("(10.1.1.2)"), "{reason}");
 }
 
 #[test]
