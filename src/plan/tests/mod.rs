@@ -225,7 +225,8 @@ fn routes(plan: &NodePlan) -> Vec<String> {
         words.extend(attributes.med.map(|med| format!("med {med}")));
         let prepend = Some(attributes.as_path_prepend).filter(|count| *count > 0);
         words.extend(prepend.map(|count| format!("prepend {count}")));
-        words.extend(attributes.link_bandwidth.map(|bandwidth| bandwidth.to_string()));
+        let bandwidth = attributes.link_bandwidth;
+        words.extend(bandwidth.map(|it| format!("{} bit/s", it.bits_per_second)));
         words.extend(attributes.communities.iter().map(ToString::to_string));
         words.extend(attributes.large_communities.iter().map(ToString::to_string));
         format!("{} > {}: {}", route.prefix, peers.join(" "), words.join(" "))
