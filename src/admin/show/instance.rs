@@ -35,7 +35,7 @@ impl<'a> Instance<'a> {
         let first = of_family.or_else(|| configs().next());
         Self {
             vrf_name: snapshot.vrf_name,
-            asn: first.map(|config| config.local_asn),
+            asn: first.map(|config| config.router_asn),
             router_id: first.map_or(snapshot.router_id, |config| config.router_id),
             table_version: snapshot.bgp.generation,
         }
