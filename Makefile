@@ -36,7 +36,7 @@ static: build ## The same, where the container build looks for it
 test: setup lint test-unit test-fuzz test-demo test-corpus corpus-bird test-soak test-vtysh test-interop test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
-	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test canary
+	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test pages --test canary
 
 test-fuzz: ## Ten million messages that no good neighbour sends; a second decoder
 	$(CARGO) test --locked --package fairway-fuzzing --profile fuzzing --test oracle
@@ -83,8 +83,8 @@ bench: build ## Latency from a file's rename to the router; size and memory (roo
 	@scripts/setup.sh routers network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 
-docs: ## docs/conformance.md, from the annotations of the tests, and docs/corpus.md, from the entries
-	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance
+docs: ## docs/conformance.md, from the annotations of the tests, and pages that are tables of the source
+	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages
 	$(CARGO) test --locked --test corpus -- --document
 
 sim: ## A million random schedules, every order of ten events, recorded sessions

@@ -31,6 +31,7 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (4360, "BGP Extended Communities Attribute"),
     (8092, "BGP Large Communities Attribute"),
     (2385, "TCP MD5 Signature Option"),
+    (5082, "The Generalized TTL Security Mechanism"),
     (4456, "BGP Route Reflection (what others must do)"),
     (5065, "AS Confederations (what others must do)"),
 ];

@@ -45,7 +45,7 @@ impl Importer {
             role: config.external_role(),
             remote_asn: remote_asn.get(),
             router_id: config.router_id,
-            adjacent: config.kind() == PeerKind::External && !config.multihop,
+            adjacent: config.kind() == PeerKind::External && config.is_next_door(),
             remote,
             own_addresses,
             networks: shared(networks),
@@ -177,6 +177,17 @@ mod tests {
             IpAddr::V6(global) => NextHop::Ipv6 { global, link_local: None },
         };
         PathAttributes::originated(AsPath::sequence(as_path), next_hop)
+    }
+
+    #[test]
+    fn who_may_be_some_hops_away_may_name_next_hops_there() {
+        let hops = |hops| PeerConfig {
+            ttl_security_hops: std::num::NonZeroU8::new(hops),
+            ..PeerConfig::example(1)
+        };
+        let far = heard(vec![65002], "198.51.100.1");
+        assert_eq!(importer(&hops(1)).judge(&far), Err(Refusal::ForeignNextHop));
+        assert_eq!(importer(&hops(2)).judge(&far), Ok(()));
     }
 
     //= RFC 4271 §9.1.2 SHOULD: a route with our own AS in its path is not chosen.

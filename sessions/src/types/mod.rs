@@ -13,6 +13,7 @@ mod next_hop;
 mod password;
 mod path;
 mod peer;
+mod peer_change;
 mod peer_key;
 mod prefix;
 mod refusal;
@@ -35,6 +36,7 @@ pub use peer::{
     AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerConfig, PeerKind,
     RemoteAs,
 };
+pub use peer_change::{ChangeEffect, PeerSetting};
 pub use peer_key::{PeerKey, Remote};
 pub use prefix::{Prefix, PrefixError};
 pub use refusal::Refusal;

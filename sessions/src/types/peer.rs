@@ -256,6 +256,11 @@ impl PeerConfig {
         !self.passive && self.shutdown.is_none() && !self.key.is_range()
     }
 
+    /// Whether it must be on a network of this machine, if it is external.
+    pub fn is_next_door(&self) -> bool {
+        !self.multihop && self.ttl_security_hops.is_none_or(|hops| hops.get() == 1)
+    }
+
     /// The TTL (or hop limit) that its packets must arrive with at least (RFC 5082 §3).
     pub fn ttl_min(&self) -> Option<u8> {
         self.ttl_security_hops.map(|hops| u8::MAX.saturating_sub(hops.get().saturating_sub(1)))
@@ -271,25 +276,6 @@ impl PeerConfig {
             // The kernel's default, said aloud so that a listener's own setting never leaks in.
             _ => 64,
         }
-    }
-
-    /// Whether going from `self` to `wanted` needs a new session. Everything that an OPEN or a
-    /// socket fixed does; names, policies and timers that only we use do not.
-    pub fn needs_reset(&self, wanted: &Self) -> bool {
-        let fixed = |it: &Self| Self {
-            name: String::new(),
-            keepalive_interval: None,
-            connect_retry_interval: Duration::ZERO,
-            delay_open_time: None,
-            passive: false,
-            multihop: false,
-            import: ImportPolicy::default(),
-            pass_on: PrefixFilter::Nothing,
-            next_hops: ChosenNextHops::default(),
-            listen_range: None,
-            ..it.clone()
-        };
-        self.ttl() != wanted.ttl() || fixed(self) != fixed(wanted)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Facts about one neighbour that several outputs need.
 
 use std::net::IpAddr;
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 use fairway_sessions::backend::{BgpView, PeerView, ResetCause, SessionState};
@@ -108,10 +109,33 @@ pub(super) fn exceeded_maximum(peer: &PeerView) -> bool {
     peer.state < SessionState::OpenSent && cause == Some(&ResetCause::NotificationSent(6, 1))
 }
 
+/// What keeps it down, in FRR's words for the column of the summary.
+pub(super) fn peer_state(peer: &PeerView) -> &'static str {
+    match peer {
+        peer if peer.config.shutdown.is_some() => "Admin",
+        peer if exceeded_maximum(peer) => "PfxCt",
+        _ => "OK",
+    }
+}
+
 /// The state as the tables print it.
 pub(super) fn state_name(peer: &PeerView) -> String {
     let name = peer.state.name();
-    if exceeded_maximum(peer) { format!("{name} (PfxCt)") } else { name.to_owned() }
+    match peer_state(peer) {
+        "OK" => name.to_owned(),
+        why => format!("{name} ({why})"),
+    }
+}
+
+/// Its key, with FRR's mark for one that nobody named.
+pub(super) fn marked_key(peer: &PeerView) -> String {
+    let mark = if peer.config.is_dynamic() { "*" } else { "" };
+    format!("{mark}{}", peer.config.key)
+}
+
+/// How many hops away it may be, as FRR counts them.
+pub(super) fn hops_away(peer: &PeerView) -> u8 {
+    peer.config.ttl_security_hops.map_or_else(|| peer.config.ttl(), NonZeroU8::get)
 }
 
 /// The keepalive interval that is offered: what the operator wants, else a third of the hold time.

@@ -2,7 +2,7 @@
 //!
 //! FRR's keys that are left out. Not known from a snapshot: `bgpInUpdateElapsedTimeMsecs`,
 //! `estimatedRttInMsecs`, `nexthop`, `nexthopGlobal`, `nexthopLocal`, `bgpConnection`. About
-//! things that do not exist here: `gracefulRestartInfo`, `peerGroup`, `adminShutDown`,
+//! things that do not exist here: `gracefulRestartInfo`, `peerGroup`,
 //! `peerBfdInfo`, `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
 //! `readThread`, `writeThread`, `bgpTimerConfiguredConditionalAdvertisementsSec`,
 //! `extendedOptionalParametersLength`. Not true here: `reducePrefixNumAndClearIpBgp`, since a
@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, family_key, is_established, keepalive_configured,
-    local_role, remote_asn, remote_role, sent, timers_in_use,
+    accepted, carries, exceeded_maximum, family_key, hops_away, is_established,
+    keepalive_configured, local_role, remote_asn, remote_role, sent, timers_in_use,
 };
 use super::object::Object;
 use super::time::{clock, milliseconds};
@@ -51,6 +51,7 @@ fn identity(peer: &PeerView) -> Object {
         PeerKind::External => "nbrExternalLink",
         PeerKind::Internal => "nbrInternalLink",
     };
+    let range = config.listen_range.filter(|_| config.is_dynamic());
     let session = peer.session.as_ref();
     let remote_router_id = session.map(|session| session.remote_router_id.to_string());
     Object::new()
@@ -61,6 +62,8 @@ fn identity(peer: &PeerView) -> Object {
         .field("remoteRole", remote_role(peer))
         .optional("nbrDesc", (!config.name.is_empty()).then_some(config.name.as_str()))
         .optional("hostname", session.and_then(capabilities::hostname))
+        .optional("peerSubnetRangeGroup", range.map(|range| range.prefix.to_string()))
+        .flag("adminShutDown", config.shutdown.is_some())
         .field("bgpVersion", 4)
         .field("remoteRouterId", remote_router_id.unwrap_or_else(|| "0.0.0.0".to_owned()))
         .field("localRouterId", config.router_id.to_string())
@@ -136,7 +139,7 @@ fn connection(peer: &PeerView) -> Object {
         PeerKind::External => "externalBgpNbrMaxHopsAway",
         PeerKind::Internal => "internalBgpNbrMaxHopsAway",
     };
-    let object = Object::new().field(hops, peer.config.ttl());
+    let object = Object::new().field(hops, hops_away(peer));
     let object = match &peer.session {
         Some(session) => object
             .field("hostLocal", session.local.ip().to_string())

@@ -12,8 +12,8 @@ use fairway_sessions::types::{AddressFamily, PeerKind};
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, is_established, keepalive_configured, local_role,
-    remote_asn, remote_role, sent, timers_in_use,
+    accepted, carries, exceeded_maximum, hops_away, is_established, keepalive_configured,
+    local_role, marked_key, remote_asn, remote_role, sent, timers_in_use,
 };
 use super::time::{clock, clock_or_never};
 use super::{capabilities, reset};
@@ -48,8 +48,10 @@ fn identity(peer: &PeerView) -> String {
     };
     let mut text = format!(
         "BGP neighbor is {}, remote AS {}, local AS {}, {link} link\n  \
-         Local Role: {}\n  Remote Role: {}\n",
-        config.key,
+         Local Role: {}
+  Remote Role: {}
+",
+        marked_key(peer),
         remote_asn(peer),
         config.local_asn,
         local_role(peer),
@@ -61,6 +63,12 @@ fn identity(peer: &PeerView) -> String {
     let session = peer.session.as_ref();
     if let Some(name) = session.and_then(capabilities::hostname) {
         let _ = writeln!(text, "Hostname: {name}");
+    }
+    if let Some(range) = config.listen_range.filter(|_| config.is_dynamic()) {
+        let _ = writeln!(text, " Belongs to the subnet range group: {}", range.prefix);
+    }
+    if config.shutdown.is_some() {
+        text.push_str(" Administratively shut down\n");
     }
     let remote_router_id =
         session.map_or_else(|| "0.0.0.0".to_owned(), |it| it.remote_router_id.to_string());
@@ -175,7 +183,7 @@ fn connection(peer: &PeerView) -> String {
         PeerKind::External => "External",
         PeerKind::Internal => "Internal",
     };
-    let mut text = format!("  {link} BGP neighbor may be up to {} hops away.\n", peer.config.ttl());
+    let mut text = format!("  {link} BGP neighbor may be up to {} hops away.\n", hops_away(peer));
     if let Some(session) = &peer.session {
         let (local, remote) = (session.local, session.remote);
         let _ = writeln!(text, "Local host: {}, Local port: {}", local.ip(), local.port());
@@ -195,7 +203,8 @@ fn connection(peer: &PeerView) -> String {
         text.push_str("Peer Authentication Enabled\n");
     }
     if let Some(why) = peer.not_accepted {
-        let _ = writeln!(text, "Its connections are refused, it is only dialled: {why}");
+        let dialled = if peer.config.is_dialled() { ", it is only dialled" } else { "" };
+        let _ = writeln!(text, "Its connections are refused{dialled}: {why}");
     }
     text
 }

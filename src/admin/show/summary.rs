@@ -3,17 +3,17 @@
 //! `ribMemory` and `peerMemory` are computed as FRR does it, entries times the size of one, so
 //! they are lower bounds. `tableVersion` of a peer is 0, as in FRR 8.4. Left out:
 //! `peerGroupCount`, `peerGroupMemory` (there are no peer groups), `softwareVersion`. Ours:
-//! `pfxRefused`. `bestPath` is empty, as in FRR without options.
+//! `pfxRefused`, `listenRanges`. `bestPath` is empty, as in FRR without options.
 
 use std::fmt::Write;
 
-use fairway_sessions::backend::{DesiredRoute, PeerView};
+use fairway_sessions::backend::{DesiredRoute, ListenRangeView, PeerView};
 use fairway_sessions::types::{AddressFamily, Asn};
 
 use super::instance::Instance;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, family_key, id_type, is_established, remote_asn, sent,
-    state_name,
+    accepted, carries, family_key, id_type, is_established, marked_key, peer_state, remote_asn,
+    sent, state_name,
 };
 use super::object::Object;
 use super::time::{clock_or_never, milliseconds};
@@ -29,6 +29,7 @@ struct Family<'a> {
     family: AddressFamily,
     instance: Instance<'a>,
     peers: Vec<&'a PeerView>,
+    ranges: Vec<&'a ListenRangeView>,
     filter: SummaryFilter,
     entries: usize,
     now_epoch_seconds: u64,
@@ -53,6 +54,10 @@ impl<'a> Family<'a> {
         self.entries.saturating_mul(size_of::<DesiredRoute>())
     }
 
+    fn dynamic_count(&self) -> usize {
+        self.peers.iter().filter(|peer| peer.config.is_dynamic()).count()
+    }
+
     fn peer_memory_bytes(&self) -> usize {
         self.peers.len().saturating_mul(size_of::<PeerView>())
     }
@@ -66,10 +71,13 @@ fn families<'a>(
 ) -> Vec<Family<'a>> {
     let of = |family| {
         let peers = snapshot.bgp.peers.iter().filter(|it| it.config.families.contains(family));
+        let ranges = snapshot.bgp.listen_ranges.iter();
+        let ranges = ranges.filter(|it| it.config.families.contains(family));
         Family {
             family,
             instance: Instance::of(snapshot, Some(family)),
             peers: peers.collect(),
+            ranges: ranges.collect(),
             filter,
             entries: *snapshot.bgp.prefixes.of(family),
             now_epoch_seconds: snapshot.now_epoch_seconds,
@@ -80,7 +88,7 @@ fn families<'a>(
         SummaryFamilies::OneByName(one) | SummaryFamilies::One(one) => *family == one,
     };
     let families = AddressFamily::ALL.into_iter().filter(is_wanted).map(of);
-    families.filter(|family| !family.peers.is_empty()).collect()
+    families.filter(|it| !it.peers.is_empty() || !it.ranges.is_empty()).collect()
 }
 
 /// One block for each family.
@@ -117,7 +125,7 @@ fn block(family: &Family<'_>, has_title: bool) -> String {
         family.peers.len(),
         memory(family.peer_memory_bytes())
     );
-    let longest = listed.iter().map(|peer| peer.config.key.to_string().len()).max();
+    let longest = listed.iter().map(|peer| marked_key(peer).len()).max();
     let width = longest.unwrap_or(0).saturating_add(1).max(NEIGHBOR_WIDTH_MIN);
     let columns = match family.filter {
         SummaryFilter::Failed => "EstdCnt DropCnt ResetTime Reason",
@@ -139,6 +147,28 @@ fn block(family: &Family<'_>, has_title: bool) -> String {
         let _ = writeln!(text, "Displayed neighbors {}", listed.len());
     }
     let _ = writeln!(text, "Total number of neighbors {}", family.peers.len());
+    text.push_str(&ranges(family));
+    text
+}
+
+/// FRR's two lines, where there is somebody to count; and each range by itself, which is ours.
+fn ranges(family: &Family<'_>) -> String {
+    let mut text = String::new();
+    let dynamic = family.dynamic_count();
+    if dynamic > 0 {
+        let limits = family.ranges.iter().map(|range| range.limit);
+        let limit = limits.fold(0, u32::saturating_add);
+        let _ =
+            writeln!(text, "* - dynamic neighbor\n{dynamic} dynamic neighbor(s), limit {limit}");
+    }
+    for range in &family.ranges {
+        let ListenRangeView { config, limit, members } = range;
+        let _ = writeln!(
+            text,
+            "Listen range {} ({}): {members} of at most {limit} neighbors",
+            config.key, config.name
+        );
+    }
     text
 }
 
@@ -147,7 +177,7 @@ fn failed_row(peer: &PeerView, width: usize) -> String {
     let (reason, _) = reset::reason_of_absence(peer);
     format!(
         "{:width$}{:>7} {:>7} {:>9} {reason}\n",
-        peer.config.key.to_string(),
+        marked_key(peer),
         peer.connections_established,
         peer.connections_dropped,
         clock_or_never(peer.since)
@@ -165,7 +195,7 @@ fn row(peer: &PeerView, family: AddressFamily, width: usize) -> String {
     };
     format!(
         "{:width$}4 {:>10} {:>9} {:>9} {:>8} {:>4} {:>4} {:>8} {state:>12} {sent:>8} {}\n",
-        peer.config.key.to_string(),
+        marked_key(peer),
         remote_asn(peer),
         peer.messages.received.total(),
         peer.messages.sent.total(),
@@ -228,7 +258,7 @@ fn object(family: &Family<'_>) -> Object {
     if family.filter == SummaryFilter::Failed && failed == 0 {
         return Object::new()
             .field("failedPeersCount", 0)
-            .field("dynamicPeers", 0)
+            .field("dynamicPeers", family.dynamic_count())
             .field("totalPeers", count);
     }
     let peers: Object = family
@@ -255,7 +285,8 @@ fn object(family: &Family<'_>) -> Object {
         .field("failedPeers", failed)
         .field("displayedPeers", count)
         .field("totalPeers", count)
-        .field("dynamicPeers", 0)
+        .field("dynamicPeers", family.dynamic_count())
+        .optional("listenRanges", (!family.ranges.is_empty()).then(|| listen_ranges(family)))
         .optional("bestPath", (family.filter != SummaryFilter::Failed).then(Object::new))
 }
 
@@ -277,10 +308,22 @@ fn failed_object(peer: &PeerView, family: &Family<'_>) -> Object {
         .field("idType", id_type(peer.config.key))
 }
 
+fn listen_ranges(family: &Family<'_>) -> Object {
+    let range = |range: &&ListenRangeView| {
+        let object = Object::new()
+            .field("desc", range.config.name.as_str())
+            .field("dynamicPeers", range.members)
+            .field("limit", range.limit);
+        (range.config.key.to_string(), object.into())
+    };
+    family.ranges.iter().map(range).collect()
+}
+
 fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
     let config = &peer.config;
     let hostname = peer.session.as_ref().and_then(capabilities::hostname);
     Object::new()
+        .flag("dynamicPeer", config.is_dynamic())
         .optional("hostname", hostname)
         .field("remoteAs", remote_asn(peer))
         .field("localAs", config.local_asn.get())
@@ -297,7 +340,7 @@ fn peer_object(peer: &PeerView, family: &Family<'_>) -> Object {
         .field("pfxSnt", sent(peer, family.family))
         .field("pfxRefused", *peer.prefixes_refused.of(family.family))
         .field("state", state_name(peer))
-        .field("peerState", if exceeded_maximum(peer) { "PfxCt" } else { "OK" })
+        .field("peerState", peer_state(peer))
         .field("connectionsEstablished", peer.connections_established)
         .field("connectionsDropped", peer.connections_dropped)
         .optional("desc", (!config.name.is_empty()).then_some(config.name.as_str()))

@@ -33,6 +33,10 @@ fn part(view: &BgpView, vrf: Option<InterfaceName>) -> BgpView {
     for peer in &mut part.peers {
         peer.config.key.vrf = None;
     }
+    part.listen_ranges.retain(|range| range.config.key.vrf == vrf);
+    for range in &mut part.listen_ranges {
+        range.config.key.vrf = None;
+    }
     part.routes.retain(|route| match route.peers.is_empty() {
         true => vrf.is_none(),
         false => route.peers.iter().any(|peer| peer.vrf == vrf),

@@ -15,6 +15,7 @@ use crate::wire::header::{framed, keepalive};
 
 mod agreed;
 mod answers;
+mod changes;
 mod collision;
 mod fsm;
 mod fsm_table;
@@ -230,7 +231,7 @@ impl Pair {
 
     fn originate(&mut self, side: usize, prefixes: &[&str]) {
         let Side { peer, rib, .. } = &mut self.sides[side];
-        let peers = Arc::new(BTreeSet::from([peer.config().key]));
+        let peers = Arc::new(BTreeSet::from([peer.config().route_key()]));
         let attributes = Arc::new(RouteAttributes::default());
         let route = |prefix: &&str| DesiredRoute {
             prefix: prefix.parse().unwrap(),

@@ -1,11 +1,12 @@
 //! Text, column by column, as FRR 8.4 prints it.
 
-use fairway_sessions::backend::{ResetCause, SessionState};
-use fairway_sessions::types::FamilySet;
+use fairway_sessions::backend::{ListenRangeView, ResetCause, SessionState};
+use fairway_sessions::types::{FamilySet, ListenRange, PeerKey, Remote, ShutdownMessage};
+use serde_json::json;
 
 use super::super::ShowCommand;
 use super::lab::{self, Lab, fresh};
-use super::{advertised, neighbors, text};
+use super::{advertised, json, neighbors, text};
 
 #[test]
 fn a_summary_has_the_columns_of_frr() {
@@ -167,6 +168,52 @@ fn a_neighbor_that_is_not_accepted_says_why() {
     assert!(text(&lab, &question).unwrap().contains(line));
     let json = super::json(&lab, &question);
     assert_eq!(json["10.1.1.2"]["notAccepted"], "no room for its key");
+}
+
+#[test]
+fn neighbors_of_a_range_have_the_marks_of_frr() {
+    let mut lab = Lab::new();
+    let prefix = lab::prefix("10.1.1.0/24");
+    let listen_range = Some(ListenRange { prefix, limit: 20 });
+    lab.router_one().config.listen_range = listen_range;
+    let mut config = lab.router_one().config.clone();
+    config.key = PeerKey { remote: Remote::Range(prefix), vrf: None };
+    config.name = "rack".to_owned();
+    lab.bgp.listen_ranges = vec![ListenRangeView { config, limit: 20, members: 1 }];
+    let shown = text(&lab, &ShowCommand::BgpSummary).unwrap();
+    assert!(shown.contains("\n*10.1.1.2       4      65010"), "{shown}");
+    let lines = "\n* - dynamic neighbor\n1 dynamic neighbor(s), limit 20\n\
+                 Listen range 10.1.1.0/24 (rack): 1 of at most 20 neighbors\n";
+    assert!(shown.contains(lines), "{shown}");
+    let family = &json(&lab, &ShowCommand::BgpSummary)["ipv4Unicast"];
+    assert_eq!(
+        (&family["dynamicPeers"], &family["listenRanges"]["10.1.1.0/24"]["limit"]),
+        (&json!(1), &json!(20))
+    );
+    assert_eq!(family["peers"]["10.1.1.2"]["dynamicPeer"], true);
+    assert!(family["peers"]["10.1.1.97"].get("dynamicPeer").is_none());
+    let neighbor = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()) };
+    let shown = text(&lab, &neighbor).unwrap();
+    assert!(shown.starts_with("BGP neighbor is *10.1.1.2, "), "{shown}");
+    assert!(shown.contains("\n Belongs to the subnet range group: 10.1.1.0/24\n"), "{shown}");
+    assert_eq!(json(&lab, &neighbor)["10.1.1.2"]["peerSubnetRangeGroup"], "10.1.1.0/24");
+}
+
+#[test]
+fn a_neighbor_that_is_shut_down_says_so_as_in_frr() {
+    let mut lab = Lab::new();
+    let peer = lab.router_one();
+    peer.config.shutdown = Some(ShutdownMessage::default());
+    (peer.state, peer.session) = (SessionState::Idle, None);
+    let shown = text(&lab, &ShowCommand::BgpSummary).unwrap();
+    assert!(shown.contains(" Idle (Admin)        0 "), "{shown}");
+    let summary = json(&lab, &ShowCommand::BgpSummary);
+    let row = &summary["ipv4Unicast"]["peers"]["10.1.1.2"];
+    assert_eq!((&row["state"], &row["peerState"]), (&json!("Idle (Admin)"), &json!("Admin")));
+    let neighbor = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()) };
+    let shown = text(&lab, &neighbor).unwrap();
+    assert!(shown.contains("\n Administratively shut down\n"), "{shown}");
+    assert_eq!(json(&lab, &neighbor)["10.1.1.2"]["adminShutDown"], true);
 }
 
 #[test]

@@ -78,6 +78,24 @@ fn open() -> Bytes {
     open_from(65002, LARGER)
 }
 
+fn passive() -> PeerConfig {
+    PeerConfig { passive: true, ..settings(None) }
+}
+
+/// A peer that is not dialled, in `state`.
+fn arrange_passive(state: S) -> (Scripted, ConnectionId) {
+    let mut scripted = Scripted::new(passive());
+    scripted.handle(super::Event::Tick);
+    if state == S::Active {
+        return (scripted, ConnectionId::default());
+    }
+    let id = scripted.accept();
+    let messages = [open(), keepalive()];
+    let count = usize::from(state > S::OpenSent) + usize::from(state > S::OpenConfirm);
+    messages.iter().take(count).for_each(|message| scripted.receive(id, message));
+    (scripted, id)
+}
+
 /// Brings a peer into `state` by the shortest way that lets `event` happen; the connection is the
 /// one that the event is about.
 fn arrange(state: S, event: Event) -> (Scripted, ConnectionId) {
@@ -92,6 +110,9 @@ fn arrange(state: S, event: Event) -> (Scripted, ConnectionId) {
     let id = match (state, event) {
         (S::OpenSent | S::OpenConfirm | S::Established, Event::TcpCrAcked) => {
             return arrange_late_dial(state);
+        }
+        (state, Event::ManualStartPassive | Event::AutomaticStartPassive) if state > S::Connect => {
+            return arrange_passive(state);
         }
         (S::Active, Event::OpenCollisionDump) => {
             scripted.peer.config.delay_open_time = Some(seconds(3));
@@ -154,6 +175,17 @@ fn play(scripted: &mut Scripted, state: S, event: Event, id: ConnectionId) {
             scripted.peer.reconfigure(now, changed);
             scripted.dial();
         }
+        Event::ManualStartPassive if state == S::Idle => *scripted = Scripted::new(passive()),
+        Event::AutomaticStartPassive if state == S::Idle => {
+            scripted.peer.reconfigure(now, PeerConfig { port: 1179, ..passive() });
+        }
+        Event::AutomaticStartDampedPassive => {
+            *scripted = Scripted::new(passive());
+            scripted.peer.postpone(scripted.now + seconds(30));
+        }
+        Event::ManualStartPassive | Event::AutomaticStartPassive => {
+            scripted.peer.reconfigure(now, passive());
+        }
         // Whoever starts what runs already changes nothing.
         Event::ManualStart | Event::AutomaticStart => {
             scripted.peer.reconfigure(now, settings(None));
@@ -187,11 +219,7 @@ fn play(scripted: &mut Scripted, state: S, event: Event, id: ConnectionId) {
         Event::UpdateMsgErr => {
             scripted.receive(id, &message(MessageType::Update, &[0, 9, 0, 0]));
         }
-        Event::ManualStartPassive
-        | Event::AutomaticStartPassive
-        | Event::AutomaticStartDampedPassive
-        | Event::TcpConnectionValid
-        | Event::TcpCrInvalid => panic!("{event:?} does not exist here"),
+        Event::TcpConnectionValid | Event::TcpCrInvalid => panic!("{event:?} does not exist here"),
     }
     scripted.handle(E::Tick);
 }

@@ -8,7 +8,7 @@ use super::fsm::Event::{self, *};
 use super::fsm::Outcome::{self, *};
 use crate::backend::SessionState::{self, *};
 
-const PASSIVE: &str = "a start with PassiveTcpEstablishment does not exist: every peer is dialled";
+const PASSIVE: &str = "with PassiveTcpEstablishment nothing is dialled: there is no Connect";
 const DAMPED: &str =
     "a start is put off only when the peer has just been made, and then it is Idle";
 const KERNEL: &str = "the kernel completes the handshake: what is heard of is event 17";
@@ -22,10 +22,12 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     (Idle, ManualStop, Goes(Idle, "", "")),
     //+ RFC 4271 §8.2.2: a start in Idle dials and leads to Connect.
     (Idle, AutomaticStart, Goes(Connect, "", "connect")),
-    (Idle, ManualStartPassive, Never(PASSIVE)),
-    (Idle, AutomaticStartPassive, Never(PASSIVE)),
+    //= RFC 4271 §8.2.2 MUST: a start with PassiveTcpEstablishment in Idle listens and leads to Active.
+    (Idle, ManualStartPassive, Goes(Active, "", "")), // Ours: no ConnectRetryTimer, it would dial
+    //+ RFC 4271 §8.2.2: a start with PassiveTcpEstablishment in Idle listens and leads to Active.
+    (Idle, AutomaticStartPassive, Goes(Active, "", "")),
     (Idle, AutomaticStartDamped, Goes(Idle, "", "idle")),
-    (Idle, AutomaticStartDampedPassive, Never(PASSIVE)),
+    (Idle, AutomaticStartDampedPassive, Goes(Idle, "", "idle")),
     //+ RFC 4271 §8.2.2: stop events change nothing in Idle.
     (Idle, AutomaticStop, Goes(Idle, "", "")),
     (Idle, ConnectRetryTimerExpires, Stopped("connect retry")),
@@ -89,10 +91,12 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     (Active, ManualStart, Goes(Active, "", "retry")),
     (Active, ManualStop, Goes(Idle, "", "")),
     (Active, AutomaticStart, Goes(Active, "", "retry")),
-    (Active, ManualStartPassive, Never(PASSIVE)),
-    (Active, AutomaticStartPassive, Never(PASSIVE)),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (Active, ManualStartPassive, Goes(Active, "", "")),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (Active, AutomaticStartPassive, Goes(Active, "", "")),
     (Active, AutomaticStartDamped, Never(DAMPED)),
-    (Active, AutomaticStartDampedPassive, Never(PASSIVE)),
+    (Active, AutomaticStartDampedPassive, Never(DAMPED)),
     (Active, AutomaticStop, Goes(Idle, "", "")),
     //= RFC 4271 §8.2.2 MUST: ConnectRetryTimer that expires in Active leads to a new dial and to Connect.
     (Active, ConnectRetryTimerExpires, Goes(Connect, "", "connect")),
@@ -125,10 +129,12 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     //= RFC 4271 §8.2.2 MUST: a stop in OpenSent sends Cease and leads to Idle.
     (OpenSent, ManualStop, Goes(Idle, "6/2", "")),
     (OpenSent, AutomaticStart, Goes(OpenSent, "", "hold")),
-    (OpenSent, ManualStartPassive, Never(PASSIVE)),
-    (OpenSent, AutomaticStartPassive, Never(PASSIVE)),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (OpenSent, ManualStartPassive, Goes(OpenSent, "", "hold")),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (OpenSent, AutomaticStartPassive, Goes(OpenSent, "", "hold")),
     (OpenSent, AutomaticStartDamped, Never(DAMPED)),
-    (OpenSent, AutomaticStartDampedPassive, Never(PASSIVE)),
+    (OpenSent, AutomaticStartDampedPassive, Never(DAMPED)),
     //+ RFC 4271 §8.2.2: a stop in OpenSent sends Cease and leads to Idle.
     (OpenSent, AutomaticStop, Goes(Idle, "6/8", "")),
     (OpenSent, ConnectRetryTimerExpires, Stopped("connect retry")),
@@ -163,10 +169,12 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     //= RFC 4271 §8.2.2 MUST: a stop in OpenConfirm sends Cease and leads to Idle.
     (OpenConfirm, ManualStop, Goes(Idle, "6/2", "")),
     (OpenConfirm, AutomaticStart, Goes(OpenConfirm, "", "hold keepalive")),
-    (OpenConfirm, ManualStartPassive, Never(PASSIVE)),
-    (OpenConfirm, AutomaticStartPassive, Never(PASSIVE)),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (OpenConfirm, ManualStartPassive, Goes(OpenConfirm, "", "hold keepalive")),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (OpenConfirm, AutomaticStartPassive, Goes(OpenConfirm, "", "hold keepalive")),
     (OpenConfirm, AutomaticStartDamped, Never(DAMPED)),
-    (OpenConfirm, AutomaticStartDampedPassive, Never(PASSIVE)),
+    (OpenConfirm, AutomaticStartDampedPassive, Never(DAMPED)),
     //+ RFC 4271 §8.2.2: a stop in OpenConfirm sends Cease and leads to Idle.
     (OpenConfirm, AutomaticStop, Goes(Idle, "6/8", "")),
     (OpenConfirm, ConnectRetryTimerExpires, Stopped("connect retry")),
@@ -205,10 +213,12 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     //= RFC 9687 §4.3 MUST: the send hold timer ends with Established.
     (Established, ManualStop, Goes(Idle, "6/2", "")),
     (Established, AutomaticStart, Goes(Established, "", "hold keepalive send")),
-    (Established, ManualStartPassive, Never(PASSIVE)),
-    (Established, AutomaticStartPassive, Never(PASSIVE)),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (Established, ManualStartPassive, Goes(Established, "", "hold keepalive send")),
+    //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
+    (Established, AutomaticStartPassive, Goes(Established, "", "hold keepalive send")),
     (Established, AutomaticStartDamped, Never(DAMPED)),
-    (Established, AutomaticStartDampedPassive, Never(PASSIVE)),
+    (Established, AutomaticStartDampedPassive, Never(DAMPED)),
     //+ RFC 4271 §8.2.2: a stop in Established sends Cease and leads to Idle.
     (Established, AutomaticStop, Goes(Idle, "6/8", "")),
     (Established, ConnectRetryTimerExpires, Stopped("connect retry")),
