@@ -82,6 +82,9 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "They never do: they are damped to one in 30 s, and a node must find its router again without anybody's help."),
     except(9384, "3", Should, "a session that BFD ends is ended with BFD Down",
         "Not yet: BFD is not spoken. One that is received is named."),
+    // How far away a neighbour is.
+    except(5082, "6.1", Must, "related ICMP errors leave with a TTL of 255 and must arrive with one",
+        "They are the kernel's. Linux holds ICMPv6 errors of a session to its hop limit and lets ICMP errors of IPv4 be: they can slow a session down and not end it. It sends none about TCP of its own, unless a firewall is told to."),
 ];
 
 /// What is wrong with the table.

@@ -103,7 +103,8 @@ impl CoreTask {
     ) {
         loop {
             // Who has no peers needs to know nothing of the machine.
-            let look = (!self.neighbours.is_empty()).then_some(self.addresses_due);
+            let looks = !self.neighbours.is_empty() || self.listeners.follows_devices();
+            let look = looks.then_some(self.addresses_due);
             let deadline = self.agenda.next_deadline().into_iter().chain(look).min();
             let clock = self.clock;
             let wake = async {

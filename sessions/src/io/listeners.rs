@@ -126,6 +126,11 @@ impl Listeners {
         Arc::clone(&self.admission.borrow())
     }
 
+    /// Whether there is a VRF that may come or go.
+    pub(super) fn follows_devices(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
     /// Opens listeners in VRFs that have appeared, and closes those in VRFs that are gone or that
     /// nobody is in any more.
     pub(super) fn follow_devices(&mut self) {

@@ -284,23 +284,31 @@ async fn a_peer_that_is_shut_down_is_left_alone() {
     timeout(PATIENCE, neighbour.accept()).await.expect("it is dialled now").unwrap();
 }
 
-//= RFC 5082 §3 MUST: packets of a protected session that come from too far away are not used.
+/// A dial from 127.0.0.`number` whose packets leave with `ttl`, and that hears none of less than
+/// 255.
+async fn dial_from_next_door(backend: &NativeBackend, number: u8, ttl: u8) -> TcpStream {
+    let socket = socket_from(number);
+    sockopt::set_network(&socket, address(number), ttl).unwrap();
+    sockopt::set_ttl_min(&socket, address(number), u8::MAX).unwrap();
+    introduce(socket.connect(backend.listening()[0]).await.unwrap()).await
+}
+
+//= RFC 5082 §3 MAY: packets of a protected session that come from too far away are dropped.
+//= RFC 5082 §3 MUST NOT: packets that are near enough, or of whose sender nothing was said, are dropped.
+//= RFC 5082 §3 SHOULD NOT: the check is made without being asked for.
 //= RFC 5082 §3 MUST: packets of a protected session leave with a TTL of 255.
 #[tokio::test]
 async fn who_must_be_next_door_is_not_heard_from_afar() {
     let backend = backend();
     let ttl_security_hops = NonZeroU8::new(2);
-    // A second peer without the check: their listener cannot make it for both.
     let hold_time = HoldTime::from_seconds(3).unwrap();
+    // A second peer without the check: their listener cannot make it for both.
     apply(&backend, &[PeerConfig { ttl_security_hops, hold_time, ..peer(2) }, peer(3)]);
     wait_until(&backend, |view| view.peers.len() == 2).await;
-    let dial = async |ttl: u8| {
-        let socket = socket_from(2);
-        sockopt::set_network(&socket, address(2), ttl).unwrap();
-        introduce(socket.connect(backend.listening()[0]).await.unwrap()).await
-    };
-    assert!(is_reset(dial(253).await).await);
-    let stream = dial(254).await;
+    let _three = speak(&backend, 3).await;
+    wait_until(&backend, |view| is_up(view, 3)).await;
+    assert!(is_reset(dial_from_next_door(&backend, 2, 253).await).await);
+    let stream = dial_from_next_door(&backend, 2, 254).await;
     wait_until(&backend, |view| is_up(view, 2)).await;
     // What follows is held to it, too: it looks as if nobody said a word.
     sockopt::set_network(&stream, address(2), 253).unwrap();
@@ -309,6 +317,27 @@ async fn who_must_be_next_door_is_not_heard_from_afar() {
         reset.is_some_and(|reset| reset.cause == ResetCause::NotificationSent(4, 0))
     })
     .await;
+}
+
+//+ RFC 5082 §3: packets of a protected session leave with a TTL of 255.
+#[tokio::test]
+async fn who_hears_only_neighbours_hears_that_it_is_refused() {
+    let backend = backend();
+    apply(&backend, &[peer(3)]);
+    wait_until(&backend, |view| !view.peers.is_empty()).await;
+    assert!(is_reset(dial_from_next_door(&backend, 2, 255).await).await);
+}
+
+/// Where all peers are next door, what comes from afar is not even answered.
+#[tokio::test]
+async fn a_listener_for_direct_neighbours_is_silent_to_others() {
+    let backend = backend();
+    apply(&backend, &[PeerConfig { ttl_security_hops: NonZeroU8::new(1), ..peer(2) }]);
+    wait_until(&backend, |view| !view.peers.is_empty()).await;
+    let from_afar = dial_from_next_door(&backend, 2, 254);
+    assert!(timeout(Duration::from_millis(300), from_afar).await.is_err());
+    let _stream = dial_from_next_door(&backend, 2, 255).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
 }
 
 #[tokio::test]
