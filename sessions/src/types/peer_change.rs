@@ -88,7 +88,7 @@ settings! {
     role_strict, "`roleStrict`" => NewSession;
     import, "`toReceive`" => AsksAgain;
     pass_on, "`toAdvertise.allowed`" => SaysAgain;
-    next_hops, "`toAdvertise.nextHop`" => SaysAgain;
+    next_hops, "`toAdvertise.nextHop`" => Nothing;
 }
 
 impl PeerConfig {

@@ -22,10 +22,19 @@ fn due_to(cause: &ResetCause) -> (&'static str, u8) {
     }
 }
 
+/// FRR says no more than this of a peer that the operator shut down.
+const SHUT_DOWN: (&str, u8) = ("Admin. shutdown", 11);
+
+/// Whether that is what ended its last session.
+fn is_shut_down(peer: &PeerView, cause: &ResetCause) -> bool {
+    peer.config.shutdown.is_some() && *cause == ResetCause::NotificationSent(6, 2)
+}
+
 /// FRR's name and number for why there is no session. Before a first attempt has failed, what is
 /// waited for is the other side.
 pub(super) fn reason_of_absence(peer: &PeerView) -> (&'static str, u8) {
-    due_to(peer.last_reset.as_ref().map_or(&ResetCause::ConnectFailed, |reset| &reset.cause))
+    let cause = peer.last_reset.as_ref().map_or(&ResetCause::ConnectFailed, |reset| &reset.cause);
+    if is_shut_down(peer, cause) { SHUT_DOWN } else { due_to(cause) }
 }
 
 /// A NOTIFICATION that ended the session.
@@ -69,8 +78,8 @@ pub(super) fn json(peer: &PeerView) -> Object {
     let Some(reset) = &peer.last_reset else {
         return Object::new().field("lastReset", "never");
     };
-    let (name, number) = due_to(&reset.cause);
-    let ending = ending(reset);
+    let (name, number) = reason_of_absence(peer);
+    let ending = ending(reset).filter(|_| !is_shut_down(peer, &reset.cause));
     let mut object = Object::new().field("lastResetTimerMsecs", milliseconds(reset.ago));
     if let Some(ending) = &ending {
         object = object
@@ -100,6 +109,7 @@ pub(super) fn text(peer: &PeerView) -> String {
         return "  Last reset never\n".to_owned();
     };
     let cause = match ending(reset) {
+        _ if is_shut_down(peer, &reset.cause) => SHUT_DOWN.0.to_owned(),
         Some(it) => format!("Notification {} ({})", it.direction, it.reason()),
         None => due_to(&reset.cause).0.to_owned(),
     };

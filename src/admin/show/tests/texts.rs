@@ -1,6 +1,8 @@
 //! Text, column by column, as FRR 8.4 prints it.
 
-use fairway_sessions::backend::{ListenRangeView, ResetCause, SessionState};
+use std::time::Duration;
+
+use fairway_sessions::backend::{LastReset, ListenRangeView, ResetCause, SessionState};
 use fairway_sessions::types::{FamilySet, ListenRange, PeerKey, Remote, ShutdownMessage};
 use serde_json::json;
 
@@ -180,19 +182,19 @@ fn neighbors_of_a_range_have_the_marks_of_frr() {
     config.key = PeerKey { remote: Remote::Range(prefix), vrf: None };
     config.name = "rack".to_owned();
     lab.bgp.listen_ranges = vec![ListenRangeView { config, limit: 20, members: 1 }];
-    let shown = text(&lab, &ShowCommand::BgpSummary).unwrap();
+    let shown = text(&lab, &super::summary()).unwrap();
     assert!(shown.contains("\n*10.1.1.2       4      65010"), "{shown}");
     let lines = "\n* - dynamic neighbor\n1 dynamic neighbor(s), limit 20\n\
                  Listen range 10.1.1.0/24 (rack): 1 of at most 20 neighbors\n";
     assert!(shown.contains(lines), "{shown}");
-    let family = &json(&lab, &ShowCommand::BgpSummary)["ipv4Unicast"];
+    let family = &json(&lab, &super::summary())["ipv4Unicast"];
     assert_eq!(
         (&family["dynamicPeers"], &family["listenRanges"]["10.1.1.0/24"]["limit"]),
         (&json!(1), &json!(20))
     );
     assert_eq!(family["peers"]["10.1.1.2"]["dynamicPeer"], true);
     assert!(family["peers"]["10.1.1.97"].get("dynamicPeer").is_none());
-    let neighbor = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()) };
+    let neighbor = neighbors("10.1.1.2");
     let shown = text(&lab, &neighbor).unwrap();
     assert!(shown.starts_with("BGP neighbor is *10.1.1.2, "), "{shown}");
     assert!(shown.contains("\n Belongs to the subnet range group: 10.1.1.0/24\n"), "{shown}");
@@ -205,15 +207,23 @@ fn a_neighbor_that_is_shut_down_says_so_as_in_frr() {
     let peer = lab.router_one();
     peer.config.shutdown = Some(ShutdownMessage::default());
     (peer.state, peer.session) = (SessionState::Idle, None);
-    let shown = text(&lab, &ShowCommand::BgpSummary).unwrap();
+    peer.last_reset = Some(LastReset {
+        ago: Duration::from_secs(1),
+        cause: ResetCause::NotificationSent(6, 2),
+        text: String::new(),
+    });
+    let shown = text(&lab, &super::summary()).unwrap();
     assert!(shown.contains(" Idle (Admin)        0 "), "{shown}");
-    let summary = json(&lab, &ShowCommand::BgpSummary);
+    let summary = json(&lab, &super::summary());
     let row = &summary["ipv4Unicast"]["peers"]["10.1.1.2"];
     assert_eq!((&row["state"], &row["peerState"]), (&json!("Idle (Admin)"), &json!("Admin")));
-    let neighbor = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()) };
+    let neighbor = neighbors("10.1.1.2");
     let shown = text(&lab, &neighbor).unwrap();
     assert!(shown.contains("\n Administratively shut down\n"), "{shown}");
-    assert_eq!(json(&lab, &neighbor)["10.1.1.2"]["adminShutDown"], true);
+    assert!(shown.contains(",  Admin. shutdown\n"), "{shown}");
+    let shown = json(&lab, &neighbor);
+    assert_eq!(shown["10.1.1.2"]["adminShutDown"], true);
+    assert_eq!(shown["10.1.1.2"]["lastResetCode"], 11);
 }
 
 #[test]
