@@ -15,6 +15,7 @@ mod negotiate;
 mod peer;
 mod reason;
 mod receive;
+mod refresh;
 mod transmit;
 mod view;
 

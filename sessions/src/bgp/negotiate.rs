@@ -22,6 +22,8 @@ pub struct Negotiated {
     pub four_octet_as: bool,
     /// The neighbour can be asked to say its routes again (RFC 2918).
     pub route_refresh: bool,
+    /// Both mark where an answer to that begins and ends (RFC 7313).
+    pub enhanced_route_refresh: bool,
     /// Both read messages of up to 65,535 octets (RFC 8654).
     pub extended_message: bool,
     /// What we offered.
@@ -38,6 +40,7 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         Capability::RouteRefresh,
         Capability::ExtendedMessage,
         Capability::FourOctetAs(config.local_asn.get()),
+        Capability::EnhancedRouteRefresh,
     ];
     Open {
         asn: config.local_asn.get(),
@@ -71,6 +74,7 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         families,
         four_octet_as: theirs.has_four_octet_as(),
         route_refresh: theirs.capabilities.contains(&Capability::RouteRefresh),
+        enhanced_route_refresh: theirs.capabilities.contains(&Capability::EnhancedRouteRefresh),
         extended_message: theirs.capabilities.contains(&Capability::ExtendedMessage),
         capabilities_sent: our_open(config).capabilities,
         capabilities_received: theirs.capabilities,
@@ -132,6 +136,7 @@ mod tests {
     //= RFC 6793 §4.1 MUST: the capability carries our AS number.
     //= RFC 2918 §4 SHOULD: route refresh is offered by who answers it.
     //= RFC 4760 §8 SHOULD: the reserved octet of the capability is sent as zero.
+    //= RFC 7313 §4 SHOULD: marks around a refresh are offered by who knows them.
     //= RFC 8654 §4 SHOULD: extended messages are offered by who can read them.
     #[test]
     fn our_open_offers_what_we_can_do() {
@@ -141,7 +146,7 @@ mod tests {
         let ipv4 = [1, 4, 0, 1, 0, 1];
         let ipv6 = [1, 4, 0, 2, 0, 1];
         let four_octet_as = [65, 4, 0xFA, 0x56, 0xEA, 0x01];
-        assert_eq!(bytes, [&ipv4[..], &ipv6, &[2, 0, 6, 0], &four_octet_as].concat());
+        assert_eq!(bytes, [&ipv4[..], &ipv6, &[2, 0, 6, 0], &four_octet_as, &[70, 0]].concat());
     }
 
     //= RFC 5492 §4 SHOULD NOT: the same capability is offered twice.
@@ -218,7 +223,7 @@ mod tests {
         let plain = negotiate(&config(), open.clone()).unwrap();
         open.capabilities.extend(
             (0..=u8::MAX)
-                .filter(|code| ![1, 2, 6, 65].contains(code))
+                .filter(|code| ![1, 2, 6, 65, 70].contains(code))
                 .map(|code| Capability::Other { code, value: vec![code; usize::from(code % 5)] }),
         );
         let capabilities_received = open.capabilities.clone();

@@ -220,7 +220,8 @@ impl Peer {
     /// When to be woken with [`Event::Tick`].
     pub fn next_deadline(&self) -> Option<Instant> {
         let connections = self.outgoing.iter().chain(&self.incoming);
-        connections.filter_map(Connection::next_deadline).chain(self.dial_at).min()
+        let deadlines = connections.filter_map(Connection::next_deadline);
+        deadlines.chain(self.dial_at).chain(self.refresh_deadline()).min()
     }
 
     fn new_id(&mut self) -> ConnectionId {
@@ -289,15 +290,7 @@ impl Peer {
             Ok(Step::OpenConfirm) => self.resolve_collision(now, id),
             Ok(Step::Established) => self.session_up(now, id),
             Ok(Step::Update(update)) => self.update(now, update, message),
-            Ok(Step::Refresh(refresh)) => {
-                // Other subtypes are marks of RFC 7313, which we do not offer.
-                let family = refresh.family.family().filter(|_| refresh.subtype == 0);
-                if let (Some(family), Some(up)) = (family, &mut self.established)
-                    && up.families.contains(family)
-                {
-                    up.adj_rib_out.refresh(family);
-                }
-            }
+            Ok(Step::Refresh(refresh)) => self.refresh_heard(now, refresh),
             Ok(Step::Notification(notification)) => {
                 self.end(now, id, DownReason::Received(notification));
             }
@@ -322,6 +315,9 @@ impl Peer {
         let mut adj_rib_out = AdjRibOut::new(families, negotiated.four_octet_as);
         if negotiated.extended_message {
             adj_rib_out.allow_extended_messages();
+        }
+        if negotiated.enhanced_route_refresh {
+            adj_rib_out.mark_refreshes();
         }
         connection.next_hops = connection.next_hops.only(families);
         let next_hops = connection.next_hops;
@@ -409,6 +405,7 @@ impl Peer {
                 _ => {}
             }
         }
+        self.expire_refreshes(now);
         if self.dial_at.is_some_and(|at| at <= now) {
             self.dial_at = None;
             self.idle_hold = self.config.shutdown.is_some();

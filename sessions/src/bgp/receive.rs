@@ -11,7 +11,6 @@ use std::time::Duration;
 use super::connection::Connection;
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
-use crate::backend::ClearError;
 use crate::rib::{AdjRibIn, Importer};
 use crate::time::Instant;
 use crate::types::{
@@ -83,6 +82,8 @@ pub(super) struct Inbound {
     pub(super) end_of_rib_received: PerFamily<bool>,
     importer: Importer,
     refusals: BTreeMap<Refusal, u64>,
+    /// Until when the neighbour may say a family again (RFC 7313).
+    pub(super) refresh_deadline: PerFamily<Option<Instant>>,
     /// Families whose count was near the maximum when it was last looked at.
     near_maximum: PerFamily<bool>,
     /// When that was last worth a warning.
@@ -110,6 +111,7 @@ impl Inbound {
             end_of_rib_received: PerFamily::default(),
             importer: Importer::new(config, negotiated.remote_asn, remote, own_addresses, networks),
             refusals: BTreeMap::new(),
+            refresh_deadline: PerFamily::default(),
             near_maximum: PerFamily::default(),
             warned_at: PerFamily::default(),
         })
@@ -161,6 +163,12 @@ impl Inbound {
         if self.adj_rib_in.withdraw(prefix) {
             changes.push(RouteChange { prefix, attributes: None });
         }
+    }
+
+    /// Throws out what was not said again in a refresh of `family` that has begun.
+    pub(super) fn sweep(&mut self, family: AddressFamily) -> Vec<RouteChange> {
+        let gone = self.adj_rib_in.end_refresh(family).into_iter();
+        gone.map(|prefix| RouteChange { prefix, attributes: None }).collect()
     }
 
     fn refuse(&mut self, prefix: Prefix, refusal: Refusal) {
@@ -222,7 +230,7 @@ impl Peer {
         self.routes_changed(now, changes, over);
     }
 
-    fn routes_changed(
+    pub(super) fn routes_changed(
         &mut self,
         now: Instant,
         changes: Vec<RouteChange>,
@@ -266,18 +274,6 @@ impl Peer {
         }
         self.last_malformed = Some((now, malformed.clone()));
         self.actions.push_back(Action::Malformed(malformed));
-    }
-
-    /// Asks the neighbour to say all its routes again (RFC 2918).
-    pub fn refresh_in(&mut self) -> Result<(), ClearError> {
-        let up = self.established.as_ref().ok_or(ClearError::NotEstablished)?;
-        let (id, families) = (up.connection, up.families);
-        let connection = self.connection_mut(id).ok_or(ClearError::NotEstablished)?;
-        if !connection.negotiated.as_ref().is_some_and(|it| it.route_refresh) {
-            return Err(ClearError::NoRouteRefresh);
-        }
-        connection.refresh_due = families;
-        Ok(())
     }
 
     /// Whether what `config` wants to accept can only be had over a new session: what is refused

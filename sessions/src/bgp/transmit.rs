@@ -9,7 +9,6 @@ use bytes::BytesMut;
 
 use super::connection::{Connection, ConnectionId};
 use super::peer::Peer;
-use crate::backend::ClearError;
 use crate::rib::{Exporter, LocRib, Route};
 use crate::time::Instant;
 use crate::types::{LocalNextHops, Prefix};
@@ -47,10 +46,12 @@ impl Peer {
         }
         let updates = self.messages.sent.updates;
         if let Some(up) = self.established.as_mut().filter(|up| up.connection == id) {
-            while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room
-                && up.adj_rib_out.next_message(buffer)
-            {
-                self.messages.sent.updates += 1;
+            while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room {
+                match up.adj_rib_out.next_message(buffer) {
+                    None => break,
+                    Some(MessageType::RouteRefresh) => self.messages.sent.route_refreshes += 1,
+                    Some(_) => self.messages.sent.updates += 1,
+                }
             }
         }
         if buffer.len() > before {
@@ -120,13 +121,6 @@ impl Peer {
         if let (Some(up), Some(next_hops)) = (&mut self.established, next_hops) {
             up.exporter = Exporter::new(&self.config, up.families, next_hops);
         }
-    }
-
-    /// Says all our routes again.
-    pub fn refresh_out(&mut self) -> Result<(), ClearError> {
-        let up = self.established.as_mut().ok_or(ClearError::NotEstablished)?;
-        up.families.iter().for_each(|family| up.adj_rib_out.refresh(family));
-        Ok(())
     }
 
     /// Our end of the session, while there is one.

@@ -4,21 +4,27 @@
 //! routes costs no memory. It follows that a wider policy needs the neighbour to say everything
 //! again, which is what ROUTE-REFRESH is for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::types::{PathAttributes, PerFamily, Prefix};
+use crate::types::{AddressFamily, PathAttributes, PerFamily, Prefix};
 
 /// The Adj-RIB-In of one session; it begins and ends with it.
 #[derive(Debug, Default)]
 pub struct AdjRibIn {
     routes: BTreeMap<Prefix, Arc<PathAttributes>>,
     counts: PerFamily<u32>,
+    /// Of a family that is being said again (RFC 7313) what was said since that began. The others
+    /// are stale; a second beginning makes all of them stale again, and costs next to nothing.
+    said_again: PerFamily<Option<BTreeSet<Prefix>>>,
 }
 
 impl AdjRibIn {
     /// The peer announced `prefix`. Says whether that changes anything.
     pub fn announce(&mut self, prefix: Prefix, attributes: &Arc<PathAttributes>) -> bool {
+        if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
+            said_again.insert(prefix);
+        }
         match self.routes.insert(prefix, Arc::clone(attributes)) {
             Some(before) => before != *attributes,
             None => {
@@ -33,10 +39,29 @@ impl AdjRibIn {
     pub fn withdraw(&mut self, prefix: Prefix) -> bool {
         let announced = self.routes.remove(&prefix).is_some();
         if announced {
+            if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
+                said_again.remove(&prefix);
+            }
             let count = self.counts.of_mut(prefix.family());
             *count = count.saturating_sub(1);
         }
         announced
+    }
+
+    /// From here on all routes of `family` are said again.
+    pub fn begin_refresh(&mut self, family: AddressFamily) {
+        *self.said_again.of_mut(family) = Some(BTreeSet::new());
+    }
+
+    /// They were: takes out those that were not, and returns them. Without a beginning nothing.
+    pub fn end_refresh(&mut self, family: AddressFamily) -> Vec<Prefix> {
+        let Some(said_again) = self.said_again.of_mut(family).take() else { return Vec::new() };
+        let is_stale = |it: &&Prefix| it.family() == family && !said_again.contains(*it);
+        let stale: Vec<Prefix> = self.routes.keys().filter(is_stale).copied().collect();
+        for prefix in &stale {
+            self.withdraw(*prefix);
+        }
+        stale
     }
 
     /// The prefixes of each family.
@@ -55,14 +80,43 @@ mod tests {
     use super::*;
     use crate::types::{AsPath, NextHop};
 
+    fn attributes(asn: u32) -> Arc<PathAttributes> {
+        let next_hop = NextHop::Ipv4([192, 0, 2, 1].into());
+        Arc::new(PathAttributes::originated(AsPath::sequence(vec![asn]), next_hop))
+    }
+
+    //= RFC 7313 §4 MUST: all routes of the family are stale when a refresh begins.
+    //= RFC 7313 §4 MUST: routes that are still stale when it ends are removed.
+    //= RFC 7313 §4 MAY: an end without a beginning is ignored.
+    #[test]
+    fn what_is_not_said_again_goes_when_the_refresh_ends() {
+        const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
+        let mut table = AdjRibIn::default();
+        let prefixes = ["10.0.0.0/8", "11.0.0.0/8", "12.0.0.0/8", "2001:db8::/32"];
+        let [one, two, three, other_family] = prefixes.map(|it| it.parse().unwrap());
+        for prefix in [one, two, three, other_family] {
+            table.announce(prefix, &attributes(1));
+        }
+        assert_eq!(table.end_refresh(IPV4), [], "nothing has begun");
+        table.begin_refresh(IPV4);
+        assert!(!table.announce(one, &attributes(1)), "no change, but said again");
+        table.announce(two, &attributes(2));
+        table.withdraw(two);
+        assert_eq!(table.end_refresh(IPV4), [three]);
+        assert_eq!(table.counts(), PerFamily { ipv4: 1, ipv6: 1 });
+        // A second beginning counts from there.
+        table.begin_refresh(IPV4);
+        table.announce(one, &attributes(1));
+        table.begin_refresh(IPV4);
+        assert_eq!(table.end_refresh(IPV4), [one]);
+        assert_eq!(table.end_refresh(IPV4), []);
+        assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
+    }
+
     //= RFC 4271 §9 MUST: a route takes the place of the earlier one of the same prefix.
     //= RFC 4271 §9 MUST: withdrawn prefixes leave the Adj-RIB-In.
     #[test]
     fn a_route_said_twice_is_one_route_and_no_change() {
-        let attributes = |asn| {
-            let next_hop = NextHop::Ipv4([192, 0, 2, 1].into());
-            Arc::new(PathAttributes::originated(AsPath::sequence(vec![asn]), next_hop))
-        };
         let (v4, v6) = ("10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap());
         let mut table = AdjRibIn::default();
         assert!(table.announce(v4, &attributes(1)) && table.announce(v6, &attributes(1)));

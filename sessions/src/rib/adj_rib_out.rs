@@ -11,7 +11,9 @@ use bytes::BytesMut;
 
 use crate::types::{AddressFamily, FamilySet, PathAttributes, PerFamily, Prefix};
 use crate::wire::announce::{self, AttributeBlock, TooLong};
-use crate::wire::{EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX};
+use crate::wire::{
+    EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, RouteRefresh,
+};
 
 /// The Adj-RIB-Out of one session; it begins and ends with it.
 #[derive(Debug)]
@@ -31,6 +33,12 @@ pub struct AdjRibOut {
     /// Families that a refresh asked for and that are not yet owed. A neighbour may ask a thousand
     /// times while the socket is busy: it costs a bit here, and one walk over the table later.
     refresh: FamilySet,
+    /// The peer knows the marks of RFC 7313.
+    marks_refreshes: bool,
+    /// Families whose answer is to begin with a mark.
+    begin: FamilySet,
+    /// Families whose answer is to end with a mark.
+    end: FamilySet,
     /// Families whose End-of-RIB marker is still owed.
     end_of_rib: FamilySet,
     /// Families whose End-of-RIB marker was sent.
@@ -58,6 +66,9 @@ impl AdjRibOut {
             groups: BTreeMap::new(),
             owed: PerFamily::default(),
             refresh: FamilySet::EMPTY,
+            marks_refreshes: false,
+            begin: FamilySet::EMPTY,
+            end: FamilySet::EMPTY,
             end_of_rib: families,
             end_of_rib_sent: PerFamily::default(),
         }
@@ -66,6 +77,12 @@ impl AdjRibOut {
     /// The peer reads extended messages (RFC 8654).
     pub fn allow_extended_messages(&mut self) {
         self.message_length_bytes_max = EXTENDED_MESSAGE_LENGTH_BYTES_MAX;
+    }
+
+    /// The peer is told where what a refresh asked for begins and ends (RFC 7313). Without that the
+    /// end is an End-of-RIB marker.
+    pub fn mark_refreshes(&mut self) {
+        self.marks_refreshes = true;
     }
 
     /// The peer should have `prefix` with `attributes`. Attributes that fit no message withdraw
@@ -107,8 +124,8 @@ impl AdjRibOut {
         }
     }
 
-    /// All of `family` goes out again (RFC 2918), followed by the marker. What an earlier refresh
-    /// still owes is sent first.
+    /// All of `family` goes out again (RFC 2918), followed by the marker. What the session began with
+    /// and what an earlier refresh still owes is sent first.
     pub fn refresh(&mut self, family: AddressFamily) {
         self.refresh.insert(family);
     }
@@ -116,7 +133,10 @@ impl AdjRibOut {
     /// Turns the refreshes that were asked for into prefixes that are owed.
     fn expand_refreshes(&mut self) {
         for family in AddressFamily::ALL {
-            if self.refresh.contains(family) && self.owed.of(family).is_empty() {
+            // RFC 7313 §4: no mark comes before End-of-RIB.
+            let is_busy = self.end.contains(family)
+                || self.marks_refreshes && self.end_of_rib.contains(family);
+            if self.refresh.contains(family) && self.owed.of(family).is_empty() && !is_busy {
                 self.refresh.remove(family);
                 self.owe_all(family);
             }
@@ -138,7 +158,12 @@ impl AdjRibOut {
             // It was encoded before, so it fits.
             let _ = self.set(prefix, attributes);
         }
-        self.end_of_rib.insert(family);
+        if self.marks_refreshes {
+            self.begin.insert(family);
+            self.end.insert(family);
+        } else {
+            self.end_of_rib.insert(family);
+        }
     }
 
     /// Takes back whatever was pending for `prefix`.
@@ -158,16 +183,22 @@ impl AdjRibOut {
     /// Whether there is anything to send.
     pub fn has_pending(&self) -> bool {
         !self.end_of_rib.is_empty()
+            || !self.end.is_empty()
             || !self.refresh.is_empty()
             || !self.groups.is_empty()
             || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
     }
 
-    /// Appends the next UPDATE to `to`: withdrawals, then announcements, then End-of-RIB. Says
-    /// whether there was one.
-    pub fn next_message(&mut self, to: &mut BytesMut) -> bool {
+    /// Appends the next message to `to`: the mark that a refresh begins, withdrawals, announcements,
+    /// End-of-RIB, the mark that a refresh ends. Says what it was, if there was one.
+    pub fn next_message(&mut self, to: &mut BytesMut) -> Option<MessageType> {
         if !self.refresh.is_empty() {
             self.expand_refreshes();
+        }
+        if let Some(family) = self.begin.iter().next() {
+            self.begin.remove(family);
+            to.extend_from_slice(&RouteRefresh::begin(family).encode());
+            return Some(MessageType::RouteRefresh);
         }
         for family in AddressFamily::ALL {
             let withdrawals = self.withdrawals.of_mut(family);
@@ -179,7 +210,7 @@ impl AdjRibOut {
                     }
                     self.owed.of_mut(family).remove(&prefix);
                 }
-                return true;
+                return Some(MessageType::Update);
             }
         }
         if let Some(mut entry) = self.groups.first_entry() {
@@ -197,15 +228,18 @@ impl AdjRibOut {
                     *count = count.saturating_add(1);
                 }
             }
-            return true;
+            return Some(MessageType::Update);
         }
         if let Some(family) = self.end_of_rib.iter().next() {
             self.end_of_rib.remove(family);
             *self.end_of_rib_sent.of_mut(family) = true;
             announce::end_of_rib(family, to);
-            return true;
+            return Some(MessageType::Update);
         }
-        false
+        let family = self.end.iter().next()?;
+        self.end.remove(family);
+        to.extend_from_slice(&RouteRefresh::end(family).encode());
+        Some(MessageType::RouteRefresh)
     }
 
     /// What the peer was told, in the order of prefixes.
@@ -251,7 +285,7 @@ mod tests {
     /// Sends all that is pending and returns the messages as a receiver reads them.
     fn drain(table: &mut AdjRibOut) -> Vec<Update> {
         let mut bytes = BytesMut::new();
-        while table.next_message(&mut bytes) {}
+        while table.next_message(&mut bytes).is_some() {}
         assert!(!table.has_pending());
         let mut framing = Framing::default();
         framing.allow_extended_messages();
@@ -409,7 +443,7 @@ mod tests {
                     }
                 }
             }
-            while table.next_message(&mut bytes) {}
+            while table.next_message(&mut bytes).is_some() {}
             let mut framing = Framing::default();
             framing.push(&bytes);
             let context = UpdateContext {

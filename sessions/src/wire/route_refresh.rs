@@ -1,4 +1,5 @@
-//! ROUTE-REFRESH: a request to hear everything again (RFC 2918).
+//! ROUTE-REFRESH: a request to hear everything again (RFC 2918), and the marks around the answer
+//! (RFC 7313).
 
 use bytes::Bytes;
 
@@ -11,14 +12,31 @@ use crate::types::AddressFamily;
 pub struct RouteRefresh {
     /// Of what.
     pub family: AddressFamilyPair,
-    /// 0 for a request; 1 and 2 mark begin and end (RFC 7313 §3.2).
+    /// [`Self::REQUEST`], [`Self::BEGIN`] or [`Self::END`]; others mean nothing.
     pub subtype: u8,
 }
 
 impl RouteRefresh {
+    /// Subtype: say everything again.
+    pub const REQUEST: u8 = 0;
+    /// Subtype: everything is said again from here (RFC 7313 §3.2, BoRR).
+    pub const BEGIN: u8 = 1;
+    /// Subtype: up to here (EoRR).
+    pub const END: u8 = 2;
+
     /// A request to hear all of `family` again.
     pub fn request(family: AddressFamily) -> Self {
-        Self { family: family.into(), subtype: 0 }
+        Self { family: family.into(), subtype: Self::REQUEST }
+    }
+
+    /// The mark in front of all of `family`, said again.
+    pub fn begin(family: AddressFamily) -> Self {
+        Self { family: family.into(), subtype: Self::BEGIN }
+    }
+
+    /// The mark behind it.
+    pub fn end(family: AddressFamily) -> Self {
+        Self { family: family.into(), subtype: Self::END }
     }
 
     /// The message.
@@ -62,6 +80,13 @@ mod tests {
         let message = asked.encode();
         assert_eq!(message[HEADER_LENGTH_BYTES..], [0, 2, 0, 1]);
         assert_eq!(RouteRefresh::parse(&message[HEADER_LENGTH_BYTES..]), Ok(asked));
+        for (mark, subtype) in [
+            (RouteRefresh::begin(AddressFamily::Ipv4Unicast), 1),
+            (RouteRefresh::end(AddressFamily::Ipv4Unicast), 2),
+        ] {
+            assert_eq!(mark.encode()[HEADER_LENGTH_BYTES..], [0, 1, subtype, 1]);
+            assert_eq!(RouteRefresh::parse(&[0, 1, subtype, 1]), Ok(mark));
+        }
         for body in [&[][..], &[0, 1, 0], &[0, 1, 0, 1, 1]] {
             let notification = RouteRefresh::parse(body).unwrap_err().notification();
             assert_eq!((notification.code, notification.subcode), (7, 1));

@@ -1,11 +1,12 @@
-//! What both sides offered, and what the session does with it: extended messages, roles.
+//! What both sides offered, and what the session does with it: extended messages, roles,
+//! marks around a refresh.
 
 use super::scripted::Scripted;
 use super::*;
 use crate::backend::PeerView;
 use crate::types::{AsPath, LargeCommunity, NextHop, PathAttributes, Refusal, Role};
-use crate::wire::Capability;
 use crate::wire::announce::{AttributeBlock, announcement};
+use crate::wire::{AddressFamilyPair, Capability, Framing, RouteRefresh};
 
 const FAR_ASN: u32 = 65_002;
 
@@ -166,4 +167,175 @@ fn a_leak_of_a_customer_is_refused_counted_and_named() {
         assert_eq!((view.refusals, view.prefixes_accepted.ipv4), (refusals, accepted));
     }
     pair.assert_up();
+}
+
+const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
+
+/// What the peer sends, by type; marks by their subtype.
+fn sent(scripted: &mut Scripted, id: ConnectionId) -> Vec<String> {
+    let mut bytes = BytesMut::new();
+    scripted.peer.poll_transmit(scripted.now, id, ROOM, &mut bytes);
+    let mut framing = Framing::default();
+    framing.push(&bytes);
+    let name = |message: RawMessage| match message.kind {
+        MessageType::RouteRefresh => {
+            format!("mark {}", RouteRefresh::parse(&message.body).unwrap().subtype)
+        }
+        MessageType::Update if message.body.len() == 4 => "End-of-RIB".to_owned(),
+        kind => kind.name().to_owned(),
+    };
+    std::iter::from_fn(|| framing.next_message().unwrap()).map(name).collect()
+}
+
+fn hear(scripted: &mut Scripted, id: ConnectionId, bytes: &[u8]) {
+    scripted.peer.handle(scripted.now, Event::Received(id, bytes));
+}
+
+/// A session with one that offers `capabilities` and was told a route.
+fn told(capabilities: &[Capability]) -> (Scripted, ConnectionId) {
+    let (mut scripted, id) = session(capabilities);
+    let mut rib = LocRib::default();
+    rib.set(vec![DesiredRoute {
+        prefix: "198.51.100.1/32".parse().unwrap(),
+        peers: Arc::new(BTreeSet::from([scripted.peer.config().key])),
+        attributes: Arc::default(),
+    }]);
+    scripted.peer.announce_all(&rib);
+    assert_eq!(sent(&mut scripted, id), ["UPDATE"]);
+    (scripted, id)
+}
+
+//= RFC 7313 §4 MUST: an answer to a refresh begins with BoRR and ends with EoRR.
+//= RFC 7313 §4 MUST NOT: marks are sent to who does not know them.
+#[test]
+fn an_answer_is_marked_for_who_knows_the_marks() {
+    let request = RouteRefresh::request(IPV4).encode();
+    let (mut scripted, id) = told(&[Capability::RouteRefresh, Capability::EnhancedRouteRefresh]);
+    hear(&mut scripted, id, &request);
+    assert_eq!(sent(&mut scripted, id), ["mark 1", "UPDATE", "mark 2"]);
+    scripted.peer.refresh_out().unwrap();
+    assert_eq!(sent(&mut scripted, id), ["mark 1", "UPDATE", "mark 2"], "our own wish, too");
+    let (mut scripted, id) = told(&[Capability::RouteRefresh]);
+    hear(&mut scripted, id, &request);
+    assert_eq!(sent(&mut scripted, id), ["UPDATE", "End-of-RIB"]);
+}
+
+//= RFC 7313 §4 MUST NOT: BoRR is sent before the End-of-RIB marker of its family.
+#[test]
+fn a_refresh_asked_for_at_once_waits_for_the_first_table() {
+    let mut scripted = Scripted::new(config(65_001, FAR_ASN, 1));
+    let id = scripted.dial_and_connect();
+    let opening = opening(&[Capability::EnhancedRouteRefresh]);
+    hear(&mut scripted, id, &[&opening[..], &RouteRefresh::request(IPV4).encode()].concat());
+    let said = sent(&mut scripted, id);
+    assert_eq!(said, ["KEEPALIVE", "End-of-RIB", "mark 1", "mark 2"]);
+}
+
+#[test]
+fn a_storm_of_requests_costs_one_answer() {
+    let (mut scripted, id) = told(&[Capability::EnhancedRouteRefresh]);
+    let request = RouteRefresh::request(IPV4).encode();
+    hear(&mut scripted, id, &request.repeat(1000));
+    assert_eq!(sent(&mut scripted, id), ["mark 1", "UPDATE", "mark 2"]);
+}
+
+/// Announces 203.0.113.`last`/32.
+fn announced(last: u8) -> Vec<u8> {
+    let next_hop = NextHop::Ipv4([192, 0, 2, 2].into());
+    let attributes = PathAttributes::originated(AsPath::sequence(vec![FAR_ASN]), next_hop);
+    let block = AttributeBlock::encode(&attributes, true).unwrap();
+    let mut bytes = BytesMut::new();
+    let mut prefixes = BTreeSet::from([format!("203.0.113.{last}/32").parse().unwrap()]);
+    announcement(IPV4, &block, &mut prefixes, &mut bytes);
+    bytes.to_vec()
+}
+
+fn held(scripted: &Scripted) -> u32 {
+    view(&scripted.peer).prefixes_accepted.ipv4
+}
+
+const MARKS: [Capability; 1] = [Capability::EnhancedRouteRefresh];
+
+/// The neighbour has announced routes 1 to 3, and says that it begins to say them again.
+fn begun(capabilities: &[Capability]) -> (Scripted, ConnectionId) {
+    let (mut scripted, id) = session(capabilities);
+    for last in 1..=3 {
+        hear(&mut scripted, id, &announced(last));
+    }
+    hear(&mut scripted, id, &RouteRefresh::begin(IPV4).encode());
+    assert_eq!(held(&scripted), 3, "nothing goes before the end");
+    (scripted, id)
+}
+
+//+ RFC 7313 §4: all routes of the family are stale when a refresh begins.
+//+ RFC 7313 §4: routes that are still stale when it ends are removed.
+//+ RFC 7313 §4: an end without a beginning is ignored.
+#[test]
+fn what_a_neighbour_does_not_say_again_is_gone_when_it_ends() {
+    let (mut scripted, id) = begun(&MARKS);
+    hear(&mut scripted, id, &announced(2));
+    while scripted.peer.poll_action().is_some() {}
+    hear(&mut scripted, id, &RouteRefresh::end(IPV4).encode());
+    let Some(Action::Routes(_, changes)) = scripted.peer.poll_action() else { panic!("they go") };
+    let gone: Vec<String> = changes.iter().map(|it| it.prefix.to_string()).collect();
+    assert_eq!(gone, ["203.0.113.1/32", "203.0.113.3/32"]);
+    for _ in 0..3 {
+        hear(&mut scripted, id, &RouteRefresh::end(IPV4).encode());
+        assert_eq!(held(&scripted), 1, "an end without a beginning ends nothing");
+    }
+}
+
+//= RFC 7313 §4 MAY: a refresh that takes too long ends by itself.
+#[test]
+fn a_refresh_that_never_ends_is_ended() {
+    let (mut scripted, id) = begun(&MARKS);
+    hear(&mut scripted, id, &announced(2));
+    let pass = |scripted: &mut Scripted| {
+        hear(scripted, id, &keepalive());
+        sent(scripted, id);
+        scripted.now = scripted.now + seconds(2);
+        scripted.peer.handle(scripted.now, Event::Tick);
+    };
+    (0..299).for_each(|_| pass(&mut scripted));
+    assert_eq!(held(&scripted), 3, "598 seconds are not too long");
+    pass(&mut scripted);
+    assert_eq!(held(&scripted), 1);
+    assert!(scripted.peer.next_deadline() > Some(scripted.now), "a tick settles what was due");
+}
+
+/// RFC 2918 §3: the octet of the mark is reserved, and asks like any other.
+#[test]
+fn who_does_not_know_the_marks_asks_whatever_it_writes_there() {
+    let (mut scripted, id) = begun(&[Capability::RouteRefresh]);
+    assert_eq!(sent(&mut scripted, id), ["End-of-RIB"], "an answer, of no route");
+    hear(&mut scripted, id, &RouteRefresh::end(IPV4).encode());
+    assert_eq!(held(&scripted), 3);
+    assert_eq!(sent(&mut scripted, id), ["End-of-RIB"]);
+}
+
+//= RFC 7313 §4 MUST: BoRR of who restarts gracefully is ignored before its End-of-RIB marker.
+#[test]
+fn who_restarts_gracefully_says_its_routes_once_before_it_says_them_again() {
+    let restart = Capability::Other { code: 64, value: vec![0, 120, 0, 1, 1, 0] };
+    let (mut scripted, id) = begun(&[restart, Capability::EnhancedRouteRefresh]);
+    hear(&mut scripted, id, &RouteRefresh::end(IPV4).encode());
+    assert_eq!(held(&scripted), 3);
+    let end_of_rib = framed(MessageType::Update, &[0; 4]).unwrap();
+    for message in
+        [end_of_rib, RouteRefresh::begin(IPV4).encode(), RouteRefresh::end(IPV4).encode()]
+    {
+        hear(&mut scripted, id, &message);
+    }
+    assert_eq!(held(&scripted), 0);
+}
+
+#[test]
+fn marks_of_families_that_nobody_carries_mean_nothing() {
+    let (mut scripted, id) = begun(&MARKS);
+    for (afi, safi) in [(2, 1), (1, 2), (25, 70)] {
+        let family = AddressFamilyPair { afi, safi };
+        hear(&mut scripted, id, &RouteRefresh { family, subtype: RouteRefresh::END }.encode());
+    }
+    assert_eq!(held(&scripted), 3);
+    assert_eq!(sent(&mut scripted, id), Vec::<String>::new());
 }

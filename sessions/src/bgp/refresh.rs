@@ -1,0 +1,108 @@
+//! ROUTE-REFRESH, asked and answered (RFC 2918), and the marks around an answer (RFC 7313).
+//!
+//! Another part of [`Peer`]. What goes out again is [`crate::rib::AdjRibOut`]'s, what was said again
+//! [`crate::rib::AdjRibIn`]'s; this part knows when a mark counts, and for how long.
+
+use std::time::Duration;
+
+use super::peer::Peer;
+use crate::backend::ClearError;
+use crate::time::Instant;
+use crate::types::AddressFamily;
+use crate::wire::RouteRefresh;
+
+/// How long a neighbour may take to say its routes again. What it has not said by then it does not
+/// say any more: one that forgets to end would keep dead routes alive with it (RFC 7313 §4 leaves
+/// the bound to us). A full table takes a minute or two.
+const REFRESH_TIME_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// The capability of a speaker that restarts gracefully (RFC 4724 §3).
+const GRACEFUL_RESTART: u8 = 64;
+
+impl Peer {
+    /// The neighbour sent a ROUTE-REFRESH.
+    pub(super) fn refresh_heard(&mut self, now: Instant, refresh: RouteRefresh) {
+        let Some(up) = &self.established else { return };
+        let Some(negotiated) = self.connection(up.connection).and_then(|it| it.negotiated.as_ref())
+        else {
+            return;
+        };
+        let Some(family) = refresh.family.family().filter(|it| up.families.contains(*it)) else {
+            return;
+        };
+        let has_marks = negotiated.enhanced_route_refresh;
+        let mut offered = negotiated.capabilities_received.iter();
+        let restarts = offered.any(|it| it.code() == GRACEFUL_RESTART);
+        match refresh.subtype {
+            // Without RFC 7313 the octet is reserved and means nothing (RFC 2918 §3).
+            _ if !has_marks => self.say_again(family),
+            RouteRefresh::REQUEST => self.say_again(family),
+            RouteRefresh::BEGIN => self.refresh_begins(now, family, restarts),
+            RouteRefresh::END => self.refresh_ends(now, family),
+            // Whatever it may mean one day (RFC 7313 §5).
+            _ => {}
+        }
+    }
+
+    fn say_again(&mut self, family: AddressFamily) {
+        if let Some(up) = &mut self.established {
+            up.adj_rib_out.refresh(family);
+        }
+    }
+
+    /// All routes of `family` are to be said again. From one that restarts gracefully this means
+    /// nothing before it has said them once (RFC 7313 §4).
+    fn refresh_begins(&mut self, now: Instant, family: AddressFamily, restarts: bool) {
+        let Some(up) = &mut self.established else { return };
+        if restarts && !up.inbound.end_of_rib_received.of(family) {
+            return;
+        }
+        up.inbound.adj_rib_in.begin_refresh(family);
+        *up.inbound.refresh_deadline.of_mut(family) = Some(now + REFRESH_TIME_MAX);
+    }
+
+    /// All routes of `family` were said again, or should have been: the others are gone.
+    fn refresh_ends(&mut self, now: Instant, family: AddressFamily) {
+        let Some(up) = &mut self.established else { return };
+        *up.inbound.refresh_deadline.of_mut(family) = None;
+        let changes = up.inbound.sweep(family);
+        self.routes_changed(now, changes, None);
+    }
+
+    /// Ends the refreshes that take too long.
+    pub(super) fn expire_refreshes(&mut self, now: Instant) {
+        for family in AddressFamily::ALL {
+            let up = self.established.as_ref();
+            let deadline = up.and_then(|up| *up.inbound.refresh_deadline.of(family));
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                self.refresh_ends(now, family);
+            }
+        }
+    }
+
+    /// When the first of them does.
+    pub(super) fn refresh_deadline(&self) -> Option<Instant> {
+        let up = self.established.as_ref()?;
+        let deadlines = up.inbound.refresh_deadline;
+        AddressFamily::ALL.into_iter().filter_map(|family| *deadlines.of(family)).min()
+    }
+
+    /// Asks the neighbour to say all its routes again (RFC 2918).
+    pub fn refresh_in(&mut self) -> Result<(), ClearError> {
+        let up = self.established.as_ref().ok_or(ClearError::NotEstablished)?;
+        let (id, families) = (up.connection, up.families);
+        let connection = self.connection_mut(id).ok_or(ClearError::NotEstablished)?;
+        if !connection.negotiated.as_ref().is_some_and(|it| it.route_refresh) {
+            return Err(ClearError::NoRouteRefresh);
+        }
+        connection.refresh_due = families;
+        Ok(())
+    }
+
+    /// Says all our routes again.
+    pub fn refresh_out(&mut self) -> Result<(), ClearError> {
+        let up = self.established.as_mut().ok_or(ClearError::NotEstablished)?;
+        up.families.iter().for_each(|family| up.adj_rib_out.refresh(family));
+        Ok(())
+    }
+}
