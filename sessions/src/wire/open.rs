@@ -170,6 +170,8 @@ mod tests {
 
     //= RFC 6793 §4.1 MUST: the AS number of the capability counts, not the field of two octets.
     //= RFC 6793 §4.2.1 MUST: a number that does not fit two octets is AS_TRANS in the field of the OPEN.
+    //= RFC 9072 §2 MUST: parameters of more than 255 octets take the extended form.
+    //= RFC 9072 §2 SHOULD: the length octet in front of the extended form is 255.
     #[test]
     fn an_open_survives_the_round_trip() {
         let mut capabilities = vec![
@@ -191,6 +193,7 @@ mod tests {
     //= RFC 4271 §4.1 MUST: the marker is all ones.
     //= RFC 4271 §4.1 MUST: the length is that of the message and its header, without padding.
     //= RFC 5492 §4 SHOULD: all capabilities travel in one optional parameter.
+    //= RFC 9072 §2 SHOULD: parameters that fit the plain form take it.
     #[test]
     fn golden_bytes_of_a_plain_open() {
         let open = Open {
@@ -235,6 +238,24 @@ mod tests {
             &[255, 255, 0, 4, 2, 0, 9, 1], // extended parameter overruns
         ] {
             assert_eq!(answer(&body(contradiction)), (2, 0), "{contradiction:?}");
+        }
+    }
+
+    //= RFC 9072 §2 MUST: the extended form is read where the plain one would do, too.
+    //= RFC 9072 §2 MUST: the length octet in front of the extended form is ignored.
+    #[test]
+    fn the_extended_form_is_known_by_its_marker_alone() {
+        for length in [1, 9, 254, 255] {
+            let parameters = [length, 255, 0, 5, 2, 0, 2, 2, 0];
+            let open = Open::parse(&body(&parameters)).unwrap();
+            assert_eq!(open.capabilities, [Capability::RouteRefresh], "{length}");
+        }
+        // As long as the plain form gets, and one octet more.
+        for (count, marker) in [(253, 2), (254, 255)] {
+            let value = vec![7; count - 2];
+            let open = example(vec![Capability::Other { code: 200, value }]);
+            assert_eq!(open.encode()[29], marker, "{count} octets of capabilities");
+            assert_eq!(Open::parse(&open.encode()[19..]), Ok(Open { asn: 23456, ..open }));
         }
     }
 
