@@ -71,6 +71,8 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "No: without capabilities neither AS numbers of four octets nor IPv6 would work, and no router of this century asks for it."),
     except(5492, "3", ShouldNot, "a peering that was ended with 2/7 comes back by itself",
         "It is tried again, at most every 30 s: the other side may be corrected, and nobody should have to touch ours."),
+    except(7313, "4", Should, "the capability is offered by who knows the marks",
+        "Not before graceful restart is offered: FRR 8.4 sends no End-of-RIB marker without it, and with the marks it answers no request before that."),
     except(7313, "5", Should, "a ROUTE-REFRESH of a subtype that does not exist is logged",
         "It is counted like any other and ignored: a line for each would be a log that a neighbour can fill as fast as it likes."),
     except(8654, "4", Should, "a message that is too long for a peer is made shorter by leaving attributes out",

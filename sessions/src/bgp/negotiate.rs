@@ -40,13 +40,13 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         Capability::RouteRefresh,
         Capability::ExtendedMessage,
         Capability::FourOctetAs(config.local_asn.get()),
-        Capability::EnhancedRouteRefresh,
     ];
+    let marks = config.enhanced_refresh.then_some(Capability::EnhancedRouteRefresh);
     Open {
         asn: config.local_asn.get(),
         hold_time: config.hold_time,
         router_id: config.router_id,
-        capabilities: families.chain(others).chain(role).collect(),
+        capabilities: families.chain(others).chain(marks).chain(role).collect(),
     }
 }
 
@@ -74,7 +74,8 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         families,
         four_octet_as: theirs.has_four_octet_as(),
         route_refresh: theirs.capabilities.contains(&Capability::RouteRefresh),
-        enhanced_route_refresh: theirs.capabilities.contains(&Capability::EnhancedRouteRefresh),
+        enhanced_route_refresh: config.enhanced_refresh
+            && theirs.capabilities.contains(&Capability::EnhancedRouteRefresh),
         extended_message: theirs.capabilities.contains(&Capability::ExtendedMessage),
         capabilities_sent: our_open(config).capabilities,
         capabilities_received: theirs.capabilities,
@@ -136,7 +137,6 @@ mod tests {
     //= RFC 6793 §4.1 MUST: the capability carries our AS number.
     //= RFC 2918 §4 SHOULD: route refresh is offered by who answers it.
     //= RFC 4760 §8 SHOULD: the reserved octet of the capability is sent as zero.
-    //= RFC 7313 §4 SHOULD: marks around a refresh are offered by who knows them.
     //= RFC 8654 §4 SHOULD: extended messages are offered by who can read them.
     #[test]
     fn our_open_offers_what_we_can_do() {
@@ -147,6 +147,22 @@ mod tests {
         let ipv6 = [1, 4, 0, 2, 0, 1];
         let four_octet_as = [65, 4, 0xFA, 0x56, 0xEA, 0x01];
         assert_eq!(bytes, [&ipv4[..], &ipv6, &[2, 0, 6, 0], &four_octet_as, &[70, 0]].concat());
+    }
+
+    //= RFC 7313 §4 MUST NOT: a refresh is marked where one side did not offer it.
+    #[test]
+    fn marks_around_a_refresh_need_both_sides() {
+        for (ours, other, agreed) in
+            [(true, true, true), (true, false, false), (false, true, false), (false, false, false)]
+        {
+            let config = PeerConfig { enhanced_refresh: ours, ..config() };
+            let offered =
+                our_open(&config).capabilities.contains(&Capability::EnhancedRouteRefresh);
+            assert_eq!(offered, ours);
+            let theirs = PeerConfig { enhanced_refresh: other, ..PeerConfig::example(2) };
+            let session = negotiate(&config, our_open(&theirs)).unwrap();
+            assert_eq!(session.enhanced_route_refresh, agreed, "{ours} and {other}");
+        }
     }
 
     //= RFC 5492 §4 SHOULD NOT: the same capability is offered twice.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::rng::Rng;
-use crate::types::{AddressFamily, FamilySet, HoldTime, PeerConfig, RemoteAs, RouterId};
+use crate::types::{AddressFamily, FamilySet, HoldTime, PeerConfig, RemoteAs, Role, RouterId};
 
 /// The settings of speaker `number` (1 or 2) with an identifier of its own.
 pub(super) fn speaker(number: u8, router_id: u32) -> PeerConfig {
@@ -16,7 +16,8 @@ pub(super) fn speaker(number: u8, router_id: u32) -> PeerConfig {
 }
 
 /// eBGP or iBGP, identifiers in both orders and equal ones (RFC 6286), hold times of 0, 3 and 9 s,
-/// OPEN at once or delayed. Equal identifiers within one AS never make a session.
+/// OPEN at once or delayed, roles that fit each other, refreshes with and without marks. Equal
+/// identifiers within one AS never make a session.
 pub(super) fn drawn(rng: &mut Rng) -> [PeerConfig; 2] {
     let mut one_of = |count: u64| usize::try_from(rng.next_u64() % count).unwrap_or(0);
     let internal = one_of(3) == 0;
@@ -29,7 +30,12 @@ pub(super) fn drawn(rng: &mut Rng) -> [PeerConfig; 2] {
         right.remote_as = RemoteAs::Asn(left.local_asn);
         left.remote_as = RemoteAs::Asn(left.local_asn);
     }
+    let role = Role::ALL.get(one_of(10)).copied();
+    let counterpart = role.map(Role::counterpart).filter(|_| one_of(2) == 0);
+    settings[0].role = role;
+    settings[1].role = counterpart;
     for config in &mut settings {
+        config.enhanced_refresh = one_of(2) == 0;
         let seconds = [0, 3, 9, 9][one_of(4)];
         config.hold_time = HoldTime::from_seconds(seconds).unwrap_or_default();
         let delays_ms = [None, None, Some(200), Some(3000)];

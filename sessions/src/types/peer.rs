@@ -166,6 +166,10 @@ pub struct PeerConfig {
     pub extended_next_hop: bool,
     /// Several paths to a prefix (RFC 7911).
     pub add_path: AddPath,
+    /// Marks around what a ROUTE-REFRESH asked for are offered (RFC 7313). Not by default: FRR 8.4
+    /// answers no request before its End-of-RIB marker, and sends none to who does not offer
+    /// graceful restart. With that it belongs together.
+    pub enhanced_refresh: bool,
     /// What we are to it (RFC 9234).
     pub role: Option<Role>,
     /// A neighbour that does not say its role is refused.
@@ -215,6 +219,7 @@ impl PeerConfig {
             },
             extended_next_hop: false,
             add_path: AddPath::default(),
+            enhanced_refresh: false,
             role: None,
             role_strict: false,
             import: ImportPolicy::default(),
@@ -291,6 +296,7 @@ impl PeerConfig {
             name: format!("peer-{number}"),
             hold_time: HoldTime::from_seconds(9).unwrap(),
             families: FamilySet::BOTH,
+            enhanced_refresh: true,
             import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
             ..Self::new(key, asn(number), RemoteAs::Asn(asn(3 - number)), router_id)
         }
