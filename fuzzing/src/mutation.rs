@@ -5,7 +5,7 @@ use fairway_sessions::wire::attribute::flag;
 
 use crate::Dice;
 use crate::grammar::attribute::{Attribute, DICTIONARY, proper_flags};
-use crate::grammar::update::{BODY_LENGTH_BYTES_MAX, UpdateDraft};
+use crate::grammar::update::UpdateDraft;
 use crate::grammar::{Draft, LengthField};
 
 /// How much is bent.
@@ -116,7 +116,7 @@ pub fn update(dice: &mut Dice, asn_octets: usize, internal: bool) -> Draft {
     }
     let other = UpdateDraft::draw(dice, asn_octets, internal).body();
     let mut body = bent(dice, &body, &other, Mutation::Usual);
-    body.bytes.truncate(BODY_LENGTH_BYTES_MAX);
+    body.bytes.truncate(draft.length_bytes_max());
     body
 }
 

@@ -111,6 +111,12 @@ pub fn notification(dice: &mut Dice) -> Draft {
     draft
 }
 
+/// The bodies of the marks in front of and behind routes that are said again (RFC 7313).
+pub fn marks(dice: &mut Dice) -> [Draft; 2] {
+    let afi = dice.pick(&[1, 2]);
+    [1, 2].map(|subtype| vec![0, afi, subtype, 1].into())
+}
+
 /// A ROUTE-REFRESH body.
 pub fn route_refresh(dice: &mut Dice) -> Draft {
     let [high, low] = dice.pick(&[1_u16, 1, 2, 25, 16_388]).to_be_bytes();

@@ -63,6 +63,17 @@ pub fn session(dice: &mut Dice, asn_octets: usize, internal: bool) -> Draft {
         match dice.below(20) {
             0 => put_message(kind::KEEPALIVE, &Draft::default(), &mut stream),
             1 | 2 => put_message(kind::ROUTE_REFRESH, &open::route_refresh(dice), &mut stream),
+            4 => {
+                // What was said before is said again, or some of it (RFC 7313).
+                let [begin, end] = open::marks(dice);
+                put_message(kind::ROUTE_REFRESH, &begin, &mut stream);
+                put_message(
+                    kind::UPDATE,
+                    &mutation::update(dice, asn_octets, internal),
+                    &mut stream,
+                );
+                put_message(kind::ROUTE_REFRESH, &end, &mut stream);
+            }
             3 if dice.chance(20) => {
                 put_message(kind::NOTIFICATION, &open::notification(dice), &mut stream);
             }

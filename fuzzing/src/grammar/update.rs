@@ -9,6 +9,8 @@ use crate::Dice;
 
 /// The most bytes of a body: a message of 4096 less its header.
 pub const BODY_LENGTH_BYTES_MAX: usize = 4077;
+/// The same for an extended message (RFC 8654).
+pub const EXTENDED_BODY_LENGTH_BYTES_MAX: usize = 65_516;
 
 /// An UPDATE in parts, so that attributes can be taken out, doubled and swapped as wholes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct UpdateDraft {
     pub attributes: Vec<Attribute>,
     /// Announced prefixes.
     pub announced: Draft,
+    /// It may be as long as RFC 8654 allows.
+    pub extended: bool,
 }
 
 /// What an UPDATE is about.
@@ -79,7 +83,8 @@ impl UpdateDraft {
     /// One of its parts is as large as a message allows, made of the smallest pieces.
     fn flood(&mut self, dice: &mut Dice, asn_octets: usize, internal: bool) {
         const COUNT: usize = 3_700;
-        match dice.below(6) {
+        match dice.below(7) {
+            6 => self.bulk(dice, asn_octets, internal),
             0 => self.withdrawn = prefix::flood(dice, BODY_LENGTH_BYTES_MAX - 4),
             1 => {
                 let mut value = Draft::from(vec![0, 2, 1]);
@@ -114,6 +119,19 @@ impl UpdateDraft {
         }
     }
 
+    /// Attributes of a length that only an extended message can carry, and a few routes.
+    fn bulk(&mut self, dice: &mut Dice, asn_octets: usize, internal: bool) {
+        self.extended = true;
+        self.describe(dice, asn_octets, internal);
+        let (type_code, octets) =
+            dice.pick(&[(code::COMMUNITIES, 4), (code::LARGE_COMMUNITIES, 12), (99, 1)]);
+        let length = dice.pick(&[4_096, 20_000, 60_000]) / octets * octets;
+        self.attributes.retain(|attribute| attribute.code != type_code);
+        let value = dice.bytes(length).into();
+        self.push(type_code, value);
+        self.announced = prefix::list(dice, AddressFamily::Ipv4Unicast, 600);
+    }
+
     fn push(&mut self, type_code: u8, value: Draft) {
         let flags = proper_flags(type_code);
         self.attributes.push(Attribute { flags, code: type_code, value });
@@ -143,6 +161,11 @@ impl UpdateDraft {
         add(dice, code::ONLY_TO_CUSTOMER, 10);
     }
 
+    /// Where its message ends.
+    pub fn length_bytes_max(&self) -> usize {
+        if self.extended { EXTENDED_BODY_LENGTH_BYTES_MAX } else { BODY_LENGTH_BYTES_MAX }
+    }
+
     /// The body as it goes over the wire, cut where a message would end.
     pub fn body(&self) -> Draft {
         let mut list = Draft::default();
@@ -153,6 +176,6 @@ impl UpdateDraft {
         body.put_counted_u16(&self.withdrawn);
         body.put_counted_u16(&list);
         body.put_draft(&self.announced);
-        body.at_most(BODY_LENGTH_BYTES_MAX)
+        body.at_most(self.length_bytes_max())
     }
 }

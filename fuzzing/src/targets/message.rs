@@ -1,8 +1,8 @@
 //! Framing, OPEN, capabilities, NOTIFICATION, ROUTE-REFRESH.
 
 use fairway_sessions::wire::{
-    Framing, HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification, Open,
-    RouteRefresh, WireError, header,
+    EXTENDED_MESSAGE_LENGTH_BYTES_MAX, Framing, HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX,
+    MessageType, Notification, Open, RouteRefresh, WireError, header,
 };
 
 use crate::{Dice, Outcome};
@@ -13,6 +13,11 @@ const BODY_LENGTH_BYTES_MAX: usize = MESSAGE_LENGTH_BYTES_MAX - HEADER_LENGTH_BY
 /// What framing lets through of `input`.
 pub(super) fn as_body(input: &[u8]) -> &[u8] {
     &input[..input.len().min(BODY_LENGTH_BYTES_MAX)]
+}
+
+/// What framing lets through of `input` where extended messages were agreed on (RFC 8654).
+pub(super) fn as_extended_body(input: &[u8]) -> &[u8] {
+    &input[..input.len().min(EXTENDED_MESSAGE_LENGTH_BYTES_MAX - HEADER_LENGTH_BYTES)]
 }
 
 /// A byte stream, cut anywhere: the cuts change nothing, and no byte is lost or made up.

@@ -12,7 +12,8 @@ use fairway_sessions::backend::{SessionState, ViewScope};
 use fairway_sessions::bgp::Action;
 use fairway_sessions::rib::LocRib;
 use fairway_sessions::types::{
-    AddressFamily, AsPath, AsPathSegment, Community, PathAttributes, PeerKind, Prefix, RouteChange,
+    AddressFamily, AsPath, AsPathSegment, Community, PathAttributes, PathSource, PeerConfig,
+    PeerKind, Prefix, Role, RouteChange,
 };
 use fairway_sessions::wire::attribute::{AttributeFault, flag};
 use fairway_sessions::wire::{Capability, Framing, Update, UpdateContext};
@@ -29,7 +30,7 @@ pub fn external(input: &[u8]) -> Outcome {
 /// From another AS, and kept: the first half of the way, for what it costs alone.
 pub fn receive(input: &[u8]) -> Outcome {
     let neighbour = Identity::NEIGHBOUR;
-    let mut node = Node::new(neighbour, &both(neighbour), THIRD);
+    let mut node = Node::new(role(input), neighbour, &both(neighbour), THIRD);
     let outcome = node.hear(input);
     let accepted = node.inbound.peer.view(node.inbound.now, ViewScope::SESSIONS).prefixes_accepted;
     let prefixes = node.rib.counts();
@@ -48,7 +49,7 @@ pub fn internal(input: &[u8]) -> Outcome {
 /// From a speaker that knows AS numbers of two octets only.
 pub fn two_octet(input: &[u8]) -> Outcome {
     let mut capabilities = both(Identity::NEIGHBOUR);
-    capabilities.retain(|capability| !matches!(capability, Capability::FourOctetAs(_)));
+    capabilities.retain(is_old);
     run(input, Identity::NEIGHBOUR, &capabilities, TWO_OCTET)
 }
 
@@ -66,8 +67,21 @@ fn both(speaker: Identity) -> Vec<Capability> {
         Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into()),
         Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
         Capability::RouteRefresh,
+        Capability::ExtendedMessage,
         Capability::FourOctetAs(speaker.asn),
+        Capability::EnhancedRouteRefresh,
     ]
+}
+
+/// Whether a speaker that knows AS numbers of two octets only knows it.
+fn is_old(capability: &Capability) -> bool {
+    matches!(capability, Capability::Multiprotocol(_) | Capability::RouteRefresh)
+}
+
+/// What we are to the neighbour, chosen by its bytes: mostly nothing.
+fn role(input: &[u8]) -> Option<Role> {
+    let sum: usize = input.iter().map(|byte| usize::from(*byte)).sum();
+    Role::ALL.get(sum / 3 % 12).copied()
 }
 
 type Routes = BTreeMap<Prefix, Arc<PathAttributes>>;
@@ -79,7 +93,7 @@ fn run(
     context: UpdateContext,
 ) -> Outcome {
     let mut second = Second::new(input);
-    let mut node = Node::new(neighbour, capabilities, second.identity());
+    let mut node = Node::new(role(input), neighbour, capabilities, second.identity());
     second.connect(&mut node);
     let outcome = node.hear(input);
     node.assert_learned(context);
@@ -108,8 +122,13 @@ struct Node {
 
 impl Node {
     /// The session with `neighbour` is up, the one with `second` is dialled.
-    fn new(neighbour: Identity, capabilities: &[Capability], second: Identity) -> Self {
-        let mut inbound = Speaker::connected(Identity::US, neighbour);
+    fn new(
+        role: Option<Role>,
+        neighbour: Identity,
+        capabilities: &[Capability],
+        second: Identity,
+    ) -> Self {
+        let mut inbound = Speaker::connected(Identity { role, ..Identity::US }, neighbour);
         let actions = inbound.receive(&neighbour.opening(capabilities.to_vec()));
         assert!(matches!(actions.as_slice(), [Action::Established]), "{actions:?}");
         let out = Speaker::connected(Identity::US, second);
@@ -158,6 +177,7 @@ impl Node {
             );
             assert_eq!(route.lost_at, None, "it is the only path");
             assert_well_formed(&route.path.attributes, context);
+            assert_marked(&route.path.attributes, self.inbound.peer.config(), &route.path.source);
         }
         let families = view.session.map(|session| session.families);
         for family in AddressFamily::ALL {
@@ -196,6 +216,10 @@ impl Node {
             assert_eq!(said.origin, heard.origin);
             assert_eq!(said.communities, heard.communities);
             assert_eq!(said.large_communities, heard.large_communities);
+            assert_eq!(said.only_to_customer, heard.only_to_customer);
+            let mut extended = heard.extended_communities.clone();
+            extended.retain(|it| !external || it.is_transitive());
+            assert_eq!(said.extended_communities, extended);
             // What nobody here knows leaves if it may, and with a mark (RFC 4271 §9).
             assert!(said.unknown.iter().all(|it| it.flags & flag::TRANSITIVE != 0));
             assert!(said.unknown.len() <= heard.unknown.len());
@@ -280,7 +304,7 @@ impl Second {
             }
             Listener::Old(_) => {
                 let mut capabilities = both(THIRD);
-                capabilities.retain(|it| !matches!(it, Capability::FourOctetAs(_)));
+                capabilities.retain(is_old);
                 THIRD.opening(capabilities)
             }
         };
@@ -330,7 +354,7 @@ impl Second {
         let mut refused = 0;
         for route in &advertised {
             let Some(heard) = self.heard.get(&route.prefix) else {
-                let Identity { number, asn } = self.identity();
+                let Identity { number, asn, .. } = self.identity();
                 let next_hop = route.attributes.next_hop.address();
                 let is_loop = route.attributes.as_path.asns().any(|hop| hop == asn);
                 assert!(
@@ -357,10 +381,21 @@ impl Second {
     }
 }
 
+/// No leak was learned, and what came from above or from the side is marked (RFC 9234 §5).
+fn assert_marked(attributes: &PathAttributes, config: &PeerConfig, source: &PathSource) {
+    let mark = attributes.only_to_customer;
+    match config.external_role() {
+        None => {}
+        Some(Role::Provider | Role::RouteServer) => assert_eq!(mark, None),
+        Some(Role::Peer) => assert_eq!(mark, Some(source.remote_asn.get())),
+        Some(Role::Customer | Role::RouteServerClient) => assert!(mark.is_some()),
+    }
+}
+
 /// A neighbour in a third AS.
-const THIRD: Identity = Identity { number: 3, asn: 65_003 };
+const THIRD: Identity = Identity { number: 3, asn: 65_003, role: None };
 /// A neighbour in the AS of the node.
-const INSIDE: Identity = Identity { number: 4, asn: Identity::US.asn };
+const INSIDE: Identity = Identity { number: 4, asn: Identity::US.asn, role: None };
 
 fn change(prefix: Prefix, attributes: Option<&Arc<PathAttributes>>) -> RouteChange {
     RouteChange { prefix, attributes: attributes.map(Arc::clone) }

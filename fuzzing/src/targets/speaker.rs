@@ -11,7 +11,7 @@ use fairway_sessions::bgp::{Action, Connected, ConnectionId, DownReason, Event, 
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::{
     Asn, FamilySet, HoldTime, ImportPolicy, LocalNextHops, PathAttributes, PeerConfig, PeerKey,
-    Prefix, PrefixFilter, RemoteAs, RouterId,
+    Prefix, PrefixFilter, RemoteAs, Role, RouterId,
 };
 use fairway_sessions::wire::{Capability, Framing, MessageType, Notification, Open, header};
 
@@ -29,13 +29,15 @@ pub struct Identity {
     pub number: u8,
     /// Its AS.
     pub asn: u32,
+    /// What it is to whoever it talks to, if it says so (RFC 9234).
+    pub role: Option<Role>,
 }
 
 impl Identity {
     /// The node that is tested.
-    pub const US: Self = Self { number: 1, asn: 65_001 };
+    pub const US: Self = Self { number: 1, asn: 65_001, role: None };
     /// A neighbour in another AS.
-    pub const NEIGHBOUR: Self = Self { number: 2, asn: NEIGHBOUR_ASN };
+    pub const NEIGHBOUR: Self = Self { number: 2, asn: NEIGHBOUR_ASN, role: None };
 
     /// Its settings towards `remote`: everything is accepted, and everything is passed on.
     pub fn config(self, remote: Self) -> PeerConfig {
@@ -45,6 +47,8 @@ impl Identity {
         PeerConfig {
             name: format!("peer-{}", remote.number),
             families: FamilySet::BOTH,
+            enhanced_refresh: true,
+            role: self.role,
             import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
             pass_on: PrefixFilter::Everything,
             ..PeerConfig::new(key, asn(self.asn), RemoteAs::Asn(asn(remote.asn)), router_id)
@@ -109,11 +113,19 @@ impl Nowhere {
     }
 
     fn print_attributes(&mut self, attributes: &PathAttributes) {
-        let PathAttributes { origin, as_path, next_hop, communities, large_communities, .. } =
-            attributes;
+        let PathAttributes {
+            origin,
+            as_path,
+            next_hop,
+            communities,
+            extended_communities,
+            large_communities,
+            ..
+        } = attributes;
         write!(self, "{origin} {} {as_path} {next_hop}", origin.code()).expect("as above");
         let mut print = |text: &dyn std::fmt::Display| write!(self, "{text} ").expect("as above");
         communities.iter().for_each(|community| print(community));
+        extended_communities.iter().for_each(|community| print(community));
         large_communities.iter().for_each(|community| print(community));
     }
 }

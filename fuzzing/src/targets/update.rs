@@ -9,9 +9,12 @@ use fairway_sessions::types::{
 use fairway_sessions::wire::announce::{self, AttributeBlock};
 use fairway_sessions::wire::attribute::{code, flag};
 use fairway_sessions::wire::update::Announced;
-use fairway_sessions::wire::{Framing, MessageType, Update, UpdateContext};
+use fairway_sessions::wire::{
+    EXTENDED_MESSAGE_LENGTH_BYTES_MAX, Framing, MESSAGE_LENGTH_BYTES_MAX, MessageType, Update,
+    UpdateContext,
+};
 
-use super::message::as_body;
+use super::message::as_extended_body;
 use super::nlri::assert_valid;
 use super::pipeline::comparable;
 use crate::{Answer, Outcome};
@@ -26,17 +29,17 @@ pub const TWO_OCTET: UpdateContext = UpdateContext { four_octet_as: false, ..EXT
 
 /// An UPDATE from another AS.
 pub fn external(input: &[u8]) -> Outcome {
-    check(as_body(input), EXTERNAL)
+    check(as_extended_body(input), EXTERNAL)
 }
 
 /// An UPDATE from our own AS.
 pub fn internal(input: &[u8]) -> Outcome {
-    check(as_body(input), INTERNAL)
+    check(as_extended_body(input), INTERNAL)
 }
 
 /// An UPDATE from a speaker of two-octet AS numbers.
 pub fn two_octet(input: &[u8]) -> Outcome {
-    check(as_body(input), TWO_OCTET)
+    check(as_extended_body(input), TWO_OCTET)
 }
 
 /// Reads a body and asserts what holds for every body.
@@ -139,6 +142,8 @@ fn lengths(list: &[u8]) -> impl Iterator<Item = u8> {
 /// Attributes that were accepted keep the promises of their types.
 pub fn assert_well_formed(attributes: &PathAttributes, context: UpdateContext) {
     let PathAttributes { as_path, communities, large_communities, unknown, .. } = attributes;
+    let extended = &attributes.extended_communities;
+    assert!(extended.is_sorted_by(|one, next| one < next), "{extended:?}");
     assert!(communities.is_sorted_by(|one, next| one < next), "{communities:?}");
     assert!(large_communities.is_sorted_by(|one, next| one < next), "{large_communities:?}");
     assert!(unknown.is_sorted_by(|one, next| one.code < next.code), "{unknown:?}");
@@ -161,12 +166,16 @@ pub fn assert_well_formed(attributes: &PathAttributes, context: UpdateContext) {
 /// we interpret.
 fn assert_survives_resending(group: &Announced, length: usize, context: UpdateContext) {
     let Announced { prefixes, attributes } = group;
-    let Ok(block) = AttributeBlock::encode(attributes, context.four_octet_as) else {
+    let encode_within =
+        |length| AttributeBlock::encode_within(length, attributes, context.four_octet_as);
+    let Ok(block) = encode_within(EXTENDED_MESSAGE_LENGTH_BYTES_MAX) else {
         // Ours may be larger by a second header octet here and there; and where a path had two
         // octets for some hops, it may have six for all.
-        assert!(length > 3_800 || !context.four_octet_as, "{length} bytes became too long");
+        assert!(length > 60_000 || !context.four_octet_as, "{length} bytes became too long");
         return;
     };
+    let is_ordinary = encode_within(MESSAGE_LENGTH_BYTES_MAX).is_ok();
+    assert!(is_ordinary || length > 3_800 || !context.four_octet_as, "{length} became too long");
     let all = set_of(prefixes.iter());
     let mut pending = all.clone();
     let family = prefixes[0].family();
@@ -214,6 +223,7 @@ pub fn set_of<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> BTreeSet<Prefix
 /// UPDATEs that we made, as a receiver reads them.
 fn read(bytes: &[u8], context: UpdateContext) -> Vec<Update> {
     let mut framing = Framing::default();
+    framing.allow_extended_messages();
     framing.push(bytes);
     let mut updates = Vec::new();
     while let Some(message) = framing.next_message().expect("our own stream") {
