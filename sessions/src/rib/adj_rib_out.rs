@@ -27,6 +27,8 @@ pub struct AdjRibOut {
     /// The group that holds each pending announcement.
     pending: BTreeMap<Prefix, GroupKey>,
     groups: BTreeMap<GroupKey, Group>,
+    /// Attributes that were too long the last time: a thousand routes may share them.
+    too_long: Option<Arc<PathAttributes>>,
     /// Prefixes that a refresh asked for and that have not gone out since: they are sent even if
     /// the peer has them.
     owed: PerFamily<BTreeSet<Prefix>>,
@@ -64,6 +66,7 @@ impl AdjRibOut {
             withdrawals: PerFamily::default(),
             pending: BTreeMap::new(),
             groups: BTreeMap::new(),
+            too_long: None,
             owed: PerFamily::default(),
             refresh: FamilySet::EMPTY,
             marks_refreshes: false,
@@ -95,15 +98,20 @@ impl AdjRibOut {
         {
             return Ok(());
         }
+        let length_max = self.message_length_bytes_max;
+        if self.too_long.as_ref().is_some_and(|it| Arc::ptr_eq(it, &attributes)) {
+            self.remove(prefix);
+            return Err(TooLong(length_max));
+        }
         let key = (family, attributes);
         if !self.groups.contains_key(&key) {
-            let length_max = self.message_length_bytes_max;
             match AttributeBlock::encode_within(length_max, &key.1, self.four_octet_as) {
                 Ok(block) => {
                     let group = Group { block, prefixes: BTreeSet::new() };
                     self.groups.insert(key.clone(), group);
                 }
                 Err(error) => {
+                    self.too_long = Some(key.1);
                     self.remove(prefix);
                     return Err(error);
                 }

@@ -10,7 +10,7 @@ use crate::types::{
     AddressFamily, AsPath, Community, ExtendedCommunity, FamilySet, LocalNextHops, NextHop, Path,
     PathAttributes, PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, Role, UnknownAttribute,
 };
-use crate::wire::attribute::flag;
+use crate::wire::attribute::{code, flag};
 
 /// Why a route is not announced to a peer that it is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -169,12 +169,17 @@ impl Exporter {
 /// What was heard, for a neighbour in another AS: our AS in front, us as the next hop, without
 /// what is only for our own AS (RFC 4271 §5.1.2 to §5.1.5).
 fn to_external(heard: &PathAttributes, local_asn: u32, next_hop: NextHop) -> PathAttributes {
+    let extended_communities = transitive(&heard.extended_communities);
+    let mut partial = heard.partial.clone();
+    // What is not there has no mark.
+    partial.retain(|it| *it != code::EXTENDED_COMMUNITIES || !extended_communities.is_empty());
     PathAttributes {
         as_path: heard.as_path.prepended(local_asn),
         next_hop,
         med: None,
         local_pref: None,
-        extended_communities: transitive(&heard.extended_communities),
+        extended_communities,
+        partial,
         unknown: heard.unknown.iter().filter_map(passed_on).collect(),
         ..heard.clone()
     }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::types::{AsPathSegment, Asn, Origin, PathSource, RemoteAs, RouterId};
 
+use crate::wire::attribute::code;
+
 mod originating;
 
 /// A path heard from an external (or internal) peer 192.0.2.9 in AS 65009.
@@ -169,6 +171,13 @@ fn extended_communities_that_are_for_one_system_stay_in_it() {
     let of = |kind| told(kind, &path).unwrap().extended_communities.clone();
     assert_eq!(of(PeerKind::External), [target]);
     assert_eq!(of(PeerKind::Internal), [target, validation]);
+    // Where none is left, nothing is left of the attribute.
+    let path = with(heard(PeerKind::External), |it| {
+        it.extended_communities = vec![validation];
+        it.partial = vec![code::COMMUNITIES, code::EXTENDED_COMMUNITIES];
+    });
+    assert_eq!(told(PeerKind::External, &path).unwrap().partial, [code::COMMUNITIES]);
+    assert_eq!(told(PeerKind::Internal, &path).unwrap().partial, path.attributes.partial);
 }
 
 //= RFC 4271 §5.1.2 MUST: in front of an AS_SET our AS goes into a sequence of its own.
