@@ -129,7 +129,7 @@ impl UpdateDraft {
         self.attributes.retain(|attribute| attribute.code != type_code);
         let value = dice.bytes(length).into();
         self.push(type_code, value);
-        self.announced = prefix::list(dice, AddressFamily::Ipv4Unicast, 600);
+        self.announced = prefix::list(dice, AddressFamily::Ipv4Unicast, 100);
     }
 
     fn push(&mut self, type_code: u8, value: Draft) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use super::shared::Shared;
 use crate::types::{AddressFamily, FamilySet, PathAttributes, PerFamily, Prefix};
 use crate::wire::announce::{self, AttributeBlock, TooLong};
 use crate::wire::{
@@ -47,7 +48,7 @@ pub struct AdjRibOut {
     end_of_rib_sent: PerFamily<bool>,
 }
 
-type GroupKey = (AddressFamily, Arc<PathAttributes>);
+type GroupKey = (AddressFamily, Shared);
 
 #[derive(Debug)]
 struct Group {
@@ -103,15 +104,15 @@ impl AdjRibOut {
             self.remove(prefix);
             return Err(TooLong(length_max));
         }
-        let key = (family, attributes);
+        let key = (family, Shared(attributes));
         if !self.groups.contains_key(&key) {
-            match AttributeBlock::encode_within(length_max, &key.1, self.four_octet_as) {
+            match AttributeBlock::encode_within(length_max, &key.1.0, self.four_octet_as) {
                 Ok(block) => {
                     let group = Group { block, prefixes: BTreeSet::new() };
                     self.groups.insert(key.clone(), group);
                 }
                 Err(error) => {
-                    self.too_long = Some(key.1);
+                    self.too_long = Some(key.1.0);
                     self.remove(prefix);
                     return Err(error);
                 }
@@ -222,7 +223,7 @@ impl AdjRibOut {
             }
         }
         if let Some(mut entry) = self.groups.first_entry() {
-            let (family, attributes) = entry.key().clone();
+            let (family, Shared(attributes)) = entry.key().clone();
             let group = entry.get_mut();
             let taken = announce::announcement(family, &group.block, &mut group.prefixes, to);
             if group.prefixes.is_empty() {

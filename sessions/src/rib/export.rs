@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_DEFAULT;
 use super::only_to_customer::{self, Leak};
+use super::shared::Shared;
 use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::types::{
     AddressFamily, AsPath, Community, ExtendedCommunity, FamilySet, LocalNextHops, NextHop, Path,
@@ -38,7 +39,7 @@ pub struct Exporter {
     families: FamilySet,
     next_hops: LocalNextHops,
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
-    passed_on: BTreeMap<(AddressFamily, Arc<PathAttributes>), Arc<PathAttributes>>,
+    passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
 }
 
 impl Exporter {
@@ -118,7 +119,7 @@ impl Exporter {
             return Ok(None);
         }
         // Whoever announced it is not part of what leaves, so paths of equal attributes share one.
-        let key = (family, Arc::clone(&path.attributes));
+        let key = (family, Shared(Arc::clone(&path.attributes)));
         if let Some(made) = self.passed_on.get(&key) {
             return Ok(Some(Arc::clone(made)));
         }

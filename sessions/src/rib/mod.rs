@@ -17,6 +17,7 @@ mod export;
 mod import;
 mod loc_rib;
 mod only_to_customer;
+mod shared;
 
 pub use adj_rib_in::AdjRibIn;
 pub use adj_rib_out::AdjRibOut;
