@@ -84,6 +84,7 @@ settings! {
     families, "`dualStackAddressFamily`" => NewSession;
     extended_next_hop, "`extendedNexthop`" => NewSession;
     add_path, "`addPath`" => NewSession;
+    enhanced_refresh, "" => NewSession;
     role, "`role`" => NewSession;
     role_strict, "`roleStrict`" => NewSession;
     import, "`toReceive`" => AsksAgain;

@@ -46,6 +46,7 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
         "families" => config.families = FamilySet::only(AddressFamily::Ipv4Unicast),
         "extended_next_hop" => config.extended_next_hop = true,
         "add_path" => config.add_path = AddPath { send: None, receive: true },
+        "enhanced_refresh" => config.enhanced_refresh = !config.enhanced_refresh,
         "role" => config.role = Some(Role::Customer),
         "role_strict" => config.role_strict = true,
         "import" => {
