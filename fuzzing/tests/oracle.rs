@@ -73,12 +73,7 @@ fn our_route(attributes: &PathAttributes) -> Route {
             types::Origin::Incomplete => "INCOMPLETE",
         },
         as_path: segments.collect(),
-        next_hop: match attributes.next_hop {
-            types::NextHop::Ipv4(address) => vec![address.into()],
-            types::NextHop::Ipv6 { global, link_local } => {
-                [Some(global), link_local].into_iter().flatten().map(IpAddr::V6).collect()
-            }
-        },
+        next_hop: next_hop_addresses(attributes.next_hop),
         med: attributes.med,
         local_pref: attributes.local_pref,
         atomic_aggregate: attributes.atomic_aggregate,
@@ -124,11 +119,24 @@ fn prefix(prefix: &NetworkPrefix) -> Prefix {
     Prefix::try_from(prefix.prefix.trunc()).expect("host bits are cleared")
 }
 
+fn next_hop_addresses(next_hop: types::NextHop) -> Vec<IpAddr> {
+    match next_hop {
+        types::NextHop::Ipv4(address) => vec![address.into()],
+        types::NextHop::Ipv6 { global, link_local } => {
+            [Some(global), link_local].into_iter().flatten().map(IpAddr::V6).collect()
+        }
+    }
+}
+
 fn multiprotocol_next_hop(nlri: &Nlri) -> Vec<IpAddr> {
     match nlri.next_hop {
         Some(NextHopAddress::Ipv4(address)) => vec![address.into()],
         Some(NextHopAddress::Ipv6(address)) => vec![address.into()],
-        Some(NextHopAddress::Ipv6LinkLocal(global, local)) => vec![global.into(), local.into()],
+        // What stands for a link-local address, and how one without a global one is written, is not
+        // the other decoder's business.
+        Some(NextHopAddress::Ipv6LinkLocal(first, second)) => {
+            next_hop_addresses(types::NextHop::ipv6(first, Some(second)))
+        }
         other => panic!("a next hop that no unicast route has: {other:?}"),
     }
 }

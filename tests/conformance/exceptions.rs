@@ -66,7 +66,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     except(4271, "9.1.2.2", Must, "the lowest cost to the next hop wins",
         "No cost is known, so all are equal, as the step allows where none can be determined."),
     except(2545, "3", Must, "a link-local address goes along with the next hop on a subnet that is shared",
-        "It is left out: routers prefer it where it is there, also where it is wrong; a global address is right on every topology."),
+        "On a session between global addresses it is left out: routers prefer it where it is there, also where it is wrong; a global address is right on every topology. On an unnumbered session it is there."),
     except(5492, "3", Should, "who refuses the optional parameter is tried again without capabilities",
         "No: without capabilities neither AS numbers of four octets nor IPv6 would work, and no router of this century asks for it."),
     except(5492, "3", ShouldNot, "a peering that was ended with 2/7 comes back by itself",

@@ -10,6 +10,8 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (4271, "A Border Gateway Protocol 4 (BGP-4)"),
     (4760, "Multiprotocol Extensions for BGP-4"),
     (2545, "BGP-4 Multiprotocol Extensions for IPv6"),
+    (8950, "IPv4 Routes with an IPv6 Next Hop"),
+    (4861, "Neighbor Discovery for IPv6 (router advertisements)"),
     (5492, "Capabilities Advertisement with BGP-4"),
     (9072, "Extended Optional Parameters Length for BGP OPEN"),
     (6286, "AS-Wide Unique BGP Identifier"),

@@ -64,6 +64,7 @@ impl Identity {
                 ipv4: Some([192, 0, 2, self.number].into()),
                 ipv6: Some([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(self.number)].into()),
                 ipv6_link_local: Some([0xfe80, 0, 0, 0, 0, 0, 0, u16::from(self.number)].into()),
+                ..LocalNextHops::default()
             },
             networks: Vec::new(),
         }

@@ -20,10 +20,15 @@ use super::pipeline::comparable;
 use crate::{Answer, Outcome};
 
 /// A session with another AS.
-pub const EXTERNAL: UpdateContext =
-    UpdateContext { kind: PeerKind::External, four_octet_as: true, families: FamilySet::BOTH };
-/// A session inside our own AS.
-pub const INTERNAL: UpdateContext = UpdateContext { kind: PeerKind::Internal, ..EXTERNAL };
+pub const EXTERNAL: UpdateContext = UpdateContext {
+    kind: PeerKind::External,
+    four_octet_as: true,
+    families: FamilySet::BOTH,
+    extended_next_hop: false,
+};
+/// A session inside our own AS, where IPv4 routes may have IPv6 next hops.
+pub const INTERNAL: UpdateContext =
+    UpdateContext { kind: PeerKind::Internal, extended_next_hop: true, ..EXTERNAL };
 /// A session with a speaker that knows AS numbers of two octets only.
 pub const TWO_OCTET: UpdateContext = UpdateContext { four_octet_as: false, ..EXTERNAL };
 
@@ -84,11 +89,16 @@ pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext
     }
     for Announced { prefixes, attributes } in &update.announced {
         assert!(!prefixes.is_empty());
-        let family = match attributes.next_hop {
-            NextHop::Ipv4(_) => AddressFamily::Ipv4Unicast,
-            NextHop::Ipv6 { .. } => AddressFamily::Ipv6Unicast,
-        };
+        let family = prefixes[0].family();
         assert!(prefixes.iter().all(|prefix| prefix.family() == family), "mixed: {prefixes:?}");
+        match (family, attributes.next_hop) {
+            (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_))
+            | (AddressFamily::Ipv6Unicast, NextHop::Ipv6 { .. }) => {}
+            (AddressFamily::Ipv4Unicast, NextHop::Ipv6 { .. }) => {
+                assert!(context.extended_next_hop);
+            }
+            (AddressFamily::Ipv6Unicast, NextHop::Ipv4(_)) => panic!("{attributes:?}"),
+        }
         assert_well_formed(attributes, context);
     }
 }

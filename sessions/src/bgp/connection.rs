@@ -141,9 +141,20 @@ impl Connection {
 
     /// What this end is known by.
     pub(super) fn own_addresses(&self) -> Vec<IpAddr> {
-        let LocalNextHops { ipv4, ipv6, .. } = self.next_hops;
+        let LocalNextHops { ipv4, ipv6, ipv6_link_local, .. } = self.next_hops;
         let local = self.local.map(|local| local.ip());
-        [local, ipv4.map(Into::into), ipv6.map(Into::into)].into_iter().flatten().collect()
+        let ipv6 = [ipv6, ipv6_link_local].map(|it| it.map(IpAddr::V6));
+        [local, ipv4.map(IpAddr::V4)].into_iter().chain(ipv6).flatten().collect()
+    }
+
+    /// Those of `next_hops` that the session needs, by what was agreed on.
+    pub(super) fn agreed(&self, next_hops: LocalNextHops) -> LocalNextHops {
+        match (&self.negotiated, self.local) {
+            (Some(agreed), Some(local)) => {
+                next_hops.agreed(agreed.families, agreed.extended_next_hop, local.ip())
+            }
+            _ => next_hops,
+        }
     }
 
     /// TCP is up.
@@ -209,6 +220,7 @@ impl Connection {
                     kind: config.kind(),
                     four_octet_as: agreed.is_some_and(|it| it.four_octet_as),
                     families: agreed.map_or(FamilySet::EMPTY, |it| it.families),
+                    extended_next_hop: agreed.is_some_and(|it| it.extended_next_hop),
                 };
                 Update::parse(&message.body, context).map(Step::Update)
             }

@@ -56,7 +56,7 @@ impl Peer {
         for connection in self.outgoing.iter_mut().chain(&mut self.incoming) {
             connection.reconfigure(now, &self.config, &mut self.rng);
         }
-        if before.pass_on != self.config.pass_on {
+        if before.pass_on != self.config.pass_on || before.next_hops != self.config.next_hops {
             self.renew_exporter();
         }
         let is_refused = self.refused_until.is_some_and(|until| now < until);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::types::{Asn, FamilySet, HoldTime, PeerConfig, PeerKind, Role, RouterId};
-use crate::wire::{Capability, Open, WireError};
+use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, PeerConfig, PeerKind, Role, RouterId};
+use crate::wire::{Capability, NextHopEncoding, Open, WireError};
 
 /// What a session agreed on: the only source of options for the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Negotiated {
     pub enhanced_route_refresh: bool,
     /// Both read messages of up to 65,535 octets (RFC 8654).
     pub extended_message: bool,
+    /// IPv4 routes may have IPv6 next hops, both ways (RFC 8950).
+    pub extended_next_hop: bool,
     /// What we offered.
     pub capabilities_sent: Vec<Capability>,
     /// What the neighbour offered, in its order.
@@ -35,6 +37,8 @@ pub struct Negotiated {
 /// The OPEN that says what `config` wants.
 pub(super) fn our_open(config: &PeerConfig) -> Open {
     let families = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
+    let next_hops = offers_extended_next_hop(config)
+        .then(|| Capability::ExtendedNextHop(vec![NextHopEncoding::IPV4_OVER_IPV6]));
     let role = config.external_role().map(|role| Capability::Role(role.code()));
     let others = [
         Capability::RouteRefresh,
@@ -46,8 +50,13 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         asn: config.local_asn.get(),
         hold_time: config.hold_time,
         router_id: config.router_id,
-        capabilities: families.chain(others).chain(marks).chain(role).collect(),
+        capabilities: families.chain(next_hops).chain(others).chain(marks).chain(role).collect(),
     }
+}
+
+/// IPv6 next hops are offered for IPv4 routes, and so for sessions that carry any.
+fn offers_extended_next_hop(config: &PeerConfig) -> bool {
+    config.extended_next_hop && config.families.contains(AddressFamily::Ipv4Unicast)
 }
 
 /// Holds the neighbour's OPEN against what `config` wants.
@@ -77,6 +86,8 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         enhanced_route_refresh: config.enhanced_refresh
             && theirs.capabilities.contains(&Capability::EnhancedRouteRefresh),
         extended_message: theirs.capabilities.contains(&Capability::ExtendedMessage),
+        extended_next_hop: offers_extended_next_hop(config)
+            && theirs.capabilities.iter().any(takes_ipv6_next_hops_for_ipv4),
         capabilities_sent: our_open(config).capabilities,
         capabilities_received: theirs.capabilities,
     })
@@ -101,6 +112,13 @@ fn check_role(config: &PeerConfig, theirs: &Open) -> Result<(), WireError> {
     Err(WireError::Role { received, expected })
 }
 
+fn takes_ipv6_next_hops_for_ipv4(capability: &Capability) -> bool {
+    match capability {
+        Capability::ExtendedNextHop(offers) => offers.contains(&NextHopEncoding::IPV4_OVER_IPV6),
+        _ => false,
+    }
+}
+
 impl Negotiated {
     /// Time between our KEEPALIVEs: a third of the hold time, or what the operator chose if that
     /// is less (RFC 4271 §4.4). `None` when the hold timer is off.
@@ -116,6 +134,7 @@ impl Negotiated {
 mod tests {
     use super::*;
     use crate::types::{AddressFamily, Asn, RemoteAs};
+    use crate::wire::AddressFamilyPair;
 
     /// Speaker 1 of the pair: AS 65001, identifier 1, hold time 9 s, both families.
     fn config() -> PeerConfig {
@@ -320,6 +339,35 @@ mod tests {
         assert!(negotiate(&config(), open.clone()).unwrap().four_octet_as);
         open.capabilities.retain(|it| !matches!(it, Capability::FourOctetAs(_)));
         assert!(!negotiate(&config(), open).unwrap().four_octet_as);
+    }
+
+    //= RFC 8950 §4 MUST: who wants IPv6 next hops for IPv4 routes offers it as a capability.
+    //= RFC 8950 §4 MUST: the next hop of an IPv4 route is sent as IPv6 only to who offered to take it.
+    #[test]
+    fn ipv6_next_hops_for_ipv4_need_both_sides() {
+        let wants = |wants| PeerConfig { extended_next_hop: wants, ..config() };
+        let offer = |offers| {
+            let mut open = theirs();
+            open.capabilities.push(Capability::ExtendedNextHop(offers));
+            open
+        };
+        let agreed = |config: &PeerConfig, open| negotiate(config, open).unwrap().extended_next_hop;
+        let ours = NextHopEncoding::IPV4_OVER_IPV6;
+        let golden = [5, 6, 0, 1, 0, 1, 0, 2];
+        let sent = |config: &PeerConfig| {
+            our_open(config).capabilities.iter().any(|it| it.encode() == golden)
+        };
+        assert!(sent(&wants(true)) && !sent(&wants(false)));
+        assert!(agreed(&wants(true), offer(vec![ours])));
+        assert!(!agreed(&wants(false), offer(vec![ours])));
+        assert!(!agreed(&wants(true), theirs()));
+        let labelled = AddressFamilyPair { afi: 1, safi: 4 };
+        let other = NextHopEncoding { family: labelled, ..ours };
+        assert!(!agreed(&wants(true), offer(vec![other])));
+        assert!(agreed(&wants(true), offer(vec![other, ours])));
+        let only_ipv6 = FamilySet::only(AddressFamily::Ipv6Unicast);
+        let only_ipv6 = PeerConfig { families: only_ipv6, ..wants(true) };
+        assert!(!sent(&only_ipv6) && !agreed(&only_ipv6, offer(vec![ours])));
     }
 
     //= RFC 4271 §6.2 MUST: a hold time that was accepted is used as it was negotiated.

@@ -319,7 +319,7 @@ impl Peer {
         if negotiated.enhanced_route_refresh {
             adj_rib_out.mark_refreshes();
         }
-        connection.next_hops = connection.next_hops.only(families);
+        connection.next_hops = connection.agreed(connection.next_hops);
         let next_hops = connection.next_hops;
         let Some(inbound) = Inbound::begin(&self.config, self.connection(id)) else { return };
         self.established = Some(Established {

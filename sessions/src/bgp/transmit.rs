@@ -3,7 +3,7 @@
 //! Another part of [`Peer`]: pulled by the edge when a socket has room, pushed by changed routes.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use bytes::BytesMut;
 
@@ -101,14 +101,13 @@ impl Peer {
     /// The addresses that this end can be reached at may have changed. What was held back for want
     /// of a next hop goes out, what had another one goes out again. Says whether anything changed.
     pub fn set_next_hops(&mut self, rib: &LocRib, next_hops: LocalNextHops) -> bool {
-        let Some(up) = &self.established else { return false };
-        let (id, next_hops) = (up.connection, next_hops.only(up.families));
-        match self.connection_mut(id) {
-            Some(connection) if connection.next_hops != next_hops => {
-                connection.next_hops = next_hops;
-            }
-            _ => return false,
+        let Some(id) = self.established.as_ref().map(|up| up.connection) else { return false };
+        let Some(connection) = self.connection_mut(id) else { return false };
+        let next_hops = connection.agreed(next_hops);
+        if connection.next_hops == next_hops {
+            return false;
         }
+        connection.next_hops = next_hops;
         self.renew_exporter();
         self.announce_all(rib);
         true
@@ -124,8 +123,8 @@ impl Peer {
     }
 
     /// Our end of the session, while there is one.
-    pub fn local_address(&self) -> Option<IpAddr> {
+    pub fn local_address(&self) -> Option<SocketAddr> {
         let up = self.established.as_ref()?;
-        self.connection(up.connection)?.local.map(|local| local.ip())
+        self.connection(up.connection)?.local
     }
 }

@@ -1,7 +1,7 @@
 //! Which addresses this machine can be reached at, interface by interface.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
@@ -20,6 +20,9 @@ const UNFIT_FLAGS: u8 = 0x01 | 0x08 | 0x20 | 0x40;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct InterfaceAddress {
     interface: String,
+    /// The kernel's number of the interface, which is the scope of its link-local addresses; 0
+    /// where there is none to tell apart.
+    index: u32,
     address: IpAddr,
     /// Bits of the network that it is on.
     length: u8,
@@ -40,7 +43,7 @@ pub(super) struct LocalEnd {
 impl LocalEnd {
     /// The end at `local` in `vrf`. What the system does not tell is left out: then a session has a
     /// next hop for its own family only, until the system is asked again.
-    pub(super) fn at(local: IpAddr, vrf: Option<InterfaceName>) -> Self {
+    pub(super) fn at(local: SocketAddr, vrf: Option<InterfaceName>) -> Self {
         Addresses::now().unwrap_or_default().end_at(local, vrf)
     }
 }
@@ -60,6 +63,7 @@ impl Addresses {
             let ones = mask.map_or(32, |mask| u32::from(mask).count_ones());
             Some(InterfaceAddress {
                 interface: it.interface_name,
+                index: 0,
                 address: IpAddr::V4(address),
                 length: u8::try_from(ones).unwrap_or(32),
                 vrf: None,
@@ -75,12 +79,20 @@ impl Addresses {
     /// The end of a connection from `local` in `vrf`: the next hops that it may offer are its own address,
     /// and for the other family the first global address of the same interface.
     ///
-    /// `Ours:` RFC 2545 §3 lets a link-local address go along on a shared subnet. We leave it out:
-    /// routers prefer it when it is there, and a global one is right on every topology.
-    pub(super) fn end_at(&self, local: IpAddr, vrf: Option<InterfaceName>) -> LocalEnd {
-        // Another VRF may use the same addresses for other things.
+    /// `Ours:` RFC 2545 §3 lets a link-local address go along on a shared subnet. Where the session
+    /// has global addresses we leave it out: routers prefer it when it is there, and a global one
+    /// is right on every topology. A session over link-local addresses is about its link: its
+    /// address is the next hop, beside a global one if the link has a network of its own.
+    pub(super) fn end_at(&self, local: SocketAddr, vrf: Option<InterfaceName>) -> LocalEnd {
+        let scope = match local {
+            SocketAddr::V6(local) => local.scope_id(),
+            SocketAddr::V4(_) => 0,
+        };
+        let local = local.ip();
+        // Another VRF may use the same addresses for other things, and so may another link.
         let in_vrf = || self.0.iter().filter(|it| it.is_in(vrf));
-        let own = in_vrf().find(|it| it.address == local);
+        let is_here = |it: &&InterfaceAddress| scope == 0 || it.index == scope;
+        let own = in_vrf().filter(is_here).find(|it| it.address == local);
         let here = || {
             let same =
                 |it: &&InterfaceAddress| own.is_some_and(|own| own.interface == it.interface);
@@ -89,10 +101,15 @@ impl Addresses {
         let mut next_hops = LocalNextHops {
             ipv4: here().find_map(|it| global_ipv4(it.address)),
             ipv6: here().find_map(|it| global_ipv6(it.address)),
-            ipv6_link_local: None,
+            ..LocalNextHops::default()
         };
         match local {
             IpAddr::V4(local) => next_hops.ipv4 = Some(local),
+            IpAddr::V6(local) if local.is_unicast_link_local() => {
+                let shared = here().filter(|it| it.length < 128);
+                next_hops.ipv6 = shared.filter_map(|it| global_ipv6(it.address)).next();
+                next_hops.ipv6_link_local = Some(local);
+            }
             IpAddr::V6(local) => next_hops.ipv6 = Some(local),
         }
         let networks = in_vrf().filter_map(|it| Prefix::new(it.address, it.length).ok());
@@ -134,12 +151,13 @@ fn ipv6_table(read: io::Result<String>) -> io::Result<String> {
 fn ipv6_address(line: &str) -> Option<InterfaceAddress> {
     let mut fields = line.split_whitespace();
     let address = u128::from_str_radix(fields.next()?, 16).ok()?;
-    let length = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
+    let index = u32::from_str_radix(fields.next()?, 16).ok()?;
+    let length = u8::from_str_radix(fields.next()?, 16).ok()?;
     let flags = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
     let interface = fields.next()?.to_owned();
     let address = IpAddr::V6(Ipv6Addr::from(address));
     let fit = flags & UNFIT_FLAGS == 0;
-    fit.then_some(InterfaceAddress { interface, address, length, vrf: None })
+    fit.then_some(InterfaceAddress { interface, index, address, length, vrf: None })
 }
 
 fn global_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
@@ -185,14 +203,41 @@ mod tests {
         assert!(Addresses::now().is_ok());
     }
 
-    #[test]
-    fn the_other_family_comes_from_the_same_interface() {
-        let at = |interface: &str, address: &str, length| InterfaceAddress {
+    fn at(interface: &str, address: &str, length: u8) -> InterfaceAddress {
+        InterfaceAddress {
             interface: interface.to_owned(),
+            index: interface.trim_start_matches(char::is_alphabetic).parse().unwrap_or(0),
             address: address.parse().unwrap(),
             length,
             vrf: None,
-        };
+        }
+    }
+
+    /// Link-local addresses have a scope.
+    fn socket(address: &str, scope: u32) -> SocketAddr {
+        let address: Ipv6Addr = address.parse().unwrap();
+        std::net::SocketAddrV6::new(address, 179, 0, scope).into()
+    }
+
+    #[test]
+    fn a_link_local_end_is_that_of_its_link() {
+        let addresses = Addresses(vec![
+            at("eth1", "fe80::1", 64),
+            at("eth1", "2001:db8:1::1", 64),
+            at("eth2", "2001:db8:2::ffff", 128),
+            at("eth2", "fe80::1", 64),
+            at("eth2", "192.0.2.1", 32),
+        ]);
+        let end = addresses.end_at(socket("fe80::1", 1), None).next_hops;
+        let link_local = "fe80::1".parse().ok();
+        assert_eq!((end.ipv6, end.ipv6_link_local), ("2001:db8:1::1".parse().ok(), link_local));
+        let end = addresses.end_at(socket("fe80::1", 2), None).next_hops;
+        assert_eq!((end.ipv6, end.ipv6_link_local), (None, link_local));
+        assert_eq!(end.ipv4, "192.0.2.1".parse().ok());
+    }
+
+    #[test]
+    fn the_other_family_comes_from_the_same_interface() {
         let addresses = Addresses(vec![
             at("lo", "127.0.0.1", 8),
             at("eth1", "2001:db8:1::1", 64),
@@ -200,7 +245,8 @@ mod tests {
             at("eth0", "fe80::1", 64),
             at("eth0", "2001:db8::1", 64),
         ]);
-        let end_at = |local: &str| addresses.end_at(local.parse().unwrap(), None);
+        let end_at =
+            |local: &str| addresses.end_at((local.parse::<IpAddr>().unwrap(), 179).into(), None);
         let end = end_at("10.0.0.1");
         assert_eq!(end.next_hops.ipv6, "2001:db8::1".parse().ok());
         let networks: Vec<String> = end.networks.iter().map(ToString::to_string).collect();
@@ -214,10 +260,8 @@ mod tests {
     #[test]
     fn a_vrf_has_its_own_addresses_and_networks() {
         let at = |interface: &str, address: &str, vrf: Option<&str>| InterfaceAddress {
-            interface: interface.to_owned(),
-            address: address.parse().unwrap(),
-            length: 24,
             vrf: vrf.map(str::to_owned),
+            ..at(interface, address, 24)
         };
         let addresses = Addresses(vec![
             at("eth0", "10.0.0.1", None),
@@ -229,7 +273,7 @@ mod tests {
         ]);
         let end_at = |vrf: Option<&str>| {
             let vrf = vrf.map(|vrf| vrf.parse().unwrap());
-            let end = addresses.end_at([10, 0, 0, 1].into(), vrf);
+            let end = addresses.end_at(([10, 0, 0, 1], 179).into(), vrf);
             (end.next_hops.ipv6.unwrap().to_string(), end.networks.len())
         };
         assert_eq!(end_at(None), ("2001:db8::1".to_owned(), 3));

@@ -65,8 +65,8 @@ pub(super) async fn accept_all(
                     reset(&stream);
                     continue;
                 }
-                let local = stream.local_addr().map(|local| local.ip().to_canonical());
-                let end = local.map(|local| LocalEnd::at(local, vrf)).unwrap_or_default();
+                let end =
+                    stream.local_addr().map(|local| LocalEnd::at(local, vrf)).unwrap_or_default();
                 let news = News::Accepted { stream, remote, end };
                 if events.send(NetworkEvent { key, news }).await.is_err() {
                     return;

@@ -182,7 +182,7 @@ impl Neighbour {
             let key = config.key;
             let news = match dial(&config).await {
                 Ok(stream) => {
-                    let end = stream.local_addr().map(|local| LocalEnd::at(local.ip(), key.vrf));
+                    let end = stream.local_addr().map(|local| LocalEnd::at(local, key.vrf));
                     News::Connected { id, stream, end: end.unwrap_or_default() }
                 }
                 Err(error) => News::ConnectFailed { id, why: error.to_string() },

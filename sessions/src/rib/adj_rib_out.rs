@@ -303,6 +303,7 @@ mod tests {
             kind: PeerKind::External,
             four_octet_as: true,
             families: FamilySet::BOTH,
+            extended_next_hop: false,
         };
         std::iter::from_fn(|| framing.next_message().unwrap())
             .map(|message| Update::parse(&message.body, context).unwrap())
@@ -459,6 +460,7 @@ mod tests {
                 kind: PeerKind::External,
                 four_octet_as: true,
                 families: FamilySet::BOTH,
+                extended_next_hop: false,
             };
             let mut received = BTreeMap::new();
             while let Some(message) = framing.next_message().unwrap() {

@@ -8,8 +8,9 @@ use super::only_to_customer::{self, Leak};
 use super::shared::Shared;
 use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::types::{
-    AddressFamily, AsPath, Community, ExtendedCommunity, FamilySet, LocalNextHops, NextHop, Path,
-    PathAttributes, PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, Role, UnknownAttribute,
+    AddressFamily, AsPath, ChosenNextHops, Community, ExtendedCommunity, FamilySet, LocalNextHops,
+    NextHop, Path, PathAttributes, PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, Role,
+    UnknownAttribute,
 };
 use crate::wire::attribute::{code, flag};
 
@@ -38,6 +39,7 @@ pub struct Exporter {
     pass_on: PrefixFilter,
     families: FamilySet,
     next_hops: LocalNextHops,
+    chosen: ChosenNextHops,
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
     passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
 }
@@ -54,6 +56,7 @@ impl Exporter {
             pass_on: config.pass_on.clone(),
             families,
             next_hops,
+            chosen: config.next_hops,
             made: BTreeMap::new(),
             passed_on: BTreeMap::new(),
         }
@@ -69,7 +72,7 @@ impl Exporter {
         if let Some(made) = self.made.get(&key) {
             return Ok(Arc::clone(made));
         }
-        let next_hop = self.next_hops.of(family).ok_or(Ineligible::NextHop(family))?;
+        let next_hop = self.next_hop(family).ok_or(Ineligible::NextHop(family))?;
         let attributes = Arc::new(self.attributes(&route.attributes, next_hop));
         self.made.insert(key, Arc::clone(&attributes));
         Ok(attributes)
@@ -126,15 +129,16 @@ impl Exporter {
         let Ok(only_to_customer) = self.mark(path.attributes.only_to_customer) else {
             return Ok(None);
         };
-        let own = self.next_hops.of(family);
+        let ours = self.next_hop(family);
         let made = match self.kind {
             PeerKind::External => {
-                let next_hop = own.ok_or(Ineligible::NextHop(family))?;
+                let next_hop = ours.ok_or(Ineligible::NextHop(family))?;
                 to_external(&path.attributes, self.local_asn, next_hop)
             }
             PeerKind::Internal => {
                 let heard = path.attributes.next_hop;
-                let next_hop = if heard.is_link_local() { own } else { Some(heard.global_only()) };
+                let stays = self.chosen.of(family).is_none() && self.may_stay(heard, family);
+                let next_hop = if stays { Some(heard.global_only()) } else { ours };
                 to_internal(&path.attributes, next_hop.ok_or(Ineligible::NextHop(family))?)
             }
         };
@@ -145,6 +149,18 @@ impl Exporter {
 
     fn mark(&self, mark: Option<u32>) -> Result<Option<u32>, Leak> {
         only_to_customer::told(self.role, self.local_asn, mark)
+    }
+
+    /// The next hop that the operator chose, or that of this end.
+    fn next_hop(&self, family: AddressFamily) -> Option<NextHop> {
+        self.chosen.of(family).or_else(|| self.next_hops.of(family))
+    }
+
+    /// Whether an internal neighbour can be told the next hop that was heard: not one of another
+    /// link, and no IPv6 one for an IPv4 route unless that was agreed on (RFC 8950 §4).
+    fn may_stay(&self, heard: NextHop, family: AddressFamily) -> bool {
+        let crosses = family == AddressFamily::Ipv4Unicast && matches!(heard, NextHop::Ipv6 { .. });
+        !heard.is_link_local() && (!crosses || self.next_hops.extended)
     }
 
     /// Not back to where it came from, nothing from one internal peer to another (RFC 4271

@@ -92,11 +92,18 @@ impl Importer {
             return Err(Refusal::Reflected);
         }
         let next_hop = attributes.next_hop;
-        if self.own_addresses.contains(&meant(next_hop)) {
+        let link_local = match next_hop {
+            NextHop::Ipv6 { link_local, .. } => link_local.map(IpAddr::V6),
+            NextHop::Ipv4(_) => None,
+        };
+        let mut named = [Some(meant(next_hop)), link_local].into_iter().flatten();
+        if named.any(|address| self.own_addresses.contains(&address)) {
             return Err(Refusal::OwnNextHop);
         }
-        // Loopback is shared with neighbours on this machine only.
-        let elsewhere = meant(next_hop).is_loopback() && !self.remote.is_loopback();
+        // Loopback is shared with neighbours on this machine only, a link-local address with those
+        // on the link of the session.
+        let elsewhere = meant(next_hop).is_loopback() && !self.remote.is_loopback()
+            || is_link_local_ipv6(meant(next_hop)) && !self.is_on_link();
         if elsewhere || self.adjacent && !self.is_shared(next_hop) {
             return Err(Refusal::ForeignNextHop);
         }
@@ -125,12 +132,18 @@ impl Importer {
         if self.policy.allowed.allows(prefix) { Ok(()) } else { Err(Refusal::Policy) }
     }
 
-    /// Where no network of the family is known, there is nothing to hold a next hop against.
+    /// Whether the neighbour is on a network of ours.
+    fn is_on_link(&self) -> bool {
+        is_link_local_ipv6(self.remote) || self.is_of_a_network(self.remote)
+    }
+
     fn is_shared(&self, next_hop: NextHop) -> bool {
         let address = meant(next_hop);
-        if address == self.remote || next_hop.is_link_local() {
-            return true;
-        }
+        address == self.remote || next_hop.is_link_local() || self.is_of_a_network(address)
+    }
+
+    /// Where no network of the family is known, there is nothing to hold an address against.
+    fn is_of_a_network(&self, address: IpAddr) -> bool {
         let family = AddressFamily::of(address);
         let mut networks = self.networks.iter().filter(|it| it.family() == family).peekable();
         networks.peek().is_none() || networks.any(|network| network.contains(address))
@@ -140,12 +153,14 @@ impl Importer {
 /// Those of `networks` that tell who is next door. The length of a host says that the address was
 /// given without its network (by DHCPv6, or by a cloud); link-local ones hold no global address.
 fn shared(networks: &[Prefix]) -> BTreeSet<Prefix> {
-    let is_link_local =
-        |address| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
     let tells = |network: &&Prefix| {
-        network.length() < network.family().address_bits() && !is_link_local(network.address())
+        network.length() < network.family().address_bits() && !is_link_local_ipv6(network.address())
     };
     networks.iter().filter(tells).copied().collect()
+}
+
+fn is_link_local_ipv6(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// The address that packets would go to. A router that has no IPv6 address for an IPv4 session
@@ -310,6 +325,42 @@ mod tests {
         heard.only_to_customer = Some(7);
         assert_eq!(internal.judge(&heard), Ok(()));
         assert_eq!(internal.marked(heard.clone()), heard);
+    }
+
+    //= RFC 2545 §3 MUST: a link-local next hop is for the link that is shared with who names it.
+    #[test]
+    fn a_link_local_next_hop_is_for_the_link_of_the_session() {
+        let judge = |config: &PeerConfig, remote: &str, next_hop: &str| {
+            let own = vec!["fe80::1".parse().unwrap()];
+            let networks = ["192.0.2.0/24", "2001:db8::/64"].map(|it| it.parse().unwrap());
+            let (asn, remote) = (Asn::new(65_002).unwrap(), remote.parse().unwrap());
+            let importer = Importer::new(config, asn, remote, own, &networks);
+            importer.judge(&heard(vec![65002], next_hop))
+        };
+        let (next_door, far) =
+            (PeerConfig::example(1), PeerConfig { multihop: true, ..PeerConfig::example(1) });
+        for remote in ["fe80::2", "2001:db8::2", "192.0.2.2"] {
+            assert_eq!(judge(&next_door, remote, "fe80::9"), Ok(()), "{remote}");
+            assert_eq!(judge(&next_door, remote, "fe80::1"), Err(Refusal::OwnNextHop));
+        }
+        for remote in ["198.51.100.2", "2001:db8:5::2"] {
+            assert_eq!(judge(&far, remote, "fe80::9"), Err(Refusal::ForeignNextHop), "{remote}");
+        }
+    }
+
+    #[test]
+    fn our_own_address_in_either_half_is_our_own_next_hop() {
+        let own = vec!["fe80::1".parse().unwrap()];
+        let remote = "fe80::2".parse().unwrap();
+        let config = PeerConfig::example(1);
+        let importer = Importer::new(&config, Asn::new(65_002).unwrap(), remote, own, &[]);
+        let global = "2001:db8::9".parse().unwrap();
+        let by_way_of = |link_local: &str| {
+            let next_hop = NextHop::ipv6(global, link_local.parse().ok());
+            PathAttributes { next_hop, ..heard(vec![65002], "::") }
+        };
+        assert_eq!(importer.judge(&by_way_of("fe80::9")), Ok(()));
+        assert_eq!(importer.judge(&by_way_of("fe80::1")), Err(Refusal::OwnNextHop));
     }
 
     //= RFC 4456 §8 SHOULD: a route with our own identifier as ORIGINATOR_ID is ignored.

@@ -237,8 +237,7 @@ pub(super) fn ends(side: usize) -> Connected {
         remote: ([192, 0, 2, 3 - number], 179).into(),
         next_hops: LocalNextHops {
             ipv4: Some([192, 0, 2, number].into()),
-            ipv6: None,
-            ipv6_link_local: None,
+            ..LocalNextHops::default()
         },
         networks: Vec::new(),
     }

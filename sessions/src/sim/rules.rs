@@ -52,6 +52,7 @@ impl Speech {
                         kind: config.kind(),
                         four_octet_as: true,
                         families: FamilySet::BOTH,
+                        extended_next_hop: false,
                     };
                     let update = Update::parse(&message.body, context).expect("UPDATE is read");
                     assert!(update.faults.is_empty(), "{:?}", update.faults);

@@ -13,14 +13,26 @@ pub enum NextHop {
     /// MP_REACH_NLRI with a global address and, on a shared subnet, a link-local one beside it
     /// (RFC 2545 §3).
     Ipv6 {
-        /// The global address.
+        /// The global address; the link-local one, where there is no other.
         global: Ipv6Addr,
-        /// The link-local address.
+        /// The link-local address, beside a global one.
         link_local: Option<Ipv6Addr>,
     },
 }
 
 impl NextHop {
+    /// What `first` and `second` of MP_REACH_NLRI mean. A router that has only a link-local address
+    /// puts it in both places (FRR), alone, or behind `::` (BIRD); all of that is one value here. A
+    /// second one that is not link-local says nothing, to routers as to us.
+    pub fn ipv6(first: Ipv6Addr, second: Option<Ipv6Addr>) -> Self {
+        match second.filter(Ipv6Addr::is_unicast_link_local) {
+            Some(link_local) if first.is_unspecified() || first.is_unicast_link_local() => {
+                Self::Ipv6 { global: link_local, link_local: None }
+            }
+            link_local => Self::Ipv6 { global: first, link_local },
+        }
+    }
+
     /// The address that names it.
     pub fn address(self) -> IpAddr {
         match self {
@@ -60,28 +72,95 @@ pub struct LocalNextHops {
     pub ipv4: Option<Ipv4Addr>,
     /// For IPv6 routes: the global address.
     pub ipv6: Option<Ipv6Addr>,
-    /// The link-local address that goes with it.
+    /// The link-local address that goes with it, on a session over link-local addresses.
     pub ipv6_link_local: Option<Ipv6Addr>,
+    /// Both sides take IPv6 next hops for IPv4 routes (RFC 8950).
+    pub extended: bool,
+    /// The session runs over IPv6: where IPv4 routes may have IPv6 next hops, they do.
+    pub over_ipv6: bool,
 }
 
 impl LocalNextHops {
-    /// Only those that routes of `families` need.
-    pub fn only(self, families: FamilySet) -> Self {
-        let has_ipv6 = families.contains(AddressFamily::Ipv6Unicast);
+    /// Those that routes of `families` need, on a session from `local`. Where both sides agreed on
+    /// an extended next hop, a session over IPv6 needs no IPv4 address.
+    pub fn agreed(self, families: FamilySet, extended: bool, local: IpAddr) -> Self {
+        let needs_ipv4 = families.contains(AddressFamily::Ipv4Unicast);
+        let needs_ipv6 = extended || families.contains(AddressFamily::Ipv6Unicast);
         Self {
-            ipv4: self.ipv4.filter(|_| families.contains(AddressFamily::Ipv4Unicast)),
-            ipv6: self.ipv6.filter(|_| has_ipv6),
-            ipv6_link_local: self.ipv6_link_local.filter(|_| has_ipv6),
+            ipv4: self.ipv4.filter(|_| needs_ipv4),
+            ipv6: self.ipv6.filter(|_| needs_ipv6),
+            ipv6_link_local: self.ipv6_link_local.filter(|_| needs_ipv6),
+            extended,
+            over_ipv6: local.is_ipv6(),
         }
     }
 
     /// The next hop for routes of `family`, if this end has one.
     pub fn of(self, family: AddressFamily) -> Option<NextHop> {
-        match family {
-            AddressFamily::Ipv4Unicast => self.ipv4.map(NextHop::Ipv4),
-            AddressFamily::Ipv6Unicast => {
-                self.ipv6.map(|global| NextHop::Ipv6 { global, link_local: self.ipv6_link_local })
-            }
+        let by_ipv6 = self.extended && (self.over_ipv6 || self.ipv4.is_none());
+        if family == AddressFamily::Ipv4Unicast && !by_ipv6 {
+            return self.ipv4.map(NextHop::Ipv4);
         }
+        let only_link_local = |link_local| NextHop::ipv6(link_local, None);
+        match self.ipv6 {
+            Some(global) => Some(NextHop::ipv6(global, self.ipv6_link_local)),
+            None => self.ipv6_link_local.map(only_link_local),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GLOBAL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1);
+    const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 1);
+
+    #[test]
+    fn all_ways_to_write_a_link_local_next_hop_are_one() {
+        let only = NextHop::ipv6(LINK_LOCAL, None);
+        assert_eq!(NextHop::ipv6(LINK_LOCAL, Some(LINK_LOCAL)), only);
+        assert_eq!(NextHop::ipv6(Ipv6Addr::UNSPECIFIED, Some(LINK_LOCAL)), only);
+        assert!(only.is_link_local());
+        let both = NextHop::Ipv6 { global: GLOBAL, link_local: Some(LINK_LOCAL) };
+        assert_eq!(NextHop::ipv6(GLOBAL, Some(LINK_LOCAL)), both);
+        assert_eq!(NextHop::ipv6(GLOBAL, Some(GLOBAL)), NextHop::ipv6(GLOBAL, None));
+        let nothing = NextHop::ipv6(Ipv6Addr::UNSPECIFIED, Some(GLOBAL));
+        assert_eq!(nothing, NextHop::Ipv6 { global: Ipv6Addr::UNSPECIFIED, link_local: None });
+    }
+
+    #[test]
+    fn ipv4_goes_by_ipv6_where_both_agreed_and_the_session_has_no_better() {
+        let end = LocalNextHops {
+            ipv4: Some([192, 0, 2, 1].into()),
+            ipv6: Some(GLOBAL),
+            ..LocalNextHops::default()
+        };
+        let ipv4 = Some(NextHop::Ipv4([192, 0, 2, 1].into()));
+        let ipv6 = Some(NextHop::ipv6(GLOBAL, None));
+        let of_ipv4 = |end: LocalNextHops, extended, local: IpAddr| {
+            let agreed = end.agreed(FamilySet::BOTH, extended, local);
+            assert_eq!(agreed.of(AddressFamily::Ipv6Unicast), ipv6);
+            agreed.of(AddressFamily::Ipv4Unicast)
+        };
+        let (over_ipv4, over_ipv6) = ([192, 0, 2, 1].into(), GLOBAL.into());
+        assert_eq!(of_ipv4(end, false, over_ipv6), ipv4);
+        assert_eq!(of_ipv4(end, true, over_ipv6), ipv6);
+        assert_eq!(of_ipv4(end, true, over_ipv4), ipv4);
+        let without = LocalNextHops { ipv4: None, ..end };
+        assert_eq!(of_ipv4(without, true, over_ipv4), ipv6);
+        assert_eq!(of_ipv4(without, false, over_ipv6), None);
+    }
+
+    #[test]
+    fn a_session_of_one_family_keeps_what_its_routes_need() {
+        let end = LocalNextHops { ipv6_link_local: Some(LINK_LOCAL), ..LocalNextHops::default() };
+        let only_ipv4 = FamilySet::only(AddressFamily::Ipv4Unicast);
+        let local = LINK_LOCAL.into();
+        let by_link_local = Some(NextHop::ipv6(LINK_LOCAL, None));
+        let agreed = end.agreed(only_ipv4, true, local);
+        assert_eq!(agreed.of(AddressFamily::Ipv4Unicast), by_link_local);
+        let agreed = end.agreed(only_ipv4, false, local);
+        assert_eq!(agreed.of(AddressFamily::Ipv4Unicast), None);
     }
 }

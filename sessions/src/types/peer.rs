@@ -6,8 +6,8 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use super::{
-    AddressFamily, AoKeys, Asn, FamilySet, HoldTime, Password, PeerKey, Prefix, PrefixFilter,
-    Remote, Role, RouterId, ShutdownMessage,
+    AddressFamily, AoKeys, Asn, FamilySet, HoldTime, NextHop, Password, PeerKey, Prefix,
+    PrefixFilter, Remote, Role, RouterId, ShutdownMessage,
 };
 
 /// Whether the neighbour is in our AS.
@@ -81,6 +81,16 @@ pub struct ChosenNextHops {
     pub ipv4: Option<Ipv4Addr>,
     /// For IPv6 routes.
     pub ipv6: Option<Ipv6Addr>,
+}
+
+impl ChosenNextHops {
+    /// The one for routes of `family`, if it was chosen.
+    pub fn of(self, family: AddressFamily) -> Option<NextHop> {
+        match family {
+            AddressFamily::Ipv4Unicast => self.ipv4.map(NextHop::Ipv4),
+            AddressFamily::Ipv6Unicast => self.ipv6.map(|address| NextHop::ipv6(address, None)),
+        }
+    }
 }
 
 /// How many prefixes a neighbour may announce, in each family (RFC 4486 §4).

@@ -331,6 +331,11 @@ pub fn end_of_rib(family: AddressFamily, to: &mut BytesMut) {
 fn next_hop_octets(next_hop: NextHop) -> Vec<u8> {
     match next_hop {
         NextHop::Ipv4(address) => address.octets().to_vec(),
+        NextHop::Ipv6 { global, link_local: None } if global.is_unicast_link_local() => {
+            // `Ours:` RFC 2545 §3 wants a global address in front, and there is none. FRR writes it
+            // so, and BIRD reads it.
+            global.octets().repeat(2)
+        }
         NextHop::Ipv6 { global, link_local: None } => global.octets().to_vec(),
         NextHop::Ipv6 { global, link_local: Some(link_local) } => {
             [global.octets(), link_local.octets()].concat()

@@ -20,6 +20,8 @@ pub struct UpdateContext {
     pub four_octet_as: bool,
     /// The families that the session carries; others are not acted on (RFC 4760 §6).
     pub families: FamilySet,
+    /// IPv4 routes may have IPv6 next hops (RFC 8950).
+    pub extended_next_hop: bool,
 }
 
 /// An UPDATE that leaves the session alone.
@@ -75,7 +77,7 @@ impl Update {
             four_octet_as: context.four_octet_as,
             families: context.families,
         };
-        let mut walk = Walk::over(attributes, &session)?;
+        let mut walk = Walk::over(attributes, &session, context)?;
         walk.values.merge_four_octet_as();
         walk.conclude(withdrawn, announced, attributes.is_empty(), context.families)
     }
@@ -93,12 +95,12 @@ struct Walk {
 }
 
 impl Walk {
-    fn over(list: &[u8], session: &Session) -> Result<Self, WireError> {
+    fn over(list: &[u8], session: &Session, context: UpdateContext) -> Result<Self, WireError> {
         let mut walk = Self::default();
         let mut reader = Reader::new(list);
         while !reader.is_empty() {
             match next_attribute(&mut reader) {
-                Some(raw) => walk.take(raw, session)?,
+                Some(raw) => walk.take(raw, session, context)?,
                 None => {
                     // RFC 7606 §4: the rest of the list has no meaning, but its own length still
                     // tells where the prefixes are.
@@ -121,7 +123,12 @@ impl Walk {
         }
     }
 
-    fn take(&mut self, raw: RawAttribute<'_>, session: &Session) -> Result<(), WireError> {
+    fn take(
+        &mut self,
+        raw: RawAttribute<'_>,
+        session: &Session,
+        context: UpdateContext,
+    ) -> Result<(), WireError> {
         let envelope = matches!(raw.code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI);
         if self.seen.contains(&raw.code) {
             if envelope {
@@ -137,7 +144,7 @@ impl Walk {
             return Err(optional_attribute(raw, "its optional and transitive flags are wrong"));
         }
         match raw.code {
-            code::MP_REACH_NLRI => self.reach = Some(parse_reach(raw, session.families)?),
+            code::MP_REACH_NLRI => self.reach = Some(parse_reach(raw, context)?),
             code::MP_UNREACH_NLRI => self.unreach = Some(parse_unreach(raw, session.families)?),
             _ if is_unknown_well_known(raw) => {
                 return Err(WireError::UnknownWellKnown {
@@ -303,17 +310,17 @@ fn next_attribute<'a>(reader: &mut Reader<'a>) -> Option<RawAttribute<'a>> {
 }
 
 /// MP_REACH_NLRI (RFC 4760 §3). A family that the session does not carry is read no further.
-fn parse_reach(raw: RawAttribute<'_>, carried: FamilySet) -> Result<Multiprotocol, WireError> {
+fn parse_reach(raw: RawAttribute<'_>, context: UpdateContext) -> Result<Multiprotocol, WireError> {
     let fault = |what| optional_attribute(raw, what);
     let mut reader = Reader::new(raw.value);
-    let family = parse_family(&mut reader, carried).ok_or(fault("it is too short"))?;
+    let family = parse_family(&mut reader, context.families).ok_or(fault("it is too short"))?;
     let next_hop = reader.counted_u8().ok_or(fault("its next hop overruns it"))?;
     let _reserved = reader.u8().ok_or(fault("it is too short"))?;
     let reachable = !reader.is_empty();
     let Some(carried) = family else {
         return Ok(Multiprotocol { family, next_hop: None, prefixes: Vec::new(), reachable });
     };
-    let next_hop = parse_next_hop(carried, next_hop)
+    let next_hop = parse_next_hop(carried, next_hop, context.extended_next_hop)
         .ok_or(fault("the length of its next hop is wrong for its family"))?;
     let prefixes = nlri::parse_all(carried, reader.rest()).map_err(fault)?;
     Ok(Multiprotocol { family, next_hop: Some(next_hop), prefixes, reachable })
@@ -341,21 +348,22 @@ fn parse_family(reader: &mut Reader<'_>, carried: FamilySet) -> Option<Option<Ad
     Some(pair.family().filter(|family| carried.contains(*family)))
 }
 
-/// Four octets for IPv4; for IPv6 a global address, alone or with a link-local one
-/// (RFC 2545 §3). IPv6 next hops of IPv4 routes are read only where RFC 8950 was negotiated,
-/// which we do not offer.
-fn parse_next_hop(family: AddressFamily, bytes: &[u8]) -> Option<NextHop> {
+/// Four octets for IPv4; for IPv6, and for IPv4 where that was agreed on, the 16 of a global
+/// address, alone or with a link-local one (RFC 2545 §3, RFC 8950 §3). The length says which
+/// protocol it is.
+fn parse_next_hop(family: AddressFamily, bytes: &[u8], extended: bool) -> Option<NextHop> {
     let mut reader = Reader::new(bytes);
-    let next_hop = match family {
-        AddressFamily::Ipv4Unicast => NextHop::Ipv4(reader.array::<4>()?.into()),
-        AddressFamily::Ipv6Unicast => {
-            let global = reader.array::<16>()?.into();
-            let link_local =
-                if reader.is_empty() { None } else { Some(reader.array::<16>()?.into()) };
-            NextHop::Ipv6 { global, link_local }
+    let is_ipv4 = family == AddressFamily::Ipv4Unicast;
+    let next_hop = match bytes.len() {
+        4 if is_ipv4 => NextHop::Ipv4(reader.array::<4>()?.into()),
+        16 if !is_ipv4 || extended => NextHop::ipv6(reader.array::<16>()?.into(), None),
+        32 if !is_ipv4 || extended => {
+            let first = reader.array::<16>()?.into();
+            NextHop::ipv6(first, Some(reader.array::<16>()?.into()))
         }
+        _ => return None,
     };
-    reader.is_empty().then_some(next_hop)
+    Some(next_hop)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ fn ends(number: u8) -> Connected {
         next_hops: LocalNextHops {
             ipv4: Some([192, 0, 2, number].into()),
             ipv6: Some([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)].into()),
-            ipv6_link_local: None,
+            ..LocalNextHops::default()
         },
         networks: Vec::new(),
     }

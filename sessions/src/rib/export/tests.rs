@@ -180,6 +180,40 @@ fn extended_communities_that_are_for_one_system_stay_in_it() {
     assert_eq!(told(PeerKind::Internal, &path).unwrap().partial, path.attributes.partial);
 }
 
+/// What a neighbour in our AS is told of an IPv4 route with `heard` as its next hop.
+fn next_hop_told(
+    heard_hop: NextHop,
+    extended: bool,
+    chosen: ChosenNextHops,
+) -> Result<NextHop, Ineligible> {
+    let path = with(heard(PeerKind::External), |it| it.next_hop = heard_hop);
+    let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
+    config.remote_as = RemoteAs::Asn(config.local_asn);
+    config.next_hops = chosen;
+    let next_hops =
+        LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), extended, ..Default::default() };
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+    let told = exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path)?;
+    Ok(told.unwrap().next_hop)
+}
+
+//= RFC 8950 §4 MUST NOT: an IPv4 route is told with an IPv6 next hop to who did not offer to take it.
+#[test]
+fn an_ipv6_next_hop_of_an_ipv4_route_goes_on_only_where_it_is_understood() {
+    let far = NextHop::ipv6("2001:db8::9".parse().unwrap(), None);
+    let told = |extended| next_hop_told(far, extended, ChosenNextHops::default());
+    assert_eq!(told(true), Ok(far));
+    assert_eq!(told(false), Ok(NextHop::Ipv4([192, 0, 2, 1].into())));
+}
+
+#[test]
+fn the_operators_next_hop_goes_before_all_others() {
+    let heard = NextHop::Ipv4([192, 0, 2, 9].into());
+    let chosen = ChosenNextHops { ipv4: Some([192, 0, 2, 77].into()), ipv6: None };
+    let told = next_hop_told(heard, false, chosen);
+    assert_eq!(told, Ok(NextHop::Ipv4([192, 0, 2, 77].into())));
+}
+
 //= RFC 4271 §5.1.2 MUST: in front of an AS_SET our AS goes into a sequence of its own.
 #[test]
 fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {

@@ -17,8 +17,12 @@ fn received(bytes: &[u8], four_octet_as: bool) -> Vec<Update> {
     let mut framing = Framing::default();
     framing.allow_extended_messages();
     framing.push(bytes);
-    let context =
-        UpdateContext { kind: PeerKind::Internal, four_octet_as, families: FamilySet::BOTH };
+    let context = UpdateContext {
+        kind: PeerKind::Internal,
+        four_octet_as,
+        families: FamilySet::BOTH,
+        extended_next_hop: true,
+    };
     let mut updates = Vec::new();
     while let Some(message) = framing.next_message().unwrap() {
         assert_eq!(message.kind, MessageType::Update);
@@ -60,6 +64,32 @@ fn golden_bytes_of_one_ipv4_route() {
     .concat();
     assert_eq!(bytes[19..], body[..]);
     assert_eq!(bytes[16..19], [0, 48, 2]);
+}
+
+//= RFC 2545 §3 MUST: with a link-local address behind the global one the length is 32.
+#[test]
+fn golden_bytes_of_an_ipv4_route_by_way_of_ipv6() {
+    let (global, link_local) = ("2001:db8::7".parse().unwrap(), "fe80::7".parse().unwrap());
+    let octets = |address: std::net::Ipv6Addr| address.octets();
+    for (next_hop, value) in [
+        (NextHop::ipv6(global, None), octets(global).to_vec()),
+        (NextHop::ipv6(global, Some(link_local)), [octets(global), octets(link_local)].concat()),
+        (NextHop::ipv6(link_local, None), octets(link_local).repeat(2)),
+    ] {
+        let sent = PathAttributes { next_hop, ..attributes("192.0.2.7") };
+        let block = AttributeBlock::encode(&sent, true).unwrap();
+        let prefix: Prefix = "198.51.100.10/32".parse().unwrap();
+        let mut bytes = BytesMut::new();
+        announcement(AddressFamily::Ipv4Unicast, &block, &mut [prefix].into(), &mut bytes);
+        let length = u8::try_from(value.len()).unwrap();
+        let reach =
+            [&[0x90, 14, 0, length + 10, 0, 1, 1, length][..], &value, &[0, 32, 198, 51, 100, 10]]
+                .concat();
+        assert_eq!(bytes[23..][..reach.len()], reach);
+        let update = received(&bytes, true).remove(0);
+        assert_eq!(update.announced[0].attributes, sent);
+        assert_eq!(update.announced[0].prefixes, [prefix]);
+    }
 }
 
 //= RFC 6793 §4.2.2 MUST NOT: AS4_PATH is sent when every number fits two octets.

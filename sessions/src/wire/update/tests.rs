@@ -2,12 +2,24 @@ use super::*;
 use crate::types::{AsPath, Origin};
 use crate::wire::header::{MessageType, framed};
 
-const EXTERNAL: UpdateContext =
-    UpdateContext { kind: PeerKind::External, four_octet_as: true, families: FamilySet::BOTH };
-const INTERNAL: UpdateContext =
-    UpdateContext { kind: PeerKind::Internal, four_octet_as: true, families: FamilySet::BOTH };
-const OLD: UpdateContext =
-    UpdateContext { kind: PeerKind::External, four_octet_as: false, families: FamilySet::BOTH };
+const EXTERNAL: UpdateContext = UpdateContext {
+    kind: PeerKind::External,
+    four_octet_as: true,
+    families: FamilySet::BOTH,
+    extended_next_hop: false,
+};
+const INTERNAL: UpdateContext = UpdateContext {
+    kind: PeerKind::Internal,
+    four_octet_as: true,
+    families: FamilySet::BOTH,
+    extended_next_hop: false,
+};
+const OLD: UpdateContext = UpdateContext {
+    kind: PeerKind::External,
+    four_octet_as: false,
+    families: FamilySet::BOTH,
+    extended_next_hop: false,
+};
 
 const ORIGIN: &[u8] = &[0x40, 1, 1, 0];
 const PATH: &[u8] = &[0x40, 2, 6, 2, 1, 0, 0, 0xFD, 0xE9];
@@ -103,6 +115,41 @@ fn an_ipv6_next_hop_is_never_mistaken_for_an_ipv4_one() {
     ]
     .concat();
     assert_eq!(code_of(parse(&[&reach, ORIGIN, PATH], EXTERNAL)), (3, 9));
+}
+
+/// An IPv4 route in MP_REACH_NLRI, by way of `next_hop`.
+fn ipv4_by_way_of(next_hop: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(next_hop.len()).unwrap();
+    [&[0x80, 14, length + 9, 0, 1, 1, length][..], next_hop, &[0, 24, 10, 1, 1]].concat()
+}
+
+//= RFC 8950 §3 MUST: the length of the next hop says of which protocol it is.
+//= RFC 8950 §3 MUST: the length of an IPv6 next hop of an IPv4 route is 16 or 32.
+#[test]
+fn where_it_was_agreed_on_ipv4_routes_may_have_next_hops_of_both_protocols() {
+    let agreed = UpdateContext { extended_next_hop: true, ..EXTERNAL };
+    let global: [u8; 16] = [0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let link_local: [u8; 16] = [0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let next_hop_of = |bytes: &[u8]| {
+        let update = Update::parse(&body(&[&ipv4_by_way_of(bytes), ORIGIN, PATH], &[]), agreed);
+        let mut update = update.unwrap();
+        assert_eq!(update.announced[0].prefixes, ["10.1.1.0/24".parse().unwrap()]);
+        update.announced.remove(0).attributes.next_hop
+    };
+    assert_eq!(next_hop_of(&[192, 0, 2, 1]), NextHop::Ipv4([192, 0, 2, 1].into()));
+    assert_eq!(next_hop_of(&global), NextHop::ipv6(global.into(), None));
+    let both = [global, link_local].concat();
+    assert_eq!(next_hop_of(&both), NextHop::ipv6(global.into(), Some(link_local.into())));
+    // As an unnumbered FRR and BIRD write it.
+    let only = NextHop::ipv6(link_local.into(), None);
+    assert_eq!(next_hop_of(&[link_local, link_local].concat()), only);
+    assert_eq!(next_hop_of(&[[0; 16], link_local].concat()), only);
+    assert_eq!(next_hop_of(&link_local), only);
+    for length in [0, 3, 5, 12, 15, 17, 31, 33, 48] {
+        let attribute = ipv4_by_way_of(&vec![1; length]);
+        let outcome = Update::parse(&body(&[&attribute, ORIGIN, PATH], &[]), agreed);
+        assert_eq!(code_of(outcome), (3, 9), "{length}");
+    }
 }
 
 #[test]
@@ -265,7 +312,9 @@ fn a_hundred_thousand_mutants_neither_panic_nor_hang() {
             }
         }
         let whole = framed(MessageType::Update, &mutant).unwrap();
-        let context = [EXTERNAL, INTERNAL, OLD][usize::try_from(rng.next_u64() % 3).unwrap()];
+        let extended = UpdateContext { extended_next_hop: true, ..EXTERNAL };
+        let contexts = [EXTERNAL, INTERNAL, OLD, extended];
+        let context = contexts[usize::try_from(rng.next_u64() % 4).unwrap()];
         let Ok(update) = Update::parse(&whole[19..], context) else {
             continue;
         };

@@ -83,7 +83,12 @@ impl Far {
             match message.kind {
                 MessageType::Update => {
                     let families = FamilySet::BOTH;
-                    let context = UpdateContext { kind, four_octet_as: true, families };
+                    let context = UpdateContext {
+                        kind,
+                        four_octet_as: true,
+                        families,
+                        extended_next_hop: false,
+                    };
                     let update = Update::parse(&message.body, context).unwrap();
                     assert_eq!(update.faults, []);
                     for prefix in update.withdrawn {

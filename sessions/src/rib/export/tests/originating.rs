@@ -15,8 +15,35 @@ fn next_hops() -> LocalNextHops {
     LocalNextHops {
         ipv4: Some([192, 0, 2, 1].into()),
         ipv6: Some("2001:db8::1".parse().unwrap()),
-        ipv6_link_local: None,
+        ..LocalNextHops::default()
     }
+}
+
+/// The next hops of an IPv4 and of an IPv6 route of ours.
+fn told(chosen: ChosenNextHops, next_hops: LocalNextHops) -> [Result<NextHop, Ineligible>; 2] {
+    let config = PeerConfig { next_hops: chosen, ..PeerConfig::example(1) };
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+    ["198.51.100.1/32", "2001:db8:1::1/128"]
+        .map(|prefix| Ok(exporter.originate(&route(prefix, RouteAttributes::default()))?.next_hop))
+}
+
+#[test]
+fn a_session_over_ipv6_tells_both_families_its_ipv6_next_hop_where_that_was_agreed_on() {
+    let ipv6 = Ok(NextHop::ipv6("2001:db8::1".parse().unwrap(), None));
+    let agreed = LocalNextHops { extended: true, over_ipv6: true, ..next_hops() };
+    assert_eq!(told(ChosenNextHops::default(), agreed), [ipv6, ipv6]);
+    let not_agreed = LocalNextHops { extended: false, ..agreed };
+    let ipv4 = Ok(NextHop::Ipv4([192, 0, 2, 1].into()));
+    assert_eq!(told(ChosenNextHops::default(), not_agreed), [ipv4, ipv6]);
+}
+
+#[test]
+fn the_operators_next_hops_take_the_place_of_ours() {
+    let address = "2001:db8::77".parse().unwrap();
+    let chosen = ChosenNextHops { ipv4: Some([192, 0, 2, 77].into()), ipv6: Some(address) };
+    let both = [Ok(NextHop::Ipv4([192, 0, 2, 77].into())), Ok(NextHop::ipv6(address, None))];
+    assert_eq!(told(chosen, next_hops()), both);
+    assert_eq!(told(chosen, LocalNextHops::default()), both);
 }
 
 /// Towards an external peer, or towards one in our own AS.
