@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 const PURE: &[&str] = &[
     "sessions/src/backend.rs",
     "sessions/src/bgp",
+    "sessions/src/ndp",
     "sessions/src/rib",
     "sessions/src/rng.rs",
     "sessions/src/sim",
@@ -139,6 +140,7 @@ fn layers_import_only_what_is_below_them() {
     let forbidden: &[(&str, &[&str])] = &[
         ("sessions/src/types", &["crate::wire", "crate::rib", "crate::bgp", "crate::backend"]),
         ("sessions/src/wire", &["crate::rib", "crate::bgp", "crate::backend"]),
+        ("sessions/src/ndp", &["crate::wire", "crate::rib", "crate::bgp", "crate::backend"]),
         ("sessions/src/rib", &["crate::bgp"]),
         ("src/model", &["crate::resources", "crate::allocator", "crate::plan", "crate::source"]),
         ("src/allocator", &["crate::resources", "crate::plan", "crate::source"]),

@@ -9,6 +9,7 @@
 //!
 //! - [`types`]: the vocabulary of the field, as values that cannot be wrong.
 //! - [`wire`]: bytes to values and back; knows no session.
+//! - [`ndp`]: who is at the other end of a link without addresses.
 //! - [`rib`]: which routes exist and what each peer was told.
 //! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
 //! - [`backend`]: the seam the daemon talks through, shared with every other backend.
@@ -21,6 +22,7 @@ pub mod backend;
 pub mod bgp;
 #[cfg(feature = "io")]
 pub mod io;
+pub mod ndp;
 pub mod rib;
 pub mod rng;
 #[cfg(test)]

@@ -122,6 +122,14 @@ impl Peer {
         self.idle_hold = true;
     }
 
+    /// The neighbour may be where it was not before: a dial that waits because TCP did not come up
+    /// is due at once.
+    pub fn dial_soon(&mut self, now: Instant) {
+        if self.dial_at.is_some() && !self.idle_hold {
+            self.dial_at = Some(now);
+        }
+    }
+
     /// Waits until `at` before it dials (again).
     pub fn postpone(&mut self, at: Instant) {
         self.idle_hold = true;

@@ -76,8 +76,18 @@ impl Addresses {
         ))
     }
 
-    /// The end of a connection from `local` in `vrf`: the next hops that it may offer are its own address,
-    /// and for the other family the first global address of the same interface.
+    /// The link-local addresses of the interface with this number.
+    pub(super) fn link_local(&self, index: u32) -> Vec<Ipv6Addr> {
+        let of_link = self.0.iter().filter(|it| it.index == index);
+        let link_local = of_link.filter_map(|it| match it.address {
+            IpAddr::V6(address) if address.is_unicast_link_local() => Some(address),
+            _ => None,
+        });
+        link_local.collect()
+    }
+
+    /// The end of a connection from `local` in `vrf`: the next hops that it may offer are its own
+    /// address, and for the other family the first global address of the same interface.
     ///
     /// `Ours:` RFC 2545 §3 lets a link-local address go along on a shared subnet. Where the session
     /// has global addresses we leave it out: routers prefer it when it is there, and a global one

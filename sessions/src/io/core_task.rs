@@ -354,7 +354,8 @@ impl CoreTask {
         let key = config.key;
         self.incarnations = self.incarnations.saturating_add(1);
         let peer = Peer::new(now, config, self.seed, self.incarnations);
-        self.neighbours.insert(key, Neighbour::new(peer));
+        let neighbour = Neighbour::new(peer, self.seed, &self.surroundings);
+        self.neighbours.insert(key, neighbour);
         self.agenda.touch(key);
     }
 

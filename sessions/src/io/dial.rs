@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
 
+use super::link::LinkTrouble;
 use super::sockopt;
 use crate::types::{InterfaceName, PeerConfig};
 
@@ -15,7 +16,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// What keeps a connection from coming up. The text names the step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
-    #[error("the address of the neighbour is not known")]
+    #[error("no router was heard on {0} yet")]
+    NoRouter(InterfaceName),
+    #[error(transparent)]
+    Link(#[from] LinkTrouble),
+    #[error("a range has no address to dial")]
     NoAddress,
     #[error("socket: {0}")]
     Socket(#[source] io::Error),
@@ -33,10 +38,9 @@ pub(super) enum DialError {
     Timeout { remote: SocketAddr, hint: &'static str },
 }
 
-/// Dials the neighbour of `config`.
-pub(super) async fn dial(config: &PeerConfig) -> Result<TcpStream, DialError> {
-    let peer = config.key.address().ok_or(DialError::NoAddress)?;
-    let remote = SocketAddr::new(peer, config.port);
+/// Dials the neighbour of `config`, which is at `remote`.
+pub(super) async fn dial(config: &PeerConfig, remote: SocketAddr) -> Result<TcpStream, DialError> {
+    let peer = remote.ip();
     let socket = match peer {
         IpAddr::V4(_) => TcpSocket::new_v4(),
         IpAddr::V6(_) => TcpSocket::new_v6(),

@@ -13,6 +13,8 @@ mod clock;
 mod connection;
 mod core_task;
 mod dial;
+mod icmpv6;
+mod link;
 mod listen;
 mod listeners;
 mod native;

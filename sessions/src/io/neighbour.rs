@@ -16,13 +16,14 @@ use tracing::{debug, info, warn};
 use super::addresses::{Addresses, LocalEnd};
 use super::connection::Link;
 use super::core_task::Surroundings;
-use super::dial::dial;
+use super::dial::{DialError, dial};
+use super::link::{LinkState, LinkWatch};
 use super::sockopt;
 use crate::backend::ViewScope;
 use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Malformed, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{AddressFamily, PathSource, PeerKey, RouteChange};
+use crate::types::{AddressFamily, PathSource, PeerConfig, PeerKey, Remote, RouteChange};
 use crate::wire::Notification;
 use crate::wire::attribute::Disposition;
 use crate::wire::notification::cease;
@@ -49,6 +50,8 @@ pub(super) struct NetworkEvent {
 /// See [`NetworkEvent`].
 #[derive(Debug)]
 pub(super) enum News {
+    /// What is known of the link of an unnumbered neighbour has changed.
+    Link(LinkState),
     /// The neighbour dialled us.
     Accepted { stream: TcpStream, remote: SocketAddr, end: LocalEnd },
     /// A dial succeeded.
@@ -69,6 +72,9 @@ pub(super) struct Neighbour {
     pub(super) peer: Peer,
     links: BTreeMap<ConnectionId, Link>,
     pub(super) dials: BTreeMap<ConnectionId, AbortHandle>,
+    /// What is known of its link, and who finds out, where it is unnumbered.
+    link: LinkState,
+    _watch: Option<LinkWatch>,
     /// The failure that was logged last, so that the same one is not logged for ever.
     pub(super) logged_failure: Option<String>,
     /// When a malformed UPDATE was logged last, and how many came since.
@@ -79,9 +85,13 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
-    /// A neighbour for which nothing runs yet.
-    pub(super) fn new(peer: Peer) -> Self {
+    /// A neighbour for which nothing runs yet, but for who watches the link of an unnumbered one.
+    pub(super) fn new(peer: Peer, seed: u64, surroundings: &Surroundings) -> Self {
+        let key = peer.config().key;
+        let watch = |interface| LinkWatch::start(key, interface, seed, surroundings.events.clone());
         Self {
+            link: LinkState::default(),
+            _watch: key.interface().map(watch),
             peer,
             links: BTreeMap::new(),
             dials: BTreeMap::new(),
@@ -95,6 +105,13 @@ impl Neighbour {
     /// Takes note of what happened.
     pub(super) fn hear(&mut self, now: Instant, news: News, surroundings: &Surroundings) {
         match news {
+            News::Link(link) => {
+                let is_new = link.router.is_some() && link.router != self.link.router;
+                self.link = link;
+                if is_new {
+                    self.peer.dial_soon(now);
+                }
+            }
             News::Accepted { stream, remote, end } => {
                 self.accepted(now, stream, remote, end, surroundings);
             }
@@ -177,10 +194,15 @@ impl Neighbour {
 
     fn connect(&mut self, id: ConnectionId, events: &mpsc::Sender<NetworkEvent>) {
         let config = self.peer.config().clone();
+        let remote = self.remote();
         let events = events.clone();
         let task = tokio::spawn(async move {
             let key = config.key;
-            let news = match dial(&config).await {
+            let dialled = match remote {
+                Ok(remote) => dial(&config, remote).await,
+                Err(error) => Err(error),
+            };
+            let news = match dialled {
                 Ok(stream) => {
                     let end = stream.local_addr().map(|local| LocalEnd::at(local, key.vrf));
                     News::Connected { id, stream, end: end.unwrap_or_default() }
@@ -191,6 +213,20 @@ impl Neighbour {
             let _ = events.send(NetworkEvent { key, news }).await;
         });
         self.dials.insert(id, task.abort_handle());
+    }
+
+    /// Where it is to be dialled.
+    fn remote(&self) -> Result<SocketAddr, DialError> {
+        let PeerConfig { key, port, .. } = self.peer.config();
+        match key.remote {
+            Remote::Address(address) => Ok(SocketAddr::new(address, *port)),
+            Remote::Interface(interface) => match (self.link.remote(*port), &self.link.trouble) {
+                (Some(remote), _) => Ok(remote.into()),
+                (None, Some(trouble)) => Err(trouble.clone().into()),
+                (None, None) => Err(DialError::NoRouter(interface)),
+            },
+            Remote::Range(_) => Err(DialError::NoAddress),
+        }
     }
 
     fn connected(

@@ -3,18 +3,23 @@
 
 #![allow(unsafe_code)]
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
+use tokio::io::unix::AsyncFd;
 
 use crate::types::{InterfaceName, Password, Prefix};
 
 /// DSCP CS6 (network control), where routers expect their own protocols.
 const TRAFFIC_CLASS: libc::c_int = 0xC0;
+
+/// `ICMP6_FILTER` (RFC 3542 §3.2).
+const ICMP6_FILTER: libc::c_int = 1;
 
 /// Size of the kernel's `struct tcp_md5sig`: a socket address (128), flags, prefix length, key
 /// length (2), interface (4), key (80).
@@ -178,6 +183,32 @@ pub(super) fn set_reset_on_drop(socket: &impl AsFd) -> Result<(), Errno> {
 /// Keeps an IPv6 listener to IPv6, so that one for IPv4 can have the same port.
 pub(super) fn set_ipv6_only(socket: &impl AsFd, address: SocketAddr) -> Result<(), Errno> {
     if address.is_ipv6() { setsockopt(socket, sockopt::Ipv6V6Only, &true) } else { Ok(()) }
+}
+
+/// Has the runtime watch a descriptor.
+pub(super) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: it is open, and it is closed only when the returned value is dropped.
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
+}
+
+/// Lets only ICMPv6 messages of these types through to a raw socket (RFC 3542 §3.2).
+pub(super) fn pass_icmpv6_types(socket: &impl AsFd, types: &[u8]) -> Result<(), Errno> {
+    // A bit for each type; a set one blocks.
+    let mut blocked = [u32::MAX; 8];
+    for kind in types {
+        if let Some(word) = blocked.get_mut(usize::from(kind / 32)) {
+            *word &= !(1 << (kind % 32));
+        }
+    }
+    let value = blocked.map(u32::to_ne_bytes);
+    set_bytes(socket, libc::IPPROTO_ICMPV6, ICMP6_FILTER, value.as_flattened())
+}
+
+/// Hears what is sent to `group` on the interface with this number. `nix` has no way to name it.
+pub(super) fn join_group(socket: &impl AsFd, group: Ipv6Addr, index: u32) -> Result<(), Errno> {
+    // `struct ipv6_mreq`.
+    let value = [&group.octets()[..], &index.to_ne_bytes()].concat();
+    set_bytes(socket, libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP, &value)
 }
 
 #[cfg(test)]

@@ -1,0 +1,233 @@
+//! The link of an unnumbered neighbour: who is at its other end.
+//!
+//! One task for each such neighbour drives [`Discovery`] and reports what it finds. An interface
+//! may come, go and come back as another one of the same name.
+
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tracing::{debug, info, warn};
+
+use super::addresses::Addresses;
+use super::clock::Clock;
+use super::icmpv6::{Icmpv6Socket, PACKET_LENGTH_BYTES_MAX, Received};
+use super::neighbour::{NetworkEvent, News};
+use crate::ndp::{Discovery, Message, Packet, router_advertisement};
+use crate::time::Instant;
+use crate::types::{InterfaceName, PeerKey};
+
+/// How often it is looked whether the interface is the same, and has the same addresses.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// The same while it cannot be used: it is about to come up, most likely.
+const LOOK_INTERVAL_WAITING: Duration = Duration::from_millis(500);
+
+/// Why no router can be heard on a link.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LinkTrouble {
+    #[error("there is no interface {0}")]
+    NoInterface(InterfaceName),
+    #[error("interface {0} has no link-local address (is it up?)")]
+    NoAddress(InterfaceName),
+    #[error(
+        "router advertisements on {0} need the capability NET_RAW; only a neighbor that dials by \
+         itself is found"
+    )]
+    NotPermitted(InterfaceName),
+    #[error("router advertisements on {0}: {1}")]
+    Socket(InterfaceName, String),
+}
+
+/// What is known of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct LinkState {
+    /// The router at its other end: its address, with the link as its scope.
+    pub(super) router: Option<(Ipv6Addr, u32)>,
+    /// Why there can be none.
+    pub(super) trouble: Option<LinkTrouble>,
+}
+
+impl LinkState {
+    /// Where the router takes connections at `port`.
+    pub(super) fn remote(&self, port: u16) -> Option<SocketAddrV6> {
+        self.router.map(|(address, scope)| SocketAddrV6::new(address, port, 0, scope))
+    }
+}
+
+/// The task of a link; dropping it ends the task.
+#[derive(Debug)]
+pub(super) struct LinkWatch(AbortHandle);
+
+impl LinkWatch {
+    /// Starts watching `interface` for neighbour `key`; it reports to `events`.
+    pub(super) fn start(
+        key: PeerKey,
+        interface: InterfaceName,
+        seed: u64,
+        events: mpsc::Sender<NetworkEvent>,
+    ) -> Self {
+        let reporter = Reporter { key, interface, events, state: LinkState::default() };
+        Self(tokio::spawn(watch(reporter, seed)).abort_handle())
+    }
+}
+
+impl Drop for LinkWatch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Tells the core what is new.
+struct Reporter {
+    key: PeerKey,
+    interface: InterfaceName,
+    events: mpsc::Sender<NetworkEvent>,
+    state: LinkState,
+}
+
+/// The core is gone, and nobody needs the task any more.
+struct Gone;
+
+impl Reporter {
+    async fn report(&mut self, state: LinkState) -> Result<(), Gone> {
+        if self.state == state {
+            return Ok(());
+        }
+        let (peer, interface) = (self.key, self.interface);
+        match (&state.router, &state.trouble) {
+            (Some((address, _)), _) if self.state.router != state.router => {
+                info!(%peer, %interface, %address, "router heard");
+            }
+            (_, Some(trouble)) if self.state.trouble.as_ref() != Some(trouble) => {
+                warn!(%peer, %interface, %trouble, "cannot look for the neighbor; trying again");
+            }
+            (None, None) if self.state.router.is_some() => {
+                info!(%peer, %interface, "the router is silent, and its lifetime over");
+            }
+            _ => {}
+        }
+        self.state = state.clone();
+        let event = NetworkEvent { key: self.key, news: News::Link(state) };
+        self.events.send(event).await.map_err(|_| Gone)
+    }
+}
+
+async fn watch(mut reporter: Reporter, seed: u64) {
+    let clock = Clock::start();
+    loop {
+        let outcome = match Link::open(reporter.interface) {
+            Ok(link) => link.run(clock, seed, &mut reporter).await,
+            Err(trouble) => {
+                reporter.report(LinkState { router: None, trouble: Some(trouble) }).await
+            }
+        };
+        if outcome.is_err() {
+            return;
+        }
+        tokio::time::sleep(LOOK_INTERVAL_WAITING).await;
+    }
+}
+
+/// An interface that is up.
+struct Link {
+    interface: InterfaceName,
+    index: u32,
+    socket: Icmpv6Socket,
+    own: Vec<Ipv6Addr>,
+}
+
+impl Link {
+    fn open(interface: InterfaceName) -> Result<Self, LinkTrouble> {
+        let no_interface = |_| LinkTrouble::NoInterface(interface);
+        let index = if_nametoindex(interface.as_str()).map_err(no_interface)?;
+        let own = own_addresses(index);
+        if own.is_empty() {
+            return Err(LinkTrouble::NoAddress(interface));
+        }
+        let socket = Icmpv6Socket::open(interface, index).map_err(|error| {
+            match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EPERM | Errno::EACCES) => LinkTrouble::NotPermitted(interface),
+                _ => LinkTrouble::Socket(interface, error.to_string()),
+            }
+        })?;
+        Ok(Self { interface, index, socket, own })
+    }
+
+    /// Speaks and listens until the interface is another one or none.
+    async fn run(mut self, clock: Clock, seed: u64, reporter: &mut Reporter) -> Result<(), Gone> {
+        let mut discovery = Discovery::new(clock.now(), seed.wrapping_add(self.index.into()));
+        let mut look_at = clock.now() + LOOK_INTERVAL;
+        let mut buffer = vec![0; PACKET_LENGTH_BYTES_MAX];
+        let mut trouble = None;
+        loop {
+            let now = clock.now();
+            if look_at <= now {
+                self.own = own_addresses(self.index);
+                if if_nametoindex(self.interface.as_str()) != Ok(self.index) || self.own.is_empty()
+                {
+                    return Ok(());
+                }
+                look_at = now + LOOK_INTERVAL;
+            }
+            if discovery.is_due(now) {
+                trouble = self.advertise(now, &mut discovery);
+            }
+            let router = discovery.neighbour(now).map(|address| (address, self.index));
+            reporter.report(LinkState { router, trouble: trouble.clone() }).await?;
+            let wake_at = discovery.next_deadline(now).min(look_at);
+            tokio::select! {
+                received = self.socket.receive(&mut buffer) => match received {
+                    Ok(received) => self.hear(clock.now(), received, &buffer, &mut discovery),
+                    Err(error) => {
+                        debug!(interface = %self.interface, %error, "cannot hear routers");
+                        return Ok(());
+                    }
+                },
+                () = tokio::time::sleep_until(clock.at(wake_at)) => {}
+            }
+        }
+    }
+
+    fn advertise(&self, now: Instant, discovery: &mut Discovery) -> Option<LinkTrouble> {
+        match self.socket.send(&router_advertisement(link_layer_address(self.interface))) {
+            Ok(()) => {
+                discovery.sent(now);
+                None
+            }
+            Err(error) => {
+                discovery.failed(now);
+                Some(LinkTrouble::Socket(self.interface, error.to_string()))
+            }
+        }
+    }
+
+    fn hear(&self, now: Instant, received: Received, buffer: &[u8], discovery: &mut Discovery) {
+        let Received { source, hop_limit, length } = received;
+        if self.own.contains(&source) {
+            return; // Ours, or that of another daemon of this machine.
+        }
+        let bytes = buffer.get(..length).unwrap_or_default();
+        match Message::parse(Packet { source, hop_limit, bytes }) {
+            Ok(message) => discovery.hear(now, message),
+            Err(fault) => {
+                debug!(interface = %self.interface, %source, %fault, "router discovery: dropped");
+            }
+        }
+    }
+}
+
+/// The link-local addresses of the interface that are settled.
+fn own_addresses(index: u32) -> Vec<Ipv6Addr> {
+    Addresses::now().map(|addresses| addresses.link_local(index)).unwrap_or_default()
+}
+
+/// The address of the interface on its link, where that is of the usual kind.
+fn link_layer_address(interface: InterfaceName) -> Option<[u8; 6]> {
+    let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/address")).ok()?;
+    let octet = |text: &str| u8::from_str_radix(text, 16).ok();
+    let octets: Vec<u8> = text.trim().split(':').map(octet).collect::<Option<_>>()?;
+    octets.try_into().ok().filter(|address| *address != [0; 6])
+}
