@@ -317,6 +317,10 @@ impl CoreTask {
                     None => return reset(stream),
                 }
             }
+            News::Link(link) if self.neighbours.contains_key(&key) => {
+                self.listeners.set_router(key, link.router.map(|(address, _)| address));
+                key
+            }
             _ => key,
         };
         self.with_neighbour(now, key, |neighbour, surroundings| {

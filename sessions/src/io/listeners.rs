@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ pub(super) struct Listeners {
     missing: BTreeMap<InterfaceName, String>,
     /// The TCP-MD5 keys that all listeners of their VRF hold.
     keys: BTreeMap<PeerKey, Password>,
+    /// Where unnumbered peers were heard: a key is for an address.
+    routers: BTreeMap<PeerKey, Ipv6Addr>,
     /// Peers whose key a listener did not take: they are not accepted.
     unprotected: BTreeSet<PeerKey>,
 }
@@ -78,6 +80,7 @@ impl Listeners {
             wanted: BTreeSet::new(),
             missing: BTreeMap::new(),
             keys: BTreeMap::new(),
+            routers: BTreeMap::new(),
             unprotected: BTreeSet::new(),
         };
         let mut opened = Opened::default();
@@ -110,6 +113,7 @@ impl Listeners {
             // A key that stays behind only keeps out an address that is no peer any more.
             let _ = self.set_key(key, None);
         }
+        self.routers.retain(|key, _| keys.contains(key));
         self.unprotected.retain(|key| keys.contains(key));
         for config in configs.clone() {
             self.protect(config);
@@ -119,6 +123,28 @@ impl Listeners {
         self.wanted = keys.into_iter().filter_map(|key| key.vrf).collect();
         self.follow_devices();
         self.bound_ttl();
+    }
+
+    /// Unnumbered peer `key` is at `router` now. Before that is known, none of its connections that
+    /// are signed is let in, and none that is not.
+    pub(super) fn set_router(&mut self, key: PeerKey, router: Option<Ipv6Addr>) {
+        if self.routers.get(&key).copied() == router {
+            return;
+        }
+        let password = self.keys.get(&key).cloned();
+        if password.is_some() {
+            // A key that stays behind only keeps out an address that is no peer any more.
+            let _ = self.set_key(key, None);
+        }
+        match router {
+            Some(router) => self.routers.insert(key, router),
+            None => self.routers.remove(&key),
+        };
+        if let Some(password) = password
+            && let Err(cause) = self.set_key(key, Some(&password))
+        {
+            error!(peer = %key, %cause, "a listener did not take the TCP-MD5 key: it is only dialled");
+        }
     }
 
     /// Whom the listeners let in.
@@ -184,7 +210,7 @@ impl Listeners {
         let socket: TcpSocket = bound(address, vrf)?;
         let of_vrf = self.keys.iter().filter(|(key, _)| key.vrf == vrf);
         for (key, password) in of_vrf {
-            set_key_of(&socket, address.ip(), *key, Some(password))?;
+            set_key_of(&socket, address.ip(), self.remote(*key), Some(password))?;
         }
         let socket = Arc::new(listen(socket)?);
         let local = socket.local_addr()?;
@@ -242,27 +268,34 @@ impl Listeners {
         let opened = self.open.get(&key.vrf).map(|opened| &opened.listeners);
         for Listener { socket, .. } in opened.into_iter().flatten() {
             let Ok(local) = socket.local_addr() else { continue };
-            set_key_of(&**socket, local.ip(), key, password)?;
+            set_key_of(&**socket, local.ip(), self.remote(key), password)?;
         }
         Ok(())
     }
+
+    /// Whom a key of `key` is for.
+    fn remote(&self, key: PeerKey) -> Remote {
+        let router = self.routers.get(&key).map(|router| IpAddr::V6(*router));
+        router.map_or(key.remote, Remote::Address)
+    }
 }
 
-/// Sets the key of `key` on a listener at `local`, if that is of its family.
+/// Sets the key for `remote` on a listener at `local`, if that is of its family.
 fn set_key_of(
     listener: &impl AsFd,
     local: IpAddr,
-    key: PeerKey,
+    remote: Remote,
     password: Option<&Password>,
 ) -> Result<(), nix::Error> {
     let concerns = |family| family == AddressFamily::of(local);
-    match key.remote {
+    match remote {
         Remote::Address(address) if concerns(AddressFamily::of(address)) => {
             sockopt::set_md5(listener, address, password)
         }
         Remote::Range(range) if concerns(range.family()) => {
             sockopt::set_md5_range(listener, range, password)
         }
+        // Of an unnumbered one it is not known yet whom it is for.
         _ => Ok(()),
     }
 }
@@ -311,6 +344,24 @@ mod tests {
         assert_eq!(listeners.not_accepted(peers[0].key), None);
         listeners.admit(std::iter::empty());
         assert_eq!(listeners.open.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_key_of_an_unnumbered_peer_follows_its_router() {
+        let loopback = Ipv6Addr::LOCALHOST;
+        let mut listeners = Listeners::open(vec![(loopback, 0).into()], mpsc::channel(1).0);
+        let remote = Remote::Interface("eth0".parse().unwrap());
+        let config = PeerConfig { password: Password::new("key").ok(), ..peer(remote, None) };
+        listeners.admit([config.clone()].iter());
+        listeners.set_router(config.key, Some(loopback));
+        assert_eq!(listeners.remote(config.key), Remote::Address(loopback.into()));
+        let to = listeners.addresses()[0];
+        let unsigned = TcpSocket::new_v6().unwrap().connect(to);
+        let patience = std::time::Duration::from_millis(200);
+        let outcome = tokio::time::timeout(patience, unsigned).await;
+        assert!(outcome.is_err(), "a SYN without its key is not answered");
+        listeners.set_router(config.key, None);
+        assert!(TcpSocket::new_v6().unwrap().connect(to).await.is_ok());
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! Does what the pure [`Peer`] wants done. Called by the core task, which owns it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -262,7 +262,7 @@ impl Neighbour {
         surroundings: &Surroundings,
     ) {
         let key = self.peer.config().key;
-        match self.prepare(&stream, end) {
+        match self.protect(&stream, remote.ip()).and_then(|()| self.prepare(&stream, end)) {
             Ok(connected) => {
                 debug!(peer = %key, %remote, "connection accepted");
                 let id = self.peer.accept(now, connected);
@@ -284,6 +284,19 @@ impl Neighbour {
             info!(peer = %config.key, name = config.name, ?ipv4, ?ipv6, "next hops changed");
         }
         self.peer.set_networks(now, &networks);
+    }
+
+    /// Listeners hold the key of an unnumbered neighbour only once it was heard. A connection from
+    /// before that, or from another address of the link, is not let in without it.
+    fn protect(&self, stream: &TcpStream, remote: IpAddr) -> Result<(), String> {
+        let PeerConfig { key, password, .. } = self.peer.config();
+        let (Some(_), Some(password)) = (key.interface(), password) else { return Ok(()) };
+        if self.link.router.map(|(address, _)| IpAddr::V6(address)) != Some(remote) {
+            return Err(
+                "it was not heard as the router of the link, whose TCP-MD5 key is known".into()
+            );
+        }
+        sockopt::set_md5(stream, remote, Some(password)).map_err(|error| error.to_string())
     }
 
     /// Options that both kinds of connection need.
