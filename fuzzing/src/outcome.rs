@@ -11,6 +11,8 @@ pub enum Answer {
     Accepted,
     /// A malformed attribute was dropped, the routes stay.
     AttributeDiscard,
+    /// Dropped without a word.
+    Ignored,
     /// The routes count as withdrawn.
     TreatAsWithdraw,
     /// A NOTIFICATION with these codes ends the session.

@@ -7,6 +7,7 @@
 pub mod attribute;
 pub mod open;
 pub mod prefix;
+pub mod router_discovery;
 pub mod stream;
 pub mod update;
 

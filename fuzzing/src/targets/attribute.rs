@@ -56,6 +56,7 @@ fn multiprotocol(type_code: u8, value: &[u8], context: UpdateContext) -> Outcome
         // Prefixes that no unicast route can have are passed over, and blame no attribute.
         Answer::AttributeDiscard => assert_eq!(outcome.code, 0),
         Answer::Accepted => {}
+        Answer::Ignored => panic!("an UPDATE is never ignored: {outcome:?}"),
     }
     outcome
 }

@@ -9,6 +9,7 @@ pub mod attribute_rules;
 pub mod message;
 pub mod nlri;
 pub mod pipeline;
+pub mod router_discovery;
 pub mod session;
 pub mod speaker;
 pub mod update;
@@ -20,6 +21,7 @@ pub use pipeline::{
     external as pipeline_external, internal as pipeline_internal, ipv6_only as pipeline_ipv6_only,
     receive, two_octet as pipeline_two_octet,
 };
+pub use router_discovery::router_discovery;
 pub use session::handshake;
 pub use update::{
     external as update_external, internal as update_internal, two_octet as update_two_octet,
@@ -153,6 +155,13 @@ const MESSAGE_TARGETS: &[Target] = &[
     Target { name: "nlri_ipv4", run: nlri::ipv4, draw: draw::nlri_ipv4, weight: 2, copies: 1 },
     Target { name: "nlri_ipv6", run: nlri::ipv6, draw: draw::nlri_ipv6, weight: 2, copies: 1 },
     Target {
+        name: "router_discovery",
+        run: router_discovery::router_discovery,
+        draw: draw::router_discovery,
+        weight: 1,
+        copies: 1,
+    },
+    Target {
         name: "handshake",
         run: session::handshake,
         draw: draw::handshake,
@@ -216,6 +225,11 @@ pub const TARGETS: &[Target] = &{
 /// How the inputs of the targets are drawn.
 mod draw {
     use super::*;
+    use crate::grammar::router_discovery;
+
+    pub(super) fn router_discovery(dice: &mut Dice) -> Vec<u8> {
+        bent(dice, router_discovery::packet)
+    }
 
     fn bent(dice: &mut Dice, valid: fn(&mut Dice) -> crate::grammar::Draft) -> Vec<u8> {
         let (draft, other) = (valid(dice), valid(dice));
