@@ -122,6 +122,13 @@ impl Peer {
         self.idle_hold = true;
     }
 
+    /// The link of the session is gone: nobody is left to hear a word, nor to be waited for.
+    pub fn link_lost(&mut self, now: Instant, why: &str) {
+        if let Some(id) = self.established.as_ref().map(|up| up.connection) {
+            self.end(now, id, DownReason::Broken(why.to_owned()));
+        }
+    }
+
     /// The neighbour may be where it was not before: a dial that waits because TCP did not come up
     /// is due at once.
     pub fn dial_soon(&mut self, now: Instant) {

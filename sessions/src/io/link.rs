@@ -41,6 +41,13 @@ pub(super) enum LinkTrouble {
     Socket(InterfaceName, String),
 }
 
+impl LinkTrouble {
+    /// Whether nothing can run over the link any more.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::NoInterface(_) | Self::NoAddress(_))
+    }
+}
+
 /// What is known of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct LinkState {
@@ -166,9 +173,14 @@ impl Link {
             let now = clock.now();
             if look_at <= now {
                 self.own = own_addresses(self.index);
-                if if_nametoindex(self.interface.as_str()) != Ok(self.index) || self.own.is_empty()
-                {
-                    return Ok(());
+                let is_same = if_nametoindex(self.interface.as_str()) == Ok(self.index);
+                let gone = if is_same {
+                    self.own.is_empty().then_some(LinkTrouble::NoAddress(self.interface))
+                } else {
+                    Some(LinkTrouble::NoInterface(self.interface))
+                };
+                if gone.is_some() {
+                    return reporter.report(LinkState { router: None, trouble: gone }).await;
                 }
                 look_at = now + LOOK_INTERVAL;
             }

@@ -107,6 +107,9 @@ impl Neighbour {
         match news {
             News::Link(link) => {
                 let is_new = link.router.is_some() && link.router != self.link.router;
+                if let Some(why) = link.trouble.as_ref().filter(|it| it.is_gone()) {
+                    self.peer.link_lost(now, &why.to_string());
+                }
                 self.link = link;
                 if is_new {
                     self.peer.dial_soon(now);

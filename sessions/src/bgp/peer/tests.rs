@@ -20,6 +20,7 @@ mod collision;
 mod fsm;
 mod fsm_table;
 mod hold_time;
+mod links;
 mod passing_on;
 mod receiving;
 mod recovery;
