@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use fairway_sessions::backend::SessionView;
 use fairway_sessions::types::{AddressFamily, Role};
-use fairway_sessions::wire::Capability;
 use fairway_sessions::wire::capability::shown;
+use fairway_sessions::wire::{Capability, NextHopEncoding};
 use serde_json::Value;
 
 use super::neighbor::family_key;
@@ -28,6 +28,7 @@ const BEFORE_REFRESH: [(u8, &str, &str); 2] = [
     (6, "extendedMessage", "Extended Message"),
     (71, "longLivedGracefulRestart", "Long-lived Graceful Restart"),
 ];
+const EXTENDED_NEXT_HOP: (u8, &str, &str) = (5, "extendedNexthop", "Extended nexthop");
 const ENHANCED_REFRESH: (u8, &str, &str) = (70, "enhancedRouteRefresh", "Enhanced Route Refresh");
 const GRACEFUL_RESTART: (u8, &str, &str) = (64, "gracefulRestart", "Graceful Restart Capability");
 
@@ -106,6 +107,20 @@ pub(super) fn remote_role(session: &SessionView) -> Option<&'static str> {
     Role::from_code(code).map(Role::name)
 }
 
+/// What the neighbour said of next hops of another family (RFC 8950).
+fn theirs_by_family(session: &SessionView) -> Option<&[NextHopEncoding]> {
+    session.capabilities_received.iter().find_map(|capability| match capability {
+        Capability::ExtendedNextHop(offers) => Some(offers.as_slice()),
+        _ => None,
+    })
+}
+
+/// The families that it takes IPv6 next hops for.
+fn families_over_ipv6(session: &SessionView) -> impl Iterator<Item = AddressFamily> + '_ {
+    let offers = theirs_by_family(session).unwrap_or_default().iter();
+    offers.filter(|offer| offer.next_hop_afi == 2).filter_map(|offer| offer.family.family())
+}
+
 /// The two kinds of route refresh that the neighbour may have offered, in FRR's suffixes.
 fn refresh_kinds(session: &SessionView) -> Option<(&'static str, &'static str)> {
     let theirs = |code| Offer::with_code(session, code).theirs;
@@ -130,6 +145,7 @@ fn is_named(capability: &Capability) -> bool {
         Capability::RouteRefresh
         | Capability::Role(_)
         | Capability::FourOctetAs(_)
+        | Capability::ExtendedNextHop(_)
         | Capability::SoftwareVersion(_) => true,
         Capability::HostName { .. } => hostname_of(capability).is_some(),
         _ => {
@@ -161,6 +177,12 @@ pub(super) fn json(session: &SessionView) -> Object {
         Object::new().optional("4byteAs", Offer::with_code(session, FOUR_OCTET_AS).key());
     object = object.optional("role", Offer::with_code(session, ROLE).key());
     object = BEFORE_REFRESH.into_iter().fold(object, by_code);
+    let over_ipv6: Object = families_over_ipv6(session)
+        .map(|family| (family_key(family).to_owned(), "recieved".into()))
+        .collect();
+    object = by_code(object, EXTENDED_NEXT_HOP)
+        // Both spellings are FRR's.
+        .optional("extendedNexthopFamililesByPeer", (!over_ipv6.is_empty()).then_some(over_ipv6));
     let refresh = refresh_offer(session).key().map(|key| match refresh_kinds(session) {
         Some((suffix, _)) => format!("{key}{suffix}"),
         None => key.to_owned(),
@@ -202,6 +224,14 @@ pub(super) fn text(session: &SessionView) -> String {
     for (code, _, title) in BEFORE_REFRESH {
         line(title, by_code(code));
     }
+    let mut over_ipv6 = by_code(EXTENDED_NEXT_HOP.0);
+    if let Some(text) = over_ipv6.as_mut().filter(|_| theirs_by_family(session).is_some()) {
+        text.push_str("\n      Address families by peer:");
+        for family in families_over_ipv6(session) {
+            let _ = write!(text, "\n                   {family}");
+        }
+    }
+    line(EXTENDED_NEXT_HOP.2, over_ipv6);
     let kind = refresh_kinds(session).map_or("", |(_, text)| text);
     line("Route refresh", refresh_offer(session).text().map(|text| format!("{text}{kind}")));
     line(ENHANCED_REFRESH.2, by_code(ENHANCED_REFRESH.0));

@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::hex::hex;
 use super::instance::Instance;
-use super::neighbor::family_word;
 use super::object::Object;
+use super::path_next_hops::Detail;
 use super::route::{
     Entry, EntryPath, communities, entries, extended_communities, joined, large_communities,
     unspecified,
@@ -100,17 +100,18 @@ fn lines(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Str
 /// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not
 /// interpreted.
 fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Instance) -> String {
-    let next_hop = path.next_hop();
-    let (head, from, router_id, kind) = match path {
+    let (head, next_hop, from, router_id, kind) = match path {
         EntryPath::Originated(_) => {
-            ("Local".to_owned(), next_hop, instance.router_id, "sourced, local")
+            let here = path.next_hop();
+            ("Local".to_owned(), here.clone(), here, instance.router_id, "sourced, local")
         }
         EntryPath::Learned(LearnedRoute { path: Path { source, attributes }, .. }) => (
             match attributes.as_path.length() {
                 0 => "Local".to_owned(),
                 _ => attributes.as_path.to_string(),
             },
-            source.address,
+            attributes.next_hop.to_string(),
+            source.key.interface().map_or_else(|| source.address.to_string(), |it| it.to_string()),
             source.router_id,
             match source.kind {
                 PeerKind::External => "external",
@@ -119,7 +120,8 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
         ),
     };
     let mut text = format!(
-        "  {head}\n    {next_hop} from {from} ({router_id})\n      Origin {}",
+        "  {head}\n    {next_hop} from {from} ({router_id}){}\n      Origin {}",
+        path.link_local().map(|it| format!("\n    ({it}) (used)")).unwrap_or_default(),
         path.origin()
     );
     let number = |name: &str, value: Option<u32>| {
@@ -225,17 +227,7 @@ fn originated(
     route: &DesiredRoute,
     rank: impl FnOnce(Object) -> Object,
 ) -> Object {
-    let family = route.prefix.family();
-    let here = unspecified(family).to_string();
-    let is_ipv6 = family == AddressFamily::Ipv6Unicast;
-    let next_hop = Object::new()
-        .field("ip", here.as_str())
-        .field("hostname", snapshot.node.name.as_str())
-        .field("afi", family_word(family))
-        .optional("scope", is_ipv6.then_some("global"))
-        .field("metric", 0)
-        .field("accessible", true)
-        .field("used", true);
+    let here = unspecified(route.prefix.family()).to_string();
     let peer =
         Object::new().field("peerId", here).field("routerId", instance.router_id.to_string());
     let path = EntryPath::Originated(route);
@@ -253,7 +245,7 @@ fn originated(
         .optional("community", communities(path.communities()))
         .optional("extendedCommunity", extended_communities(path.extended_communities()))
         .optional("largeCommunity", large_communities(path.large_communities()))
-        .field("nexthops", vec![Value::from(next_hop)])
+        .field("nexthops", path.next_hops(Some(snapshot.node.name.as_str()), Detail::Entry))
         .field("peer", peer)
 }
 
@@ -265,17 +257,10 @@ fn learned(
 ) -> Object {
     let Path { source, attributes } = &route.path;
     let path = EntryPath::Learned(route);
-    let is_ipv6 = route.prefix.family() == AddressFamily::Ipv6Unicast;
-    let next_hop = Object::new()
-        .field("ip", path.next_hop().to_string())
-        .field("afi", family_word(AddressFamily::of(path.next_hop())))
-        .optional("scope", is_ipv6.then_some("global"))
-        .field("metric", 0)
-        .field("accessible", true)
-        .field("used", true);
     let peer = Object::new()
-        .field("peerId", source.key.to_string())
+        .field("peerId", source.address.to_string())
         .field("routerId", source.router_id.to_string())
+        .optional("interface", source.key.interface().map(|interface| interface.to_string()))
         .field("type", if path.is_internal() { "internal" } else { "external" });
     let unknown: Vec<Value> = attributes.unknown.iter().map(|it| unknown(it).into()).collect();
     let aggregator = attributes.aggregator;
@@ -295,7 +280,7 @@ fn learned(
         .optional("extendedCommunity", extended_communities(path.extended_communities()))
         .optional("largeCommunity", large_communities(path.large_communities()))
         .optional("unknownAttributes", (!unknown.is_empty()).then_some(unknown))
-        .field("nexthops", vec![Value::from(next_hop)])
+        .field("nexthops", path.next_hops(None, Detail::Entry))
         .field("peer", peer)
 }
 

@@ -23,6 +23,7 @@ mod neighbors_json;
 mod neighbors_text;
 mod next_hops;
 mod object;
+mod path_next_hops;
 mod peer_routes;
 mod pools;
 mod prefix_counts;

@@ -73,6 +73,13 @@ pub(super) fn remote_role(peer: &PeerView) -> &'static str {
     peer.session.as_ref().and_then(capabilities::remote_role).unwrap_or(NO_ROLE)
 }
 
+/// The address of an unnumbered neighbour, in FRR's words; `None` for one that has one as its name.
+pub(super) fn address_on_link(peer: &PeerView) -> Option<String> {
+    peer.config.key.interface()?;
+    let session = peer.session.as_ref();
+    Some(session.map_or_else(|| "none".to_owned(), |it| it.remote.ip().to_string()))
+}
+
 /// What names it, in FRR's word.
 pub(super) fn id_type(key: PeerKey) -> &'static str {
     match key.remote {

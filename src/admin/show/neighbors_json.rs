@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, family_key, hops_away, is_established,
+    accepted, address_on_link, carries, exceeded_maximum, family_key, hops_away, is_established,
     keepalive_configured, local_role, remote_asn, remote_role, sent, timers_in_use,
 };
 use super::object::Object;
@@ -55,6 +55,7 @@ fn identity(peer: &PeerView) -> Object {
     let session = peer.session.as_ref();
     let remote_router_id = session.map(|session| session.remote_router_id.to_string());
     Object::new()
+        .optional("bgpNeighborAddr", address_on_link(peer))
         .field("remoteAs", remote_asn(peer))
         .field("localAs", config.local_asn.get())
         .field(link, true)

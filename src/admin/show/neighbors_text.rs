@@ -12,8 +12,8 @@ use fairway_sessions::types::{AddressFamily, PeerKind};
 
 use super::hex::hex;
 use super::neighbor::{
-    accepted, carries, exceeded_maximum, hops_away, is_established, keepalive_configured,
-    local_role, marked_key, remote_asn, remote_role, sent, timers_in_use,
+    accepted, address_on_link, carries, exceeded_maximum, hops_away, is_established,
+    keepalive_configured, local_role, marked_key, remote_asn, remote_role, sent, timers_in_use,
 };
 use super::time::{clock, clock_or_never};
 use super::{capabilities, reset};
@@ -46,12 +46,14 @@ fn identity(peer: &PeerView) -> String {
         PeerKind::External => "external",
         PeerKind::Internal => "internal",
     };
+    let named = match (config.key.interface(), address_on_link(peer)) {
+        (Some(interface), Some(address)) => format!("on {interface}: {address}"),
+        _ => format!("is {}", marked_key(peer)),
+    };
     let mut text = format!(
-        "BGP neighbor is {}, remote AS {}, local AS {}, {link} link\n  \
-         Local Role: {}
-  Remote Role: {}
-",
-        marked_key(peer),
+        "BGP neighbor {}, remote AS {}, local AS {}, {link} link\n  \
+         Local Role: {}\n  Remote Role: {}\n",
+        named,
         remote_asn(peer),
         config.local_asn,
         local_role(peer),

@@ -23,7 +23,7 @@ struct NextHop {
 fn next_hops(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> BTreeMap<IpAddr, NextHop> {
     let mut found: BTreeMap<IpAddr, NextHop> = BTreeMap::new();
     let established = snapshot.bgp.peers.iter().filter(|peer| is_established(peer));
-    for address in established.filter_map(|peer| peer.config.key.address()) {
+    for address in established.filter_map(|peer| Some(peer.session.as_ref()?.remote.ip())) {
         found.entry(address).or_default().is_peer = true;
     }
     for learned in &snapshot.bgp.learned {

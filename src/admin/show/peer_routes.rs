@@ -121,7 +121,7 @@ pub(super) fn text(
         let row = Row {
             status: "*>",
             network: prefix.to_string(),
-            next_hop: attributes.next_hop.address(),
+            next_hop: attributes.next_hop.to_string(),
             metric: attributes.med,
             local_pref: attributes.local_pref,
             weight: direction.weight(),

@@ -52,10 +52,15 @@ impl EntryPath<'_> {
         matches!(self, Self::Learned(it) if it.path.source.kind == PeerKind::Internal)
     }
 
-    pub(super) fn next_hop(self) -> IpAddr {
+    /// The next hop for people. What comes from an unnumbered neighbour goes to its link, and FRR
+    /// names that.
+    pub(super) fn next_hop(self) -> String {
         match self {
-            Self::Originated(route) => unspecified(route.prefix.family()),
-            Self::Learned(learned) => learned.path.attributes.next_hop.address(),
+            Self::Originated(route) => unspecified(route.prefix.family()).to_string(),
+            Self::Learned(LearnedRoute { path, .. }) => match path.source.key.interface() {
+                Some(interface) => interface.to_string(),
+                None => path.attributes.next_hop.to_string(),
+            },
         }
     }
 
@@ -158,7 +163,7 @@ pub(super) struct Row<'a> {
     pub(super) status: &'a str,
     /// Empty in the second and later rows of a prefix.
     pub(super) network: String,
-    pub(super) next_hop: IpAddr,
+    pub(super) next_hop: String,
     pub(super) metric: Option<u32>,
     pub(super) local_pref: Option<u32>,
     pub(super) weight: u32,
@@ -175,7 +180,7 @@ impl Row<'_> {
             "{:3}{}{}{:>10}{:>7}{:>7} {}{separator}{}\n",
             self.status,
             cell(&self.network, 17, 20),
-            cell(&self.next_hop.to_string(), 16, 36),
+            cell(&self.next_hop, 16, 36),
             number(self.metric),
             number(self.local_pref),
             self.weight,
@@ -249,7 +254,7 @@ mod tests {
             let row = Row {
                 status: "*>",
                 network: network.to_owned(),
-                next_hop: next_hop.parse().unwrap(),
+                next_hop: next_hop.to_owned(),
                 metric: None,
                 local_pref: Some(200),
                 weight: 32_768,

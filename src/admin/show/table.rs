@@ -6,8 +6,8 @@ use fairway_sessions::types::{AddressFamily, Community, LargeCommunity, PeerKey}
 use serde_json::Value;
 
 use super::instance::Instance;
-use super::neighbor::family_word;
 use super::object::Object;
+use super::path_next_hops::Detail;
 use super::route::{Entry, EntryPath, Row, entries};
 use super::{CommunityFilter, ShowError, Snapshot};
 
@@ -146,21 +146,13 @@ fn rows(
     entry: &Entry<'_>,
     paths: Vec<(usize, EntryPath<'_>)>,
 ) -> Vec<Value> {
-    let family = entry.prefix.family();
-    let is_ipv6 = family == AddressFamily::Ipv6Unicast;
     let reason = entry.selection_reason();
     let one = |(position, path): (usize, EntryPath<'_>)| {
         let is_best = position == 0;
         let (peer, host) = match path {
             EntryPath::Originated(_) => ("(unspec)".to_owned(), Some(snapshot.node.name.as_str())),
-            EntryPath::Learned(learned) => (learned.path.source.key.to_string(), None),
+            EntryPath::Learned(learned) => (learned.path.source.address.to_string(), None),
         };
-        let next_hop = Object::new()
-            .field("ip", path.next_hop().to_string())
-            .optional("hostname", host)
-            .field("afi", family_word(AddressFamily::of(path.next_hop())))
-            .optional("scope", is_ipv6.then_some("global"))
-            .field("used", true);
         Object::new()
             .field("valid", true)
             .flag("multipath", path.is_multipath(position))
@@ -177,7 +169,7 @@ fn rows(
             .field("peerId", peer)
             .field("path", path.as_path())
             .field("origin", path.origin().name())
-            .field("nexthops", vec![Value::from(next_hop)])
+            .field("nexthops", path.next_hops(host, Detail::Row))
             .into()
     };
     paths.into_iter().map(one).collect()

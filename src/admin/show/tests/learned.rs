@@ -360,23 +360,30 @@ fn refused_and_malformed_announcements_are_told_with_their_reasons() {
 }
 
 #[test]
-fn an_ipv6_path_has_a_global_next_hop_with_its_scope() {
+fn an_ipv6_path_has_a_global_and_a_link_local_next_hop_of_which_the_second_is_used() {
     let family = AddressFamily::Ipv6Unicast;
     let mut lab = Lab::new();
-    let next_hop = NextHop::Ipv6 {
-        global: "2001:db8:1:1::2".parse().unwrap(),
-        link_local: "fe80::2".parse().ok(),
+    let global = "2001:db8:1:1::2".parse().unwrap();
+    let by_way_of = |link_local: Option<&str>| {
+        let next_hop = NextHop::ipv6(global, link_local.and_then(|it| it.parse().ok()));
+        learned("2001:db8:200::/48", heard(1, &[65010], |it| it.next_hop = next_hop), None)
     };
-    let path = heard(1, &[65010], |it| it.next_hop = next_hop);
-    lab.bgp.learned = vec![learned("2001:db8:200::/48", path, None)];
-    let table = shown(&lab, &ShowCommand::BgpUnicast { family, prefix: None });
-    let path = &table["routes"]["2001:db8:200::/48"][0];
-    assert_shape(&path["nexthops"][0], "ip:s afi:s scope:s used:b");
-    assert_eq!(path["nexthops"][0]["ip"], "2001:db8:1:1::2");
-    let prefix = Some("2001:db8:200::/48".to_owned());
-    let entry = shown(&lab, &ShowCommand::BgpUnicast { family, prefix });
-    assert_shape(
-        &entry["paths"][0]["nexthops"][0],
-        "ip:s afi:s scope:s metric:n accessible:b used:b",
-    );
+    let table = ShowCommand::BgpUnicast { family, prefix: None };
+    let entry = ShowCommand::BgpUnicast { family, prefix: Some("2001:db8:200::/48".to_owned()) };
+
+    lab.bgp.learned = vec![by_way_of(Some("fe80::2"))];
+    let hops = shown(&lab, &table)["routes"]["2001:db8:200::/48"][0]["nexthops"].take();
+    assert_shape(&hops[0], "ip:s afi:s scope:s");
+    assert_shape(&hops[1], "ip:s afi:s scope:s used:b");
+    assert_eq!((&hops[0]["ip"], &hops[1]["ip"]), (&json!("2001:db8:1:1::2"), &json!("fe80::2")));
+    let hops = shown(&lab, &entry)["paths"][0]["nexthops"].take();
+    assert_shape(&hops[0], "ip:s afi:s scope:s metric:n accessible:b");
+    assert_shape(&hops[1], "ip:s afi:s scope:s accessible:b used:b");
+    let lines = "    2001:db8:1:1::2 from 10.1.1.2 (10.0.0.2)\n    (fe80::2) (used)\n";
+    assert!(text(&lab, &entry).unwrap().contains(lines));
+
+    lab.bgp.learned = vec![by_way_of(None)];
+    let hops = shown(&lab, &entry)["paths"][0]["nexthops"].take();
+    assert_shape(&hops[0], "ip:s afi:s scope:s metric:n accessible:b used:b");
+    assert_eq!(hops.as_array().unwrap().len(), 1);
 }

@@ -6,6 +6,7 @@ mod learned;
 mod services;
 mod shapes;
 mod texts;
+mod unnumbered;
 
 use fairway_sessions::types::AddressFamily;
 use serde_json::Value;
