@@ -46,9 +46,10 @@ impl Agenda {
         self.wait(key, None);
     }
 
-    /// When the first of them waits no longer.
+    /// When the first of them waits no longer; at once, if something has happened to one.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.first().map(|(deadline, _)| *deadline)
+        let now = (!self.touched.is_empty()).then_some(Instant::ZERO);
+        now.or_else(|| self.waiting.first().map(|(deadline, _)| *deadline))
     }
 
     /// Those whose time has come count as touched.
@@ -90,8 +91,10 @@ mod tests {
     fn only_those_with_something_to_do_are_looked_at() {
         let mut agenda = Agenda::default();
         (1..=5).for_each(|number| agenda.wait(key(number), at(u64::from(number) * 10)));
+        assert_eq!(agenda.next_deadline(), at(10));
         agenda.touch(key(4));
         agenda.touch(key(4));
+        assert_eq!(agenda.next_deadline(), at(0));
         agenda.wake(Instant::from_micros(20));
         assert_eq!(touched(&mut agenda), [key(1), key(2), key(4)]);
         assert_eq!(touched(&mut agenda), []);

@@ -48,7 +48,8 @@ pub(super) fn set_md5(
 }
 
 /// Sets the TCP-MD5 key for whoever dials from `range`; `None` takes it away. A neighbour with a
-/// key of its own keeps that: the kernel takes the key of the smallest range.
+/// key of its own keeps that: the kernel takes the key of the smallest range. One without any is
+/// held to the key of the range, since the kernel cannot be told of an exception.
 pub(super) fn set_md5_range(
     socket: &impl AsFd,
     range: Prefix,
