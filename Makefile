@@ -17,8 +17,8 @@ CASE ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-corpus test-soak \
-	test-vtysh test-interop test-compose corpus-bird interop compose sim mutants bench soak docs lint setup \
-	install clean
+	test-vtysh test-interop test-walk test-compose corpus-bird interop compose sim mutants bench soak docs lint \
+	setup install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -33,7 +33,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-demo test-corpus corpus-bird test-soak test-vtysh test-interop test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-demo test-corpus corpus-bird test-soak test-vtysh test-interop test-walk test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test pages --test canary
@@ -62,6 +62,9 @@ test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own 
 
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
+
+test-walk: build ## docs/peers.md, section by section, as it is printed (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
 
 test-compose: static ## The compose lab, for real (root or sudo)
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test compose
