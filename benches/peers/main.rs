@@ -1,0 +1,139 @@
+//! How long do 500 sessions take to come up, and what does each weigh? Fairway, BIRD and FRR take
+//! turns as the speaker in the middle; 500 neighbours with addresses of their own, all of them
+//! sessions of one BIRD, are the same for each.
+//!
+//! Two ways: neighbours that dial a speaker which knows only their range, and neighbours that wait
+//! for a speaker in which each is configured. The clock runs until the neighbours' side says that
+//! all are established.
+//!
+//! `cargo bench --bench peers -- [--peers N]`, as root.
+
+#![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
+#![allow(dead_code)] // Only a part of the lab is used here.
+
+mod neighbours;
+mod speaker;
+
+#[path = "../../tests/interop/lab/mod.rs"]
+mod lab;
+#[path = "../../tests/interop/routers/mod.rs"]
+mod routers;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use lab::namespace::Namespace;
+use neighbours::Neighbours;
+use speaker::{Speaker, SpeakerKind};
+
+/// Sessions, unless `--peers` says otherwise.
+const PEERS: u32 = 500;
+/// How long all of them may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Who opens the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The neighbours, into a range.
+    Range,
+    /// The speaker, each by its address.
+    Configured,
+}
+
+/// What one run showed.
+struct Outcome {
+    time: Duration,
+    /// Memory of the speaker per session, KiB.
+    memory_kib: f64,
+}
+
+fn main() -> Result<()> {
+    ensure!(nix::unistd::Uid::effective().is_root(), "this needs root: network namespaces");
+    lab::check_tools()?;
+    lab::namespace::remove_leftovers()?;
+    let peers = peers_from_arguments()?;
+    let folder = std::env::temp_dir().join(format!("fairway-peers-{}", std::process::id()));
+    let mut rows = Vec::new();
+    let mut cell = 0;
+    for way in [Way::Configured, Way::Range] {
+        for kind in SpeakerKind::ALL {
+            eprintln!("{kind}, {peers} peers, {way:?}");
+            let place = folder.join(cell.to_string());
+            lab::make_directory(&place)?;
+            let outcome = measure(cell, &place, kind, way, peers)
+                .with_context(|| format!("{kind}, {way:?}; see {}", place.display()))?;
+            rows.push((way, kind, outcome));
+            cell += 1;
+        }
+    }
+    print(&rows, peers);
+    std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark")
+}
+
+fn peers_from_arguments() -> Result<u32> {
+    let mut arguments = std::env::args();
+    match arguments.find(|argument| argument == "--peers") {
+        None => Ok(PEERS),
+        Some(_) => arguments
+            .next()
+            .and_then(|value| value.parse().ok())
+            .filter(|peers| (1..=5000).contains(peers))
+            .context("--peers needs a number from 1 to 5000"),
+    }
+}
+
+/// Starts both sides, the one that dials last; from then on the clock runs.
+fn measure(cell: usize, place: &Path, kind: SpeakerKind, way: Way, peers: u32) -> Result<Outcome> {
+    let middle = Namespace::create(cell, "speaker")?;
+    let around = Namespace::create(cell, "neighbours")?;
+    middle.connect("eth0", &around, "eth0")?;
+    middle.add_address("eth0", speaker::ADDRESS_WITH_LENGTH)?;
+    neighbours::add_addresses(&around, place, peers)?;
+    let mut speaker = Speaker::prepare(kind, place)?;
+    let (neighbours, start, empty_kib) = match way {
+        Way::Range => {
+            speaker.start(&middle, way, peers)?;
+            let empty = speaker.memory_kib()?;
+            let start = Instant::now();
+            (Neighbours::start(&around, place, way, peers)?, start, empty)
+        }
+        Way::Configured => {
+            // What it weighs without sessions is weighed apart: they come at once.
+            speaker.start(&middle, Way::Range, peers)?;
+            let empty = speaker.memory_kib()?;
+            speaker.stop()?;
+            let neighbours = Neighbours::start(&around, place, way, peers)?;
+            let start = Instant::now();
+            speaker.start(&middle, way, peers)?;
+            (neighbours, start, empty)
+        }
+    };
+    neighbours.wait_for_all(peers, LIMIT)?;
+    let time = start.elapsed();
+    let memory_kib = (speaker.memory_kib()? - empty_kib) / f64::from(peers);
+    speaker.stop()?;
+    Ok(Outcome { time, memory_kib })
+}
+
+/// A table that can be pasted into a page.
+fn print(rows: &[(Way, SpeakerKind, Outcome)], peers: u32) {
+    println!("| {peers} sessions | speaker | all up, s | beside BIRD | memory per session, KiB |");
+    println!("|---|---|---|---|---|");
+    for (way, kind, outcome) in rows {
+        let rival = rows.iter().find(|(of, it, _)| of == way && *it == SpeakerKind::Bird);
+        let ratio = rival
+            .map(|(_, _, rival)| outcome.time.as_secs_f64() / rival.time.as_secs_f64())
+            .map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+        println!(
+            "| {} | {kind} | {:.2} | {ratio} | {:.1} |",
+            match way {
+                Way::Range => "dial into a listen range",
+                Way::Configured => "are dialled, each configured",
+            },
+            outcome.time.as_secs_f64(),
+            outcome.memory_kib,
+        );
+    }
+}

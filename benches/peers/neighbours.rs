@@ -1,0 +1,85 @@
+//! Five hundred neighbours: addresses of one interface, sessions of one BIRD.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::Way;
+use crate::lab::namespace::Namespace;
+use crate::lab::process::{Process, bounded, output_of};
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::speaker;
+
+/// The AS that all of them are in.
+pub(crate) const ASN: u32 = 65_010;
+/// Where all of them are.
+pub(crate) const RANGE: &str = "10.80.0.0/16";
+
+/// The address of neighbour `number`, from 0.
+pub(crate) fn address(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 80, 0, 1)) + number)
+}
+
+/// Gives the interface all addresses in one go.
+pub(crate) fn add_addresses(around: &Namespace, place: &Path, peers: u32) -> Result<()> {
+    let file = place.join("addresses");
+    let lines = (0..peers).map(|number| format!("address add {}/16 dev eth0\n", address(number)));
+    fs::write(&file, lines.collect::<String>()).context("the addresses of the neighbours")?;
+    around.ip(&["-batch", &file.to_string_lossy()]).map(drop)
+}
+
+/// They run.
+pub(crate) struct Neighbours {
+    _bird: Process,
+    socket: PathBuf,
+}
+
+impl Neighbours {
+    pub(crate) fn start(around: &Namespace, place: &Path, way: Way, peers: u32) -> Result<Self> {
+        let file = |name: &str| place.join(name).to_string_lossy().into_owned();
+        let passive = if way == Way::Configured { "passive; " } else { "" };
+        let mut text = "router id 10.80.0.1;\nprotocol device {}\n".to_owned();
+        for number in 0..peers {
+            let _ = writeln!(
+                text,
+                "protocol bgp r{number} {{ local {} as {ASN}; neighbor {} as {}; {passive}\
+                 strict bind; connect delay time 1; connect retry time 1; ipv4 {{ import all; export none; }}; \
+                 }}",
+                address(number),
+                speaker::ADDRESS,
+                speaker::ASN,
+            );
+        }
+        fs::write(file("neighbours.conf"), text).context("the configuration of the neighbours")?;
+        let words = ["-f", "-c", &file("neighbours.conf"), "-s", &file("neighbours.ctl")];
+        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        words.extend(["-P".to_owned(), file("neighbours.pid")]);
+        let log = place.join("neighbours.log");
+        let bird = Process::spawn(around, Path::new("/usr/sbin/bird"), &words, &log)?;
+        let neighbours = Self { _bird: bird, socket: place.join("neighbours.ctl") };
+        wait_until("the neighbours answer", PATIENCE, || neighbours.established())?;
+        Ok(neighbours)
+    }
+
+    /// How many sessions are up, as BIRD says it.
+    fn established(&self) -> Result<usize> {
+        let mut command = bounded("birdc");
+        let text = output_of(command.arg("-s").arg(&self.socket).args(["show", "protocols"]))?;
+        ensure!(text.contains("ready"), "no answer: {text}");
+        Ok(text.lines().filter(|line| line.ends_with("Established")).count())
+    }
+
+    pub(crate) fn wait_for_all(&self, peers: u32, limit: Duration) -> Result<()> {
+        wait_until("all sessions", limit, || {
+            let established = self.established()?;
+            if established < usize::try_from(peers)? {
+                bail!("{established} of {peers} are up");
+            }
+            Ok(())
+        })
+    }
+}
