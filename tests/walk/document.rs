@@ -4,7 +4,7 @@
 //! A block is what its info string says: `yaml fairway`, `frr`, `bird` are configurations, `console`
 //! is a dialogue. Blocks in front of the first `##` belong to every section. A comment
 //! `<!-- walk: WORD... -->` in a section says what it needs: `hop` puts a router in the middle,
-//! `vrf` puts the node's end of the cable into a VRF, for which not every kernel is made.
+//! `bare` leaves the link without addresses, `vrf` puts the node's end of the cable into a VRF, for which not every kernel is made.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -33,6 +33,7 @@ pub(crate) struct Section {
     pub(crate) configurations: Configurations,
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) has_middle_hop: bool,
+    pub(crate) is_bare: bool,
     pub(crate) in_vrf: bool,
 }
 
@@ -83,8 +84,11 @@ impl Walk {
                 for word in words {
                     match word {
                         "hop" => section.has_middle_hop = true,
+                        "bare" => section.is_bare = true,
                         "vrf" => section.in_vrf = true,
-                        other => bail!("line {}: walk: {other}: expected hop or vrf", number + 1),
+                        other => {
+                            bail!("line {}: walk: {other}: expected hop, bare or vrf", number + 1)
+                        }
                     }
                 }
             } else if let Some(kind) = line.strip_prefix("```") {

@@ -63,7 +63,7 @@ impl Stage {
     ) -> Result<Self> {
         let node = Namespace::create(number, "node")?;
         let router = Namespace::create(number, "router")?;
-        let middle = wire(&node, &router, section.has_middle_hop, number)?;
+        let middle = wire(&node, &router, section, number)?;
         if section.in_vrf {
             join_vrf(&node)?;
         }
@@ -129,16 +129,18 @@ fn is_like(line: &str, expected: &str) -> bool {
 fn wire(
     node: &Namespace,
     router: &Namespace,
-    has_middle_hop: bool,
+    section: &Section,
     number: usize,
 ) -> Result<Option<Namespace>> {
     let add = |namespace: &Namespace, interface: &str, addresses: [&str; 2]| {
         addresses.iter().try_for_each(|address| namespace.add_address(interface, address))
     };
-    if !has_middle_hop {
+    if !section.has_middle_hop {
         node.connect("eth0", router, "eth0")?;
-        add(node, "eth0", NODE)?;
-        add(router, "eth0", ROUTER)?;
+        if !section.is_bare {
+            add(node, "eth0", NODE)?;
+            add(router, "eth0", ROUTER)?;
+        }
         return Ok(None);
     }
     let middle = Namespace::create(number, "middle")?;
