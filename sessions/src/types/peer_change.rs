@@ -89,7 +89,7 @@ settings! {
     role_strict, "`roleStrict`" => NewSession;
     import, "`toReceive`" => AsksAgain;
     pass_on, "`toAdvertise.allowed`" => SaysAgain;
-    next_hops, "`toAdvertise.nextHop`" => Nothing;
+    next_hops, "`toAdvertise.nextHop`" => SaysAgain;
 }
 
 impl PeerConfig {
