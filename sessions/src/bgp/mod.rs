@@ -11,6 +11,7 @@ mod backoff;
 mod collision;
 mod connection;
 mod control;
+mod key_rollover;
 mod negotiate;
 mod peer;
 mod reason;
@@ -20,6 +21,7 @@ mod transmit;
 mod view;
 
 pub use connection::ConnectionId;
+pub use key_rollover::{HeldKey, KeyChange, KeyRing};
 pub use negotiate::Negotiated;
 pub use peer::{Action, Connected, Event, Peer};
 pub use reason::DownReason;

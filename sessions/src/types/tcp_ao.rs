@@ -113,6 +113,11 @@ impl AoKey {
         self.algorithm
     }
 
+    /// Whether a segment could be meant for either (RFC 5925 §3.1).
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.send_id == other.send_id || self.recv_id == other.recv_id
+    }
+
     /// The secret, for the socket option and for nothing else.
     pub fn expose(&self) -> &[u8] {
         &self.secret
@@ -162,6 +167,18 @@ impl AoKeys {
         self.0.iter()
     }
 
+    /// Whether it is one of them, secret and all.
+    pub fn contains(&self, key: &AoKey) -> bool {
+        self.0.contains(key)
+    }
+
+    /// Whether a session that has these keys can go over to `wanted` and live: not where TCP-AO
+    /// begins or ends, and not where a number is to mean another key.
+    pub fn can_become(&self, wanted: &Self) -> bool {
+        let meet = |old: &AoKey| wanted.iter().all(|new| new == old || !new.overlaps(old));
+        self.is_empty() == wanted.is_empty() && self.iter().all(meet)
+    }
+
     /// The key that the neighbour is asked to sign with.
     pub fn preferred(&self) -> Option<&AoKey> {
         self.0.first()
@@ -206,6 +223,19 @@ mod tests {
         }
         let refused = "md5".parse::<AoAlgorithm>().unwrap_err();
         assert!(AoAlgorithm::ALL.iter().all(|known| refused.expected.contains(known.name())));
+    }
+
+    #[test]
+    fn a_session_survives_new_numbers_and_not_new_secrets() {
+        let keys = |keys: &[AoKey]| AoKeys::new(keys.to_vec()).unwrap();
+        let other = AoKey::new(1, 1, AoAlgorithm::HmacSha1, "other").unwrap();
+        let before = keys(&[key(1, 1)]);
+        assert!(before.can_become(&keys(&[key(2, 2), key(1, 1)])));
+        assert!(before.can_become(&keys(&[key(2, 2)])));
+        assert!(!before.can_become(&keys(&[other])));
+        assert!(!before.can_become(&keys(&[key(2, 1)])));
+        assert!(!before.can_become(&AoKeys::default()));
+        assert!(AoKeys::default().can_become(&AoKeys::default()));
     }
 
     //= RFC 5925 §3.1 MUST: the IDs of two keys of a connection do not overlap.
