@@ -40,6 +40,10 @@ fn words(effect: ChangeEffect) -> &'static str {
         ChangeEffect::NewExternalSession => {
             "a new session (6/6) with a router in another AS, nothing with one in ours"
         }
+        ChangeEffect::ExchangesKeys => {
+            "stays up, if both sides change within the hold time; a key where there was none, none \
+             where there was one, and another secret under an ID of `tcpAO` are a new session (6/6)"
+        }
         ChangeEffect::Down => {
             "ends it with Administrative Shutdown (6/2) and the text; another text while it is down \
              changes nothing; without `shutdown` it is dialled at once"

@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use super::connection_keys::ConnectionKeys;
 use super::neighbour::{NetworkEvent, News};
 use crate::bgp::ConnectionId;
 use crate::types::PeerKey;
@@ -48,6 +49,8 @@ pub(super) struct Link {
     tasks: [AbortHandle; 2],
     /// The writer has bytes that it has not reported as written.
     pub(super) busy: bool,
+    /// Its keys, if it has any.
+    pub(super) keys: Option<ConnectionKeys>,
 }
 
 impl Link {
@@ -56,6 +59,7 @@ impl Link {
         key: PeerKey,
         id: ConnectionId,
         stream: TcpStream,
+        keys: Option<ConnectionKeys>,
         events: &mpsc::Sender<NetworkEvent>,
         tasks: &TaskTracker,
     ) -> Self {
@@ -71,7 +75,7 @@ impl Link {
                 stop.abort();
             }
         });
-        Self { chunks, tasks: [stop_reader, writer.abort_handle()], busy: false }
+        Self { chunks, tasks: [stop_reader, writer.abort_handle()], busy: false, keys }
     }
 
     /// Gives the writer bytes. Only when it is not [`Link::busy`].
@@ -187,7 +191,7 @@ mod tests {
         let (events, news) = mpsc::channel(16);
         let tasks = TaskTracker::new();
         let key = PeerKey::from(std::net::IpAddr::from([127, 0, 0, 1]));
-        let link = Link::start(key, ConnectionId::default(), near, &events, &tasks);
+        let link = Link::start(key, ConnectionId::default(), near, None, &events, &tasks);
         tasks.close();
         (link, far, tasks, news)
     }

@@ -303,6 +303,7 @@ impl CoreTask {
         for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
                 neighbour.follow_addresses(now, &addresses, &surroundings.rib);
+                neighbour.follow_rollover();
             });
         }
     }
@@ -382,6 +383,7 @@ impl CoreTask {
             self.with_neighbour(now, *key, |neighbour, surroundings| {
                 if neighbour.peer.config() != config {
                     neighbour.logged_failure = None;
+                    neighbour.keys_changed = true;
                     neighbour.peer.reconfigure(now, config.clone());
                     neighbour.peer.announce_all(&surroundings.rib);
                 }

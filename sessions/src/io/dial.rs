@@ -8,7 +8,8 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::link::LinkTrouble;
 use super::sockopt;
-use crate::types::{InterfaceName, PeerConfig};
+use super::tcp_ao::{self, Unsupported};
+use crate::types::{AoKeys, InterfaceName, PeerConfig};
 
 /// How long a SYN may stay unanswered: long enough for three of them (at 0, 1 and 3 s).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,6 +27,10 @@ pub(super) enum DialError {
     Socket(#[source] io::Error),
     #[error("TCP-MD5 key: {0}")]
     Password(#[source] nix::Error),
+    #[error("{0}")]
+    Unsupported(#[from] Unsupported),
+    #[error("TCP-AO keys: {0}")]
+    AoKeys(#[source] nix::Error),
     #[error("TTL: {0}")]
     Ttl(#[source] nix::Error),
     #[error("VRF {0}: {1} (is there a device of that name?)")]
@@ -38,8 +43,13 @@ pub(super) enum DialError {
     Timeout { remote: SocketAddr, hint: &'static str },
 }
 
-/// Dials the neighbour of `config`, which is at `remote`.
-pub(super) async fn dial(config: &PeerConfig, remote: SocketAddr) -> Result<TcpStream, DialError> {
+/// Dials the neighbour of `config`, which is at `remote`. Each `attempt` signs its SYN with another
+/// key of TCP-AO, the preferred one first: the neighbour may not have it yet, or not any more.
+pub(super) async fn dial(
+    config: &PeerConfig,
+    remote: SocketAddr,
+    attempt: usize,
+) -> Result<TcpStream, DialError> {
     let peer = remote.ip();
     let socket = match peer {
         IpAddr::V4(_) => TcpSocket::new_v4(),
@@ -51,6 +61,10 @@ pub(super) async fn dial(config: &PeerConfig, remote: SocketAddr) -> Result<TcpS
     }
     if let Some(password) = &config.password {
         sockopt::set_md5(&socket, peer, Some(password)).map_err(DialError::Password)?;
+    }
+    if let Some(first) = config.tcp_ao.iter().cycle().nth(attempt % AoKeys::COUNT_MAX) {
+        tcp_ao::supports(&config.tcp_ao)?;
+        tcp_ao::prepare_dial(&socket, peer, &config.tcp_ao, first).map_err(DialError::AoKeys)?;
     }
     sockopt::set_network(&socket, peer, config.ttl()).map_err(DialError::Ttl)?;
     if let Some(least) = config.ttl_min() {
@@ -67,7 +81,8 @@ pub(super) async fn dial(config: &PeerConfig, remote: SocketAddr) -> Result<TcpS
         Err(_) => {
             let hint = match &config.password {
                 Some(_) => " (is the TCP-MD5 password the same on both sides?)",
-                None => "",
+                None if config.tcp_ao.is_empty() => "",
+                None => " (are the TCP-AO keys the same on both sides?)",
             };
             Err(DialError::Timeout { remote, hint })
         }

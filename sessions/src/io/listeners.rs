@@ -17,12 +17,14 @@ use tracing::{error, info, warn};
 use super::admission::Admission;
 use super::listen::{accept_all, bound, listen};
 use super::neighbour::NetworkEvent;
-use super::sockopt;
-use crate::types::{AddressFamily, InterfaceName, Password, PeerConfig, PeerKey, Remote};
+use super::{sockopt, tcp_ao};
+use crate::types::{
+    AddressFamily, AoKeys, InterfaceName, Password, PeerConfig, PeerKey, Prefix, Remote,
+};
 
 /// Why a peer is not accepted, for `show`.
-const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key (the kernel bounds their \
-                           number by net.core.optmem_max)";
+const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key or its TCP-AO keys (the kernel \
+                           bounds their number by net.core.optmem_max)";
 /// The same, where there is nothing to connect to.
 const NO_VRF: &str = "nothing listens in its VRF (is there a device of that name?)";
 
@@ -39,12 +41,19 @@ pub(super) struct Listeners {
     wanted: BTreeSet<InterfaceName>,
     /// Those of them that have no listener, and why, as it was logged.
     missing: BTreeMap<InterfaceName, String>,
-    /// The TCP-MD5 keys that all listeners of their VRF hold.
-    keys: BTreeMap<PeerKey, Password>,
+    /// The keys that all listeners of their VRF hold.
+    keys: BTreeMap<PeerKey, Keys>,
     /// Where unnumbered peers were heard: a key is for an address.
     routers: BTreeMap<PeerKey, Ipv6Addr>,
     /// Peers whose key a listener did not take: they are not accepted.
     unprotected: BTreeSet<PeerKey>,
+}
+
+/// What the packets of a peer must be signed with: a key of TCP-MD5, or those of TCP-AO.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Keys {
+    password: Option<Password>,
+    tcp_ao: AoKeys,
 }
 
 /// The listeners of a VRF.
@@ -109,9 +118,8 @@ impl Listeners {
         let gone: Vec<PeerKey> =
             self.keys.keys().filter(|it| !keys.contains(it)).copied().collect();
         for key in gone {
-            self.keys.remove(&key);
             // A key that stays behind only keeps out an address that is no peer any more.
-            let _ = self.set_key(key, None);
+            let _ = self.change_keys(key, &Keys::default());
         }
         self.routers.retain(|key, _| keys.contains(key));
         self.unprotected.retain(|key| keys.contains(key));
@@ -131,19 +139,19 @@ impl Listeners {
         if self.routers.get(&key).copied() == router {
             return;
         }
-        let password = self.keys.get(&key).cloned();
-        if password.is_some() {
+        let keys = self.keys.get(&key).cloned();
+        if keys.is_some() {
             // A key that stays behind only keeps out an address that is no peer any more.
-            let _ = self.set_key(key, None);
+            let _ = self.change_keys(key, &Keys::default());
         }
         match router {
             Some(router) => self.routers.insert(key, router),
             None => self.routers.remove(&key),
         };
-        if let Some(password) = password
-            && let Err(cause) = self.set_key(key, Some(&password))
+        if let Some(keys) = keys
+            && let Err(cause) = self.change_keys(key, &keys)
         {
-            error!(peer = %key, %cause, "a listener did not take the TCP-MD5 key: it is only dialled");
+            error!(peer = %key, %cause, "a listener did not take its keys: it is only dialled");
         }
     }
 
@@ -209,8 +217,8 @@ impl Listeners {
     fn open_one(&self, address: SocketAddr, vrf: Option<InterfaceName>) -> io::Result<Listener> {
         let socket: TcpSocket = bound(address, vrf)?;
         let of_vrf = self.keys.iter().filter(|(key, _)| key.vrf == vrf);
-        for (key, password) in of_vrf {
-            set_key_of(&socket, address.ip(), self.remote(*key), Some(password))?;
+        for (key, keys) in of_vrf {
+            change_keys_of(&socket, address.ip(), self.remote(*key), &Keys::default(), keys)?;
         }
         let socket = Arc::new(listen(socket)?);
         let local = socket.local_addr()?;
@@ -237,40 +245,49 @@ impl Listeners {
     }
 
     fn protect(&mut self, config: &PeerConfig) {
-        let PeerConfig { key, name, password, .. } = config;
-        if self.keys.get(key) == password.as_ref() && !self.unprotected.contains(key) {
-            return;
-        }
-        match (self.set_key(*key, password.as_ref()), password) {
-            (Ok(()), Some(password)) => {
-                self.keys.insert(*key, password.clone());
+        let PeerConfig { key, name, password, tcp_ao, .. } = config;
+        let wanted = Keys { password: password.clone(), tcp_ao: tcp_ao.clone() };
+        match self.change_keys(*key, &wanted) {
+            Ok(()) => {
                 self.unprotected.remove(key);
             }
-            (Ok(()), None) => {
-                self.keys.remove(key);
-                self.unprotected.remove(key);
-            }
-            (Err(cause), _) => {
-                self.keys.remove(key);
+            Err(cause) => {
                 if self.unprotected.insert(*key) {
                     error!(
                         peer = %key, name, %cause,
-                        "a listener did not take the TCP-MD5 key (the kernel bounds their number \
-                         by net.core.optmem_max): connections from this peer are refused, it is \
-                         only dialled"
+                        "a listener did not take the TCP-MD5 key or the TCP-AO keys (the kernel \
+                         bounds their number by net.core.optmem_max): connections from this peer \
+                         are refused, it is only dialled"
                     );
                 }
             }
         }
     }
 
-    fn set_key(&self, key: PeerKey, password: Option<&Password>) -> Result<(), nix::Error> {
+    /// Makes the keys of `key` those that are wanted, on all listeners of its VRF or on none.
+    fn change_keys(&mut self, key: PeerKey, wanted: &Keys) -> Result<(), nix::Error> {
+        let remote = self.remote(key);
+        let before = self.keys.remove(&key).unwrap_or_default();
         let opened = self.open.get(&key.vrf).map(|opened| &opened.listeners);
-        for Listener { socket, .. } in opened.into_iter().flatten() {
-            let Ok(local) = socket.local_addr() else { continue };
-            set_key_of(&**socket, local.ip(), self.remote(key), password)?;
+        let listeners = || {
+            opened.into_iter().flatten().filter_map(|Listener { socket, .. }| {
+                Some((&**socket, socket.local_addr().ok()?.ip()))
+            })
+        };
+        let changed = listeners().try_for_each(|(listener, local)| {
+            change_keys_of(listener, local, remote, &before, wanted)
+        });
+        if changed.is_err() {
+            // As far as it came: the next attempt begins with none.
+            for (listener, local) in listeners() {
+                for some in [&before, wanted] {
+                    let _ = change_keys_of(listener, local, remote, some, &Keys::default());
+                }
+            }
+        } else if *wanted != Keys::default() {
+            self.keys.insert(key, wanted.clone());
         }
-        Ok(())
+        changed
     }
 
     /// Whom a key of `key` is for.
@@ -280,22 +297,36 @@ impl Listeners {
     }
 }
 
-/// Sets the key for `remote` on a listener at `local`, if that is of its family.
-fn set_key_of(
+/// Changes the keys for `remote` on a listener at `local`, if that is of its family. The kernel takes
+/// no keys of one kind where there are some of the other.
+fn change_keys_of(
     listener: &impl AsFd,
     local: IpAddr,
     remote: Remote,
-    password: Option<&Password>,
+    before: &Keys,
+    wanted: &Keys,
 ) -> Result<(), nix::Error> {
-    let concerns = |family| family == AddressFamily::of(local);
-    match remote {
-        Remote::Address(address) if concerns(AddressFamily::of(address)) => {
-            sockopt::set_md5(listener, address, password)
-        }
-        Remote::Range(range) if concerns(range.family()) => {
-            sockopt::set_md5_range(listener, range, password)
-        }
+    let peers = match remote {
+        Remote::Address(address) => Prefix::host(address),
+        Remote::Range(range) => range,
         // Of an unnumbered one it is not known yet whom it is for.
+        Remote::Interface(_) => return Ok(()),
+    };
+    if before == wanted || peers.family() != AddressFamily::of(local) {
+        return Ok(());
+    }
+    let set_password = |password| match remote {
+        Remote::Range(range) => sockopt::set_md5_range(listener, range, password),
+        _ => sockopt::set_md5(listener, peers.address(), password),
+    };
+    if wanted.password.is_none() && before.password.is_some() {
+        set_password(None)?;
+    }
+    tcp_ao::change_listener(listener, peers, &before.tcp_ao, &wanted.tcp_ao)?;
+    match &wanted.password {
+        Some(password) if before.password.as_ref() != Some(password) => {
+            set_password(Some(password))
+        }
         _ => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ mod admission;
 mod agenda;
 mod clock;
 mod connection;
+mod connection_keys;
 mod core_task;
 mod dial;
 mod icmpv6;
@@ -22,5 +23,6 @@ mod native;
 mod neighbour;
 mod ranges;
 mod sockopt;
+mod tcp_ao;
 
 pub use native::{ListenAddress, NativeBackend};

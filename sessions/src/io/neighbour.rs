@@ -15,6 +15,7 @@ use tracing::{debug, info, warn};
 
 use super::addresses::{Addresses, LocalEnd};
 use super::connection::Link;
+use super::connection_keys::ConnectionKeys;
 use super::core_task::Surroundings;
 use super::dial::{DialError, dial};
 use super::link::{LinkState, LinkWatch};
@@ -75,6 +76,10 @@ pub(super) struct Neighbour {
     /// What is known of its link, and who finds out, where it is unnumbered.
     link: LinkState,
     _watch: Option<LinkWatch>,
+    /// Dials that failed one after the other: each tries another key of TCP-AO.
+    dials_failed: usize,
+    /// The keys are others than those that connections were told.
+    pub(super) keys_changed: bool,
     /// The failure that was logged last, so that the same one is not logged for ever.
     pub(super) logged_failure: Option<String>,
     /// When a malformed UPDATE was logged last, and how many came since.
@@ -95,6 +100,8 @@ impl Neighbour {
             peer,
             links: BTreeMap::new(),
             dials: BTreeMap::new(),
+            dials_failed: 0,
+            keys_changed: false,
             logged_failure: None,
             malformed_logged_at: None,
             malformed_unlogged: 0,
@@ -123,6 +130,7 @@ impl Neighbour {
             }
             News::ConnectFailed { id, why } => {
                 self.dials.remove(&id);
+                self.dials_failed = self.dials_failed.wrapping_add(1);
                 self.peer.handle(now, Event::ConnectFailed(id, why));
             }
             News::Received { id, bytes, permit } => {
@@ -179,6 +187,10 @@ impl Neighbour {
                 Action::NearMaximum(family, count) => self.log_near_maximum(family, count),
             }
         }
+        // Connections that had to go are gone: the others live on with the new keys.
+        if std::mem::take(&mut self.keys_changed) {
+            self.follow_keys();
+        }
     }
 
     /// Gives every idle writer what the peer has for it.
@@ -199,10 +211,11 @@ impl Neighbour {
         let config = self.peer.config().clone();
         let remote = self.remote();
         let events = events.clone();
+        let attempt = self.dials_failed;
         let task = tokio::spawn(async move {
             let key = config.key;
             let dialled = match remote {
-                Ok(remote) => dial(&config, remote).await,
+                Ok(remote) => dial(&config, remote, attempt).await,
                 Err(error) => Err(error),
             };
             let news = match dialled {
@@ -243,13 +256,12 @@ impl Neighbour {
         if self.dials.remove(&id).is_none() {
             return; // Given up meanwhile; dropping the stream closes it.
         }
+        self.dials_failed = 0;
         match self.prepare(&stream, end) {
-            Ok(connected) => {
+            Ok((connected, keys)) => {
                 let key = self.peer.config().key;
-                self.links.insert(
-                    id,
-                    Link::start(key, id, stream, &surroundings.events, &surroundings.tasks),
-                );
+                let Surroundings { events, tasks, .. } = surroundings;
+                self.links.insert(id, Link::start(key, id, stream, keys, events, tasks));
                 self.peer.handle(now, Event::Connected(id, connected));
             }
             Err(why) => self.peer.handle(now, Event::ConnectFailed(id, why)),
@@ -265,12 +277,12 @@ impl Neighbour {
         surroundings: &Surroundings,
     ) {
         let key = self.peer.config().key;
-        match self.protect(&stream, remote.ip()).and_then(|()| self.prepare(&stream, end)) {
-            Ok(connected) => {
+        match self.is_from_router(remote.ip()).and_then(|()| self.prepare(&stream, end)) {
+            Ok((connected, keys)) => {
                 debug!(peer = %key, %remote, "connection accepted");
                 let id = self.peer.accept(now, connected);
                 let Surroundings { events, tasks, .. } = surroundings;
-                self.links.insert(id, Link::start(key, id, stream, events, tasks));
+                self.links.insert(id, Link::start(key, id, stream, keys, events, tasks));
             }
             Err(why) => warn!(peer = %key, %remote, why, "cannot use an accepted connection"),
         }
@@ -289,21 +301,50 @@ impl Neighbour {
         self.peer.set_networks(now, &networks);
     }
 
-    /// Listeners hold the key of an unnumbered neighbour only once it was heard. A connection from
-    /// before that, or from another address of the link, is not let in without it.
-    fn protect(&self, stream: &TcpStream, remote: IpAddr) -> Result<(), String> {
-        let PeerConfig { key, password, .. } = self.peer.config();
-        let (Some(_), Some(password)) = (key.interface(), password) else { return Ok(()) };
-        if self.link.router.map(|(address, _)| IpAddr::V6(address)) != Some(remote) {
-            return Err(
-                "it was not heard as the router of the link, whose TCP-MD5 key is known".into()
-            );
+    /// Listeners hold the keys of an unnumbered neighbour only once it was heard. A connection from
+    /// before that, or from another address of the link, is not let in without them.
+    fn is_from_router(&self, remote: IpAddr) -> Result<(), String> {
+        let PeerConfig { key, password, tcp_ao, .. } = self.peer.config();
+        let has_keys = password.is_some() || !tcp_ao.is_empty();
+        let router = self.link.router.map(|(address, _)| IpAddr::V6(address));
+        if key.interface().is_some() && has_keys && router != Some(remote) {
+            return Err("it was not heard as the router of the link, whose keys are known".into());
         }
-        sockopt::set_md5(stream, remote, Some(password)).map_err(|error| error.to_string())
+        Ok(())
     }
 
-    /// Options that both kinds of connection need.
-    fn prepare(&self, stream: &TcpStream, end: LocalEnd) -> Result<Connected, String> {
+    /// Brings the keys of all connections up to date. One that cannot be is left as it is: the
+    /// hold timer knows whether it still works.
+    pub(super) fn follow_keys(&mut self) {
+        let config = self.peer.config();
+        let (peer, name) = (config.key, &config.name);
+        for keys in self.links.values_mut().filter_map(|link| link.keys.as_mut()) {
+            match keys.follow(config) {
+                Ok(changes) => {
+                    for change in changes {
+                        info!(%peer, name, %change, "TCP-AO");
+                    }
+                }
+                Err(cause) => warn!(%peer, name, %cause, "a connection did not take its keys"),
+            }
+        }
+    }
+
+    /// Looks whether old keys are still in use.
+    pub(super) fn follow_rollover(&mut self) {
+        let config = self.peer.config();
+        let mut keys = self.links.values().filter_map(|link| link.keys.as_ref());
+        if keys.any(|keys| keys.is_rolling(config)) {
+            self.follow_keys();
+        }
+    }
+
+    /// Options that both kinds of connection need, and the keys of those that have any.
+    fn prepare(
+        &self,
+        stream: &TcpStream,
+        end: LocalEnd,
+    ) -> Result<(Connected, Option<ConnectionKeys>), String> {
         let config = self.peer.config();
         let text = |error: std::io::Error| error.to_string();
         let local = stream.local_addr().map_err(text)?;
@@ -314,8 +355,9 @@ impl Neighbour {
         let least = config.ttl_min().unwrap_or(0);
         sockopt::set_ttl_min(stream, local.ip(), least).map_err(|it| it.to_string())?;
         sockopt::set_keepalive(stream).map_err(|it| it.to_string())?;
+        let keys = ConnectionKeys::of(stream, config).map_err(|it| it.to_string())?;
         let LocalEnd { next_hops, networks } = end;
-        Ok(Connected { local, remote, next_hops, networks })
+        Ok((Connected { local, remote, next_hops, networks }, keys))
     }
 
     fn log_up(&mut self, now: Instant) {

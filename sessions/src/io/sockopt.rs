@@ -32,6 +32,15 @@ const MD5_FLAG_PREFIX: u8 = 1;
 /// The longest headers of a SYN: 40 bytes of IPv6, its extensions, 60 of TCP.
 const SYN_LENGTH_BYTES_MAX: usize = 512;
 
+/// Linux's number of the option; `libc` does not have it.
+const TCP_AO_GET_KEYS: libc::c_int = 41;
+
+/// Size of the kernel's `struct tcp_ao_getsockopt`.
+pub(super) const AO_STATE_LENGTH_BYTES: usize = 304;
+
+/// Keys of one peer: a key has a number of one byte.
+const AO_STATES_MAX: usize = 256;
+
 /// Sets the TCP-MD5 key for everything exchanged with `peer` (RFC 2385); `None` takes it away.
 /// On a listener it must be there before the first SYN.
 pub(super) fn set_md5(
@@ -114,7 +123,8 @@ pub(super) fn syn_ttl(socket: &impl AsFd) -> Result<u8, Errno> {
     header.get(position).copied().ok_or(Errno::ENODATA)
 }
 
-fn set_bytes(
+/// Sets an option to the bytes of one of the kernel's structures.
+pub(super) fn set_bytes(
     socket: &impl AsFd,
     level: libc::c_int,
     option: libc::c_int,
@@ -128,6 +138,36 @@ fn set_bytes(
         libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, value, length)
     };
     Errno::result(outcome).map(drop)
+}
+
+/// The keys of TCP-AO that a socket holds, each as the kernel's `struct tcp_ao_getsockopt`: what
+/// the kernel knows of this option, and no more than there can be for one peer.
+pub(super) fn ao_keys(socket: &impl AsFd) -> Result<Vec<[u8; AO_STATE_LENGTH_BYTES]>, Errno> {
+    let mut keys = vec![[0; AO_STATE_LENGTH_BYTES]; AO_STATES_MAX];
+    let room = u32::try_from(AO_STATES_MAX).map_err(|_| Errno::EINVAL)?;
+    let question = keys.first_mut().ok_or(Errno::EINVAL)?;
+    // `nkeys`, the room there is, and `get_all`, the third bit of a field.
+    question.get_mut(272..276).ok_or(Errno::EINVAL)?.copy_from_slice(&room.to_ne_bytes());
+    let get_all: u16 = if cfg!(target_endian = "big") { 1 << 13 } else { 1 << 2 };
+    question.get_mut(276..278).ok_or(Errno::EINVAL)?.copy_from_slice(&get_all.to_ne_bytes());
+    let mut length = libc::socklen_t::try_from(AO_STATE_LENGTH_BYTES).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed. The kernel writes `room`
+    // structures of `length` bytes at most, which is what `keys` has room for, and a length; both
+    // live until the call returns.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_AO_GET_KEYS,
+            keys.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    Errno::result(outcome)?;
+    let count = keys.first().and_then(|first| first.get(272..276)?.try_into().ok());
+    let count = u32::from_ne_bytes(count.unwrap_or_default());
+    keys.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+    Ok(keys)
 }
 
 /// The bytes of `struct tcp_md5sig`, which is part of the kernel's stable interface.
@@ -230,6 +270,41 @@ mod tests {
             assert_eq!(set_md5(&listener, address, Some(&key)), Ok(()));
             assert_eq!(set_md5(&listener, address, None), Ok(()));
             assert_eq!(set_md5(&listener, address, None), Ok(()));
+        }
+    }
+
+    /// What a change of password rests on: TCP repeats what the other end could not verify.
+    #[tokio::test]
+    async fn a_connection_lives_while_its_ends_change_their_keys_one_after_the_other() {
+        use std::time::Duration;
+
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        use tokio::net::{TcpListener, TcpSocket};
+        use tokio::time::timeout;
+
+        for address in ["127.0.0.1", "::1"] {
+            let address: IpAddr = address.parse().unwrap();
+            let (old, new) = (Password::new("old").unwrap(), Password::new("new").unwrap());
+            let listener = TcpListener::bind((address, 0)).await.unwrap();
+            set_md5(&listener, address, Some(&old)).unwrap();
+            let dialler = match address {
+                IpAddr::V4(_) => TcpSocket::new_v4().unwrap(),
+                IpAddr::V6(_) => TcpSocket::new_v6().unwrap(),
+            };
+            set_md5(&dialler, address, Some(&old)).unwrap();
+            let mut near = dialler.connect(listener.local_addr().unwrap()).await.unwrap();
+            let (mut far, _) = listener.accept().await.unwrap();
+
+            set_md5(&near, address, Some(&new)).unwrap();
+            near.write_all(b"x").await.unwrap();
+            let unheard = timeout(Duration::from_millis(100), far.read_u8()).await;
+            assert!(unheard.is_err(), "the far end still has the old key");
+            set_md5(&far, address, Some(&new)).unwrap();
+            let heard = timeout(Duration::from_secs(10), far.read_u8()).await;
+            assert_eq!(heard.expect("it is repeated").unwrap(), b'x');
+            far.write_all(b"y").await.unwrap();
+            let heard = timeout(Duration::from_secs(10), near.read_u8()).await;
+            assert_eq!(heard.expect("both have the new key").unwrap(), b'y');
         }
     }
 

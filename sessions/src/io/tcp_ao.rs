@@ -75,13 +75,8 @@ pub(super) fn change_listener(
             Err(errno) => return Err(errno),
         }
     }
-    wanted.iter().filter(|new| !before.contains(new)).try_for_each(|new| {
-        match add(socket, peers, new) {
-            // The last attempt came so far.
-            Err(Errno::EEXIST) | Ok(()) => Ok(()),
-            Err(errno) => Err(errno),
-        }
-    })
+    let mut new = wanted.iter().filter(|new| !before.contains(new));
+    new.try_for_each(|new| add(socket, peers, new))
 }
 
 /// Gives a socket that will dial `peer` its keys; `first` signs the SYN.
@@ -96,7 +91,7 @@ pub(super) fn prepare_dial(
         if key == first {
             put(&mut option, 196, &(SET_CURRENT | SET_RNEXT).to_ne_bytes())?;
         }
-        sockopt::set_tcp(socket, TCP_AO_ADD_KEY, &option)?;
+        sockopt::set_bytes(socket, libc::IPPROTO_TCP, TCP_AO_ADD_KEY, &option)?;
     }
     Ok(())
 }
@@ -125,14 +120,14 @@ pub(super) fn held(socket: &impl AsFd) -> Result<Vec<HeldKey>, Errno> {
 }
 
 fn add(socket: &impl AsFd, peers: Prefix, key: &AoKey) -> Result<(), Errno> {
-    sockopt::set_tcp(socket, TCP_AO_ADD_KEY, &add_option(peers, key)?)
+    sockopt::set_bytes(socket, libc::IPPROTO_TCP, TCP_AO_ADD_KEY, &add_option(peers, key)?)
 }
 
 fn ask(socket: &impl AsFd, key: &AoKey) -> Result<(), Errno> {
     let mut option = [0; INFO_LENGTH_BYTES];
     put(&mut option, 0, &SET_RNEXT.to_ne_bytes())?;
     put(&mut option, 7, &[key.recv_id()])?;
-    sockopt::set_tcp(socket, TCP_AO_INFO, &option)
+    sockopt::set_bytes(socket, libc::IPPROTO_TCP, TCP_AO_INFO, &option)
 }
 
 fn delete(
@@ -141,7 +136,12 @@ fn delete(
     key: &AoKey,
     other: Option<&AoKey>,
 ) -> Result<(), Errno> {
-    sockopt::set_tcp(socket, TCP_AO_DEL_KEY, &delete_option(peers, key, other)?)
+    sockopt::set_bytes(
+        socket,
+        libc::IPPROTO_TCP,
+        TCP_AO_DEL_KEY,
+        &delete_option(peers, key, other)?,
+    )
 }
 
 /// `struct tcp_ao_add`: address (128), algorithm (64), interface (4), two flags (4), padding (2),
@@ -219,7 +219,7 @@ fn put_address(option: &mut [u8], peers: Prefix) -> Result<(), Errno> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// The tests below need a kernel that has TCP-AO; `make vm` runs them on one.
-    fn kernel_has_it() -> bool {
+    pub(in crate::io) fn kernel_has_it() -> bool {
         let supported = supports(&keys(&[key(1, "a")]));
         assert!(
             supported.is_ok() || std::env::var_os("FAIRWAY_TCP_AO").is_none(),

@@ -14,6 +14,9 @@ pub enum ChangeEffect {
     NewSession,
     /// The same for an external neighbour, and nothing for an internal one.
     NewExternalSession,
+    /// The key is exchanged on the session; where keys begin or end, or an ID of a key is to mean
+    /// another secret, there is a new session.
+    ExchangesKeys,
     /// The session ends, and there is no other until the setting is taken back.
     Down,
     /// The neighbour is asked for its routes (RFC 2918); one that cannot be asked gets a new
@@ -77,8 +80,8 @@ settings! {
     keepalive_interval, "`keepaliveTime`" => Nothing;
     connect_retry_interval, "`connectTime`" => Nothing;
     delay_open_time, "" => Nothing;
-    password, "`password`, `passwordSecret`" => NewSession;
-    tcp_ao, "`tcpAO`" => NewSession;
+    password, "`password`, `passwordSecret`" => ExchangesKeys;
+    tcp_ao, "`tcpAO`" => ExchangesKeys;
     multihop, "`ebgpMultiHop`" => NewExternalSession;
     ttl_security_hops, "`ttlSecurityHops`" => NewSession;
     families, "`dualStackAddressFamily`" => NewSession;
@@ -93,11 +96,18 @@ settings! {
 }
 
 impl PeerConfig {
+    /// Whether a session under the keys of `self` can go on under those of `wanted`.
+    fn keys_can_become(&self, wanted: &Self) -> bool {
+        self.password.is_some() == wanted.password.is_some()
+            && self.tcp_ao.can_become(&wanted.tcp_ao)
+    }
+
     /// Whether going from `self` to `wanted` needs a new session, whoever the neighbour is.
     pub fn needs_reset(&self, wanted: &Self) -> bool {
         self.differences(wanted).iter().any(|setting| match setting.effect {
             ChangeEffect::OtherPeer | ChangeEffect::NewSession => true,
             ChangeEffect::NewExternalSession => self.kind() == PeerKind::External,
+            ChangeEffect::ExchangesKeys => !self.keys_can_become(wanted),
             // One text for another says nothing to anybody.
             ChangeEffect::Down => self.shutdown.is_some() != wanted.shutdown.is_some(),
             ChangeEffect::AsksAgain | ChangeEffect::SaysAgain | ChangeEffect::Nothing => false,

@@ -126,12 +126,35 @@ fn every_setting_changes_a_live_session_as_the_table_says() {
         let [external, internal] = match effect {
             // The core never makes one neighbour of another; if it did, nothing could stay.
             ChangeEffect::OtherPeer => [ChangeEffect::NewSession; 2],
+            // There was none; what another key does is `io`'s to show.
+            ChangeEffect::ExchangesKeys => [ChangeEffect::NewSession; 2],
             ChangeEffect::NewExternalSession => [ChangeEffect::NewSession, ChangeEffect::Nothing],
             effect => [*effect; 2],
         };
         assert_eq!(observed(field, false), external, "{field}, external");
         assert_eq!(observed(field, true), internal, "{field}, internal");
     }
+}
+
+#[test]
+fn another_key_in_place_of_one_leaves_the_session_alone() {
+    let keys = |secret: &str| {
+        let key = AoKey::new(1, 1, AoAlgorithm::HmacSha1, secret).unwrap();
+        let other = AoKey::new(2, 2, AoAlgorithm::HmacSha1, "other").unwrap();
+        [AoKeys::new(vec![key.clone()]), AoKeys::new(vec![key, other])].map(Result::unwrap)
+    };
+    let with = |password: &str, tcp_ao: &AoKeys| PeerConfig {
+        password: Password::new(password).ok(),
+        tcp_ao: tcp_ao.clone(),
+        ..config(65001, 65002, 1)
+    };
+    let none = AoKeys::default();
+    let ([one, both], [another, _]) = (keys("old"), keys("new"));
+    assert!(!with("old", &none).needs_reset(&with("new", &none)));
+    assert!(with("old", &none).needs_reset(&with("", &none)));
+    assert!(!with("", &one).needs_reset(&with("", &both)));
+    assert!(with("", &one).needs_reset(&with("", &another)), "one ID, two secrets");
+    assert!(with("", &one).needs_reset(&with("old", &none)), "another kind of key");
 }
 
 #[test]
