@@ -17,8 +17,8 @@ CASE ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-corpus test-soak \
-	test-vtysh test-interop test-walk test-compose corpus-bird interop compose sim mutants bench soak docs lint \
-	setup install clean
+	test-vtysh test-interop test-walk test-compose corpus-bird interop vm compose sim mutants bench soak docs \
+	lint setup install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -74,6 +74,11 @@ interop: build ## The whole matrix; writes the table of docs/interop.md and READ
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
 	scripts/table.sh target/interop.md docs/interop.md README.md
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh -- --all
+
+vm: build ## VRF and TCP-AO, on an emulated machine whose kernel has them
+	@scripts/setup.sh routers trixie network vm
+	FAIRWAY_TCP_AO=1 $(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-sessions --lib -- io::
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(CURDIR)/scripts/vm.sh --seconds 900" $(CARGO) test --locked --test vm -- $(CASE)
 
 soak: build ## Promises that need real time, routers and floods (root or sudo; make soak CASE=flood)
 	@scripts/setup.sh routers network

@@ -13,9 +13,9 @@ Usage: scripts/vm.sh [--suite SUITE] [--seconds N] [--memory MIB] COMMAND [ARGUM
   --memory MIB    memory of the VM (default 2048)
 
 COMMAND runs as root in the current folder, with PATH, HOME and all variables that begin with
-FAIRWAY_, RUST_, CARGO or XDG_. Its output and exit status are those of this script; 124 is the
-time limit, 125 a VM that did not come up. Files that it writes are gone afterwards, but for
-those below /run/out, which are printed to nobody and kept in the folder that FAIRWAY_VM_OUT names.
+FAIRWAY_, RUST_, CARGO or XDG_. All that it prints comes to stdout, and its exit status is that of
+this script; 124 is the time limit, 125 a VM that did not come up. What it writes is gone
+afterwards, but for /run/out, which is the folder that FAIRWAY_VM_OUT names.
 
 The VM is emulated (QEMU's TCG), so that it runs anywhere: ten times slower than the machine.
 Kernels are taken from the Debian mirror of this machine once, and kept in
@@ -150,7 +150,8 @@ if [[ ! -e $kernel/initrd.img ]]; then
     fetch "$fresh" || die "cannot get the kernel of $suite"
     make_initrd "$fresh"
     # Who was first, wins; both are the same.
-    mv -T "$fresh" "$kernel" 2>/dev/null || [[ -e $kernel/initrd.img ]] || die "cannot keep the kernel in $kernel"
+    mv -T "$fresh" "$kernel" 2>/dev/null || [[ -e $kernel/initrd.img ]] ||
+        die "cannot keep the kernel in $kernel"
     trap - EXIT
 fi
 
@@ -163,9 +164,9 @@ rm -f "$out/status" "$out/console"
 {
     echo '#!/bin/bash'
     # The first thing that runs on the new root. What it prints goes to the port that is our stdout.
-    echo 'mkdir -p /dev/pts /dev/shm /sys/fs/cgroup; mount -t devpts devpts /dev/pts; mount -t tmpfs shm /dev/shm'
+    echo 'mkdir -p /dev/pts /dev/shm; mount -t devpts devpts /dev/pts; mount -t tmpfs shm /dev/shm'
     echo 'mount -t cgroup2 cgroup2 /sys/fs/cgroup; ln -sf /proc/self/fd /dev/fd; ip link set lo up'
-    echo 'udevadm --version >/dev/null 2>&1 || true; exec </dev/null >/dev/vport0p1 2>&1'
+    echo 'exec </dev/null >/dev/vport0p1 2>&1'
     while read -r name; do declare -p "$name" | sed 's/^declare -[^ ]* /export /'; done < <(
         compgen -e | grep -E '^(PATH|HOME|LANG|USER)$|^(FAIRWAY_|RUST_|CARGO|XDG_)'
     )
@@ -191,8 +192,8 @@ timeout --foreground --kill-after=5 "$seconds" qemu-system-x86_64 \
     -kernel "$kernel/vmlinuz" -initrd "$kernel/initrd.img" \
     -append 'console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off' \
     -serial "file:$out/console" \
-    -device virtio-serial-pci -chardev stdio,id=out,signal=off -device virtserialport,chardev=out,name=out \
-    -device virtio-rng-pci \
+    -device virtio-serial-pci -device virtserialport,chardev=out,name=out \
+    -chardev stdio,id=out,signal=off -device virtio-rng-pci \
     -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
     -device virtio-9p-pci,fsdev=host,mount_tag=host \
     -fsdev local,id=out,path="$out",security_model=none \
