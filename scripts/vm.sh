@@ -185,22 +185,25 @@ exec 3<>"$out/silence"
 rm "$out/silence"
 
 say "Linux $(<"$kernel/version"), at most $seconds s"
+# One processor: a kernel that changes its own code while another one runs it has been seen to die
+# in emulation.
+qemu=(qemu-system-x86_64
+    -machine q35 -accel tcg -cpu max -smp 1 -m "$memory"
+    -nodefaults -display none -no-reboot
+    -kernel "$kernel/vmlinuz" -initrd "$kernel/initrd.img"
+    -append 'console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off'
+    -serial "file:$out/console"
+    -device virtio-serial-pci -device virtserialport,chardev=out,name=out
+    -chardev stdio,id=out,signal=off -device virtio-rng-pci
+    -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap
+    -device virtio-9p-pci,fsdev=host,mount_tag=host
+    -fsdev local,id=out,path="$out",security_model=none
+    -device virtio-9p-pci,fsdev=out,mount_tag=out
+    -fsdev local,id=modules,path="$kernel/lib/modules/$(<"$kernel/version")",security_model=none,readonly=on
+    -device virtio-9p-pci,fsdev=modules,mount_tag=modules
+)
 status=0
-timeout --foreground --kill-after=5 "$seconds" qemu-system-x86_64 \
-    -machine q35 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory" \
-    -nodefaults -display none -no-reboot \
-    -kernel "$kernel/vmlinuz" -initrd "$kernel/initrd.img" \
-    -append 'console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off' \
-    -serial "file:$out/console" \
-    -device virtio-serial-pci -device virtserialport,chardev=out,name=out \
-    -chardev stdio,id=out,signal=off -device virtio-rng-pci \
-    -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
-    -device virtio-9p-pci,fsdev=host,mount_tag=host \
-    -fsdev local,id=out,path="$out",security_model=none \
-    -device virtio-9p-pci,fsdev=out,mount_tag=out \
-    -fsdev local,id=modules,path="$kernel/lib/modules/$(<"$kernel/version")",security_model=none,readonly=on \
-    -device virtio-9p-pci,fsdev=modules,mount_tag=modules \
-    <&3 || status=$?
+timeout --foreground --kill-after=5 "$seconds" "${qemu[@]}" <&3 || status=$?
 if [[ -s $out/status ]]; then
     exit "$(<"$out/status")"
 fi
