@@ -86,6 +86,7 @@ impl Bird {
         if let Some(password) = &spec.password {
             text += &format!("  password \"{password}\";\n");
         }
+        text += &ao_lines(&spec.ao_keys);
         // Next hops of internal routes may be anywhere.
         let far = spec.multihop || spec.is_internal();
         text += if far { "  multihop;\n" } else { "  direct;\n" };
@@ -153,6 +154,12 @@ impl Router for Bird {
 
     fn originate(&mut self, originated: &[Origination]) -> Result<()> {
         self.spec.originated = originated.to_vec();
+        fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
+        self.ask("configure").map(drop)
+    }
+
+    fn change_keys(&mut self, keys: Vec<super::AoKey>) -> Result<()> {
+        self.spec.ao_keys = keys;
         fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
         self.ask("configure").map(drop)
     }
@@ -258,6 +265,28 @@ fn origination(local_as: u32, origination: &Origination) -> String {
         text += &format!("bgp_med = {med}; ");
     }
     text + "};\n"
+}
+
+/// The keys of TCP-AO, of which the first is the one that it asks for.
+fn ao_lines(keys: &[super::AoKey]) -> String {
+    if keys.is_empty() {
+        return String::new();
+    }
+    let lines = keys.iter().enumerate().map(|(position, key)| {
+        let super::AoKey { send_id, recv_id, algorithm, secret } = key;
+        let algorithm = match *algorithm {
+            "hmac-sha-1-96" => "hmac sha1",
+            "aes-128-cmac-96" => "cmac aes128",
+            "hmac-sha-256-96" => "hmac sha256",
+            other => other,
+        };
+        let preferred = if position == 0 { " preferred;" } else { "" };
+        format!(
+            "    key {{ send id {send_id}; recv id {recv_id}; secret \"{secret}\"; \
+             algorithm {algorithm};{preferred} }};\n"
+        )
+    });
+    format!("  authentication ao;\n  keys {{\n{}  }};\n", lines.collect::<String>())
 }
 
 fn table_of(family: Family) -> &'static str {

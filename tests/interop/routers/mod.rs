@@ -48,6 +48,8 @@ pub(crate) struct RouterSpec {
     pub(crate) peer_address: IpAddr,
     pub(crate) families: Vec<Family>,
     pub(crate) password: Option<String>,
+    /// The keys of TCP-AO, the preferred one first; only BIRD 3 has it.
+    pub(crate) ao_keys: Vec<AoKey>,
     /// Where the router listens.
     pub(crate) port: u16,
     pub(crate) hold_time: u16,
@@ -93,6 +95,7 @@ impl RouterSpec {
             peer_address: peer,
             families: vec![if local.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }],
             password: None,
+            ao_keys: Vec::new(),
             port: 179,
             hold_time: 90,
             multihop: false,
@@ -104,6 +107,16 @@ impl RouterSpec {
     pub(crate) fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
     }
+}
+
+/// A key of TCP-AO, RFC 5925 §3.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AoKey {
+    pub(crate) send_id: u8,
+    pub(crate) recv_id: u8,
+    /// In fairway's words.
+    pub(crate) algorithm: &'static str,
+    pub(crate) secret: &'static str,
 }
 
 /// The session with the neighbour, as the router sees it.
@@ -188,6 +201,12 @@ pub(crate) trait Router {
     /// Makes these, and no others, the prefixes that it originates, while it runs. The session
     /// with the neighbour stays.
     fn originate(&mut self, originated: &[Origination]) -> Result<()>;
+
+    /// Makes these the keys of TCP-AO, while it runs. The session with the neighbour stays.
+    #[allow(dead_code, reason = "asked by the cases that need another kernel")]
+    fn change_keys(&mut self, keys: Vec<AoKey>) -> Result<()> {
+        anyhow::bail!("this router has no TCP-AO for {} keys", keys.len())
+    }
 
     fn session(&self) -> Result<Session>;
 

@@ -1,0 +1,27 @@
+//! The cases: each is a function that is given a number of its own and a directory.
+
+mod tcp_ao;
+mod vrf;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+/// One case.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(usize, &Path) -> Result<()>,
+}
+
+const fn case(name: &'static str, run: fn(usize, &Path) -> Result<()>) -> Case {
+    Case { name, run }
+}
+
+/// All cases, in the order in which they run.
+pub(crate) const CASES: &[Case] = &[
+    case("vrf: two with the same addresses", vrf::two_with_the_same_addresses),
+    case("vrf: the main table takes no session of another", vrf::the_main_table_is_another),
+    case("tcp-ao: two of ours, and keys that change", tcp_ao::keys_change_between_two_of_ours),
+    case("tcp-ao: a wrong secret never comes up", tcp_ao::a_wrong_secret_never_comes_up),
+    case("tcp-ao: BIRD 3, and keys that change", tcp_ao::keys_change_with_bird),
+];

@@ -1,0 +1,124 @@
+//! Do sessions stay in their VRF?
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::lab::Site;
+use crate::lab::make_directory;
+use crate::lab::namespace::Namespace;
+use crate::lab::resources::{Advertisement, pool, service};
+use crate::lab::wait::wait_until;
+use crate::node::{LIMIT, Node};
+use crate::routers::{Dialling, Origination, Release, Router, RouterKind, RouterSpec};
+
+/// The same on every cable: that is what VRFs are for.
+const NODE: &str = "10.77.0.1";
+const ROUTER: &str = "10.77.0.2";
+
+/// A router and where it lives; the router goes first.
+struct Far {
+    router: Box<dyn Router>,
+    site: Site,
+}
+
+/// A router at the other end of a cable from `node` that belongs to VRF `vrf`, and tells `prefix`.
+fn join(
+    number: usize,
+    directory: &Path,
+    node: &Node,
+    vrf: &str,
+    kind: RouterKind,
+    adjust: impl FnOnce(&mut RouterSpec),
+) -> Result<Far> {
+    let table = if vrf == "red" { "100" } else { "200" };
+    node.namespace.ip(&["link", "add", vrf, "type", "vrf", "table", table])?;
+    node.namespace.ip(&["link", "set", vrf, "up"])?;
+    let namespace = Namespace::create(number, vrf)?;
+    let cable = format!("to-{vrf}");
+    node.namespace.connect(&cable, &namespace, "to-node")?;
+    node.namespace.ip(&["link", "set", &cable, "master", vrf])?;
+    node.namespace.add_address(&cable, &format!("{NODE}/24"))?;
+    namespace.add_address("to-node", &format!("{ROUTER}/24"))?;
+    let directory = directory.join(vrf);
+    make_directory(&directory)?;
+    let site = Site { namespace, directory };
+    let ipv6 = "fd77::2".parse().context("an address of the lab")?;
+    let mut spec = RouterSpec::between(ROUTER.parse()?, ipv6, NODE.parse()?);
+    adjust(&mut spec);
+    let router = kind.prepare(&site, &spec)?;
+    Ok(Far { router, site })
+}
+
+fn peer(name: &str, vrf: Option<&str>, passive: bool) -> String {
+    let vrf = vrf.map(|vrf| format!("  vrf: {vrf}\n")).unwrap_or_default();
+    format!(
+        "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata:\n  name: {name}\nspec:\n  \
+         myASN: 65001\n  peerASN: 65002\n  peerAddress: {ROUTER}\n{vrf}  passive: {passive}\n  \
+         toReceive:\n    allowed: {{mode: all}}\n"
+    )
+}
+
+fn announce(node: &Node) -> Result<()> {
+    node.fairway.apply("pool", &pool("main", &["203.0.113.0/24"]))?;
+    let advertisement = Advertisement { name: "plain", pools: &["main"], ..<_>::default() };
+    node.fairway.apply("advertisement", &advertisement.yaml())?;
+    node.fairway.apply("web", &service("web", Some("203.0.113.10")))
+}
+
+fn gets_the_service(far: &Far) -> Result<()> {
+    wait_until("the router has the route of the Service", LIMIT, || {
+        let route = far.router.route("203.0.113.10/32")?.context("it has none")?;
+        ensure!(route.usable, "it does not use {route:?}");
+        Ok(())
+    })
+}
+
+/// Topology: node === red (FRR), node === blue (BIRD), each cable in a VRF of its own, the same
+/// addresses on both. Fairway dials red and is dialled by blue.
+/// Proves: both sessions come up, each router gets the route of the Service, and what both tell is
+/// learned.
+pub(super) fn two_with_the_same_addresses(number: usize, directory: &Path) -> Result<()> {
+    let mut node = Node::prepare(number, "node", directory)?;
+    let frr = RouterKind::Frr(Release::Bookworm);
+    let mut red = join(number, directory, &node, "red", frr, |spec| {
+        spec.originated = vec![Origination::plain("198.51.100.0/24")];
+    })?;
+    let bird = RouterKind::Bird(Release::Bookworm);
+    let mut blue = join(number, directory, &node, "blue", bird, |spec| {
+        spec.dialling = Dialling::Dials;
+        spec.originated = vec![Origination::plain("192.0.2.0/24")];
+    })?;
+    node.fairway.apply("red", &peer("red", Some("red"), false))?;
+    node.fairway.apply("blue", &peer("blue", Some("blue"), true))?;
+    announce(&node)?;
+    for far in [&mut red, &mut blue] {
+        far.router.start(&far.site)?;
+    }
+    node.start()?;
+    for vrf in ["red", "blue"] {
+        node.established(&format!("{ROUTER} vrf {vrf}"))?;
+    }
+    gets_the_service(&red)?;
+    gets_the_service(&blue)?;
+    node.learns(&["198.51.100.0/24", "192.0.2.0/24"])
+}
+
+/// Topology: node === blue (BIRD, which dials), the cable in a VRF.
+/// Proves: a peer of the same address without `vrf` gets no session, and gets one as soon as it
+/// says the VRF.
+pub(super) fn the_main_table_is_another(number: usize, directory: &Path) -> Result<()> {
+    let mut node = Node::prepare(number, "node", directory)?;
+    let bird = RouterKind::Bird(Release::Bookworm);
+    let mut blue = join(number, directory, &node, "blue", bird, |spec| {
+        spec.dialling = Dialling::Dials;
+    })?;
+    node.fairway.apply("blue", &peer("blue", None, false))?;
+    announce(&node)?;
+    blue.router.start(&blue.site)?;
+    node.start()?;
+    node.expect_no_session(ROUTER)?;
+    node.fairway.apply("blue", &peer("blue", Some("blue"), false))?;
+    node.established(&format!("{ROUTER} vrf blue"))?;
+    gets_the_service(&blue)
+}
