@@ -229,6 +229,8 @@ pub struct PeerView {
     pub last_reset: Option<LastReset>,
     /// Why its connections are refused, so that it is only dialled.
     pub not_accepted: Option<&'static str>,
+    /// Why it is left alone: this machine cannot have a session with it.
+    pub set_aside: Option<String>,
     /// When the next attempt is due, while waiting for one.
     pub next_connect_in: Option<Duration>,
     /// Since the last message was read.

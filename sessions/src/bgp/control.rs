@@ -21,6 +21,7 @@ impl Peer {
         peer.connections_established = self.connections_established;
         peer.connections_dropped = self.connections_established;
         peer.panics = self.panics.saturating_add(1);
+        peer.set_aside.clone_from(&self.set_aside);
         let why = "a fault of ours; please report it with the log".to_owned();
         let notification = Notification::cease(cease::UNSPECIFIC);
         peer.last_reset = Some((now, DownReason::Sent { notification, why }));
@@ -72,12 +73,37 @@ impl Peer {
         }
     }
 
+    /// Leaves the neighbour alone for the reason `why`: this machine cannot have a session with it.
+    /// `None` is the end of that. Says whether that is new.
+    pub fn set_aside(&mut self, now: Instant, why: Option<String>) -> bool {
+        if self.set_aside == why {
+            return false;
+        }
+        self.set_aside = why;
+        if let Some(why) = self.set_aside.clone() {
+            self.stop(now, cease::CONFIGURATION_CHANGE, &why);
+        } else {
+            self.begin(now);
+        }
+        true
+    }
+
+    /// Whether there is to be no session, for now.
+    pub(super) fn is_down(&self) -> bool {
+        self.config.shutdown.is_some() || self.set_aside.is_some()
+    }
+
+    /// Whether it is dialled at all.
+    pub(super) fn is_dialled(&self) -> bool {
+        self.config.is_dialled() && self.set_aside.is_none()
+    }
+
     /// Dials at once, whatever the neighbour did before; or waits to be dialled.
     pub(super) fn begin(&mut self, now: Instant) {
         self.backoff = Backoff::default();
         self.refused_until = None;
-        self.idle_hold = self.config.shutdown.is_some();
-        self.dial_at = self.config.is_dialled().then_some(now);
+        self.idle_hold = self.is_down();
+        self.dial_at = self.is_dialled().then_some(now);
     }
 
     /// It is dialled from now on, or not any more. A session stays, whoever dialled it, and so does

@@ -98,6 +98,8 @@ pub struct Peer {
     rejected_at: Option<Instant>,
     /// Until when nobody is let in either.
     pub(super) refused_until: Option<Instant>,
+    /// Why it is left alone, whatever the operator wants.
+    pub(super) set_aside: Option<String>,
     pub(super) backoff: Backoff,
     pub(super) rng: Rng,
     incarnation: u64,
@@ -140,6 +142,7 @@ impl Peer {
             last_write: None,
             rejected_at: None,
             refused_until: None,
+            set_aside: None,
             backoff: Backoff::default(),
             rng: Rng::seeded(seed.wrapping_add(incarnation)),
             incarnation,
@@ -178,7 +181,7 @@ impl Peer {
     /// would then wait for our own timer for nothing.
     pub fn accept(&mut self, now: Instant, connected: Connected) -> ConnectionId {
         let id = self.new_id();
-        if self.config.shutdown.is_some() {
+        if self.is_down() {
             // It was shut down while it dialled.
             self.actions.push_back(Action::Close(id, None));
             return id;
@@ -360,9 +363,9 @@ impl Peer {
             return;
         }
         let lasted = up.as_ref().map(|up| now.since(up.since));
-        if !self.config.is_dialled() {
+        if !self.is_dialled() {
             // Nothing to put off: it may come back when it likes.
-            self.idle_hold = self.dial_at.is_some() || self.config.shutdown.is_some();
+            self.idle_hold = self.dial_at.is_some() || self.is_down();
         } else if up.is_some() || dialled || self.dial_at.is_none() {
             let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
             self.dial_at = Some(now + wait);
@@ -408,8 +411,8 @@ impl Peer {
         self.expire_refreshes(now);
         if self.dial_at.is_some_and(|at| at <= now) {
             self.dial_at = None;
-            self.idle_hold = self.config.shutdown.is_some();
-            if self.config.is_dialled() && self.outgoing.is_none() && self.established.is_none() {
+            self.idle_hold = self.is_down();
+            if self.is_dialled() && self.outgoing.is_none() && self.established.is_none() {
                 let id = self.new_id();
                 self.outgoing = Some(Connection::new(now, id, SessionState::Connect));
                 self.actions.push_back(Action::Connect(id));

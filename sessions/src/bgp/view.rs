@@ -75,9 +75,10 @@ impl Peer {
             }),
             // Known to who listens.
             not_accepted: None,
+            set_aside: self.set_aside.clone(),
             next_connect_in: self
                 .dial_at
-                .filter(|_| self.config.is_dialled() && self.state() < SessionState::OpenSent)
+                .filter(|_| self.is_dialled() && self.state() < SessionState::OpenSent)
                 .map(|at| at.since(now)),
             last_read: self.last_read.map(|at| now.since(at)),
             last_write: self.last_write.map(|at| now.since(at)),

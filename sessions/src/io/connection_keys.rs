@@ -250,14 +250,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_tcp_ao_in_the_kernel_the_peer_says_so() {
+    async fn without_tcp_ao_in_the_kernel_the_peer_is_set_aside_with_the_reason() {
         if kernel_has_it() {
             return;
         }
-        let pair = Pair::new(30, |config| config.tcp_ao = keys(&[1]));
-        let said = |view: &PeerView| {
-            view.last_reset.as_ref().is_some_and(|reset| reset.text.contains("has no TCP-AO"))
+        let mut pair = Pair::new(30, |config| config.tcp_ao = keys(&[1]));
+        let is_set_aside = |view: &PeerView| {
+            let said = view.set_aside.as_ref().is_some_and(|why| why.contains("has no TCP-AO"));
+            said && view.state == SessionState::Idle && view.next_connect_in.is_none()
         };
-        pair.wait_until(|views| said(&views[1])).await;
+        pair.wait_until(|views| views.iter().all(is_set_aside)).await;
+        // The operator can have what the kernel can.
+        pair.change(0, |config| config.tcp_ao = AoKeys::default());
+        pair.change(1, |config| config.tcp_ao = AoKeys::default());
+        pair.wait_until_up().await;
+        pair.change(1, |config| config.tcp_ao = keys(&[1]));
+        pair.wait_until(|views| is_set_aside(&views[1])).await;
     }
 }

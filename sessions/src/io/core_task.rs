@@ -359,7 +359,8 @@ impl CoreTask {
         let key = config.key;
         self.incarnations = self.incarnations.saturating_add(1);
         let peer = Peer::new(now, config, self.seed, self.incarnations);
-        let neighbour = Neighbour::new(peer, self.seed, &self.surroundings);
+        let mut neighbour = Neighbour::new(peer, self.seed, &self.surroundings);
+        neighbour.examine(now);
         self.neighbours.insert(key, neighbour);
         self.agenda.touch(key);
     }
@@ -385,6 +386,7 @@ impl CoreTask {
                     neighbour.logged_failure = None;
                     neighbour.keys_changed = true;
                     neighbour.peer.reconfigure(now, config.clone());
+                    neighbour.examine(now);
                     neighbour.peer.announce_all(&surroundings.rib);
                 }
             });
@@ -445,7 +447,8 @@ impl CoreTask {
         let views = self.neighbours.iter().filter_map(|(key, neighbour)| {
             let mut view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now, scope)));
             if let Ok(view) = &mut view {
-                view.not_accepted = self.listeners.not_accepted(*key);
+                let not_accepted = self.listeners.not_accepted(*key);
+                view.not_accepted = not_accepted.filter(|_| view.set_aside.is_none());
             }
             if view.is_err() {
                 error!(peer = %key, "a fault of ours: it cannot be shown");

@@ -7,8 +7,7 @@ use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::link::LinkTrouble;
-use super::sockopt;
-use super::tcp_ao::{self, Unsupported};
+use super::{sockopt, tcp_ao};
 use crate::types::{AoKeys, InterfaceName, PeerConfig};
 
 /// How long a SYN may stay unanswered: long enough for three of them (at 0, 1 and 3 s).
@@ -27,8 +26,6 @@ pub(super) enum DialError {
     Socket(#[source] io::Error),
     #[error("TCP-MD5 key: {0}")]
     Password(#[source] nix::Error),
-    #[error("{0}")]
-    Unsupported(#[from] Unsupported),
     #[error("TCP-AO keys: {0}")]
     AoKeys(#[source] nix::Error),
     #[error("TTL: {0}")]
@@ -63,7 +60,6 @@ pub(super) async fn dial(
         sockopt::set_md5(&socket, peer, Some(password)).map_err(DialError::Password)?;
     }
     if let Some(first) = config.tcp_ao.iter().cycle().nth(attempt % AoKeys::COUNT_MAX) {
-        tcp_ao::supports(&config.tcp_ao)?;
         tcp_ao::prepare_dial(&socket, peer, &config.tcp_ao, first).map_err(DialError::AoKeys)?;
     }
     sockopt::set_network(&socket, peer, config.ttl()).map_err(DialError::Ttl)?;

@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
@@ -252,7 +253,9 @@ impl Listeners {
                 self.unprotected.remove(key);
             }
             Err(cause) => {
-                if self.unprotected.insert(*key) {
+                // Which kernel has no TCP-AO, or not with this, is said of the peer itself.
+                let is_said = matches!(cause, Errno::ENOPROTOOPT | Errno::ENOENT);
+                if self.unprotected.insert(*key) && !is_said {
                     error!(
                         peer = %key, name, %cause,
                         "a listener did not take the TCP-MD5 key or the TCP-AO keys (the kernel \

@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::addresses::{Addresses, LocalEnd};
 use super::connection::Link;
@@ -19,7 +19,7 @@ use super::connection_keys::ConnectionKeys;
 use super::core_task::Surroundings;
 use super::dial::{DialError, dial};
 use super::link::{LinkState, LinkWatch};
-use super::sockopt;
+use super::{sockopt, tcp_ao};
 use crate::backend::ViewScope;
 use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Malformed, Peer};
 use crate::rib::LocRib;
@@ -311,6 +311,18 @@ impl Neighbour {
             return Err("it was not heard as the router of the link, whose keys are known".into());
         }
         Ok(())
+    }
+
+    /// Looks whether this machine can have a session with it.
+    pub(super) fn examine(&mut self, now: Instant) {
+        let unsupported = tcp_ao::supports(&self.peer.config().tcp_ao).err();
+        if self.peer.set_aside(now, unsupported.map(|why| why.to_string())) {
+            let config = self.peer.config();
+            match unsupported {
+                Some(why) => error!(peer = %config.key, name = config.name, %why, "set aside"),
+                None => info!(peer = %config.key, name = config.name, "no longer set aside"),
+            }
+        }
     }
 
     /// Brings the keys of all connections up to date. One that cannot be is left as it is: the

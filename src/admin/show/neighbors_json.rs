@@ -8,7 +8,7 @@
 //! `extendedOptionalParametersLength`. Not true here: `reducePrefixNumAndClearIpBgp`, since a
 //! session that ended for too many prefixes comes back by itself.
 //!
-//! Ours: `notAccepted`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
+//! Ours: `notAccepted`, `setAside`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
 //! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`, and
 //! `prefixesRefused` in each family.
 
@@ -158,6 +158,7 @@ fn connection(peer: &PeerView) -> Object {
     let is_dialling = matches!(peer.state, SessionState::Connect | SessionState::Active);
     object
         .optional("notAccepted", peer.not_accepted)
+        .optional("setAside", peer.set_aside.clone())
         .field("connectRetryTimer", peer.config.connect_retry_interval.as_secs())
         .optional("nextStartTimerDueInMsecs", due.filter(|_| is_idle))
         .optional("nextConnectTimerDueInMsecs", due.filter(|_| is_dialling))

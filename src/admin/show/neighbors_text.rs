@@ -201,8 +201,11 @@ fn connection(peer: &PeerView) -> String {
     if let Some((timer, due)) = timer.zip(peer.next_connect_in) {
         let _ = writeln!(text, "Next {timer} timer due in {} seconds", due.as_secs());
     }
-    if peer.config.password.is_some() {
+    if peer.config.password.is_some() || !peer.config.tcp_ao.is_empty() {
         text.push_str("Peer Authentication Enabled\n");
+    }
+    if let Some(why) = &peer.set_aside {
+        let _ = writeln!(text, "It is set aside: {why}");
     }
     if let Some(why) = peer.not_accepted {
         let dialled = if peer.config.is_dialled() { ", it is only dialled" } else { "" };

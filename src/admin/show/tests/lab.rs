@@ -162,6 +162,7 @@ pub(in crate::admin) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerVie
         received: Vec::new(),
         last_reset: None,
         not_accepted: None,
+        set_aside: None,
         next_connect_in: None,
         last_read: None,
         last_write: None,

@@ -227,6 +227,16 @@ fn a_neighbor_that_is_shut_down_says_so_as_in_frr() {
 }
 
 #[test]
+fn a_neighbor_that_is_set_aside_says_why() {
+    let mut lab = Lab::new();
+    let question = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()), family: None };
+    lab.router_one().set_aside = Some("no such option".to_owned());
+    assert!(text(&lab, &question).unwrap().contains("\nIt is set aside: no such option\n"));
+    let json = super::json(&lab, &question);
+    assert_eq!(json["10.1.1.2"]["setAside"], "no such option");
+}
+
+#[test]
 fn tables_have_the_columns_of_frr() {
     let lab = Lab::new();
     let rows = "\
