@@ -1,4 +1,4 @@
-//! Which keys of TCP-AO a connection holds, and when an old one may go (RFC 5925 §7.3).
+//! Which keys of TCP-AO a connection holds, and when an old one may go (RFC 5925 §6.1).
 //!
 //! Knows no socket: it is told what the kernel holds and says what to change. `io` asks it when a
 //! connection begins, when the list of keys changes, and now and then while an old key is left.
@@ -218,7 +218,6 @@ mod tests {
         }
     }
 
-    //= RFC 5925 §7.3 MUST: keys change without a segment being lost, and without a reset.
     #[test]
     fn a_key_is_exchanged_whoever_of_the_two_begins() {
         for we_begin in [true, false] {

@@ -253,8 +253,10 @@ impl Listeners {
                 self.unprotected.remove(key);
             }
             Err(cause) => {
-                // Which kernel has no TCP-AO, or not with this, is said of the peer itself.
-                let is_said = matches!(cause, Errno::ENOPROTOOPT | Errno::ENOENT);
+                // That the kernel has no TCP-AO, or not with this, is said of the peer itself; a
+                // range is none.
+                let is_said =
+                    matches!(cause, Errno::ENOPROTOOPT | Errno::ENOENT) && !key.is_range();
                 if self.unprotected.insert(*key) && !is_said {
                     error!(
                         peer = %key, name, %cause,

@@ -333,8 +333,15 @@ impl Neighbour {
         for keys in self.links.values_mut().filter_map(|link| link.keys.as_mut()) {
             match keys.follow(config) {
                 Ok(changes) => {
-                    for change in changes {
+                    for change in &changes {
                         info!(%peer, name, %change, "TCP-AO");
+                    }
+                    if !changes.is_empty() && keys.is_rolling(config) {
+                        info!(
+                            %peer, name,
+                            "TCP-AO: a key that is no longer in the list stays until the neighbour \
+                             uses another"
+                        );
                     }
                 }
                 Err(cause) => warn!(%peer, name, %cause, "a connection did not take its keys"),

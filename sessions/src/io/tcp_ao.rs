@@ -295,7 +295,7 @@ pub(super) mod tests {
         assert_eq!(supports(&AoKeys::default()), Ok(()));
     }
 
-    //= RFC 5925 §7.3 MUST: segments with another key than those configured are not accepted.
+    //= RFC 5925 §7.3 MUST: every segment is checked against the keys of its connection.
     #[tokio::test]
     async fn a_wrong_secret_and_no_key_at_all_get_no_connection() {
         if !kernel_has_it() {
