@@ -1,14 +1,17 @@
 //! Which cases are there? The list that the matrix runs, each named by its function's sentence.
 //! A case is written once, for every router.
 
+mod capabilities;
 mod changes;
 mod failures;
 mod faults;
+mod neighbours;
 mod passwords;
 mod receiving;
 mod routes;
 pub(crate) mod scene;
 mod sessions;
+mod shown;
 mod transit;
 
 use anyhow::Result;
@@ -30,16 +33,55 @@ impl Case {
 
     /// Why a router cannot take part, said in its cell instead of a result.
     pub(crate) fn not_applicable(&self, router: RouterKind) -> Option<&'static str> {
-        (router == RouterKind::Openbgpd && NEED_ROUTE_REFRESH.contains(&self.name))
-            .then_some("7.7 answers no ROUTE-REFRESH, whoever asks")
+        let lack =
+            |(routers, names, _): &&Lack| routers.contains(&router) && names.contains(&self.name);
+        LACKS.iter().find(lack).map(|(_, _, reason)| *reason)
     }
 }
 
-/// The cases in which the router must say its routes again. OpenBGPD 7.7 logs `route refresh: AID
-/// IPv4 unicast not negotiated` instead, although it was: towards BIRD, too.
-const NEED_ROUTE_REFRESH: &[&str] = &[
-    "received_routes_follow_a_live_change_of_the_filter",
-    "a_softly_cleared_session_receives_again_without_a_reset",
+/// What some routers lack, and the cases that need it.
+type Lack = (&'static [RouterKind], &'static [&'static str], &'static str);
+
+const LACKS: &[Lack] = &[
+    // It logs `route refresh: AID IPv4 unicast not negotiated`, although it was: towards BIRD, too.
+    (
+        &[RouterKind::Openbgpd],
+        &[
+            "received_routes_follow_a_live_change_of_the_filter",
+            "a_softly_cleared_session_receives_again_without_a_reset",
+            "an_enhanced_refresh_keeps_what_is_said_again",
+        ],
+        "7.7 answers no ROUTE-REFRESH, whoever asks",
+    ),
+    (
+        &[RouterKind::Gobgp],
+        &["an_enhanced_refresh_keeps_what_is_said_again"],
+        "3.10 does not offer enhanced route refresh",
+    ),
+    (
+        &[RouterKind::Openbgpd],
+        &["an_unnumbered_session_carries_both_families"],
+        "7.7 knows neighbours by address only",
+    ),
+    (
+        &[RouterKind::Openbgpd],
+        &["an_extended_next_hop_carries_ipv4_over_ipv6"],
+        "7.7 has no extended next hop",
+    ),
+    (
+        &[RouterKind::Gobgp],
+        &["an_extended_next_hop_carries_ipv4_over_ipv6"],
+        "3.10 offers it on unnumbered sessions only",
+    ),
+    (
+        &[RouterKind::Gobgp],
+        &[
+            "roles_that_agree_mark_routes_as_for_customers_only",
+            "a_route_server_and_its_client_agree",
+            "roles_that_disagree_never_establish",
+        ],
+        "3.10 has no roles",
+    ),
 ];
 
 macro_rules! cases {
@@ -81,4 +123,27 @@ pub(crate) const CASES: &[Case] = cases![
     transit::received_routes_keep_their_next_hop_on_the_way_to_an_internal_router,
     transit::received_routes_marked_no_export_stay_in_the_as,
     transit::received_routes_of_an_internal_router_reach_no_other_internal_one,
+    neighbours::an_unnumbered_session_carries_both_families,
+    neighbours::an_extended_next_hop_carries_ipv4_over_ipv6,
+    neighbours::ttl_security_joins_direct_neighbours,
+    neighbours::ttl_security_counts_the_hops,
+    neighbours::ttl_security_refuses_a_router_further_away,
+    neighbours::a_passive_peer_waits_for_the_router,
+    neighbours::a_listen_range_accepts_a_router_that_nobody_named,
+    neighbours::a_listen_range_demands_its_password,
+    neighbours::a_listen_range_accepts_no_more_than_its_limit,
+    neighbours::a_dynamic_as_is_any_as_but_ours,
+    neighbours::a_local_as_stands_in_for_our_own,
+    neighbours::a_chosen_next_hop_is_announced,
+    capabilities::several_paths_of_a_router_are_received,
+    capabilities::several_paths_are_sent_to_a_router,
+    capabilities::an_enhanced_refresh_keeps_what_is_said_again,
+    capabilities::roles_that_agree_mark_routes_as_for_customers_only,
+    capabilities::a_route_server_and_its_client_agree,
+    capabilities::roles_that_disagree_never_establish,
+    capabilities::a_strict_role_refuses_a_router_that_says_none,
+    capabilities::a_shut_down_peer_is_told_why,
+    capabilities::a_router_that_shuts_down_says_why,
+    capabilities::a_router_that_takes_no_more_prefixes_says_so,
+    capabilities::an_advertisement_sets_med_prepends_and_link_bandwidth,
 ];

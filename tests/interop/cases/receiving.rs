@@ -1,17 +1,17 @@
 //! Which routes of a router does fairway take in, and what becomes of them when the operator changes
 //! his mind? Filters, maxima, `fairway clear bgp`. Rows of the matrix.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::scene::{Cell, Scene, expect_equal};
+use super::shown::{expect_at, keys, neighbour, notified, number_at, set, table, table_becomes};
 use crate::lab::resources::{Allowed, Range};
 use crate::lab::wait::PATIENCE;
 use crate::lab::{Family, NODE_IPV6, Wiring};
-use crate::routers::{Notification, Origination};
+use crate::routers::Origination;
 
 /// How long fairway leaves a router alone that announced too many prefixes.
 const WAIT_AFTER_TOO_MANY: Duration = Duration::from_secs(30);
@@ -32,62 +32,6 @@ fn plain_scene(cell: &Cell, prefixes: &[&str]) -> Result<Scene> {
 
 fn plain(prefixes: &[&str]) -> Vec<Origination> {
     prefixes.iter().map(|prefix| Origination::plain(prefix)).collect()
-}
-
-/// The whole table of `family`, as `show bgp ipv4|ipv6 unicast` prints it.
-fn table(scene: &Scene, family: Family) -> Result<BTreeSet<String>> {
-    let table = scene.fairway.show(&["bgp", family.word(), "unicast"])?;
-    keys(&table, "/routes")
-}
-
-fn keys(value: &Value, pointer: &str) -> Result<BTreeSet<String>> {
-    let object = value.pointer(pointer).and_then(Value::as_object);
-    let object = object.with_context(|| format!("expected an object at {pointer} of {value}"))?;
-    Ok(object.keys().cloned().collect())
-}
-
-fn set(texts: &[&str]) -> BTreeSet<String> {
-    texts.iter().map(|text| (*text).to_owned()).collect()
-}
-
-fn table_becomes(scene: &mut Scene, family: Family, expected: &[&str]) -> Result<()> {
-    let expected = set(expected);
-    scene.wait(&format!("fairway's {} table is {expected:?}", family.word()), PATIENCE, |scene| {
-        let found = table(scene, family)?;
-        if found != expected {
-            let neighbour = neighbour(scene)?;
-            let of = |key| neighbour.get(key).unwrap_or(&Value::Null);
-            let (refused, malformed) = (of("refusedPrefixes"), of("lastMalformedUpdate"));
-            bail!("it is {found:?}; refused: {refused}, malformed: {malformed}");
-        }
-        Ok(())
-    })
-}
-
-/// The router as `show bgp neighbors` shows it.
-fn neighbour(scene: &Scene) -> Result<Value> {
-    let address = scene.spec.local_address.to_string();
-    let mut answer = scene.fairway.show(&["bgp", "neighbors", &address])?;
-    let neighbour = answer.get_mut(&address).map(Value::take);
-    neighbour.with_context(|| format!("expected {address} in {answer}"))
-}
-
-fn expect_at(value: &Value, pointer: &str, expected: &Value) -> Result<()> {
-    let found = value.pointer(pointer).unwrap_or(&Value::Null);
-    ensure!(found == expected, "{pointer}: expected {expected}, got {found} in {value:#}");
-    Ok(())
-}
-
-fn number_at(value: &Value, pointer: &str) -> Result<u64> {
-    let number = value.pointer(pointer).and_then(Value::as_u64);
-    number.with_context(|| format!("expected a number at {pointer} of {value}"))
-}
-
-fn notified(scene: &mut Scene, code: u8, subcode: u8) -> Result<()> {
-    scene.wait(&format!("the router is told {code}/{subcode}"), PATIENCE, |scene| {
-        let expected = Some(Notification { code, subcode });
-        expect_equal("last notification", &scene.router.last_notification()?, &expected)
-    })
 }
 
 /// Topology: node --- router, eBGP over IPv4 for both families; the router originates routes inside

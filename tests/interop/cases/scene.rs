@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 use crate::lab::fairway::Fairway;
 use crate::lab::resources::{Advertisement, Peer, pool, service};
 use crate::lab::wait::{PATIENCE, holds_for, wait_until};
-use crate::lab::{Family, Lab, NODE_IPV4, NODE_IPV6, Wiring};
+use crate::lab::{Family, Lab, NODE_INTERFACE, NODE_IPV4, NODE_IPV6, Wiring};
 use crate::routers::{Dialling, Router, RouterKind, RouterRoute, RouterSpec};
 
 pub(crate) const NODE_AS: u32 = 65001;
@@ -38,6 +39,8 @@ pub(crate) struct Scene {
     pub(crate) fairway: Fairway,
     pub(crate) router: Box<dyn Router>,
     kind: RouterKind,
+    /// What fairway calls the router.
+    pub(crate) neighbour: String,
     pub(crate) spec: RouterSpec,
     pub(crate) lab: Lab,
 }
@@ -67,7 +70,11 @@ impl Scene {
         let lab = Lab::build(cell.number, &cell.directory, wiring)?;
         let router = cell.router.prepare(&lab.router, &spec)?;
         let fairway = Fairway::prepare(&lab)?;
-        Ok(Self { fairway, router, kind: cell.router, spec, lab })
+        let neighbour = match spec.interface {
+            Some(_) => NODE_INTERFACE.to_owned(),
+            None => spec.local_address.to_string(),
+        };
+        Ok(Self { fairway, router, kind: cell.router, neighbour, spec, lab })
     }
 
     /// A direct eBGP session of one family, the plainest scene.
@@ -134,12 +141,11 @@ impl Scene {
 
     /// Waits for the session on both sides; the router's mark of this incarnation of it.
     pub(crate) fn established(&mut self) -> Result<String> {
-        let router = self.spec.local_address.to_string();
         let limit = self.kind.patience();
         self.wait("the session is established on both sides", limit, |scene| {
             let session = scene.router.session()?;
             ensure!(session.established, "the router says {}", session.state);
-            let neighbour = scene.fairway.neighbour(&router)?;
+            let neighbour = scene.fairway.neighbour(&scene.neighbour)?;
             ensure!(neighbour.is_established(), "fairway says {}", neighbour.state);
             Ok(session.incarnation)
         })
@@ -150,19 +156,18 @@ impl Scene {
         let session = self.router.session()?;
         ensure!(session.established, "expected the session to stay up, it is {}", session.state);
         expect_equal("the router's session", &session.incarnation, &incarnation.to_owned())?;
-        let neighbour = self.fairway.neighbour(&self.spec.local_address.to_string())?;
+        let neighbour = self.fairway.neighbour(&self.neighbour)?;
         ensure!(neighbour.is_established(), "fairway says {}", neighbour.state);
         expect_equal("fairway's connectionsEstablished", &neighbour.connections_established, &1)
     }
 
     /// Watches for some seconds that neither side thinks the session is up.
     pub(crate) fn expect_no_session(&mut self) -> Result<()> {
-        let router = self.spec.local_address.to_string();
         holds_for("no session on either side", DISTRUST, || {
             self.check_running()?;
             let session = self.router.session()?;
             ensure!(!session.established, "the router says {}", session.state);
-            let neighbour = self.fairway.neighbour(&router)?;
+            let neighbour = self.fairway.neighbour(&self.neighbour)?;
             ensure!(!neighbour.is_established(), "fairway says {}", neighbour.state);
             Ok(())
         })
@@ -204,6 +209,25 @@ impl Scene {
             );
             Ok(())
         })
+    }
+
+    /// The next hops of a route in the kernel of the router, `None` while it has none.
+    pub(crate) fn kernel_next_hops(&self, prefix: &str) -> Result<Option<Vec<IpAddr>>> {
+        let family = if Family::of(prefix) == Family::Ipv6 { "-6" } else { "-4" };
+        let text = self.lab.router.namespace.ip(&["-j", family, "route", "show", prefix])?;
+        let routes: Value =
+            serde_json::from_str(&text).with_context(|| format!("ip's routes: {text}"))?;
+        let Some(route) = routes.get(0) else {
+            return Ok(None);
+        };
+        let several = route.get("nexthops").and_then(Value::as_array);
+        let hops = several.map_or_else(|| vec![route], |hops| hops.iter().collect());
+        // A next hop of the other family is `via`, one of the route's own is `gateway`.
+        let address = |hop: &&Value| {
+            let text = hop.pointer("/via/host").or(hop.get("gateway"))?.as_str()?;
+            text.parse().ok()
+        };
+        Ok(Some(hops.iter().filter_map(address).collect()))
     }
 
     /// Looks again and again, but gives up at once when a daemon has ended.

@@ -22,10 +22,18 @@ pub(crate) const NODE_IPV6: &str = "fd77::1";
 /// The node's other address, for `sourceAddress`.
 pub(crate) const NODE_SECOND_IPV4: &str = "10.77.0.11";
 
+/// The ends of the cable between node and router.
+pub(crate) const NODE_INTERFACE: &str = "to-router";
+pub(crate) const ROUTER_INTERFACE: &str = "to-node";
+
 /// The node's addresses on the cable to the second router.
 pub(crate) const NODE_TO_SECOND: [&str; 2] = ["10.79.0.1", "fd79::1"];
 /// The second router's addresses.
 pub(crate) const SECOND: [&str; 2] = ["10.79.0.2", "fd79::2"];
+
+/// The router's other neighbour, and the router's address on the cable to it.
+pub(crate) const FEEDER: &str = "10.80.0.9";
+pub(crate) const ROUTER_TO_FEEDER: &str = "10.80.0.2";
 
 const MIDDLE_TO_NODE: [&str; 2] = ["10.77.0.254", "fd77::fe"];
 const MIDDLE_TO_ROUTER: [&str; 2] = ["10.78.0.254", "fd78::fe"];
@@ -115,6 +123,28 @@ impl Lab {
         }
         let router = Site { namespace: router, directory: directory.to_owned() };
         Ok(Self { node, router, _middle: middle, directory: directory.to_owned() })
+    }
+
+    /// Takes away all addresses between node and router but the link-local ones.
+    pub(crate) fn forget_addresses(&self) -> Result<()> {
+        for (namespace, interface) in
+            [(&self.node, NODE_INTERFACE), (&self.router.namespace, ROUTER_INTERFACE)]
+        {
+            namespace.ip(&["address", "flush", "dev", interface, "scope", "global"])?;
+        }
+        Ok(())
+    }
+
+    /// Lays a cable from the router to a site that feeds it with routes.
+    pub(crate) fn add_feeder(&self, cell: usize) -> Result<Site> {
+        let namespace = Namespace::create(cell, "feeder")?;
+        let router = &self.router.namespace;
+        router.connect("to-feeder", &namespace, "to-router")?;
+        router.add_address("to-feeder", &with_length(ROUTER_TO_FEEDER))?;
+        namespace.add_address("to-router", &with_length(FEEDER))?;
+        let directory = self.directory.join("feeder");
+        make_directory(&directory)?;
+        Ok(Site { namespace, directory })
     }
 
     /// Lays a cable from the node to a second router, which reaches the first by way of the node.

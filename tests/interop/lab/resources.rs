@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use crate::routers::RouterSpec;
+use super::NODE_INTERFACE;
+use crate::routers::{Role, RouterSpec};
 
 /// How a BGPPeer names its password.
 #[derive(Clone, Debug)]
@@ -80,6 +81,30 @@ pub(crate) struct Peer {
     pub(crate) to_receive: Option<Allowed>,
     pub(crate) max_prefixes: Option<u32>,
     pub(crate) to_advertise: Option<Allowed>,
+    /// `toAdvertise.nextHop.ipv4`.
+    pub(crate) next_hop: Option<&'static str>,
+    /// In place of the address.
+    pub(crate) place: Option<PeerPlace>,
+    /// In place of its AS: `internal` or `external`.
+    pub(crate) dynamic_as: Option<&'static str>,
+    pub(crate) local_as: Option<u32>,
+    pub(crate) passive: bool,
+    pub(crate) ttl_security_hops: Option<u8>,
+    pub(crate) extended_next_hop: bool,
+    /// How many paths are sent, and whether several are received.
+    pub(crate) add_path: Option<(u8, bool)>,
+    pub(crate) role: Option<Role>,
+    pub(crate) role_strict: bool,
+    /// Administratively down, with this text.
+    pub(crate) shutdown: Option<&'static str>,
+}
+
+/// How a BGPPeer names neighbours without their address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PeerPlace {
+    Interface(&'static str),
+    /// The prefix, and how many neighbours of it there may be.
+    ListenRange(&'static str, Option<u32>),
 }
 
 impl Peer {
@@ -99,18 +124,54 @@ impl Peer {
             to_receive: None,
             max_prefixes: None,
             to_advertise: None,
+            next_hop: None,
+            place: router.interface.map(|_| PeerPlace::Interface(NODE_INTERFACE)),
+            dynamic_as: None,
+            local_as: None,
+            passive: false,
+            ttl_security_hops: router.ttl_security_hops,
+            extended_next_hop: router.extended_next_hop && router.interface.is_none(),
+            add_path: router.add_path.then_some((8, true)),
+            role: None,
+            role_strict: false,
+            shutdown: None,
         }
+    }
+
+    /// Who both sides are.
+    fn names(&self) -> String {
+        let mut text = String::new();
+        let mut field = |name: &str, value: &dyn std::fmt::Display| {
+            text += &format!("  {name}: {value}\n");
+        };
+        field("myASN", &self.my_as);
+        match self.dynamic_as {
+            Some(kind) => field("dynamicASN", &kind),
+            None => field("peerASN", &self.peer_as),
+        }
+        if let Some(local) = self.local_as {
+            field("localASN", &local);
+        }
+        match self.place {
+            None => field("peerAddress", &quoted(self.address)),
+            Some(PeerPlace::Interface(interface)) => field("interface", &interface),
+            Some(PeerPlace::ListenRange(range, limit)) => {
+                field("listenRange", &quoted(range));
+                if let Some(limit) = limit {
+                    field("listenLimit", &limit);
+                }
+            }
+        }
+        text
     }
 
     pub(crate) fn yaml(&self) -> String {
         let mut text = header("metallb.io/v1beta2", "BGPPeer", self.name);
         text += "spec:\n";
+        text += &self.names();
         let mut field = |name: &str, value: &dyn std::fmt::Display| {
             text += &format!("  {name}: {value}\n");
         };
-        field("myASN", &self.my_as);
-        field("peerASN", &self.peer_as);
-        field("peerAddress", &quoted(self.address));
         if self.port != 179 {
             field("peerPort", &self.port);
         }
@@ -129,8 +190,29 @@ impl Peer {
         if self.multihop {
             field("ebgpMultiHop", &true);
         }
-        if self.both_families {
+        if self.both_families && !matches!(self.place, Some(PeerPlace::Interface(_))) {
             field("dualStackAddressFamily", &true);
+        }
+        for (name, is_set) in [
+            ("passive", self.passive),
+            ("extendedNexthop", self.extended_next_hop),
+            ("roleStrict", self.role_strict),
+        ] {
+            if is_set {
+                field(name, &true);
+            }
+        }
+        if let Some(hops) = self.ttl_security_hops {
+            field("ttlSecurityHops", &hops);
+        }
+        if let Some((send, receive)) = self.add_path {
+            field("addPath", &format!("{{send: {send}, receive: {receive}}}"));
+        }
+        if let Some(role) = self.role {
+            field("role", &role.word());
+        }
+        if let Some(message) = self.shutdown {
+            field("shutdown", &format!("{{message: {}}}", quoted(message)));
         }
         if self.to_receive.is_some() || self.max_prefixes.is_some() {
             text += "  toReceive:\n";
@@ -139,8 +221,12 @@ impl Peer {
                 text += &format!("    maxPrefixes: {{limit: {limit}}}\n");
             }
         }
-        if let Some(allowed) = &self.to_advertise {
-            text += &format!("  toAdvertise:\n{}", allowed.yaml());
+        if self.to_advertise.is_some() || self.next_hop.is_some() {
+            text += "  toAdvertise:\n";
+            text += &self.to_advertise.as_ref().map(Allowed::yaml).unwrap_or_default();
+            if let Some(address) = self.next_hop {
+                text += &format!("    nextHop: {{ipv4: {}}}\n", quoted(address));
+            }
         }
         text
     }
@@ -166,6 +252,10 @@ pub(crate) struct Advertisement<'a> {
     pub(crate) pools: &'a [&'a str],
     pub(crate) communities: &'a [&'a str],
     pub(crate) local_preference: Option<u32>,
+    pub(crate) med: Option<u32>,
+    pub(crate) prepends: Option<u8>,
+    /// As `auto`, or bits per second.
+    pub(crate) link_bandwidth: Option<&'a str>,
     pub(crate) prefixes: &'a [String],
     pub(crate) peers: &'a [&'a str],
     /// Only the service with this name.
@@ -179,8 +269,16 @@ impl Advertisement<'_> {
         text += &list("communities", self.communities);
         text += &list("prefixes", self.prefixes);
         text += &list("peers", self.peers);
-        if let Some(preference) = self.local_preference {
-            text += &format!("  localPref: {preference}\n");
+        let numbers = [
+            ("localPref", self.local_preference),
+            ("med", self.med),
+            ("asPathPrepend", self.prepends.map(u32::from)),
+        ];
+        for (field, number) in numbers {
+            text += &number.map(|number| format!("  {field}: {number}\n")).unwrap_or_default();
+        }
+        if let Some(bandwidth) = self.link_bandwidth {
+            text += &format!("  linkBandwidth: {bandwidth}\n");
         }
         if let Some(service) = self.only_service {
             text += &format!("  serviceSelectors:\n  - matchLabels:\n      app: {service}\n");

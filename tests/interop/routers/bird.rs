@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 
 use super::installation::Installation;
 use super::{
-    Dialling, Family, Notification, Origination, Received, Release, Router, RouterRoute,
-    RouterSpec, Session, address_of, as_path_of,
+    Dialling, FEEDER_AS, Family, Notification, Origination, Received, Release, Router, RouterRoute,
+    RouterSpec, Session, address_of, as_path_of, link_bandwidth_of,
 };
 use crate::lab::Site;
 use crate::lab::process::Process;
@@ -22,6 +22,13 @@ pub(super) const BIRD: &str = "/usr/sbin/bird";
 
 const CONFIGURATION: &str = "bird.conf";
 const SOCKET: &str = "bird.ctl";
+
+/// What it originates and what a feeder says. It drops a MED that no export filter has set.
+const EXPORT: &str = "export filter { if source != RTS_STATIC && source != RTS_BGP then reject; \
+                      if defined(bgp_med) then bgp_med = bgp_med; accept; };";
+
+/// What has come from the neighbour, whatever name the protocol has.
+const FROM_BGP: &str = "where proto ~ \"node*\"";
 
 const NETWORK_NOT_FOUND: &str = "8001";
 
@@ -55,32 +62,81 @@ impl Bird {
         text += "log stderr all;\n\
              protocol device { scan time 1; }\n\
              protocol direct { ipv4; ipv6; }\n\
-             protocol kernel { ipv4 { export none; }; learn; scan time 1; }\n\
-             protocol kernel { ipv6 { export none; }; learn; scan time 1; }\n";
+             protocol kernel { ipv4 { export where source = RTS_BGP; }; learn; scan time 1; }\n\
+             protocol kernel { ipv6 { export where source = RTS_BGP; }; learn; scan time 1; }\n";
+        if let Some(interface) = spec.interface {
+            // By these the neighbour finds it.
+            text += &format!(
+                "protocol radv {{ interface \"{interface}\" \
+                 {{ min ra interval 3; max ra interval 4; }}; }}\n"
+            );
+        }
         for family in [Family::Ipv4, Family::Ipv6] {
             text += &format!("protocol static own_{0} {{\n  {0};\n", family.word());
             let of_family = spec.originated.iter().filter(|one| one.family() == family);
             text += &of_family.map(|one| origination(spec.local_as, one)).collect::<String>();
             text += "}\n";
         }
+        text += &self.session_lines();
+        for family in &spec.families {
+            text += &format!("  {} {{ import all; {EXPORT} ", family.word());
+            if spec.extended_next_hop {
+                text += "extended next hop on; ";
+            }
+            if spec.add_path {
+                text += "add paths on; ";
+            }
+            if let Some(limit) = spec.max_prefixes {
+                text += &format!("import limit {limit} action restart; ");
+            }
+            text += "};\n";
+        }
+        text += "}\n";
+        if let Some(feeder) = spec.feeder {
+            text += &format!(
+                "protocol bgp feeder {{\n  \
+                 local as {};\n  \
+                 neighbor {feeder} as {FEEDER_AS};\n  \
+                 connect delay time 1;\n",
+                spec.local_as
+            );
+            for family in &spec.families {
+                text += &format!("  {} {{ import all; export none; }};\n", family.word());
+            }
+            text += "}\n";
+        }
+        text
+    }
+
+    /// The beginning of the neighbour's protocol, without its families.
+    fn session_lines(&self) -> String {
+        let spec = &self.spec;
         let kind = if spec.is_internal() { "internal" } else { "external" };
-        text += &format!(
+        let mut text = format!(
             "protocol bgp node {{\n  \
              debug {{ states, events, packets }};\n  \
-             local {} port {} as {};\n  \
-             neighbor {} as {} {kind};\n  \
              hold time {};\n  \
              connect retry time 1;\n  \
              connect delay time 1;\n  \
              error wait time 1, 2;\n",
-            spec.local_address,
-            spec.port,
-            spec.local_as,
-            spec.peer_address,
-            spec.peer_as,
             spec.hold_time,
         );
-        if spec.dialling == Dialling::Waits {
+        text += &match spec.interface {
+            // One protocol for each neighbour that dials from there: `node1`.
+            Some(interface) => format!(
+                "  local as {};\n  \
+                 neighbor range fe80::/10 {kind};\n  \
+                 interface \"{interface}\";\n  \
+                 dynamic name \"node\";\n",
+                spec.local_as
+            ),
+            None => format!(
+                "  local {} port {} as {};\n  \
+                 neighbor {} as {} {kind};\n",
+                spec.local_address, spec.port, spec.local_as, spec.peer_address, spec.peer_as,
+            ),
+        };
+        if spec.dialling == Dialling::Waits && spec.interface.is_none() {
             text += "  passive;\n";
         }
         if let Some(password) = &spec.password {
@@ -88,15 +144,30 @@ impl Bird {
         }
         text += &ao_lines(&spec.ao_keys);
         // Next hops of internal routes may be anywhere.
-        let far = spec.multihop || spec.is_internal();
-        text += if far { "  multihop;\n" } else { "  direct;\n" };
-        for family in &spec.families {
-            // It drops a MED that no export filter has set.
-            let export = "export filter { if source != RTS_STATIC then reject; \
-                          if defined(bgp_med) then bgp_med = bgp_med; accept; }";
-            text += &format!("  {} {{ import all; {export}; }};\n", family.word());
+        let far = spec.multihop || spec.is_internal() && spec.interface.is_none();
+        text += &match spec.ttl_security_hops {
+            Some(hops) if hops > 1 => format!("  multihop {hops};\n  ttl security on;\n"),
+            Some(_) => "  direct;\n  ttl security on;\n".to_owned(),
+            None if far => "  multihop;\n".to_owned(),
+            None => "  direct;\n".to_owned(),
+        };
+        if let Some(role) = spec.role {
+            text += &format!("  local role {};\n", role.word().replace('-', "_"));
         }
-        text + "}\n"
+        if spec.role_strict {
+            text += "  require roles on;\n";
+        }
+        text
+    }
+
+    /// The last NOTIFICATION in its words. It forgets it when the session is back, its log does not.
+    fn last_cease(&self) -> Result<Option<String>> {
+        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
+        let received = log.lines().rev().find_map(|line| {
+            let (before, received) = line.split_once(": Received: ")?;
+            before.contains("> node").then(|| received.to_owned())
+        });
+        Ok(received)
     }
 
     /// Sends one command; the texts of all lines of the answer.
@@ -135,6 +206,40 @@ impl Bird {
     }
 }
 
+impl Bird {
+    /// A path as `show route ... all` has it: a headline, then a line for each attribute.
+    fn route_of(&self, lines: &[String]) -> Result<RouterRoute> {
+        let headline = lines.first().map(String::as_str).unwrap_or_default();
+        // `BGP.next_hop` in BIRD 2, `bgp_next_hop` in BIRD 3.
+        let attribute = |name: &str| {
+            let value = lines.iter().find_map(|line| {
+                let line = line.trim();
+                let line = line.strip_prefix("BGP.").or_else(|| line.strip_prefix("bgp_"))?;
+                line.strip_prefix(name)?.strip_prefix(": ")
+            });
+            value.unwrap_or_default()
+        };
+        let as_path = match self.release {
+            Release::Bookworm => attribute("as_path"),
+            Release::Trixie => attribute("path"),
+        };
+        Ok(RouterRoute {
+            next_hops: attribute("next_hop")
+                .split_whitespace()
+                .map(address_of)
+                .collect::<Result<_>>()?,
+            as_path: as_path_of(as_path)?,
+            communities: tuples_of(attribute("community")),
+            large_communities: tuples_of(attribute("large_community")),
+            local_preference: attribute("local_pref").parse().ok(),
+            med: attribute("med").parse().ok(),
+            otc: attribute("otc").parse().ok(),
+            link_bandwidth: link_bandwidth(attribute("ext_community")),
+            usable: headline.contains("unicast") && headline.contains("] *"),
+        })
+    }
+}
+
 impl Router for Bird {
     fn start(&mut self, site: &Site) -> Result<()> {
         fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
@@ -165,10 +270,10 @@ impl Router for Bird {
     }
 
     fn session(&self) -> Result<Session> {
-        let lines = self.ask("show protocols node")?;
+        let lines = self.ask("show protocols \"node*\"")?;
         // Name, Proto, Table, State, Since, Info.
-        let words = lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let words = words.into_iter().find(|words| words.first() == Some(&"node"));
+        let mut words = lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let words = words.rfind(|words| words.get(1) == Some(&"BGP"));
         let words = words.with_context(|| format!("expected protocol node in {lines:?}"))?;
         let state = words.get(5).copied().unwrap_or("(none)");
         Ok(Session {
@@ -179,65 +284,41 @@ impl Router for Bird {
     }
 
     fn prefixes(&self, family: Family) -> Result<BTreeSet<String>> {
-        let table = table_of(family);
-        let lines = self.ask(&format!("show route table {table} protocol node"))?;
+        let lines = self.ask(&format!("show route table {} {FROM_BGP}", table_of(family)))?;
         let first_words = lines.iter().filter_map(|line| line.split_whitespace().next());
         Ok(first_words.filter(|word| word.contains('/')).map(str::to_owned).collect())
     }
 
-    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+    fn paths(&self, prefix: &str) -> Result<Vec<RouterRoute>> {
         let table = table_of(Family::of(prefix));
-        let lines = self.ask(&format!("show route {prefix} table {table} protocol node all"))?;
-        let Some(headline) = lines.iter().find(|line| line.starts_with(prefix)) else {
-            return Ok(None);
-        };
-        // `BGP.next_hop` in BIRD 2, `bgp_next_hop` in BIRD 3.
-        let attribute = |name: &str| {
-            let value = lines.iter().find_map(|line| {
-                let line = line.trim();
-                let line = line.strip_prefix("BGP.").or_else(|| line.strip_prefix("bgp_"))?;
-                line.strip_prefix(name)?.strip_prefix(": ")
-            });
-            value.unwrap_or_default()
-        };
-        let as_path = match self.release {
-            Release::Bookworm => attribute("as_path"),
-            Release::Trixie => attribute("path"),
-        };
-        Ok(Some(RouterRoute {
-            next_hops: attribute("next_hop")
-                .split_whitespace()
-                .map(address_of)
-                .collect::<Result<_>>()?,
-            as_path: as_path_of(as_path)?,
-            communities: tuples_of(attribute("community")),
-            large_communities: tuples_of(attribute("large_community")),
-            local_preference: attribute("local_pref").parse().ok(),
-            usable: headline.contains("unicast") && headline.contains("] *"),
-        }))
+        let lines = self.ask(&format!("show route {prefix} table {table} {FROM_BGP} all"))?;
+        let is_headline = |line: &String| !line.starts_with('\t') && line.contains(" [");
+        let starts = lines.iter().enumerate().filter(|(_, line)| is_headline(line));
+        let starts: Vec<usize> = starts.map(|(start, _)| start).collect();
+        let ends = starts.iter().skip(1).copied().chain([lines.len()]);
+        let blocks = starts.iter().zip(ends).filter_map(|(start, end)| lines.get(*start..end));
+        blocks.map(|block| self.route_of(block)).collect()
     }
 
     /// birdc does not count messages, the log names each.
     fn received(&self) -> Result<Received> {
         let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
-        let count = |words: &str| log.lines().filter(|line| line.ends_with(words)).count() as u64;
+        let of_node = |line: &&str| line.contains("> node");
+        let count = |words: &str| {
+            log.lines().filter(of_node).filter(|line| line.ends_with(words)).count() as u64
+        };
         Ok(Received {
-            updates: count("node: Got UPDATE"),
-            route_refreshes: count("node: Got ROUTE-REFRESH"),
+            updates: count(": Got UPDATE"),
+            route_refreshes: count(": Got ROUTE-REFRESH"),
         })
     }
 
-    /// It forgets the error when the session is back, its log does not.
     fn last_notification(&self) -> Result<Option<Notification>> {
-        let lines = self.ask("show protocols all node")?;
-        let error = lines.iter().find_map(|line| line.trim().strip_prefix("Last error:"));
-        let shown = error.and_then(|error| error.trim().strip_prefix("Received: "));
-        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
-        let logged = log.lines().rev().find_map(|line| line.split_once("node: Received: "));
-        let Some(received) = shown.or(logged.map(|(_, received)| received)) else {
+        let Some(received) = self.last_cease()? else {
             return Ok(None);
         };
-        let (code, subcode) = match received {
+        let kind = received.split_once(": ").map_or(received.as_str(), |(kind, _)| kind);
+        let (code, subcode) = match kind {
             "Hold timer expired" => (4, 0),
             "Maximum number of prefixes reached" => (6, 1),
             "Administrative shutdown" => (6, 2),
@@ -246,6 +327,15 @@ impl Router for Bird {
             other => bail!("BIRD received a notification that the suite does not know: {other}"),
         };
         Ok(Some(Notification { code, subcode }))
+    }
+
+    fn last_shutdown_text(&self) -> Result<Option<String>> {
+        let received = self.last_cease()?.unwrap_or_default();
+        Ok(received.split_once(": ").map(|(_, text)| text.trim_matches('"').to_owned()))
+    }
+
+    fn shut_down(&mut self, text: &str) -> Result<()> {
+        self.ask(&format!("disable \"node*\" \"{text}\"")).map(drop)
     }
 }
 
@@ -287,6 +377,17 @@ fn ao_lines(keys: &[super::AoKey]) -> String {
         )
     });
     format!("  authentication ao;\n  keys {{\n{}  }};\n", lines.collect::<String>())
+}
+
+/// `(unknown 0x4004, 65001, 1290693416)` among others.
+fn link_bandwidth(communities: &str) -> Option<f64> {
+    let mut tuples = communities.split('(').map(|tuple| tuple.trim().trim_end_matches(')'));
+    let number = tuples.find_map(|tuple| {
+        let mut parts = tuple.split(", ");
+        let kind = parts.next()?;
+        matches!(kind, "unknown 0x4004" | "unknown 0x4").then(|| parts.nth(1)?.parse().ok())?
+    });
+    number.map(link_bandwidth_of)
 }
 
 fn table_of(family: Family) -> &'static str {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::installation::Installation;
 use super::{
-    Dialling, Family, Notification, Origination, Received, Release, Router, RouterRoute,
+    Dialling, FEEDER_AS, Family, Notification, Origination, Received, Release, Router, RouterRoute,
     RouterSpec, Session, address_of, as_path_of, community_number, strings_of,
 };
 use crate::lab::process::Process;
@@ -45,39 +45,70 @@ impl Frr {
 
     fn configuration(&self) -> String {
         let spec = &self.spec;
-        let neighbour = spec.peer_address;
+        let neighbour = spec.neighbour();
         let mut text = format!(
             "debug bgp neighbor-events\n\
              router bgp {}\n \
              bgp router-id {}\n \
              no bgp ebgp-requires-policy\n \
              no bgp network import-check\n \
-             no bgp default ipv4-unicast\n \
-             neighbor {neighbour} remote-as {}\n \
-             neighbor {neighbour} timers {} {}\n \
-             neighbor {neighbour} timers connect 1\n \
-             neighbor {neighbour} update-source {}\n",
-            spec.local_as,
-            spec.router_id,
-            spec.peer_as,
-            spec.hold_time / 3,
-            spec.hold_time,
-            spec.local_address,
+             no bgp default ipv4-unicast\n",
+            spec.local_as, spec.router_id,
         );
-        if spec.dialling == Dialling::Waits {
-            text += &format!(" neighbor {neighbour} passive\n");
+        let mut say = |words: &str| text += &format!(" neighbor {neighbour} {words}\n");
+        match spec.interface {
+            Some(_) if spec.is_internal() => say("interface remote-as internal"),
+            Some(_) => say("interface remote-as external"),
+            None => {
+                say(&format!("remote-as {}", spec.peer_as));
+                say(&format!("update-source {}", spec.local_address));
+            }
+        }
+        say(&format!("timers {} {}", spec.hold_time / 3, spec.hold_time));
+        say("timers connect 1");
+        if spec.dialling == Dialling::Waits && spec.interface.is_none() {
+            say("passive");
         }
         if let Some(password) = &spec.password {
-            text += &format!(" neighbor {neighbour} password {password}\n");
+            say(&format!("password {password}"));
         }
-        if spec.multihop {
-            text += &format!(" neighbor {neighbour} ebgp-multihop 64\n");
+        match spec.ttl_security_hops {
+            Some(hops) => say(&format!("ttl-security hops {hops}")),
+            None if spec.multihop => say("ebgp-multihop 64"),
+            None => {}
+        }
+        if spec.extended_next_hop {
+            say("capability extended-nexthop");
+        }
+        if let Some(role) = spec.role {
+            let strict = if spec.role_strict { " strict-mode" } else { "" };
+            say(&format!("local-role {}{strict}", role.word()));
+        }
+        if let Some(feeder) = spec.feeder {
+            text += &format!(" neighbor {feeder} remote-as {FEEDER_AS}\n");
         }
         for family in &spec.families {
             text += &format!(" address-family {} unicast\n", family.word());
-            text += &format!("  neighbor {neighbour} activate\n exit-address-family\n");
+            let mut say = |words: &str| text += &format!("  neighbor {neighbour} {words}\n");
+            say("activate");
+            if spec.add_path {
+                say("addpath-tx-all-paths");
+            }
+            if let Some(limit) = spec.max_prefixes {
+                say(&format!("maximum-prefix {limit}"));
+            }
+            if let Some(feeder) = spec.feeder {
+                text += &format!("  neighbor {feeder} activate\n");
+            }
+            text += " exit-address-family\n";
         }
         text += "exit\n";
+        if let Some(interface) = spec.interface {
+            // It dials whom it has heard, and is heard by its own advertisements.
+            text += &format!(
+                "interface {interface}\n ipv6 nd ra-interval 3\n no ipv6 nd suppress-ra\nexit\n"
+            );
+        }
         let originated =
             spec.originated.iter().flat_map(|origination| self.origination(origination));
         originated.fold(text, |text, line| text + &line + "\n")
@@ -131,10 +162,10 @@ impl Frr {
 
     /// What `show bgp neighbors` says about our one neighbour.
     fn neighbour(&self) -> Result<Value> {
-        let address = self.spec.peer_address.to_string();
-        let mut answer = self.ask(&format!("show bgp neighbors {address} json"))?;
-        let neighbour = answer.get_mut(&address).map(Value::take);
-        neighbour.with_context(|| format!("expected neighbour {address} in FRR: {answer}"))
+        let name = self.spec.neighbour();
+        let mut answer = self.ask(&format!("show bgp neighbors {name} json"))?;
+        let neighbour = answer.get_mut(&name).map(Value::take);
+        neighbour.with_context(|| format!("expected neighbour {name} in FRR: {answer}"))
     }
 
     fn start_daemon(&self, site: &Site, program: &str, extra: &[String]) -> Result<Process> {
@@ -219,38 +250,11 @@ impl Router for Frr {
         Ok(routes.into_iter().flat_map(|routes| routes.keys().cloned()).collect())
     }
 
-    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+    fn paths(&self, prefix: &str) -> Result<Vec<RouterRoute>> {
         let family = Family::of(prefix).word();
         let answer = self.ask(&format!("show bgp {family} unicast {prefix} json"))?;
-        let paths = answer.get("paths").and_then(Value::as_array);
-        let Some(path) = paths.and_then(|paths| paths.first()) else {
-            return Ok(None);
-        };
-        let list_of = |attribute: &str| {
-            strings_of(path.get(attribute).and_then(|value| value.get("list")))
-                .into_iter()
-                .map(community_number)
-                .collect()
-        };
-        let as_path =
-            path.pointer("/aspath/string").and_then(Value::as_str).context("no AS path")?;
-        let next_hops = path.get("nexthops").and_then(Value::as_array).into_iter().flatten();
-        Ok(Some(RouterRoute {
-            next_hops: next_hops
-                .filter_map(|hop| hop.get("ip").and_then(Value::as_str))
-                .map(address_of)
-                .collect::<Result<_>>()?,
-            // FRR's word for an empty path.
-            as_path: if as_path == "Local" { Vec::new() } else { as_path_of(as_path)? },
-            communities: list_of("community"),
-            large_communities: list_of("largeCommunity"),
-            local_preference: path
-                .get("locPrf")
-                .and_then(Value::as_u64)
-                .and_then(|preference| preference.try_into().ok()),
-            usable: path.get("valid").and_then(Value::as_bool).unwrap_or(false)
-                && path.get("bestpath").is_some(),
-        }))
+        let paths = answer.get("paths").and_then(Value::as_array).into_iter().flatten();
+        paths.map(route_of).collect()
     }
 
     fn received(&self) -> Result<Received> {
@@ -275,6 +279,50 @@ impl Router for Frr {
         let [code, subcode] = number.to_be_bytes();
         Ok(Some(Notification { code, subcode }))
     }
+
+    fn last_shutdown_text(&self) -> Result<Option<String>> {
+        let neighbour = self.neighbour()?;
+        Ok(neighbour.get("lastShutdownDescription").and_then(Value::as_str).map(str::to_owned))
+    }
+
+    fn shut_down(&mut self, text: &str) -> Result<()> {
+        let router = format!("router bgp {}", self.spec.local_as);
+        let neighbour = format!("neighbor {} shutdown message {text}", self.spec.neighbour());
+        self.vtysh(&["-c", "configure terminal", "-c", &router, "-c", &neighbour]).map(drop)
+    }
+}
+
+/// A path as `show bgp ... json` has it.
+fn route_of(path: &Value) -> Result<RouterRoute> {
+    let list_of = |attribute: &str| {
+        strings_of(path.get(attribute).and_then(|value| value.get("list")))
+            .into_iter()
+            .map(community_number)
+            .collect()
+    };
+    let number = |key: &str| path.get(key).and_then(Value::as_u64)?.try_into().ok();
+    let as_path = path.pointer("/aspath/string").and_then(Value::as_str).context("no AS path")?;
+    let next_hops = path.get("nexthops").and_then(Value::as_array).into_iter().flatten();
+    // As `RT:65001:5 LB:65001:125000000 (1.000 Gbps)`.
+    let extended = path.pointer("/extendedCommunity/string").and_then(Value::as_str);
+    let mut extended = extended.unwrap_or_default().split_whitespace();
+    let bandwidth = extended.find_map(|word| word.strip_prefix("LB:")?.split_once(':'));
+    Ok(RouterRoute {
+        next_hops: next_hops
+            .filter_map(|hop| hop.get("ip").and_then(Value::as_str))
+            .map(address_of)
+            .collect::<Result<_>>()?,
+        // FRR's word for an empty path.
+        as_path: if as_path == "Local" { Vec::new() } else { as_path_of(as_path)? },
+        communities: list_of("community"),
+        large_communities: list_of("largeCommunity"),
+        local_preference: number("locPrf"),
+        med: number("metric"),
+        otc: number("otc"),
+        link_bandwidth: bandwidth.and_then(|(_, bytes)| bytes.parse().ok()),
+        usable: path.get("valid").and_then(Value::as_bool).unwrap_or(false)
+            && path.get("bestpath").is_some(),
+    })
 }
 
 fn route_map(origination: &Origination) -> String {

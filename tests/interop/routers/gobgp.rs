@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{
-    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
-    Session, address_of,
+    Dialling, FEEDER_AS, Family, Notification, Origination, Received, Router, RouterRoute,
+    RouterSpec, Session, address_of,
 };
 use crate::lab::Site;
 use crate::lab::process::{Process, bounded, output_of};
@@ -18,12 +18,14 @@ use crate::lab::process::{Process, bounded, output_of};
 pub(super) const GOBGPD: &str = "/usr/bin/gobgpd";
 pub(super) const GOBGP: &str = "/usr/bin/gobgp";
 
-/// Path attribute types, RFC 4271, 1997, 4760 and 8092.
+/// Path attribute types, RFC 4271, 1997, 4360, 4760 and 8092.
 const AS_PATH: u64 = 2;
 const NEXT_HOP: u64 = 3;
+const MULTI_EXIT_DISC: u64 = 4;
 const LOCAL_PREF: u64 = 5;
 const COMMUNITIES: u64 = 8;
 const MP_REACH_NLRI: u64 = 14;
+const EXTENDED_COMMUNITIES: u64 = 16;
 const LARGE_COMMUNITY: u64 = 32;
 
 const ESTABLISHED: u64 = 6;
@@ -50,42 +52,67 @@ impl Gobgp {
     fn configuration(&self) -> String {
         let spec = &self.spec;
         let password = spec.password.as_deref().unwrap_or_default();
+        let local = spec.local_address;
         let mut text = format!(
-            "[global.config]\n\
-             as = {}\n\
-             router-id = \"{}\"\n\
-             port = {}\n\
-             local-address-list = [\"{}\"]\n\
-             [[neighbors]]\n\
+            "[global.config]\nas = {}\nrouter-id = \"{}\"\nport = {}\n",
+            spec.local_as, spec.router_id, spec.port
+        );
+        let neighbour = match spec.interface {
+            Some(interface) => format!("neighbor-interface = \"{interface}\""),
+            None => {
+                if spec.feeder.is_none() {
+                    text += &format!("local-address-list = [\"{local}\"]\n");
+                }
+                format!("neighbor-address = \"{}\"", spec.peer_address)
+            }
+        };
+        text += &format!(
+            "[[neighbors]]\n\
              [neighbors.config]\n\
-             neighbor-address = \"{}\"\n\
+             {neighbour}\n\
              peer-as = {}\n\
              auth-password = \"{password}\"\n\
-             [neighbors.transport.config]\n\
-             local-address = \"{}\"\n\
-             passive-mode = {}\n\
              [neighbors.timers.config]\n\
              connect-retry = 1\n\
              idle-hold-time-after-reset = 1\n\
              hold-time = {}\n\
-             keepalive-interval = {}\n",
-            spec.local_as,
-            spec.router_id,
-            spec.port,
-            spec.local_address,
-            spec.peer_address,
+             keepalive-interval = {}\n\
+             [neighbors.transport.config]\n\
+             passive-mode = {}\n",
             spec.peer_as,
-            spec.local_address,
-            spec.dialling == Dialling::Waits,
             spec.hold_time,
             spec.hold_time / 3,
+            spec.dialling == Dialling::Waits,
         );
-        if spec.multihop {
-            text += "[neighbors.ebgp-multihop.config]\nenabled = true\nmultihop-ttl = 64\n";
+        if spec.interface.is_none() {
+            text += &format!("local-address = \"{local}\"\n");
+        }
+        match spec.ttl_security_hops {
+            Some(hops) => {
+                let least = 256 - u16::from(hops);
+                text += "[neighbors.ttl-security.config]\nenabled = true\n";
+                text += &format!("ttl-min = {least}\n");
+            }
+            None if spec.multihop => {
+                text += "[neighbors.ebgp-multihop.config]\nenabled = true\nmultihop-ttl = 64\n";
+            }
+            None => {}
         }
         for family in &spec.families {
             text += "[[neighbors.afi-safis]]\n[neighbors.afi-safis.config]\n";
             text += &format!("afi-safi-name = \"{}-unicast\"\n", family.word());
+            if spec.add_path {
+                text += "[neighbors.afi-safis.add-paths.config]\nreceive = true\nsend-max = 8\n";
+            }
+            if let Some(limit) = spec.max_prefixes {
+                text += "[neighbors.afi-safis.prefix-limit.config]\n";
+                text += &format!("max-prefixes = {limit}\n");
+            }
+        }
+        if let Some(feeder) = spec.feeder {
+            text += "[[neighbors]]\n[neighbors.config]\n";
+            text += &format!("neighbor-address = \"{feeder}\"\npeer-as = {FEEDER_AS}\n");
+            text += "[neighbors.transport.config]\npassive-mode = true\n";
         }
         text
     }
@@ -120,6 +147,26 @@ impl Gobgp {
         self.run(&words).map(drop)
     }
 
+    /// The last NOTIFICATION. gobgp does not show it, the daemon's log does.
+    fn last_received(&self) -> Result<Option<Value>> {
+        let log = fs::read_to_string(&self.log).context("reading gobgpd's log")?;
+        let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut received = entries.filter(|entry| {
+            entry.get("msg").and_then(Value::as_str) == Some("received notification")
+        });
+        Ok(received.next_back())
+    }
+
+    /// The neighbour with its sessions. One on an interface is listed by its address alone.
+    fn neighbour(&self) -> Result<Value> {
+        if self.spec.interface.is_none() {
+            return self.ask(&["neighbor", &self.spec.neighbour()]);
+        }
+        let mut all = self.ask(&["neighbor"])?;
+        let first = all.get_mut(0).map(Value::take);
+        first.with_context(|| format!("expected a neighbour from gobgp: {all}"))
+    }
+
     fn ask(&self, words: &[&str]) -> Result<Value> {
         let text = self.run(&[&["--json"], words].concat())?;
         serde_json::from_str(&text)
@@ -151,7 +198,7 @@ impl Router for Gobgp {
     }
 
     fn session(&self) -> Result<Session> {
-        let answer = self.ask(&["neighbor", &self.spec.peer_address.to_string()])?;
+        let answer = self.neighbour()?;
         let number = |pointer| answer.pointer(pointer).and_then(Value::as_u64);
         let state = number("/state/session_state")
             .with_context(|| format!("expected a session state from gobgp: {answer}"))?;
@@ -172,47 +219,14 @@ impl Router for Gobgp {
         Ok(answer.as_object().into_iter().flat_map(|routes| routes.keys().cloned()).collect())
     }
 
-    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+    fn paths(&self, prefix: &str) -> Result<Vec<RouterRoute>> {
         let answer = self.ask(&["global", "rib", "-a", Family::of(prefix).word(), prefix])?;
-        let paths = answer.get(prefix).and_then(Value::as_array);
-        let Some(path) = paths.and_then(|paths| paths.first()) else {
-            return Ok(None);
-        };
-        let attributes = path.get("attrs").and_then(Value::as_array).context("no attributes")?;
-        let attribute = |kind: u64| {
-            attributes.iter().find(|one| one.get("type").and_then(Value::as_u64) == Some(kind))
-        };
-        let segments = attribute(AS_PATH).and_then(|path| path.get("as_paths"));
-        let next_hop = attribute(NEXT_HOP).or_else(|| attribute(MP_REACH_NLRI));
-        let next_hop = next_hop.and_then(|attribute| attribute.get("nexthop")?.as_str());
-        let large = attribute(LARGE_COMMUNITY).and_then(|attribute| attribute.get("value"));
-        Ok(Some(RouterRoute {
-            next_hops: vec![address_of(next_hop.context("no next hop")?)?],
-            as_path: segments
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .flat_map(|segment| numbers_of(segment.get("asns")))
-                .collect(),
-            communities: attribute(COMMUNITIES)
-                .into_iter()
-                .flat_map(|attribute| numbers_of(attribute.get("communities")))
-                .map(|number| format!("{}:{}", number >> 16, number & 0xffff))
-                .collect(),
-            large_communities: large
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .map(large_community)
-                .collect::<Result<_>>()?,
-            local_preference: attribute(LOCAL_PREF)
-                .and_then(|attribute| attribute.get("value")?.as_u64()?.try_into().ok()),
-            usable: path.get("best").and_then(Value::as_bool).unwrap_or(false),
-        }))
+        let paths = answer.get(prefix).and_then(Value::as_array).into_iter().flatten();
+        paths.map(route_of).collect()
     }
 
     fn received(&self) -> Result<Received> {
-        let answer = self.ask(&["neighbor", &self.spec.peer_address.to_string()])?;
+        let answer = self.neighbour()?;
         // What is zero is left out.
         let count = |key: &str| {
             answer.pointer(&format!("/state/messages/received/{key}")).and_then(Value::as_u64)
@@ -223,19 +237,60 @@ impl Router for Gobgp {
         })
     }
 
-    /// gobgp does not show it, the daemon's log does.
     fn last_notification(&self) -> Result<Option<Notification>> {
-        let log = fs::read_to_string(&self.log).context("reading gobgpd's log")?;
-        let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut received = entries.filter(|entry| {
-            entry.get("msg").and_then(Value::as_str) == Some("received notification")
-        });
         let number = |entry: &Value, key| u8::try_from(entry.get(key)?.as_u64()?).ok();
-        Ok(received.next_back().and_then(|entry| {
+        Ok(self.last_received()?.and_then(|entry| {
             let (code, subcode) = (number(&entry, "Code")?, number(&entry, "Subcode")?);
             Some(Notification { code, subcode })
         }))
     }
+
+    fn last_shutdown_text(&self) -> Result<Option<String>> {
+        let entry = self.last_received()?.unwrap_or_default();
+        Ok(entry.get("Communicated-Reason").and_then(Value::as_str).map(str::to_owned))
+    }
+
+    fn shut_down(&mut self, text: &str) -> Result<()> {
+        let neighbour = self.spec.neighbour();
+        self.run(&["neighbor", &neighbour, "shutdown", "--reason", text]).map(drop)
+    }
+}
+
+/// A path as `global rib` has it.
+fn route_of(path: &Value) -> Result<RouterRoute> {
+    let attributes = path.get("attrs").and_then(Value::as_array).context("no attributes")?;
+    let attribute = |kind: u64| {
+        attributes.iter().find(|one| one.get("type").and_then(Value::as_u64) == Some(kind))
+    };
+    let number =
+        |kind, key| attribute(kind).and_then(|one| one.get(key)?.as_u64()?.try_into().ok());
+    let list = |kind, key| {
+        let list = attribute(kind).and_then(|one| one.get(key)?.as_array());
+        list.into_iter().flatten()
+    };
+    let next_hop = attribute(NEXT_HOP).or_else(|| attribute(MP_REACH_NLRI));
+    let next_hop = next_hop.and_then(|attribute| attribute.get("nexthop")?.as_str());
+    let mut extended = list(EXTENDED_COMMUNITIES, "value");
+    Ok(RouterRoute {
+        next_hops: vec![address_of(next_hop.context("no next hop")?)?],
+        as_path: list(AS_PATH, "as_paths")
+            .flat_map(|segment| numbers_of(segment.get("asns")))
+            .collect(),
+        communities: attribute(COMMUNITIES)
+            .into_iter()
+            .flat_map(|attribute| numbers_of(attribute.get("communities")))
+            .map(|number| format!("{}:{}", number >> 16, number & 0xffff))
+            .collect(),
+        large_communities: list(LARGE_COMMUNITY, "value")
+            .map(large_community)
+            .collect::<Result<_>>()?,
+        local_preference: number(LOCAL_PREF, "value"),
+        med: number(MULTI_EXIT_DISC, "metric"),
+        // It knows no roles.
+        otc: None,
+        link_bandwidth: extended.find_map(|one| one.get("bandwidth")?.as_f64()),
+        usable: path.get("best").and_then(Value::as_bool).unwrap_or(false),
+    })
 }
 
 fn numbers_of(list: Option<&Value>) -> impl Iterator<Item = u32> {

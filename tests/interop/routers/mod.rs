@@ -57,6 +57,47 @@ pub(crate) struct RouterSpec {
     pub(crate) dialling: Dialling,
     /// What it originates from its start on.
     pub(crate) originated: Vec<Origination>,
+    /// Instead of an address: whoever sends router advertisements on this interface.
+    pub(crate) interface: Option<&'static str>,
+    /// IPv4 routes may have IPv6 next hops, RFC 8950.
+    pub(crate) extended_next_hop: bool,
+    /// How many hops away the neighbour may be, RFC 5082.
+    pub(crate) ttl_security_hops: Option<u8>,
+    /// All paths of a prefix, in both directions, RFC 7911.
+    pub(crate) add_path: bool,
+    pub(crate) role: Option<Role>,
+    /// No session with a neighbour that says no role, RFC 9234 §4.2.
+    pub(crate) role_strict: bool,
+    /// More prefixes than this from the neighbour end the session.
+    pub(crate) max_prefixes: Option<u32>,
+    /// A neighbour at this address, in AS [`FEEDER_AS`], that tells it other paths.
+    pub(crate) feeder: Option<Ipv4Addr>,
+}
+
+/// The AS of a router's other neighbour.
+pub(crate) const FEEDER_AS: u32 = 65009;
+
+/// The router's own role, RFC 9234 §3.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Provider,
+    Customer,
+    Peer,
+    RsServer,
+    RsClient,
+}
+
+impl Role {
+    /// In FRR's words.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Customer => "customer",
+            Self::Peer => "peer",
+            Self::RsServer => "rs-server",
+            Self::RsClient => "rs-client",
+        }
+    }
 }
 
 /// A prefix that a router originates, and what it says about it.
@@ -101,11 +142,24 @@ impl RouterSpec {
             multihop: false,
             dialling: Dialling::Waits,
             originated: Vec::new(),
+            interface: None,
+            extended_next_hop: false,
+            ttl_security_hops: None,
+            add_path: false,
+            role: None,
+            role_strict: false,
+            max_prefixes: None,
+            feeder: None,
         }
     }
 
     pub(crate) fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
+    }
+
+    /// What the neighbour is called: its address, or the interface that leads to it.
+    fn neighbour(&self) -> String {
+        self.interface.map_or_else(|| self.peer_address.to_string(), str::to_owned)
     }
 }
 
@@ -139,6 +193,11 @@ pub(crate) struct RouterRoute {
     /// As `65001:1:2`.
     pub(crate) large_communities: BTreeSet<String>,
     pub(crate) local_preference: Option<u32>,
+    pub(crate) med: Option<u32>,
+    /// Only-to-Customer, RFC 9234 §5.
+    pub(crate) otc: Option<u32>,
+    /// Of the link bandwidth community, in bytes per second.
+    pub(crate) link_bandwidth: Option<f64>,
     /// The router can reach the next hop and would use the route.
     pub(crate) usable: bool,
 }
@@ -213,12 +272,26 @@ pub(crate) trait Router {
     /// All prefixes of a family that the neighbour has announced.
     fn prefixes(&self, family: Family) -> Result<BTreeSet<String>>;
 
-    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>>;
+    /// All paths to a prefix, those of the neighbour and any others, in the order of the router.
+    fn paths(&self, prefix: &str) -> Result<Vec<RouterRoute>>;
+
+    /// The path that the router uses, or another one.
+    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+        let mut paths = self.paths(prefix)?;
+        let used = paths.iter().position(|path| path.usable).unwrap_or(0);
+        Ok((!paths.is_empty()).then(|| paths.swap_remove(used)))
+    }
 
     fn received(&self) -> Result<Received>;
 
     /// The last NOTIFICATION from the neighbour, if there was one.
     fn last_notification(&self) -> Result<Option<Notification>>;
+
+    /// The text that came with the last administrative shutdown or reset, RFC 9003.
+    fn last_shutdown_text(&self) -> Result<Option<String>>;
+
+    /// Takes the session down, as its operator does, with a text for the neighbour.
+    fn shut_down(&mut self, text: &str) -> Result<()>;
 }
 
 /// The routers of the matrix.
@@ -350,6 +423,12 @@ fn community_number(text: &str) -> String {
 /// The strings of a JSON list; an absent list is empty.
 fn strings_of(list: Option<&Value>) -> Vec<&str> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The link bandwidth of a community as 0x4004 or 0x0004 and its number of 32 bits, which is an IEEE
+/// 754 value.
+fn link_bandwidth_of(bits: u32) -> f64 {
+    f32::from_bits(bits).into()
 }
 
 /// AS numbers of a path that is written with blanks between them.

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{
-    Dialling, Family, Notification, Origination, Received, Router, RouterRoute, RouterSpec,
-    Session, address_of, as_path_of, community_number, strings_of,
+    Dialling, FEEDER_AS, Family, Notification, Origination, Received, Role, Router, RouterRoute,
+    RouterSpec, Session, address_of, as_path_of, community_number, link_bandwidth_of, strings_of,
 };
 use crate::lab::process::{Process, bounded, output_of};
 use crate::lab::{Site, make_directory};
@@ -70,14 +70,33 @@ impl Openbgpd {
         if let Some(password) = &spec.password {
             text += &format!("  tcp md5sig password \"{password}\"\n");
         }
-        if spec.multihop {
-            text += "  multihop 64\n";
+        match spec.ttl_security_hops {
+            Some(1) => text += "  ttl-security yes\n",
+            Some(hops) => text += &format!("  multihop {hops}\n  ttl-security yes\n"),
+            None if spec.multihop => text += "  multihop 64\n",
+            None => {}
+        }
+        if spec.add_path {
+            text += "  announce add-path recv yes\n  announce add-path send all\n";
+        }
+        if let Some(role) = spec.role {
+            // Its word for the server's side is its own.
+            let word = if role == Role::RsServer { "rs" } else { role.word() };
+            let enforce = if spec.role_strict { " enforce" } else { "" };
+            text += &format!("  announce policy {word}{enforce}\n");
+        }
+        if let Some(limit) = spec.max_prefixes {
+            text += &format!("  max-prefix {limit} restart 1\n");
         }
         for (family, word) in [(Family::Ipv4, "IPv4"), (Family::Ipv6, "IPv6")] {
             let value = if spec.families.contains(&family) { "unicast" } else { "none" };
             text += &format!("  announce {word} {value}\n");
         }
-        text += "}\nallow from any\nallow to any\n";
+        text += "}\n";
+        if let Some(feeder) = spec.feeder {
+            text += &format!("neighbor {feeder} {{\n  remote-as {FEEDER_AS}\n}}\n");
+        }
+        text += "allow from any\nallow to any\n";
         text + &spec.originated.iter().map(origination).collect::<String>()
     }
 
@@ -97,9 +116,16 @@ impl Openbgpd {
     }
 
     fn neighbour(&self) -> Result<Value> {
-        let answer = self.ask(&["show", "neighbor", &self.spec.peer_address.to_string()])?;
+        let answer = self.ask(&["show", "neighbor", &self.spec.neighbour()])?;
         let neighbour = answer.pointer("/neighbors/0");
         neighbour.cloned().with_context(|| format!("expected a neighbour from bgpctl: {answer}"))
+    }
+
+    /// What its log says last behind these words.
+    fn last_logged(&self, words: &str) -> Result<Option<String>> {
+        let log = fs::read_to_string(&self.log).context("reading bgpd's log")?;
+        let mut found = log.lines().rev().filter_map(|line| line.split_once(words));
+        Ok(found.next().map(|(_, rest)| rest.to_owned()))
     }
 
     fn routes(&self, words: &[&str]) -> Result<Vec<Value>> {
@@ -155,27 +181,10 @@ impl Router for Openbgpd {
         Ok(prefixes.map(str::to_owned).collect())
     }
 
-    fn route(&self, prefix: &str) -> Result<Option<RouterRoute>> {
+    fn paths(&self, prefix: &str) -> Result<Vec<RouterRoute>> {
         let routes = self.routes(&["detail"])?;
-        let text = |route: &Value, key| route.get(key).and_then(Value::as_str).map(str::to_owned);
-        let mut candidates = routes.iter();
-        let Some(route) = candidates.find(|one| text(one, "prefix").as_deref() == Some(prefix))
-        else {
-            return Ok(None);
-        };
-        let communities = |key| strings_of(route.get(key)).into_iter().map(community_number);
-        let flag = |key| route.get(key).and_then(Value::as_bool).unwrap_or(false);
-        Ok(Some(RouterRoute {
-            next_hops: vec![address_of(&text(route, "exit_nexthop").context("no exit_nexthop")?)?],
-            as_path: as_path_of(&text(route, "aspath").unwrap_or_default())?,
-            communities: communities("communities").collect(),
-            large_communities: communities("large_communities").collect(),
-            local_preference: route
-                .get("localpref")
-                .and_then(Value::as_u64)
-                .and_then(|preference| preference.try_into().ok()),
-            usable: flag("valid") && flag("best"),
-        }))
+        let is_it = |route: &&Value| route.get("prefix").and_then(Value::as_str) == Some(prefix);
+        routes.iter().filter(is_it).map(route_of).collect()
     }
 
     fn received(&self) -> Result<Received> {
@@ -192,13 +201,11 @@ impl Router for Openbgpd {
     fn last_notification(&self) -> Result<Option<Notification>> {
         let neighbour = self.neighbour()?;
         let shown = neighbour.get("last_error_received").and_then(Value::as_str);
-        let log = fs::read_to_string(&self.log).context("reading bgpd's log")?;
-        let logged =
-            log.lines().rev().find_map(|line| line.split_once(": received notification: "));
-        let Some(received) = shown.or(logged.map(|(_, received)| received)) else {
+        let logged = self.last_logged(": received notification: ")?;
+        let Some(received) = shown.map(str::to_owned).or(logged) else {
             return Ok(None);
         };
-        let (code, subcode) = match received {
+        let (code, subcode) = match received.as_str() {
             "Cease, received max-prefix exceeded" => (6, 1),
             "Cease, administratively down" => (6, 2),
             "Cease, peer unconfigured" => (6, 3),
@@ -210,6 +217,44 @@ impl Router for Openbgpd {
         };
         Ok(Some(Notification { code, subcode }))
     }
+
+    fn last_shutdown_text(&self) -> Result<Option<String>> {
+        let text = self.last_logged(": received shutdown reason: ")?;
+        Ok(text.map(|text| text.trim_matches('"').to_owned()))
+    }
+
+    fn shut_down(&mut self, text: &str) -> Result<()> {
+        let mut command = bounded(BGPCTL);
+        command.arg("-s").arg(&self.socket).args(["neighbor", &self.spec.neighbour(), "down"]);
+        output_of(command.arg(text)).map(drop)
+    }
+}
+
+/// A path as `show rib detail` has it.
+fn route_of(route: &Value) -> Result<RouterRoute> {
+    let text = |key| route.get(key).and_then(Value::as_str);
+    let number = |key| route.get(key).and_then(Value::as_u64)?.try_into().ok();
+    let communities = |key| strings_of(route.get(key)).into_iter().map(community_number);
+    let flag = |key| route.get(key).and_then(Value::as_bool).unwrap_or(false);
+    // As `[4] 65001:1290693416`: a type that it has no name for, and the value.
+    let mut extended = strings_of(route.get("extended_communities")).into_iter();
+    let bandwidth = extended.find_map(|community| {
+        let value = community.strip_prefix("[4] ").or(community.strip_prefix("[16388] "))?;
+        value.split_once(':')?.1.parse().ok()
+    });
+    let mut attributes = route.get("attributes").and_then(Value::as_array).into_iter().flatten();
+    let otc = attributes.find(|one| one.get("type").and_then(Value::as_str) == Some("OTC"));
+    Ok(RouterRoute {
+        next_hops: vec![address_of(text("exit_nexthop").context("no exit_nexthop")?)?],
+        as_path: as_path_of(text("aspath").unwrap_or_default())?,
+        communities: communities("communities").collect(),
+        large_communities: communities("large_communities").collect(),
+        local_preference: number("localpref"),
+        med: number("metric"),
+        otc: otc.and_then(|otc| otc.get("as")?.as_u64()?.try_into().ok()),
+        link_bandwidth: bandwidth.map(link_bandwidth_of),
+        usable: flag("valid") && flag("best"),
+    })
 }
 
 fn origination(origination: &Origination) -> String {
