@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::installation::Installation;
@@ -64,6 +64,7 @@ impl Frr {
                 say(&format!("update-source {}", spec.local_address));
             }
         }
+        say("shutdown");
         say(&format!("timers {} {}", spec.hold_time / 3, spec.hold_time));
         say("timers connect 1");
         if spec.dialling == Dialling::Waits && spec.interface.is_none() {
@@ -102,7 +103,8 @@ impl Frr {
             }
             text += " exit-address-family\n";
         }
-        text += "exit\n";
+        // Whole, before the first connection.
+        text += &format!(" no neighbor {neighbour} shutdown\nexit\n");
         if let Some(interface) = spec.interface {
             // It dials whom it has heard, and is heard by its own advertisements.
             text += &format!(
@@ -152,6 +154,12 @@ impl Frr {
         let directory = self.installation.seen("");
         let files = ["--vty_socket", directory.as_str(), "--config_dir", directory.as_str()];
         self.installation.run(VTYSH, &[files.as_slice(), words].concat())
+    }
+
+    fn configure<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Result<()> {
+        let lines = ["configure terminal"].into_iter().chain(lines);
+        let words: Vec<&str> = lines.flat_map(|line| ["-c", line]).collect();
+        self.vtysh(&words).map(drop)
     }
 
     fn ask(&self, command: &str) -> Result<Value> {
@@ -210,12 +218,15 @@ impl Router for Frr {
         let port = self.spec.port.to_string();
         let bgpd = self.start_daemon(site, BGPD, &[option, file, "-p".to_owned(), port])?;
         self.daemons.insert(0, bgpd);
-        self.vtysh(&["-b"])?;
-        wait_until("FRR answers about its neighbour", PATIENCE, || {
+        // With `-b`, bgpd would hold its sessions back for seconds, in case more came.
+        self.configure(self.configuration().lines())?;
+        wait_until("FRR is ready for its neighbour", PATIENCE, || {
             self.check_running()?;
-            self.neighbour()
+            // While it is Idle it refuses connections; without an address it has nobody to wait for.
+            let session = self.session()?;
+            ensure!(session.state != "Idle" || self.spec.interface.is_some(), "it is Idle");
+            Ok(())
         })
-        .map(drop)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {
@@ -226,11 +237,9 @@ impl Router for Frr {
         let before = std::mem::replace(&mut self.spec.originated, originated.to_vec());
         let gone = before.iter().filter(|one| !originated.contains(one));
         let new = originated.iter().filter(|one| !before.contains(one));
-        let mut lines = vec!["configure terminal".to_owned()];
-        lines.extend(gone.flat_map(|one| self.withdrawal(one)));
+        let mut lines: Vec<_> = gone.flat_map(|one| self.withdrawal(one)).collect();
         lines.extend(new.flat_map(|one| self.origination(one)));
-        let words: Vec<&str> = lines.iter().flat_map(|line| ["-c", line.as_str()]).collect();
-        self.vtysh(&words).map(drop)
+        self.configure(lines.iter().map(String::as_str))
     }
 
     fn session(&self) -> Result<Session> {
@@ -288,7 +297,7 @@ impl Router for Frr {
     fn shut_down(&mut self, text: &str) -> Result<()> {
         let router = format!("router bgp {}", self.spec.local_as);
         let neighbour = format!("neighbor {} shutdown message {text}", self.spec.neighbour());
-        self.vtysh(&["-c", "configure terminal", "-c", &router, "-c", &neighbour]).map(drop)
+        self.configure([router.as_str(), neighbour.as_str()].into_iter())
     }
 }
 
