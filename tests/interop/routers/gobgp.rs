@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::lab::Site;
 use crate::lab::process::{Process, bounded, output_of};
+use crate::lab::wait::{PATIENCE, wait_until};
 
 pub(super) const GOBGPD: &str = "/usr/bin/gobgpd";
 pub(super) const GOBGP: &str = "/usr/bin/gobgp";
@@ -117,6 +118,21 @@ impl Gobgp {
         text
     }
 
+    /// Router advertisements, by which the neighbour finds it: GoBGP sends none itself.
+    fn advertise(&self, site: &Site, interface: &str) -> Result<Process> {
+        let file = |name: &str| site.directory.join(name);
+        let text = format!(
+            "protocol device {{ }}\nprotocol radv {{ interface \"{interface}\" \
+             {{ min ra interval 3; max ra interval 4; }}; }}\n"
+        );
+        fs::write(file("radv.conf"), text).context("writing radv.conf")?;
+        let mut arguments = vec!["-f".to_owned()];
+        for (option, name) in [("-c", "radv.conf"), ("-s", "radv.ctl"), ("-P", "radv.pid")] {
+            arguments.extend([option.to_owned(), file(name).to_string_lossy().into_owned()]);
+        }
+        Process::spawn(&site.namespace, Path::new(super::bird::BIRD), &arguments, &self.log)
+    }
+
     fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = bounded("ip");
         command.args(["netns", "exec", &self.namespace, GOBGP]).args(words);
@@ -176,6 +192,15 @@ impl Gobgp {
 
 impl Router for Gobgp {
     fn start(&mut self, site: &Site) -> Result<()> {
+        if let Some(interface) = self.spec.interface {
+            self.daemons.push(self.advertise(site, interface)?);
+            // It looks for its neighbour once, and ends when there is none.
+            wait_until("the kernel knows GoBGP's neighbour", PATIENCE, || {
+                let known = site.namespace.ip(&["-6", "neighbour", "show", "dev", interface])?;
+                ensure!(known.contains("fe80:"), "it knows {known:?}");
+                Ok(())
+            })?;
+        }
         fs::write(&self.configuration, self.configuration()).context("writing gobgpd.toml")?;
         let file = self.configuration.to_string_lossy().into_owned();
         let mut arguments = vec!["--config-file".to_owned(), file];
