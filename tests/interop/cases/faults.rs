@@ -67,7 +67,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         "what this version cannot do",
-        "BGPPeer {myASN: 65001, peerASN: 65009, peerAddress: 192.0.2.9, vrf: red}",
+        "BGPPeer {myASN: 65001, peerASN: 65009, peerAddress: 192.0.2.9, bfdProfile: fast}",
     ),
     ("a community", "BGPAdvertisement {communities: [\"65536:1\"]}"),
     ("a large community", "BGPAdvertisement {communities: [\"large:1:2\"]}"),

@@ -122,7 +122,7 @@ impl Gobgp {
     fn advertise(&self, site: &Site, interface: &str) -> Result<Process> {
         let file = |name: &str| site.directory.join(name);
         let text = format!(
-            "protocol device {{ }}\nprotocol radv {{ interface \"{interface}\" \
+            "router id 10.0.0.9;\nprotocol device {{ }}\nprotocol radv {{ interface \"{interface}\" \
              {{ min ra interval 3; max ra interval 4; }}; }}\n"
         );
         fs::write(file("radv.conf"), text).context("writing radv.conf")?;
