@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::{
     Asn, Community, DecisionStep, FamilySet, LargeCommunity, LinkBandwidth, Path, PathAttributes,
-    PeerConfig, PeerKey, PerFamily, Prefix, Refusal, RouterId,
+    PathId, PeerConfig, PeerKey, PerFamily, Prefix, Refusal, RouterId,
 };
 use crate::wire::Capability;
 
@@ -207,7 +207,7 @@ pub struct PeerView {
     pub connections_dropped: u64,
     /// Times that a fault of ours ended what concerned it.
     pub panics: u64,
-    /// Prefixes that it announces and that were accepted.
+    /// Routes that it announces and that were accepted. Several paths to one prefix are several.
     pub prefixes_accepted: PerFamily<u32>,
     /// Announcements that were refused, since the session began.
     pub prefixes_refused: PerFamily<u64>,
@@ -256,6 +256,10 @@ pub struct SessionView {
     pub keepalive_interval: Option<Duration>,
     /// Families that both sides offered.
     pub families: FamilySet,
+    /// Families whose paths are sent with identifiers (RFC 7911).
+    pub add_path_sent: FamilySet,
+    /// Families whose paths are received with identifiers.
+    pub add_path_received: FamilySet,
     /// What the neighbour offered, in its order.
     pub capabilities_received: Vec<Capability>,
     /// What we offered.
@@ -271,6 +275,8 @@ pub struct SessionView {
 pub struct PeerRoute {
     /// The prefix.
     pub prefix: Prefix,
+    /// Which path to it.
+    pub path_id: PathId,
     /// The attributes as they were sent, or heard.
     pub attributes: Arc<PathAttributes>,
 }

@@ -221,6 +221,7 @@ impl Connection {
                     four_octet_as: agreed.is_some_and(|it| it.four_octet_as),
                     families: agreed.map_or(FamilySet::EMPTY, |it| it.families),
                     extended_next_hop: agreed.is_some_and(|it| it.extended_next_hop),
+                    add_path: agreed.map_or(FamilySet::EMPTY, |it| it.add_path_received),
                 };
                 Update::parse(&message.body, context).map(Step::Update)
             }

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, PeerConfig, PeerKind, Role, RouterId};
-use crate::wire::{Capability, NextHopEncoding, Open, WireError};
+use crate::types::{
+    AddPath, AddressFamily, Asn, FamilySet, HoldTime, PeerConfig, PeerKind, Role, RouterId,
+};
+use crate::wire::{AddPathOffer, Capability, NextHopEncoding, Open, WireError};
 
 /// What a session agreed on: the only source of options for the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,10 @@ pub struct Negotiated {
     pub hold_time: HoldTime,
     /// Families that both offered.
     pub families: FamilySet,
+    /// Families whose paths we send with identifiers.
+    pub add_path_sent: FamilySet,
+    /// Families whose paths come with identifiers.
+    pub add_path_received: FamilySet,
     /// Both use AS numbers of four octets.
     pub four_octet_as: bool,
     /// The neighbour can be asked to say its routes again (RFC 2918).
@@ -50,8 +56,40 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         asn: config.local_asn.get(),
         hold_time: config.hold_time,
         router_id: config.router_id,
-        capabilities: families.chain(next_hops).chain(others).chain(marks).chain(role).collect(),
+        capabilities: families
+            .chain(next_hops)
+            .chain(others)
+            .chain(marks)
+            .chain(role)
+            .chain(our_add_path(config))
+            .collect(),
     }
+}
+
+/// What we offer of RFC 7911, alike for all our families and all in one capability (§4).
+fn our_add_path(config: &PeerConfig) -> Option<Capability> {
+    let AddPath { send, receive } = config.add_path;
+    let offer = |family: AddressFamily| AddPathOffer {
+        family: family.into(),
+        receive,
+        send: send.is_some(),
+    };
+    (send.is_some() || receive)
+        .then(|| Capability::AddPath(config.families.iter().map(offer).collect()))
+}
+
+/// The families of which the neighbour offered what `is_it` asks. Of two offers for one family the
+/// first counts.
+fn their_add_path(theirs: &Open, is_it: impl Fn(&AddPathOffer) -> bool) -> FamilySet {
+    let offers = theirs.capabilities.iter().filter_map(|capability| match capability {
+        Capability::AddPath(offers) => Some(offers),
+        _ => None,
+    });
+    let first_for = |family: &AddressFamily| {
+        let mut offers = offers.clone().flatten();
+        offers.find(|offer| offer.family.family() == Some(*family)).is_some_and(&is_it)
+    };
+    AddressFamily::ALL.into_iter().filter(first_for).collect()
 }
 
 /// IPv6 next hops are offered for IPv4 routes, and so for sessions that carry any.
@@ -76,11 +114,19 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         let missed = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
         return Err(WireError::NoCommonFamily(missed.flat_map(|it| it.encode()).collect()));
     }
+    // RFC 7911 §5: in each direction by itself, if the one can send and the other receive.
+    let AddPath { send, receive } = config.add_path;
+    let agreed = |ours: bool, theirs: FamilySet| match ours {
+        true => families.intersection(theirs),
+        false => FamilySet::EMPTY,
+    };
     Ok(Negotiated {
         remote_asn,
         remote_router_id: theirs.router_id,
         hold_time: config.hold_time.negotiate(theirs.hold_time),
         families,
+        add_path_sent: agreed(send.is_some(), their_add_path(&theirs, |it| it.receive)),
+        add_path_received: agreed(receive, their_add_path(&theirs, |it| it.send)),
         four_octet_as: theirs.has_four_octet_as(),
         route_refresh: theirs.capabilities.contains(&Capability::RouteRefresh),
         enhanced_route_refresh: config.enhanced_refresh
@@ -133,7 +179,7 @@ impl Negotiated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{AddressFamily, Asn, RemoteAs};
+    use crate::types::{Asn, RemoteAs};
     use crate::wire::AddressFamilyPair;
 
     /// Speaker 1 of the pair: AS 65001, identifier 1, hold time 9 s, both families.

@@ -315,7 +315,8 @@ impl Peer {
         let Some(connection) = self.connection_mut(id) else { return };
         let Some(negotiated) = &connection.negotiated else { return };
         let families = negotiated.families;
-        let mut adj_rib_out = AdjRibOut::new(families, negotiated.four_octet_as);
+        let mut adj_rib_out =
+            AdjRibOut::new(families, negotiated.add_path_sent, negotiated.four_octet_as);
         if negotiated.extended_message {
             adj_rib_out.allow_extended_messages();
         }

@@ -14,7 +14,8 @@ use super::reason::DownReason;
 use crate::rib::{AdjRibIn, Importer};
 use crate::time::Instant;
 use crate::types::{
-    AddressFamily, PathSource, PeerConfig, PerFamily, Prefix, PrefixFilter, Refusal, RouteChange,
+    AddressFamily, Nlri, PathSource, PeerConfig, PerFamily, Prefix, PrefixFilter, Refusal,
+    RouteChange,
 };
 use crate::wire::attribute::{AttributeFault, Disposition};
 use crate::wire::{Notification, RawMessage, Update, WireError};
@@ -123,9 +124,8 @@ impl Inbound {
 
     /// What is left to say when the session is over; `None` when nothing was accepted.
     pub(super) fn all_withdrawn(&self) -> Option<Action> {
-        let prefixes = self.adj_rib_in.routes().keys();
-        let changes: Vec<_> =
-            prefixes.map(|prefix| RouteChange { prefix: *prefix, attributes: None }).collect();
+        let gone = |nlri: &Nlri| RouteChange { nlri: *nlri, attributes: None };
+        let changes: Vec<_> = self.adj_rib_in.routes().keys().map(gone).collect();
         (!changes.is_empty()).then(|| Action::Routes(Arc::clone(&self.source), changes))
     }
 
@@ -136,22 +136,23 @@ impl Inbound {
         let announced = update.announced.iter().map(|group| group.prefixes.len());
         let count = announced.fold(update.withdrawn.len(), usize::saturating_add);
         let mut changes = Vec::with_capacity(count);
-        for prefix in update.withdrawn {
-            self.withdraw(prefix, &mut changes);
+        for nlri in update.withdrawn {
+            self.withdraw(nlri, &mut changes);
         }
         for group in update.announced {
             let judged = self.importer.judge(&group.attributes);
             let attributes = Arc::new(self.importer.marked(group.attributes));
-            for prefix in group.prefixes {
-                if let Err(refusal) = judged.and_then(|()| self.importer.allows(prefix)) {
-                    self.refuse(prefix, refusal);
+            for nlri in group.prefixes {
+                let family = nlri.prefix.family();
+                if let Err(refusal) = judged.and_then(|()| self.allows(nlri)) {
+                    self.refuse(family, refusal);
                     // Whatever it said before, it does not say any more.
-                    self.withdraw(prefix, &mut changes);
-                } else if self.adj_rib_in.announce(prefix, &attributes) {
+                    self.withdraw(nlri, &mut changes);
+                } else if self.adj_rib_in.announce(nlri, &attributes) {
                     let attributes = Some(Arc::clone(&attributes));
-                    changes.push(RouteChange { prefix, attributes });
-                    if self.is_over_maximum(prefix.family()) {
-                        return (changes, Some(prefix.family()));
+                    changes.push(RouteChange { nlri, attributes });
+                    if self.is_over_maximum(family) {
+                        return (changes, Some(family));
                     }
                 }
             }
@@ -159,20 +160,25 @@ impl Inbound {
         (changes, None)
     }
 
-    fn withdraw(&mut self, prefix: Prefix, changes: &mut Vec<RouteChange>) {
-        if self.adj_rib_in.withdraw(prefix) {
-            changes.push(RouteChange { prefix, attributes: None });
+    fn allows(&self, nlri: Nlri) -> Result<(), Refusal> {
+        self.importer.allows(nlri.prefix)?;
+        if self.adj_rib_in.is_crowded(nlri) { Err(Refusal::TooManyPaths) } else { Ok(()) }
+    }
+
+    fn withdraw(&mut self, nlri: Nlri, changes: &mut Vec<RouteChange>) {
+        if self.adj_rib_in.withdraw(nlri) {
+            changes.push(RouteChange { nlri, attributes: None });
         }
     }
 
     /// Throws out what was not said again in a refresh of `family` that has begun.
     pub(super) fn sweep(&mut self, family: AddressFamily) -> Vec<RouteChange> {
         let gone = self.adj_rib_in.end_refresh(family).into_iter();
-        gone.map(|prefix| RouteChange { prefix, attributes: None }).collect()
+        gone.map(|nlri| RouteChange { nlri, attributes: None }).collect()
     }
 
-    fn refuse(&mut self, prefix: Prefix, refusal: Refusal) {
-        *self.prefixes_refused.of_mut(prefix.family()) += 1;
+    fn refuse(&mut self, family: AddressFamily, refusal: Refusal) {
+        *self.prefixes_refused.of_mut(family) += 1;
         *self.refusals.entry(refusal).or_default() += 1;
     }
 
@@ -204,13 +210,14 @@ impl Inbound {
     /// What a change of the policy, or of this end's addresses, throws out.
     fn reconsider(&mut self) -> Vec<RouteChange> {
         let routes = self.adj_rib_in.routes().iter();
-        let refused = routes.filter(|(prefix, attributes)| {
-            self.importer.allows(**prefix).and_then(|()| self.importer.judge(attributes)).is_err()
+        let refused = routes.filter(|(nlri, attributes)| {
+            let allowed = self.importer.allows(nlri.prefix);
+            allowed.and_then(|()| self.importer.judge(attributes)).is_err()
         });
-        let refused: Vec<Prefix> = refused.map(|(prefix, _)| *prefix).collect();
+        let refused: Vec<Nlri> = refused.map(|(nlri, _)| *nlri).collect();
         let mut changes = Vec::new();
-        for prefix in refused {
-            self.withdraw(prefix, &mut changes);
+        for nlri in refused {
+            self.withdraw(nlri, &mut changes);
         }
         changes
     }

@@ -9,9 +9,9 @@ use bytes::BytesMut;
 
 use super::connection::{Connection, ConnectionId};
 use super::peer::Peer;
-use crate::rib::{Exporter, LocRib, Route};
+use crate::rib::{Exporter, LocRib, Route, Touched};
 use crate::time::Instant;
-use crate::types::{LocalNextHops, Prefix};
+use crate::types::{LocalNextHops, Path, Prefix};
 use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType};
 
 impl Peer {
@@ -76,26 +76,43 @@ impl Peer {
     /// Tells the neighbour what became of `prefixes`.
     pub fn announce(&mut self, rib: &LocRib, prefixes: &BTreeSet<Prefix>) {
         let Some(up) = self.established.as_mut() else { return };
+        let peer = self.config.route_key();
+        let limit = self.config.add_path.send.map_or(1, |it| usize::from(it.get()));
         for prefix in prefixes {
             up.unannounced.remove(prefix);
-            let outcome = match rib.route_for(*prefix, self.config.route_key()) {
-                None => Ok(None),
-                Some(Route::Originated(route)) => up.exporter.originate(route).map(Some),
-                Some(Route::Learned(path)) => up.exporter.pass_on(*prefix, path),
+            let routes = if up.adj_rib_out.add_path().contains(prefix.family()) {
+                let may_be_told = |path: &Path| up.exporter.passes_on(*prefix, path);
+                rib.routes_for(*prefix, peer, limit, may_be_told)
+            } else {
+                rib.route_for(*prefix, peer).into_iter().collect()
             };
-            let outcome = outcome.and_then(|attributes| match attributes {
-                Some(attributes) => Ok(up.adj_rib_out.set(*prefix, attributes)?),
-                None => {
-                    up.adj_rib_out.remove(*prefix);
-                    Ok(())
+            let mut paths = Vec::with_capacity(routes.len());
+            for route in routes {
+                let made = match route {
+                    Route::Originated(route) => up.exporter.originate(route).map(Some),
+                    Route::Learned(path) => up.exporter.pass_on(*prefix, path),
+                };
+                match made {
+                    Ok(attributes) => paths.extend(attributes.map(|it| (route.key(), it))),
+                    Err(reason) => drop(up.unannounced.insert(*prefix, reason)),
                 }
-            });
-            if let Err(reason) = outcome {
-                up.adj_rib_out.remove(*prefix);
-                up.unannounced.insert(*prefix, reason);
+            }
+            if let Err(reason) = up.adj_rib_out.tell(*prefix, paths) {
+                up.unannounced.insert(*prefix, reason.into());
             }
         }
         up.exporter.forget();
+    }
+
+    /// Tells the neighbour what became of routes that were heard, if it is told such routes.
+    pub fn pass_on(&mut self, rib: &LocRib, touched: &Touched) {
+        let Some(up) = self.established.as_ref().filter(|_| self.passes_on()) else { return };
+        let several = up.adj_rib_out.add_path();
+        self.announce(rib, &touched.best);
+        if !several.is_empty() {
+            let others = touched.others.iter().filter(|it| several.contains(it.family()));
+            self.announce(rib, &others.copied().collect());
+        }
     }
 
     /// The addresses that this end can be reached at may have changed. What was held back for want

@@ -11,7 +11,7 @@ use crate::backend::{
     LastMalformed, LastReset, PeerRoute, PeerView, SessionState, SessionView, ViewScope,
 };
 use crate::time::Instant;
-use crate::types::{PathAttributes, Prefix};
+use crate::types::{Nlri, PathAttributes};
 
 impl Peer {
     /// The state that `show` prints: that of the connection that has come furthest.
@@ -86,9 +86,10 @@ impl Peer {
     }
 }
 
-fn routes(table: &BTreeMap<Prefix, Arc<PathAttributes>>) -> Vec<PeerRoute> {
-    let route = |(prefix, attributes): (&Prefix, &Arc<PathAttributes>)| PeerRoute {
-        prefix: *prefix,
+fn routes(table: &BTreeMap<Nlri, Arc<PathAttributes>>) -> Vec<PeerRoute> {
+    let route = |(nlri, attributes): (&Nlri, &Arc<PathAttributes>)| PeerRoute {
+        prefix: nlri.prefix,
+        path_id: nlri.path_id,
         attributes: Arc::clone(attributes),
     };
     table.iter().map(route).collect()
@@ -104,6 +105,8 @@ fn session(connection: &Connection, up: &Established) -> Option<SessionView> {
         hold_time_seconds: negotiated.hold_time.seconds(),
         keepalive_interval: connection.keepalive_interval,
         families: negotiated.families,
+        add_path_sent: negotiated.add_path_sent,
+        add_path_received: negotiated.add_path_received,
         capabilities_received: negotiated.capabilities_received.clone(),
         capabilities_sent: negotiated.capabilities_sent.clone(),
         end_of_rib_sent: up.adj_rib_out.end_of_rib_sent(),

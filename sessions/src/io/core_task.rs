@@ -23,9 +23,9 @@ use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
 use crate::backend::{BgpView, Clear, ClearError, Desired, ViewScope};
 use crate::bgp::{Event, Peer};
-use crate::rib::LocRib;
+use crate::rib::{LocRib, Touched};
 use crate::time::Instant;
-use crate::types::{PeerConfig, PeerKey, Prefix, Remote};
+use crate::types::{PeerConfig, PeerKey, Remote};
 use crate::wire::notification::cease;
 
 /// Events handled before sockets are filled and deadlines looked at: a quarter of a megabyte of
@@ -244,16 +244,16 @@ impl CoreTask {
         }
     }
 
-    /// Tells those who are told learned routes what became of `prefixes`.
-    fn pass_on(&mut self, now: Instant, prefixes: &BTreeSet<Prefix>) {
-        if prefixes.is_empty() {
+    /// Tells those who are told learned routes what became of them.
+    fn pass_on(&mut self, now: Instant, touched: &Touched) {
+        if touched.is_empty() {
             return;
         }
         let told = self.neighbours.iter().filter(|(_, it)| it.peer.passes_on());
         let told: Vec<PeerKey> = told.map(|(key, _)| *key).collect();
         for key in told {
             self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.peer.announce(&surroundings.rib, prefixes);
+                neighbour.peer.pass_on(&surroundings.rib, touched);
             });
         }
     }

@@ -24,7 +24,7 @@ use crate::backend::ViewScope;
 use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Malformed, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{AddressFamily, PathSource, PeerConfig, PeerKey, Remote, RouteChange};
+use crate::types::{AddressFamily, Nlri, PathSource, PeerConfig, PeerKey, Remote, RouteChange};
 use crate::wire::Notification;
 use crate::wire::attribute::Disposition;
 use crate::wire::notification::cease;
@@ -427,13 +427,13 @@ impl Neighbour {
         }
         let config = self.peer.config();
         let (peer, name) = (config.key, &config.name);
-        for RouteChange { prefix, attributes } in changes {
+        for RouteChange { nlri: Nlri { prefix, path_id }, attributes } in changes {
             match attributes {
                 Some(attributes) => {
                     let (next_hop, as_path) = (attributes.next_hop, &attributes.as_path);
-                    debug!(%peer, name, %prefix, %next_hop, %as_path, "route learned");
+                    debug!(%peer, name, %prefix, %path_id, %next_hop, %as_path, "route learned");
                 }
-                None => debug!(%peer, name, %prefix, "route gone"),
+                None => debug!(%peer, name, %prefix, %path_id, "route gone"),
             }
         }
     }

@@ -7,42 +7,48 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::types::{AddressFamily, PathAttributes, PerFamily, Prefix};
+use crate::types::{AddressFamily, Nlri, PathAttributes, PathId, PerFamily};
+
+/// How many paths to one prefix a peer may announce; more are refused.
+///
+/// `Ours:` RFC 7911 knows no limit. Routers send a few, while route selection looks at all of them
+/// for every one that changes: ten thousand would be a way to keep us busy.
+const PATHS_MAX: usize = 64;
 
 /// The Adj-RIB-In of one session; it begins and ends with it.
 #[derive(Debug, Default)]
 pub struct AdjRibIn {
-    routes: BTreeMap<Prefix, Arc<PathAttributes>>,
+    routes: BTreeMap<Nlri, Arc<PathAttributes>>,
     counts: PerFamily<u32>,
     /// Of a family that is being said again (RFC 7313) what was said since that began. The others
     /// are stale; a second beginning makes all of them stale again, and costs next to nothing.
-    said_again: PerFamily<Option<BTreeSet<Prefix>>>,
+    said_again: PerFamily<Option<BTreeSet<Nlri>>>,
 }
 
 impl AdjRibIn {
-    /// The peer announced `prefix`. Says whether that changes anything.
-    pub fn announce(&mut self, prefix: Prefix, attributes: &Arc<PathAttributes>) -> bool {
-        if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
-            said_again.insert(prefix);
+    /// The peer announced `nlri`. Says whether that changes anything.
+    pub fn announce(&mut self, nlri: Nlri, attributes: &Arc<PathAttributes>) -> bool {
+        if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
+            said_again.insert(nlri);
         }
-        match self.routes.insert(prefix, Arc::clone(attributes)) {
+        match self.routes.insert(nlri, Arc::clone(attributes)) {
             Some(before) => before != *attributes,
             None => {
-                let count = self.counts.of_mut(prefix.family());
+                let count = self.counts.of_mut(nlri.prefix.family());
                 *count = count.saturating_add(1);
                 true
             }
         }
     }
 
-    /// The peer no longer announces `prefix`. Says whether it did.
-    pub fn withdraw(&mut self, prefix: Prefix) -> bool {
-        let announced = self.routes.remove(&prefix).is_some();
+    /// The peer no longer announces `nlri`. Says whether it did.
+    pub fn withdraw(&mut self, nlri: Nlri) -> bool {
+        let announced = self.routes.remove(&nlri).is_some();
         if announced {
-            if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
-                said_again.remove(&prefix);
+            if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
+                said_again.remove(&nlri);
             }
-            let count = self.counts.of_mut(prefix.family());
+            let count = self.counts.of_mut(nlri.prefix.family());
             *count = count.saturating_sub(1);
         }
         announced
@@ -54,23 +60,34 @@ impl AdjRibIn {
     }
 
     /// They were: takes out those that were not, and returns them. Without a beginning nothing.
-    pub fn end_refresh(&mut self, family: AddressFamily) -> Vec<Prefix> {
+    pub fn end_refresh(&mut self, family: AddressFamily) -> Vec<Nlri> {
         let Some(said_again) = self.said_again.of_mut(family).take() else { return Vec::new() };
-        let is_stale = |it: &&Prefix| it.family() == family && !said_again.contains(*it);
-        let stale: Vec<Prefix> = self.routes.keys().filter(is_stale).copied().collect();
-        for prefix in &stale {
-            self.withdraw(*prefix);
+        let is_stale = |it: &&Nlri| it.prefix.family() == family && !said_again.contains(*it);
+        let stale: Vec<Nlri> = self.routes.keys().filter(is_stale).copied().collect();
+        for nlri in &stale {
+            self.withdraw(*nlri);
         }
         stale
     }
 
-    /// The prefixes of each family.
+    /// Whether `nlri` is one path to its prefix too many.
+    pub fn is_crowded(&self, nlri: Nlri) -> bool {
+        let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
+        let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
+        // The first question is for the sake of sessions that have one path to each prefix.
+        nlri.path_id != PathId::NONE
+            && !self.routes.contains_key(&nlri)
+            && paths.count() >= PATHS_MAX
+    }
+
+    /// The routes of each family. Several paths to one prefix are several routes, as for FRR and
+    /// BIRD: each takes memory.
     pub fn counts(&self) -> PerFamily<u32> {
         self.counts
     }
 
     /// All routes, in the order of prefixes.
-    pub fn routes(&self) -> &BTreeMap<Prefix, Arc<PathAttributes>> {
+    pub fn routes(&self) -> &BTreeMap<Nlri, Arc<PathAttributes>> {
         &self.routes
     }
 }

@@ -4,6 +4,7 @@
 //! best of those still in. Comparing them two by two would not do, since MULTI_EXIT_DISC counts
 //! only between paths through the same neighbouring AS.
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
 
 use super::import::originator;
@@ -14,7 +15,7 @@ use crate::wire::attribute::code;
 pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
 
 /// For each of `paths` the step that threw it out; `None` for the one that stays.
-pub fn decide(paths: &[Path]) -> Vec<Option<DecisionStep>> {
+pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {
     let mut lost = vec![None; paths.len()];
     if paths.len() < 2 {
         return lost; // Nearly all prefixes have one path.
@@ -30,11 +31,13 @@ pub fn decide(paths: &[Path]) -> Vec<Option<DecisionStep>> {
     // Between reflected copies the shorter way through the reflectors wins (RFC 4456 §9).
     contest.keep_least(DecisionStep::RouterId, cluster_list_length);
     contest.keep_least(DecisionStep::PeerAddress, |path| (path.source.address, path.source.key));
+    // Only paths of one neighbour are left (RFC 7911 leaves their order to us).
+    contest.keep_least(DecisionStep::PathId, |path| path.path_id);
     lost
 }
 
 /// The position of the best of `paths`.
-pub(super) fn best(paths: &[Path]) -> Option<usize> {
+pub(super) fn best<P: Borrow<Path>>(paths: &[P]) -> Option<usize> {
     match paths {
         [] => None,
         [_] => Some(0),
@@ -42,17 +45,29 @@ pub(super) fn best(paths: &[Path]) -> Option<usize> {
     }
 }
 
-struct Contest<'a> {
-    paths: &'a [Path],
+/// The best `limit` of `paths`, the best first: each is what would be used if those before it were
+/// gone.
+pub(super) fn best_first<'a>(mut paths: Vec<&'a Path>, limit: usize) -> Vec<&'a Path> {
+    let mut chosen = Vec::new();
+    while chosen.len() < limit
+        && let Some(position) = best(&paths)
+    {
+        chosen.push(paths.swap_remove(position));
+    }
+    chosen
+}
+
+struct Contest<'a, P> {
+    paths: &'a [P],
     lost: &'a mut [Option<DecisionStep>],
 }
 
-impl Contest<'_> {
+impl<P: Borrow<Path>> Contest<'_, P> {
     fn keep_least<K: Ord>(&mut self, step: DecisionStep, key: impl Fn(&Path) -> K) {
         let alive = self.paths.iter().zip(&*self.lost).filter(|(_, lost)| lost.is_none());
-        let Some(least) = alive.map(|(path, _)| key(path)).min() else { return };
+        let Some(least) = alive.map(|(path, _)| key(path.borrow())).min() else { return };
         for (path, lost) in self.paths.iter().zip(&mut *self.lost) {
-            if lost.is_none() && key(path) > least {
+            if lost.is_none() && key(path.borrow()) > least {
                 *lost = Some(step);
             }
         }
@@ -66,9 +81,10 @@ impl Contest<'_> {
             .paths
             .iter()
             .zip(&*self.lost)
-            .filter_map(|(path, lost)| lost.is_none().then_some(path))
+            .filter_map(|(path, lost)| lost.is_none().then_some(path.borrow()))
             .collect();
         for (path, lost) in self.paths.iter().zip(&mut *self.lost) {
+            let path = path.borrow();
             let beaten = alive.iter().any(|other| {
                 neighbouring_as(other) == neighbouring_as(path)
                     && discriminator(other) < discriminator(path)
@@ -105,7 +121,7 @@ mod tests {
 
     use super::*;
     use crate::types::{
-        AsPath, Asn, NextHop, Origin, PathAttributes, PathSource, PeerKey, RouterId,
+        AsPath, Asn, NextHop, Origin, PathAttributes, PathId, PathSource, PeerKey, RouterId,
         UnknownAttribute,
     };
 
@@ -121,6 +137,7 @@ mod tests {
                 remote_asn: Asn::new(asn).unwrap(),
                 router_id: RouterId::new(u32::from(number)).unwrap(),
             }),
+            path_id: PathId::NONE,
             attributes: Arc::new(PathAttributes::originated(
                 AsPath::sequence(vec![asn, 7]),
                 next_hop,
@@ -259,7 +276,7 @@ mod tests {
 
     #[test]
     fn no_paths_no_best() {
-        assert_eq!(best(&[]), None);
+        assert_eq!(best::<Path>(&[]), None);
         assert_eq!(best(&[path(1)]), Some(0));
     }
 }

@@ -115,10 +115,7 @@ impl Exporter {
         path: &Path,
     ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
         let family = prefix.family();
-        if !self.pass_on.allows(prefix)
-            || !self.families.contains(family)
-            || !self.may_be_told(path)
-        {
+        if !self.passes_on(prefix, path) {
             return Ok(None);
         }
         // Whoever announced it is not part of what leaves, so paths of equal attributes share one.
@@ -161,6 +158,14 @@ impl Exporter {
     fn may_stay(&self, heard: NextHop, family: AddressFamily) -> bool {
         let crosses = family == AddressFamily::Ipv4Unicast && matches!(heard, NextHop::Ipv6 { .. });
         !heard.is_link_local() && (!crosses || self.next_hops.extended)
+    }
+
+    /// Whether a learned route is for this peer at all.
+    pub fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
+        self.pass_on.allows(prefix)
+            && self.families.contains(prefix.family())
+            && self.may_be_told(path)
+            && self.mark(path.attributes.only_to_customer).is_ok()
     }
 
     /// Not back to where it came from, nothing from one internal peer to another (RFC 4271

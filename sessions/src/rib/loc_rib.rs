@@ -4,9 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::decision::{best, decide};
+use super::decision::{best, best_first, decide};
+use super::path_ids::PathKey;
 use crate::backend::{DesiredRoute, LearnedRoute};
-use crate::types::{DecisionStep, Path, PathSource, PeerKey, PerFamily, Prefix, RouteChange};
+use crate::types::{
+    DecisionStep, Nlri, Path, PathId, PathSource, PeerKey, PerFamily, Prefix, RouteChange,
+};
 
 /// All routes. A prefix may have several originated ones, each for other peers; where it has one
 /// at all, that goes before whatever was heard.
@@ -30,9 +33,10 @@ impl Candidates {
         self.paths.get(self.best)
     }
 
-    /// What the peer `source` says now takes the place of what it said before.
-    fn replace(&mut self, source: &Arc<PathSource>, change: Option<Path>) {
-        let position = self.paths.iter().position(|path| path.source.key == source.key);
+    /// What `peer` says now of its path takes the place of what it said before.
+    fn replace(&mut self, peer: PeerKey, path_id: PathId, change: Option<Path>) {
+        let is_it = |path: &Path| path.source.key == peer && path.path_id == path_id;
+        let position = self.paths.iter().position(is_it);
         match (position, change) {
             (Some(position), Some(path)) => {
                 if let Some(present) = self.paths.get_mut(position) {
@@ -56,6 +60,32 @@ pub enum Route<'a> {
     Learned(&'a Path),
 }
 
+impl Route<'_> {
+    /// Which path it is.
+    pub fn key(self) -> PathKey {
+        match self {
+            Self::Originated(_) => PathKey::Originated,
+            Self::Learned(path) => PathKey::Learned(path.source.key, path.path_id),
+        }
+    }
+}
+
+/// The prefixes of which something changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Touched {
+    /// Those that have another best path now.
+    pub best: BTreeSet<Prefix>,
+    /// Those of which another path changed: of no interest where one path is told.
+    pub others: BTreeSet<Prefix>,
+}
+
+impl Touched {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.best.is_empty() && self.others.is_empty()
+    }
+}
+
 impl LocRib {
     /// Replaces all originated routes. Returns the prefixes for which something changed.
     pub fn set(&mut self, routes: Vec<DesiredRoute>) -> BTreeSet<Prefix> {
@@ -72,25 +102,27 @@ impl LocRib {
         touched
     }
 
-    /// Takes in what the peer `source` announced and withdrew. Returns the prefixes that have
-    /// another best path now.
-    pub fn learn(
-        &mut self,
-        source: &Arc<PathSource>,
-        changes: Vec<RouteChange>,
-    ) -> BTreeSet<Prefix> {
-        let mut touched = BTreeSet::new();
-        for RouteChange { prefix, attributes } in changes {
-            let path = attributes.map(|attributes| Path { source: Arc::clone(source), attributes });
-            if self.replace(prefix, source, path) && !self.originated.contains_key(&prefix) {
-                touched.insert(prefix);
+    /// Takes in what the peer `source` announced and withdrew.
+    pub fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) -> Touched {
+        let mut touched = Touched::default();
+        for RouteChange { nlri, attributes } in changes {
+            let Nlri { prefix, path_id } = nlri;
+            let source_of = || Arc::clone(source);
+            let path =
+                attributes.map(|attributes| Path { source: source_of(), path_id, attributes });
+            let is_best = self.replace(nlri, source.key, path);
+            if is_best && !self.originated.contains_key(&prefix) {
+                touched.best.insert(prefix);
+            } else {
+                touched.others.insert(prefix);
             }
         }
         touched
     }
 
-    /// Says whether the best path to `prefix` is another one now.
-    fn replace(&mut self, prefix: Prefix, source: &Arc<PathSource>, path: Option<Path>) -> bool {
+    /// Says whether the best path to the prefix is another one now.
+    fn replace(&mut self, nlri: Nlri, peer: PeerKey, path: Option<Path>) -> bool {
+        let Nlri { prefix, path_id } = nlri;
         let Some(candidates) = self.learned.get_mut(&prefix) else {
             let Some(path) = path else { return false };
             self.learned.insert(prefix, Candidates { paths: vec![path], best: 0 });
@@ -99,7 +131,7 @@ impl LocRib {
             return true;
         };
         let before = candidates.best().cloned();
-        candidates.replace(source, path);
+        candidates.replace(peer, path_id, path);
         let differs = candidates.best() != before.as_ref();
         if candidates.paths.is_empty() {
             self.learned.remove(&prefix);
@@ -109,27 +141,52 @@ impl LocRib {
         differs
     }
 
-    /// Forgets all paths of `peer`, of which nobody remembers what it announced. Returns the
-    /// prefixes that have another best path now.
-    pub fn forget(&mut self, peer: PeerKey) -> BTreeSet<Prefix> {
-        let source = |candidates: &Candidates| {
-            let path = candidates.paths.iter().find(|path| path.source.key == peer);
-            path.map(|path| Arc::clone(&path.source))
-        };
-        let of_peer = self.learned.iter();
-        let of_peer = of_peer.filter_map(|(prefix, it)| Some((*prefix, source(it)?)));
-        let of_peer: Vec<_> = of_peer.collect();
-        let gone = |prefix| vec![RouteChange { prefix, attributes: None }];
-        of_peer.into_iter().flat_map(|(prefix, source)| self.learn(&source, gone(prefix))).collect()
+    /// Forgets all paths of `peer`, of which nobody remembers what it announced.
+    pub fn forget(&mut self, peer: PeerKey) -> Touched {
+        let mut source = None;
+        let mut gone = Vec::new();
+        for (prefix, candidates) in &self.learned {
+            for path in candidates.paths.iter().filter(|path| path.source.key == peer) {
+                source = Some(Arc::clone(&path.source));
+                let nlri = Nlri { prefix: *prefix, path_id: path.path_id };
+                gone.push(RouteChange { nlri, attributes: None });
+            }
+        }
+        source.map_or_else(Touched::default, |source| self.learn(&source, gone))
     }
 
-    /// The route that `peer` may be told for `prefix`.
+    /// The route that `peer` may be told for `prefix`, where it is told one.
     pub fn route_for(&self, prefix: Prefix, peer: PeerKey) -> Option<Route<'_>> {
         if let Some(routes) = self.originated.get(&prefix) {
             let route = routes.iter().find(|route| route.peers.contains(&peer));
             return route.map(Route::Originated);
         }
         self.learned.get(&prefix)?.best().map(Route::Learned)
+    }
+
+    /// The routes that `peer` may be told for `prefix`, where it is told several: at most `limit`,
+    /// the best first. What is originated here for it goes before what was heard, of which only
+    /// what `may_be_told` counts; what is originated for others alone hides it, as where one route
+    /// is told.
+    pub fn routes_for(
+        &self,
+        prefix: Prefix,
+        peer: PeerKey,
+        limit: usize,
+        may_be_told: impl Fn(&Path) -> bool,
+    ) -> Vec<Route<'_>> {
+        let mut routes = Vec::new();
+        if let Some(originated) = self.originated.get(&prefix) {
+            match originated.iter().find(|route| route.peers.contains(&peer)) {
+                Some(route) => routes.push(Route::Originated(route)),
+                None => return routes,
+            }
+        }
+        let paths = self.learned.get(&prefix).map(|it| it.paths.as_slice()).unwrap_or_default();
+        let paths = paths.iter().filter(|path| may_be_told(path)).collect();
+        let heard = best_first(paths, limit.saturating_sub(routes.len()));
+        routes.extend(heard.into_iter().map(Route::Learned));
+        routes
     }
 
     /// All originated routes in the order of their prefixes.
@@ -206,11 +263,11 @@ mod tests {
         let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
         let as_path = AsPath::sequence(vec![7; hops]);
         let attributes = Some(Arc::new(PathAttributes::originated(as_path, next_hop)));
-        RouteChange { prefix: prefix.parse().unwrap(), attributes }
+        RouteChange { nlri: prefix.parse().unwrap(), attributes }
     }
 
     fn withdrawn(prefix: &str) -> RouteChange {
-        RouteChange { prefix: prefix.parse().unwrap(), attributes: None }
+        RouteChange { nlri: prefix.parse().unwrap(), attributes: None }
     }
 
     /// The number of the peer whose path is used.
@@ -263,16 +320,16 @@ mod tests {
     fn the_best_path_wins_and_the_next_best_takes_over() {
         let mut rib = LocRib::default();
         let (one, two) = (source(1), source(2));
-        assert_eq!(rib.learn(&one, vec![announced("10.0.0.0/8", 3)]).len(), 1);
-        assert_eq!(rib.learn(&two, vec![announced("10.0.0.0/8", 2)]).len(), 1);
+        assert_eq!(rib.learn(&one, vec![announced("10.0.0.0/8", 3)]).best.len(), 1);
+        assert_eq!(rib.learn(&two, vec![announced("10.0.0.0/8", 2)]).best.len(), 1);
         assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
         // A worse path changes nothing for anybody.
-        assert!(rib.learn(&one, vec![announced("10.0.0.0/8", 4)]).is_empty());
-        assert_eq!(rib.learn(&two, vec![withdrawn("10.0.0.0/8")]).len(), 1);
+        assert!(rib.learn(&one, vec![announced("10.0.0.0/8", 4)]).best.is_empty());
+        assert_eq!(rib.learn(&two, vec![withdrawn("10.0.0.0/8")]).best.len(), 1);
         assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(1));
-        assert_eq!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).len(), 1);
+        assert_eq!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).best.len(), 1);
         assert_eq!(best_from(&rib, "10.0.0.0/8"), None);
-        assert!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).is_empty());
+        assert!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).best.is_empty());
     }
 
     #[test]
@@ -281,7 +338,7 @@ mod tests {
         rib.learn(&source(1), vec![announced("10.0.0.1/32", 1)]);
         assert_eq!(rib.set(vec![route("10.0.0.1/32", &["192.0.2.99"], 1)]).len(), 1);
         assert_eq!(best_from(&rib, "10.0.0.1/32"), Some(0));
-        assert!(rib.learn(&source(2), vec![announced("10.0.0.1/32", 1)]).is_empty());
+        assert!(rib.learn(&source(2), vec![announced("10.0.0.1/32", 1)]).best.is_empty());
         assert_eq!(rib.counts(), PerFamily { ipv4: 1, ipv6: 0 });
         assert!(rib.learned().all(|it| it.lost_at == Some(DecisionStep::Originated)));
         assert_eq!(rib.set(Vec::new()).len(), 1);
@@ -293,7 +350,7 @@ mod tests {
         let mut rib = LocRib::default();
         rib.learn(&source(1), vec![announced("10.0.0.0/8", 1), announced("11.0.0.0/8", 1)]);
         rib.learn(&source(2), vec![announced("10.0.0.0/8", 1)]);
-        assert_eq!(rib.forget(source(1).key).len(), 2);
+        assert_eq!(rib.forget(source(1).key).best.len(), 2);
         assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
         assert_eq!(best_from(&rib, "11.0.0.0/8"), None);
         assert_eq!(rib.learned().count(), 1);

@@ -17,6 +17,7 @@ mod export;
 mod import;
 mod loc_rib;
 mod only_to_customer;
+mod path_ids;
 mod shared;
 
 pub use adj_rib_in::AdjRibIn;
@@ -24,4 +25,5 @@ pub use adj_rib_out::AdjRibOut;
 pub use decision::decide;
 pub use export::{Exporter, Ineligible};
 pub use import::Importer;
-pub use loc_rib::{LocRib, Route};
+pub use loc_rib::{LocRib, Route, Touched};
+pub use path_ids::PathKey;

@@ -13,7 +13,7 @@ use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::bgp::{Action, Connected, ConnectionId, Event, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{Community, LocalNextHops, PeerConfig, Prefix, RouteChange};
+use crate::types::{Community, LocalNextHops, Nlri, PeerConfig, Prefix, RouteChange};
 
 /// Room that a socket offers at once.
 const ROOM: usize = 16 * 1024;
@@ -220,7 +220,7 @@ impl Router {
     }
 
     fn hear(&mut self, changes: Vec<RouteChange>) {
-        for RouteChange { prefix, attributes } in changes {
+        for RouteChange { nlri: Nlri { prefix, .. }, attributes } in changes {
             match attributes {
                 Some(attributes) => self.heard.insert(prefix, attributes.communities.clone()),
                 None => self.heard.remove(&prefix),

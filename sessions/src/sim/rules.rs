@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::router::Router;
 use crate::backend::SessionState;
 use crate::bgp::ConnectionId;
-use crate::types::{FamilySet, PeerConfig};
+use crate::types::PeerConfig;
 use crate::wire::{
     Framing, MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification, Open, Update, UpdateContext,
 };
@@ -48,12 +48,7 @@ impl Speech {
                 }
                 MessageType::Update => {
                     assert!(self.confirmed, "UPDATE before KEEPALIVE");
-                    let context = UpdateContext {
-                        kind: config.kind(),
-                        four_octet_as: true,
-                        families: FamilySet::BOTH,
-                        extended_next_hop: false,
-                    };
+                    let context = UpdateContext::new(config.kind());
                     let update = Update::parse(&message.body, context).expect("UPDATE is read");
                     assert!(update.faults.is_empty(), "{:?}", update.faults);
                 }

@@ -10,6 +10,7 @@ mod family;
 mod filter;
 mod interface;
 mod next_hop;
+mod nlri;
 mod password;
 mod path;
 mod peer;
@@ -30,6 +31,7 @@ pub use family::{AddressFamily, FamilySet, PerFamily};
 pub use filter::{PrefixFilter, PrefixRange, PrefixRangeError};
 pub use interface::InterfaceName;
 pub use next_hop::{LocalNextHops, NextHop};
+pub use nlri::{Nlri, PathId};
 pub use password::{Password, PasswordError};
 pub use path::{DecisionStep, Path, PathSource, RouteChange};
 pub use peer::{

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Asn, PathAttributes, PeerKey, PeerKind, Prefix, RouterId};
+use super::{Asn, Nlri, PathAttributes, PathId, PeerKey, PeerKind, RouterId};
 
 /// The session that a path was learned from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,15 +26,17 @@ pub struct PathSource {
 pub struct Path {
     /// Who said it.
     pub source: Arc<PathSource>,
+    /// Which of its paths to the prefix it is.
+    pub path_id: PathId,
     /// What was said.
     pub attributes: Arc<PathAttributes>,
 }
 
-/// A prefix that a neighbour announced with new attributes, or no longer announces.
+/// A path that a neighbour announced with new attributes, or no longer announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteChange {
-    /// The prefix.
-    pub prefix: Prefix,
+    /// The path.
+    pub nlri: Nlri,
     /// `None` when it is gone.
     pub attributes: Option<Arc<PathAttributes>>,
 }
@@ -58,6 +60,8 @@ pub enum DecisionStep {
     RouterId,
     /// The lowest address (§9.1.2.2 g).
     PeerAddress,
+    /// The lowest path identifier, between paths of one neighbour (RFC 7911).
+    PathId,
 }
 
 impl fmt::Display for DecisionStep {
@@ -71,6 +75,7 @@ impl fmt::Display for DecisionStep {
             Self::PeerKind => "Peer Type",
             Self::RouterId => "Router ID",
             Self::PeerAddress => "Neighbor IP",
+            Self::PathId => "Nothing left to compare",
         })
     }
 }

@@ -118,7 +118,8 @@ impl MaximumPrefixes {
 pub struct ImportPolicy {
     /// Which prefixes.
     pub allowed: PrefixFilter,
-    /// How many of them; counted after `allowed`, since what that refuses is not kept.
+    /// How many of them; counted after `allowed`, since what that refuses is not kept. Several
+    /// paths to one prefix are several, as for FRR and BIRD.
     pub maximum: Option<MaximumPrefixes>,
 }
 

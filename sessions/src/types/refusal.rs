@@ -19,6 +19,8 @@ pub enum Refusal {
     Leak,
     /// We sent the route into our AS, and a reflector gave it back (RFC 4456 §8).
     Reflected,
+    /// The peer announces a great many paths to the prefix already (RFC 7911).
+    TooManyPaths,
 }
 
 impl Refusal {
@@ -32,6 +34,7 @@ impl Refusal {
             Self::ForeignNextHop => "foreignNextHop",
             Self::Leak => "leak",
             Self::Reflected => "reflected",
+            Self::TooManyPaths => "tooManyPaths",
         }
     }
 }
@@ -46,6 +49,7 @@ impl fmt::Display for Refusal {
             Self::ForeignNextHop => "the next hop is on no network that we share",
             Self::Leak => "the route was only for customers (OTC): a leak",
             Self::Reflected => "a reflector gave back a route of ours",
+            Self::TooManyPaths => "the neighbor announces many paths to the prefix already",
         })
     }
 }

@@ -24,7 +24,7 @@ use super::{
     as_path, nlri,
 };
 use crate::types::{
-    AddressFamily, Aggregator, Asn, LargeCommunity, NextHop, Origin, PathAttributes, Prefix,
+    AddressFamily, Aggregator, Asn, LargeCommunity, NextHop, Nlri, Origin, PathAttributes,
 };
 
 const OPTIONAL_TRANSITIVE: u8 = flag::OPTIONAL | flag::TRANSITIVE;
@@ -64,7 +64,7 @@ impl AttributeBlock {
         let mut encoder = Encoder::new(four_octet_as);
         encoder.put_all(attributes, four_octet_as).ok_or(TooLong(length_max))?;
         let prefix = match attributes.next_hop {
-            NextHop::Ipv4(_) => IPV4_PREFIX_LENGTH_BYTES_MAX,
+            NextHop::Ipv4(_) => IPV4_NLRI_LENGTH_BYTES_MAX,
             NextHop::Ipv6 { .. } => ONE_ROUTE_LENGTH_BYTES_MAX,
         };
         let one_route =
@@ -252,38 +252,42 @@ fn octets(aggregator: &Aggregator, four_octet_as: bool) -> Vec<u8> {
 const ENVELOPE_LENGTH_BYTES: usize = HEADER_LENGTH_BYTES + 4;
 /// Octets of an attribute header with extended length.
 const ATTRIBUTE_HEADER_LENGTH_BYTES: usize = 4;
-/// Octets of an IPv4 host, which goes into the body.
-const IPV4_PREFIX_LENGTH_BYTES_MAX: usize = 5;
-/// The most octets that MP_REACH_NLRI adds to one prefix: headers, two IPv6 next hops, a /128.
-const ONE_ROUTE_LENGTH_BYTES_MAX: usize = ATTRIBUTE_HEADER_LENGTH_BYTES + 3 + 33 + 1 + 17;
+/// Octets of an IPv4 host with a path identifier, which goes into the body.
+const IPV4_NLRI_LENGTH_BYTES_MAX: usize = nlri::PATH_ID_LENGTH_BYTES + 5;
+/// The most octets that MP_REACH_NLRI adds to one prefix: headers, two IPv6 next hops, a /128 with
+/// a path identifier.
+const ONE_ROUTE_LENGTH_BYTES_MAX: usize =
+    ATTRIBUTE_HEADER_LENGTH_BYTES + 3 + 33 + 1 + nlri::PATH_ID_LENGTH_BYTES + 17;
 
 /// Moves prefixes from `from` into their wire form as long as they fit into `room` bytes.
-fn take_prefixes(from: &mut BTreeSet<Prefix>, room: usize) -> (Vec<Prefix>, Vec<u8>) {
+fn take_prefixes(from: &mut BTreeSet<Nlri>, path_ids: bool, room: usize) -> (Vec<Nlri>, Vec<u8>) {
     let mut taken = Vec::new();
     let mut bytes = Vec::new();
-    while let Some(prefix) = from.first().copied() {
-        if bytes.len().saturating_add(nlri::encoded_length(prefix)) > room {
+    while let Some(nlri) = from.first().copied() {
+        if bytes.len().saturating_add(nlri::encoded_length(nlri, path_ids)) > room {
             break;
         }
-        nlri::encode(prefix, &mut bytes);
+        nlri::encode(nlri, path_ids, &mut bytes);
         from.pop_first();
-        taken.push(prefix);
+        taken.push(nlri);
     }
     (taken, bytes)
 }
 
-/// Appends one UPDATE that announces as many of `prefixes` (all of `family`) as fit. They are
-/// taken out of the set and returned; at least one of a set that is not empty.
+/// Appends one UPDATE that announces as many of `prefixes` (all of `family`) as fit, each with its
+/// path identifier if there are `path_ids`. They are taken out of the set and returned; at least
+/// one of a set that is not empty.
 pub fn announcement(
     family: AddressFamily,
+    path_ids: bool,
     block: &AttributeBlock,
-    prefixes: &mut BTreeSet<Prefix>,
+    prefixes: &mut BTreeSet<Nlri>,
     to: &mut BytesMut,
-) -> Vec<Prefix> {
+) -> Vec<Nlri> {
     let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());
     let room = block.message_length_bytes_max.saturating_sub(fixed);
     if let (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_)) = (family, block.next_hop) {
-        let (taken, prefixes) = take_prefixes(prefixes, room);
+        let (taken, prefixes) = take_prefixes(prefixes, path_ids, room);
         put_update(to, &[], &[&block.bytes], &prefixes);
         return taken;
     }
@@ -293,7 +297,7 @@ pub fn announcement(
     reach.extend_from_slice(&next_hop);
     reach.put_u8(0); // reserved (RFC 4760 §3)
     let overhead = reach.len().saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES);
-    let (taken, prefixes) = take_prefixes(prefixes, room.saturating_sub(overhead));
+    let (taken, prefixes) = take_prefixes(prefixes, path_ids, room.saturating_sub(overhead));
     reach.extend_from_slice(&prefixes);
     let header = extended_header(code::MP_REACH_NLRI, reach.len());
     // First, so that a receiver that gives up early still has the prefixes (RFC 7606 §5.1).
@@ -301,22 +305,23 @@ pub fn announcement(
     taken
 }
 
-/// Appends one UPDATE that withdraws as many of `prefixes` (all of `family`) as fit. They are
-/// taken out of the set and returned.
+/// Appends one UPDATE that withdraws as many of `prefixes` (all of `family`) as fit, each with its
+/// path identifier if there are `path_ids`. They are taken out of the set and returned.
 pub fn withdrawal(
     family: AddressFamily,
-    prefixes: &mut BTreeSet<Prefix>,
+    path_ids: bool,
+    prefixes: &mut BTreeSet<Nlri>,
     to: &mut BytesMut,
-) -> Vec<Prefix> {
+) -> Vec<Nlri> {
     let room = MESSAGE_LENGTH_BYTES_MAX.saturating_sub(ENVELOPE_LENGTH_BYTES);
     if family == AddressFamily::Ipv4Unicast {
-        let (taken, prefixes) = take_prefixes(prefixes, room);
+        let (taken, prefixes) = take_prefixes(prefixes, path_ids, room);
         put_update(to, &prefixes, &[], &[]);
         return taken;
     }
     let mut unreach = multiprotocol_header(family);
     let overhead = unreach.len().saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES);
-    let (taken, prefixes) = take_prefixes(prefixes, room.saturating_sub(overhead));
+    let (taken, prefixes) = take_prefixes(prefixes, path_ids, room.saturating_sub(overhead));
     unreach.extend_from_slice(&prefixes);
     let header = extended_header(code::MP_UNREACH_NLRI, unreach.len());
     put_update(to, &[], &[&header, &unreach], &[]);
@@ -325,7 +330,7 @@ pub fn withdrawal(
 
 /// Appends the End-of-RIB marker of `family` (RFC 4724 §2).
 pub fn end_of_rib(family: AddressFamily, to: &mut BytesMut) {
-    withdrawal(family, &mut BTreeSet::new(), to);
+    withdrawal(family, false, &mut BTreeSet::new(), to);
 }
 
 fn next_hop_octets(next_hop: NextHop) -> Vec<u8> {

@@ -11,8 +11,8 @@ use zettabgp::{BgpSessionParams, BgpTransportMode};
 
 use super::as_path;
 use crate::types::{
-    Aggregator, AsPath, Asn, Community, ExtendedCommunity, FamilySet, LargeCommunity, Origin,
-    PeerKind, UnknownAttribute,
+    Aggregator, AsPath, Asn, Community, ExtendedCommunity, LargeCommunity, Origin, PeerKind,
+    UnknownAttribute,
 };
 
 /// Flag bits (RFC 4271 §4.3).
@@ -119,7 +119,6 @@ struct Rule {
 pub(super) struct Session {
     pub(super) kind: PeerKind,
     pub(super) four_octet_as: bool,
-    pub(super) families: FamilySet,
 }
 
 impl Session {

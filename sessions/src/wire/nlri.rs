@@ -1,45 +1,62 @@
 //! Unicast prefixes on the wire: a length in bits, then as many octets as that needs
-//! (RFC 4271 §4.3, RFC 4760 §5).
+//! (RFC 4271 §4.3, RFC 4760 §5); before it a path identifier, where the session has them
+//! (RFC 7911 §3).
 
 use bytes::BufMut;
 
 use super::Reader;
-use crate::types::{AddressFamily, Prefix};
+use crate::types::{AddressFamily, Nlri, PathId, Prefix};
 
 /// Octets that `bits` bits need.
 fn octets(bits: u8) -> usize {
     usize::from(bits.div_ceil(8))
 }
 
-/// Reads prefixes to the end of `bytes`. Host bits that a sloppy sender left set are cleared.
+/// Octets of a path identifier.
+pub const PATH_ID_LENGTH_BYTES: usize = 4;
+
+/// Reads prefixes to the end of `bytes`, each behind its path identifier if there are
+/// `path_ids`. Host bits that a sloppy sender left set are cleared.
 ///
 /// They are counted before the first is kept: a list that cannot be read costs no memory, and one
 /// that can costs no more than its prefixes, of which a hostile message holds four thousand.
-pub fn parse_all(family: AddressFamily, bytes: &[u8]) -> Result<Vec<Prefix>, &'static str> {
+pub fn parse_all(
+    family: AddressFamily,
+    path_ids: bool,
+    bytes: &[u8],
+) -> Result<Vec<Nlri>, &'static str> {
     let mut reader = Reader::new(bytes);
     let mut count = 0_usize;
-    while next(family, &mut reader)?.is_some() {
+    while next(family, path_ids, &mut reader)?.is_some() {
         count = count.saturating_add(1);
     }
     let mut prefixes = Vec::with_capacity(count);
     let mut reader = Reader::new(bytes);
-    while let Some((length, front)) = next(family, &mut reader)? {
-        prefixes.push(prefix(family, front, length)?);
+    while let Some((path_id, length, front)) = next(family, path_ids, &mut reader)? {
+        prefixes.push(Nlri { prefix: prefix(family, front, length)?, path_id });
     }
     Ok(prefixes)
 }
 
-/// The length of the next prefix and its octets; `None` at the end.
+/// The next path identifier, the length of the prefix behind it and its octets; `None` at the end.
 fn next<'a>(
     family: AddressFamily,
+    path_ids: bool,
     reader: &mut Reader<'a>,
-) -> Result<Option<(u8, &'a [u8])>, &'static str> {
-    let Some(length) = reader.u8() else { return Ok(None) };
+) -> Result<Option<(PathId, u8, &'a [u8])>, &'static str> {
+    if reader.is_empty() {
+        return Ok(None);
+    }
+    let path_id = match path_ids {
+        true => PathId::new(reader.u32().ok_or("it ends within a path identifier")?),
+        false => PathId::NONE,
+    };
+    let length = reader.u8().ok_or("it ends behind a path identifier")?;
     if length > family.address_bits() {
         return Err("its length is more than its address has bits");
     }
     let front = reader.take(octets(length)).ok_or("it ends before its length says")?;
-    Ok(Some((length, front)))
+    Ok(Some((path_id, length, front)))
 }
 
 fn prefix(family: AddressFamily, front: &[u8], length: u8) -> Result<Prefix, &'static str> {
@@ -58,13 +75,18 @@ fn prefix(family: AddressFamily, front: &[u8], length: u8) -> Result<Prefix, &'s
     prefix.map_err(|_| "its length is more than its address has bits")
 }
 
-/// Octets that `prefix` takes on the wire.
-pub fn encoded_length(prefix: Prefix) -> usize {
-    octets(prefix.length()).saturating_add(1)
+/// Octets that `nlri` takes on the wire.
+pub fn encoded_length(nlri: Nlri, path_ids: bool) -> usize {
+    let path_id = if path_ids { PATH_ID_LENGTH_BYTES } else { 0 };
+    octets(nlri.prefix.length()).saturating_add(1).saturating_add(path_id)
 }
 
-/// Writes `prefix`.
-pub fn encode(prefix: Prefix, to: &mut impl BufMut) {
+/// Writes `nlri`, with its path identifier if there are `path_ids`.
+pub fn encode(nlri: Nlri, path_ids: bool, to: &mut impl BufMut) {
+    let Nlri { prefix, path_id } = nlri;
+    if path_ids {
+        to.put_u32(path_id.get());
+    }
     to.put_u8(prefix.length());
     let count = octets(prefix.length());
     match prefix.address() {
@@ -82,7 +104,7 @@ mod tests {
     use super::*;
 
     fn parse(family: AddressFamily, bytes: &[u8]) -> Vec<String> {
-        parse_all(family, bytes).unwrap().iter().map(ToString::to_string).collect()
+        parse_all(family, false, bytes).unwrap().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -103,11 +125,11 @@ mod tests {
             ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", AddressFamily::Ipv6Unicast),
         ] {
             for length in 0..=family.address_bits() {
-                let prefix = Prefix::new(address.parse().unwrap(), length).unwrap();
+                let nlri = Prefix::new(address.parse().unwrap(), length).unwrap().into();
                 let mut bytes = Vec::new();
-                encode(prefix, &mut bytes);
-                assert_eq!(bytes.len(), encoded_length(prefix));
-                assert_eq!(parse_all(family, &bytes), Ok(vec![prefix]));
+                encode(nlri, false, &mut bytes);
+                assert_eq!(bytes.len(), encoded_length(nlri, false));
+                assert_eq!(parse_all(family, false, &bytes), Ok(vec![nlri]));
             }
         }
     }
@@ -119,15 +141,15 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_octet_prefixes_costs_no_more_than_its_prefixes() {
-        let prefixes = parse_all(AddressFamily::Ipv6Unicast, &[0; 4_000]).unwrap();
+        let prefixes = parse_all(AddressFamily::Ipv6Unicast, false, &[0; 4_000]).unwrap();
         assert_eq!((prefixes.len(), prefixes.capacity()), (4_000, 4_000));
     }
 
     #[test]
     fn lengths_that_cannot_be_are_refused() {
-        assert!(parse_all(AddressFamily::Ipv4Unicast, &[33, 1, 1, 1, 1, 1]).is_err());
-        assert!(parse_all(AddressFamily::Ipv6Unicast, &[129]).is_err());
-        assert!(parse_all(AddressFamily::Ipv6Unicast, &[255]).is_err());
-        assert!(parse_all(AddressFamily::Ipv4Unicast, &[24, 10, 1]).is_err());
+        assert!(parse_all(AddressFamily::Ipv4Unicast, false, &[33, 1, 1, 1, 1, 1]).is_err());
+        assert!(parse_all(AddressFamily::Ipv6Unicast, false, &[129]).is_err());
+        assert!(parse_all(AddressFamily::Ipv6Unicast, false, &[255]).is_err());
+        assert!(parse_all(AddressFamily::Ipv4Unicast, false, &[24, 10, 1]).is_err());
     }
 }

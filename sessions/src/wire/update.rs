@@ -9,7 +9,7 @@ use super::attribute::{
     self, AttributeFault, Disposition, RawAttribute, Session, Values, code, flag,
 };
 use super::{AddressFamilyPair, Reader, WireError, nlri};
-use crate::types::{AddressFamily, FamilySet, NextHop, PathAttributes, PeerKind, Prefix};
+use crate::types::{AddressFamily, FamilySet, NextHop, Nlri, PathAttributes, PeerKind};
 
 /// What the session knows that an UPDATE does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,28 @@ pub struct UpdateContext {
     pub families: FamilySet,
     /// IPv4 routes may have IPv6 next hops (RFC 8950).
     pub extended_next_hop: bool,
+    /// The families whose prefixes come with path identifiers (RFC 7911).
+    pub add_path: FamilySet,
+}
+
+impl UpdateContext {
+    /// A session of four-octet AS numbers and both families, with nothing else agreed on.
+    pub const fn new(kind: PeerKind) -> Self {
+        Self {
+            kind,
+            four_octet_as: true,
+            families: FamilySet::BOTH,
+            extended_next_hop: false,
+            add_path: FamilySet::EMPTY,
+        }
+    }
 }
 
 /// An UPDATE that leaves the session alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update {
     /// Prefixes that are withdrawn, and those that a fault made so.
-    pub withdrawn: Vec<Prefix>,
+    pub withdrawn: Vec<Nlri>,
     /// Prefixes that are announced, each family with its next hop.
     pub announced: Vec<Announced>,
     /// Malformed attributes and what they led to.
@@ -41,7 +56,7 @@ pub struct Update {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announced {
     /// The prefixes.
-    pub prefixes: Vec<Prefix>,
+    pub prefixes: Vec<Nlri>,
     /// What they say.
     pub attributes: PathAttributes,
 }
@@ -51,7 +66,7 @@ struct Multiprotocol {
     /// `None` for one that the session does not carry.
     family: Option<AddressFamily>,
     next_hop: Option<NextHop>,
-    prefixes: Vec<Prefix>,
+    prefixes: Vec<Nlri>,
     /// It announces something, if only to a family that we do not route.
     reachable: bool,
 }
@@ -66,17 +81,14 @@ impl Update {
         let attributes =
             reader.counted_u16().ok_or(overrun("the attributes overrun the message"))?;
         let ipv4 = |bytes| {
-            nlri::parse_all(AddressFamily::Ipv4Unicast, bytes)
+            let path_ids = context.add_path.contains(AddressFamily::Ipv4Unicast);
+            nlri::parse_all(AddressFamily::Ipv4Unicast, path_ids, bytes)
                 .map_err(WireError::InvalidNetworkField)
         };
         let withdrawn = ipv4(withdrawn)?;
         let announced = ipv4(reader.rest())?;
 
-        let session = Session {
-            kind: context.kind,
-            four_octet_as: context.four_octet_as,
-            families: context.families,
-        };
+        let session = Session { kind: context.kind, four_octet_as: context.four_octet_as };
         let mut walk = Walk::over(attributes, &session, context)?;
         walk.values.merge_four_octet_as();
         walk.conclude(withdrawn, announced, attributes.is_empty(), context.families)
@@ -145,7 +157,7 @@ impl Walk {
         }
         match raw.code {
             code::MP_REACH_NLRI => self.reach = Some(parse_reach(raw, context)?),
-            code::MP_UNREACH_NLRI => self.unreach = Some(parse_unreach(raw, session.families)?),
+            code::MP_UNREACH_NLRI => self.unreach = Some(parse_unreach(raw, context)?),
             _ if is_unknown_well_known(raw) => {
                 return Err(WireError::UnknownWellKnown {
                     code: raw.code,
@@ -164,8 +176,8 @@ impl Walk {
     /// Puts prefixes and attributes together, and lets the strongest fault decide.
     fn conclude(
         mut self,
-        mut withdrawn: Vec<Prefix>,
-        mut announced: Vec<Prefix>,
+        mut withdrawn: Vec<Nlri>,
+        mut announced: Vec<Nlri>,
         no_attributes: bool,
         carried: FamilySet,
     ) -> Result<Update, WireError> {
@@ -223,7 +235,7 @@ impl Walk {
         }
         for (_, prefixes, _) in &mut groups {
             let before = prefixes.len();
-            prefixes.retain(|prefix| !prefix.is_multicast());
+            prefixes.retain(|nlri| !nlri.prefix.is_multicast());
             if prefixes.len() != before {
                 // RFC 4271 §6.3: what no unicast route can have is passed over.
                 self.fault(0, Disposition::Discard, "a multicast prefix is no unicast route");
@@ -246,7 +258,7 @@ impl Walk {
 }
 
 /// One list after the other. Nearly always one of them is empty, and nothing needs to be moved.
-fn joined(mut first: Vec<Prefix>, second: Vec<Prefix>) -> Vec<Prefix> {
+fn joined(mut first: Vec<Nlri>, second: Vec<Nlri>) -> Vec<Nlri> {
     if first.is_empty() {
         return second;
     }
@@ -322,17 +334,24 @@ fn parse_reach(raw: RawAttribute<'_>, context: UpdateContext) -> Result<Multipro
     };
     let next_hop = parse_next_hop(carried, next_hop, context.extended_next_hop)
         .ok_or(fault("the length of its next hop is wrong for its family"))?;
-    let prefixes = nlri::parse_all(carried, reader.rest()).map_err(fault)?;
+    let path_ids = context.add_path.contains(carried);
+    let prefixes = nlri::parse_all(carried, path_ids, reader.rest()).map_err(fault)?;
     Ok(Multiprotocol { family, next_hop: Some(next_hop), prefixes, reachable })
 }
 
 /// MP_UNREACH_NLRI (RFC 4760 §4).
-fn parse_unreach(raw: RawAttribute<'_>, carried: FamilySet) -> Result<Multiprotocol, WireError> {
+fn parse_unreach(
+    raw: RawAttribute<'_>,
+    context: UpdateContext,
+) -> Result<Multiprotocol, WireError> {
     let fault = |what| optional_attribute(raw, what);
     let mut reader = Reader::new(raw.value);
-    let family = parse_family(&mut reader, carried).ok_or(fault("it is too short"))?;
+    let family = parse_family(&mut reader, context.families).ok_or(fault("it is too short"))?;
     let prefixes = match family {
-        Some(family) => nlri::parse_all(family, reader.rest()).map_err(fault)?,
+        Some(family) => {
+            let path_ids = context.add_path.contains(family);
+            nlri::parse_all(family, path_ids, reader.rest()).map_err(fault)?
+        }
         None => Vec::new(),
     };
     Ok(Multiprotocol { family, next_hop: None, prefixes, reachable: false })

@@ -121,7 +121,7 @@ impl Pair {
                 Action::Routes(source, changes) => {
                     let Side { peer, rib, .. } = &mut self.sides[side];
                     let touched = rib.learn(&source, changes);
-                    peer.announce(rib, &touched);
+                    peer.announce(rib, &touched.best);
                 }
                 Action::Malformed(malformed) => self.sides[side].log.push(malformed.to_string()),
                 Action::NearMaximum(family, count) => {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::types::{AsPathSegment, Asn, Origin, PathSource, RemoteAs, RouterId};
+use crate::types::{AsPathSegment, Asn, Origin, PathId, PathSource, RemoteAs, RouterId};
 
 use crate::wire::attribute::code;
 
@@ -19,6 +19,7 @@ fn heard(kind: PeerKind) -> Path {
             remote_asn: Asn::new(65_009).unwrap(),
             router_id: RouterId::new(9).unwrap(),
         }),
+        path_id: PathId::NONE,
         attributes: Arc::new(attributes),
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::types::{
-    Aggregator, AsPath, Community, ExtendedCommunity, FamilySet, LargeCommunity, LinkBandwidth,
-    PeerKind, UnknownAttribute,
+    Aggregator, AsPath, Community, ExtendedCommunity, LargeCommunity, LinkBandwidth, PeerKind,
+    Prefix, UnknownAttribute,
 };
 use crate::wire::{Framing, Update, UpdateContext};
 
@@ -18,10 +18,9 @@ fn received(bytes: &[u8], four_octet_as: bool) -> Vec<Update> {
     framing.allow_extended_messages();
     framing.push(bytes);
     let context = UpdateContext {
-        kind: PeerKind::Internal,
         four_octet_as,
-        families: FamilySet::BOTH,
         extended_next_hop: true,
+        ..UpdateContext::new(PeerKind::Internal)
     };
     let mut updates = Vec::new();
     while let Some(message) = framing.next_message().unwrap() {
@@ -31,7 +30,7 @@ fn received(bytes: &[u8], four_octet_as: bool) -> Vec<Update> {
     updates
 }
 
-fn hosts(family: AddressFamily, count: u32) -> BTreeSet<Prefix> {
+fn hosts(family: AddressFamily, count: u32) -> BTreeSet<Nlri> {
     (0..count)
         .map(|number| match family {
             AddressFamily::Ipv4Unicast => Prefix::from_ipv4_bits(0x0A00_0000 + number, 32),
@@ -39,7 +38,7 @@ fn hosts(family: AddressFamily, count: u32) -> BTreeSet<Prefix> {
                 Prefix::from_ipv6_bits(0x2001_0db8 << 96 | u128::from(number), 128)
             }
         })
-        .map(Result::unwrap)
+        .map(|prefix| prefix.unwrap().into())
         .collect()
 }
 
@@ -52,7 +51,7 @@ fn golden_bytes_of_one_ipv4_route() {
     let block = AttributeBlock::encode(&attributes("192.0.2.7"), true).unwrap();
     let mut prefixes = BTreeSet::from(["198.51.100.10/32".parse().unwrap()]);
     let mut bytes = BytesMut::new();
-    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
     let body = [
         &[0, 0][..],                           // no withdrawn routes
         &[0, 20],                              // attributes
@@ -78,9 +77,9 @@ fn golden_bytes_of_an_ipv4_route_by_way_of_ipv6() {
     ] {
         let sent = PathAttributes { next_hop, ..attributes("192.0.2.7") };
         let block = AttributeBlock::encode(&sent, true).unwrap();
-        let prefix: Prefix = "198.51.100.10/32".parse().unwrap();
+        let prefix: Nlri = "198.51.100.10/32".parse().unwrap();
         let mut bytes = BytesMut::new();
-        announcement(AddressFamily::Ipv4Unicast, &block, &mut [prefix].into(), &mut bytes);
+        announcement(AddressFamily::Ipv4Unicast, false, &block, &mut [prefix].into(), &mut bytes);
         let length = u8::try_from(value.len()).unwrap();
         let reach =
             [&[0x90, 14, 0, length + 10, 0, 1, 1, length][..], &value, &[0, 32, 198, 51, 100, 10]]
@@ -106,7 +105,7 @@ fn what_is_sent_is_what_a_receiver_reads() {
         for four_octet_as in [true, false] {
             let block = AttributeBlock::encode(&sent, four_octet_as).unwrap();
             let mut bytes = BytesMut::new();
-            announcement(family, &block, &mut prefixes.clone(), &mut bytes);
+            announcement(family, false, &block, &mut prefixes.clone(), &mut bytes);
             let updates = received(&bytes, four_octet_as);
             assert_eq!(updates.len(), 1);
             assert_eq!(updates[0].faults, []);
@@ -124,12 +123,12 @@ fn messages_are_packed_full_and_never_longer_than_4096() {
     {
         let block = AttributeBlock::encode(&attributes(next_hop), true).unwrap();
         let all = hosts(family, 10_000);
-        let one = nlri::encoded_length(*all.first().unwrap());
+        let one = nlri::encoded_length(*all.first().unwrap(), false);
         let mut left = all.clone();
         let mut prefixes = Vec::new();
         while !left.is_empty() {
             let mut bytes = BytesMut::new();
-            announcement(family, &block, &mut left, &mut bytes);
+            announcement(family, false, &block, &mut left, &mut bytes);
             assert!(bytes.len() <= MESSAGE_LENGTH_BYTES_MAX);
             assert!(left.is_empty() || bytes.len() + one > MESSAGE_LENGTH_BYTES_MAX);
             prefixes.extend(received(&bytes, true).remove(0).announced.remove(0).prefixes);
@@ -140,7 +139,7 @@ fn messages_are_packed_full_and_never_longer_than_4096() {
         let mut withdrawn = Vec::new();
         while !left.is_empty() {
             let mut bytes = BytesMut::new();
-            withdrawal(family, &mut left, &mut bytes);
+            withdrawal(family, false, &mut left, &mut bytes);
             assert!(bytes.len() <= MESSAGE_LENGTH_BYTES_MAX);
             withdrawn.extend(received(&bytes, true).remove(0).withdrawn);
         }
@@ -156,7 +155,7 @@ fn only_bulky_attributes_make_messages_longer_than_4096() {
         let block = AttributeBlock::encode_within(65_535, &sent, true).unwrap();
         let mut bytes = BytesMut::new();
         let mut left = hosts(AddressFamily::Ipv4Unicast, 20_000);
-        announcement(AddressFamily::Ipv4Unicast, &block, &mut left, &mut bytes);
+        announcement(AddressFamily::Ipv4Unicast, false, &block, &mut left, &mut bytes);
         assert!((longest - 4..=longest).contains(&bytes.len()), "{} bytes", bytes.len());
         assert_eq!(received(&bytes, true).remove(0).announced[0].attributes, sent);
     }
@@ -184,13 +183,13 @@ fn attributes_that_leave_no_room_for_a_prefix_are_refused() {
         let mut huge = attributes(next_hop);
         huge.communities = (0..1030).map(Community).collect();
         assert_eq!(AttributeBlock::encode(&huge, true), Err(TooLong(MESSAGE_LENGTH_BYTES_MAX)));
-        // The longest block that is accepted still carries a host, and wastes little.
+        // The longest block that is accepted still carries a path to a host, and wastes little.
         while AttributeBlock::encode(&huge, true).is_err() {
             huge.communities.pop();
         }
         let block = AttributeBlock::encode(&huge, true).unwrap();
         let mut bytes = BytesMut::new();
-        assert_eq!(announcement(family, &block, &mut hosts(family, 1), &mut bytes).len(), 1);
+        assert_eq!(announcement(family, true, &block, &mut hosts(family, 1), &mut bytes).len(), 1);
         let room = MESSAGE_LENGTH_BYTES_MAX - bytes.len();
         assert!(wasted.contains(&room), "{room} octets left");
     }
@@ -213,7 +212,7 @@ fn an_old_speaker_gets_as_trans_and_the_true_path_beside_it() {
     assert!(carries(&[0xC0, code::AS4_AGGREGATOR, 8, 0xFA, 0x56, 0xEA, 0x00, 192, 0, 2, 1]));
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
-    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
     let update = received(&bytes, false).remove(0);
     assert_eq!(update.announced[0].attributes, sent, "and puts them together again");
 }
@@ -227,7 +226,7 @@ fn attributes_that_we_do_not_interpret_are_sent_byte_for_byte_in_their_order() {
     let block = AttributeBlock::encode(&sent, true).unwrap();
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
-    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
     let update = received(&bytes, true).remove(0);
     assert_eq!(update.announced[0].attributes, sent);
 }
@@ -251,7 +250,7 @@ fn the_mark_of_who_did_not_know_an_attribute_goes_on() {
     let block = AttributeBlock::encode(&sent, true).unwrap();
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
-    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
     assert!(block.bytes.windows(3).any(|it| it == [0xE0, code::COMMUNITIES, 4]));
     assert_eq!(received(&bytes, true).remove(0).announced[0].attributes, sent);
 }
@@ -312,7 +311,7 @@ fn golden_bytes_of_one_ipv6_route() {
     let block = AttributeBlock::encode(&attributes("2001:db8::7"), true).unwrap();
     let mut prefixes = BTreeSet::from(["2001:db8:1::/48".parse().unwrap()]);
     let mut bytes = BytesMut::new();
-    announcement(AddressFamily::Ipv6Unicast, &block, &mut prefixes, &mut bytes);
+    announcement(AddressFamily::Ipv6Unicast, false, &block, &mut prefixes, &mut bytes);
     let body = [
         &[0, 0][..],                     // no withdrawn routes
         &[0, 45],                        // attributes
@@ -350,7 +349,7 @@ fn attributes_go_out_in_order() {
         let block = AttributeBlock::encode(&sent, four_octet_as).unwrap();
         let mut bytes = BytesMut::new();
         let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
-        announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+        announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
         let sent = attributes_of(&bytes);
         let codes: Vec<u8> = sent.iter().map(|(code, _)| *code).collect();
         assert_eq!(codes, expected);
@@ -376,7 +375,7 @@ fn a_new_speaker_gets_the_true_path_and_nothing_beside_it() {
     assert_eq!(block.bytes[4..][..path.len()], path);
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
-    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
     assert!(attributes_of(&bytes).iter().all(|(code, _)| *code != code::AS4_PATH));
 }
 
@@ -390,8 +389,8 @@ fn every_update_has_prefixes_in_one_field_only() {
             if family == AddressFamily::Ipv4Unicast { "192.0.2.7" } else { "2001:db8::7" };
         let block = AttributeBlock::encode(&attributes(next_hop), true).unwrap();
         let (mut announced, mut withdrawn) = (BytesMut::new(), BytesMut::new());
-        announcement(family, &block, &mut hosts(family, 3), &mut announced);
-        withdrawal(family, &mut hosts(family, 3), &mut withdrawn);
+        announcement(family, false, &block, &mut hosts(family, 3), &mut announced);
+        withdrawal(family, false, &mut hosts(family, 3), &mut withdrawn);
         let fields = |message: &[u8]| {
             let body = &message[19..];
             let gone = usize::from(u16::from_be_bytes([body[0], body[1]]));

@@ -253,13 +253,13 @@ impl Message {
 
 // --- How a row is judged -------------------------------------------------------------------------
 
-fn sorted(prefixes: impl IntoIterator<Item = Prefix>) -> Vec<Prefix> {
+fn sorted(prefixes: impl IntoIterator<Item = Nlri>) -> Vec<Nlri> {
     let mut prefixes: Vec<_> = prefixes.into_iter().collect();
     prefixes.sort_unstable();
     prefixes
 }
 
-fn parsed(prefixes: &[&str]) -> Vec<Prefix> {
+fn parsed(prefixes: &[&str]) -> Vec<Nlri> {
     sorted(prefixes.iter().map(|it| it.parse().unwrap()))
 }
 
@@ -321,12 +321,7 @@ fn check(rows: &[Row], four_octet_as: bool) {
         let mut expect = |message: &Message, four_octet_as| {
             for (kind, expected) in [(PeerKind::External, external), (PeerKind::Internal, internal)]
             {
-                let context = UpdateContext {
-                    kind,
-                    four_octet_as,
-                    families: FamilySet::BOTH,
-                    extended_next_hop: false,
-                };
+                let context = UpdateContext { four_octet_as, ..UpdateContext::new(kind) };
                 if let Err(what) = judge(message, expected, context) {
                     wrong.push(format!("{name} ({source}), {context:?}: {what}"));
                 }
@@ -1096,12 +1091,7 @@ fn obey(law: &Law, flags: u8, length: usize) {
     {
         let dropped_unread = kind == PeerKind::External && law.external != law.internal;
         let expected = if well_formed && !dropped_unread { &Accept } else { fault };
-        let context = UpdateContext {
-            kind,
-            four_octet_as: true,
-            families: FamilySet::BOTH,
-            extended_next_hop: false,
-        };
+        let context = UpdateContext::new(kind);
         if let Err(what) = judge(&message, expected, context) {
             panic!("code {}, flags {flags:#04x}, length {length}, {kind:?}: {what}", law.code);
         }
@@ -1134,12 +1124,7 @@ fn every_length_of_every_attribute_leads_to_what_the_table_says() {
 #[test]
 fn redundant_communities_are_removed() {
     let message = v4().with([OT, 8, 8, 0, 1, 0, 2, 0, 1, 0, 2]).with(attr(OT, 32, &[7; 36]));
-    let context = UpdateContext {
-        kind: PeerKind::External,
-        four_octet_as: true,
-        families: FamilySet::BOTH,
-        extended_next_hop: false,
-    };
+    let context = UpdateContext::new(PeerKind::External);
     let update = Update::parse(&message.body(), context).unwrap();
     let attributes = &update.announced[0].attributes;
     assert_eq!((attributes.communities.len(), attributes.large_communities.len()), (1, 1));
@@ -1147,12 +1132,7 @@ fn redundant_communities_are_removed() {
 
 #[test]
 fn only_the_marker_itself_is_an_end_of_rib() {
-    let context = UpdateContext {
-        kind: PeerKind::External,
-        four_octet_as: true,
-        families: FamilySet::BOTH,
-        extended_next_hop: false,
-    };
+    let context = UpdateContext::new(PeerKind::External);
     let marker = |message: Message| Update::parse(&message.body(), context).unwrap().end_of_rib;
     assert_eq!(marker(only(&[])), Some(AddressFamily::Ipv4Unicast));
     assert_eq!(marker(only(&[&unreach(1, 1, &[])])), Some(AddressFamily::Ipv4Unicast));

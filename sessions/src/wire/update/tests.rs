@@ -2,24 +2,9 @@ use super::*;
 use crate::types::{AsPath, Origin};
 use crate::wire::header::{MessageType, framed};
 
-const EXTERNAL: UpdateContext = UpdateContext {
-    kind: PeerKind::External,
-    four_octet_as: true,
-    families: FamilySet::BOTH,
-    extended_next_hop: false,
-};
-const INTERNAL: UpdateContext = UpdateContext {
-    kind: PeerKind::Internal,
-    four_octet_as: true,
-    families: FamilySet::BOTH,
-    extended_next_hop: false,
-};
-const OLD: UpdateContext = UpdateContext {
-    kind: PeerKind::External,
-    four_octet_as: false,
-    families: FamilySet::BOTH,
-    extended_next_hop: false,
-};
+const EXTERNAL: UpdateContext = UpdateContext::new(PeerKind::External);
+const INTERNAL: UpdateContext = UpdateContext::new(PeerKind::Internal);
+const OLD: UpdateContext = UpdateContext { four_octet_as: false, ..EXTERNAL };
 
 const ORIGIN: &[u8] = &[0x40, 1, 1, 0];
 const PATH: &[u8] = &[0x40, 2, 6, 2, 1, 0, 0, 0xFD, 0xE9];

@@ -157,7 +157,7 @@ fn a_leak_of_a_customer_is_refused_counted_and_named() {
         let block = AttributeBlock::encode(&attributes, true).unwrap();
         let mut bytes = BytesMut::new();
         let mut prefixes = BTreeSet::from(["203.0.113.0/24".parse().unwrap()]);
-        announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+        announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
         bytes
     };
     let id = pair.sides[0].peer.established.as_ref().unwrap().connection;
@@ -246,7 +246,7 @@ fn announced(last: u8) -> Vec<u8> {
     let block = AttributeBlock::encode(&attributes, true).unwrap();
     let mut bytes = BytesMut::new();
     let mut prefixes = BTreeSet::from([format!("203.0.113.{last}/32").parse().unwrap()]);
-    announcement(IPV4, &block, &mut prefixes, &mut bytes);
+    announcement(IPV4, false, &block, &mut prefixes, &mut bytes);
     bytes.to_vec()
 }
 
@@ -277,7 +277,7 @@ fn what_a_neighbour_does_not_say_again_is_gone_when_it_ends() {
     while scripted.peer.poll_action().is_some() {}
     hear(&mut scripted, id, &RouteRefresh::end(IPV4).encode());
     let Some(Action::Routes(_, changes)) = scripted.peer.poll_action() else { panic!("they go") };
-    let gone: Vec<String> = changes.iter().map(|it| it.prefix.to_string()).collect();
+    let gone: Vec<String> = changes.iter().map(|it| it.nlri.to_string()).collect();
     assert_eq!(gone, ["203.0.113.1/32", "203.0.113.3/32"]);
     for _ in 0..3 {
         hear(&mut scripted, id, &RouteRefresh::end(IPV4).encode());

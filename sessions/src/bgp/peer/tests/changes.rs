@@ -74,10 +74,10 @@ fn learn_elsewhere(rib: &mut LocRib) {
     };
     let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
     let attributes = PathAttributes::originated(AsPath::sequence(vec![65_003]), next_hop);
-    let prefix = "198.51.100.0/24".parse().unwrap();
+    let nlri = "198.51.100.0/24".parse().unwrap();
     rib.learn(
         &Arc::new(source),
-        vec![RouteChange { prefix, attributes: Some(Arc::new(attributes)) }],
+        vec![RouteChange { nlri, attributes: Some(Arc::new(attributes)) }],
     );
 }
 

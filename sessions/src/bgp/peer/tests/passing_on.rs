@@ -1,25 +1,30 @@
 //! Three neighbours around one RIB: whatever happened before, each is told what it would be told
-//! over a new session, and the RIB holds what would be learned anew.
+//! over a new session, and the RIB holds what would be learned anew. With some of them several
+//! paths to a prefix are exchanged, in one direction or both.
+
+use std::num::NonZeroU8;
 
 use super::*;
-use crate::rib::{Importer, Route};
+use crate::rib::{Importer, Route, Touched};
 use crate::rng::Rng;
 use crate::types::{
-    AsPath, Community, MaximumPrefixes, NextHop, Origin, PathAttributes, PeerKey, PrefixFilter,
-    PrefixRange, RemoteAs, UnknownAttribute,
+    AddPath, AsPath, Community, MaximumPrefixes, NextHop, Nlri, Origin, PathAttributes, PathId,
+    PeerKey, PrefixFilter, PrefixRange, RemoteAs, UnknownAttribute,
 };
 use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
 use crate::wire::attribute::code;
-use crate::wire::{Capability, Framing, RouteRefresh, Update, UpdateContext};
+use crate::wire::{AddPathOffer, Capability, Framing, RouteRefresh, Update, UpdateContext};
 
 const OUR_ASN: u32 = 65_001;
 const PEERS: usize = 3;
 
-type Table = BTreeMap<Prefix, PathAttributes>;
+type Table = BTreeMap<Nlri, PathAttributes>;
 
 /// The far end of one neighbour: says what the story tells it to say, and keeps what it is told.
 #[derive(Default)]
 struct Far {
+    /// What it agreed on with us.
+    add_path: AddPath,
     /// What it announces, over every session.
     said: Table,
     told: Table,
@@ -40,12 +45,18 @@ struct Hub {
     incarnations: u64,
 }
 
-/// Peers 0 and 1 are in other systems, peer 2 is in ours.
-fn hub_config(number: usize) -> PeerConfig {
+/// Peers 0 and 1 are in other systems, peer 2 is in ours. The seed says which of them exchange
+/// several paths, and in which directions.
+fn hub_config(seed: u64, number: usize) -> PeerConfig {
     let number = u8::try_from(number).unwrap();
+    let add_path = AddPath {
+        send: NonZeroU8::new(2).filter(|_| seed >> (2 * number) & 1 != 0),
+        receive: seed >> (2 * number) & 2 != 0,
+    };
     let remote_asn = [65_002, 65_003, OUR_ASN][usize::from(number)];
     let key = PeerKey::from(std::net::IpAddr::from([192, 0, 2, number + 2]));
-    PeerConfig { key, pass_on: PrefixFilter::Everything, ..config(OUR_ASN, remote_asn, 1) }
+    let pass_on = PrefixFilter::Everything;
+    PeerConfig { key, pass_on, add_path, ..config(OUR_ASN, remote_asn, 1) }
 }
 
 fn remote_asn(config: &PeerConfig) -> Asn {
@@ -54,6 +65,8 @@ fn remote_asn(config: &PeerConfig) -> Asn {
 }
 
 fn speak_up(config: &PeerConfig) -> Vec<u8> {
+    let both_ways =
+        |family: AddressFamily| AddPathOffer { family: family.into(), receive: true, send: true };
     let open = Open {
         asn: remote_asn(config).get(),
         hold_time: config.hold_time,
@@ -63,15 +76,17 @@ fn speak_up(config: &PeerConfig) -> Vec<u8> {
             Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
             Capability::RouteRefresh,
             Capability::FourOctetAs(remote_asn(config).get()),
+            Capability::AddPath(AddressFamily::ALL.into_iter().map(both_ways).collect()),
         ],
     };
     [open.encode(), keepalive()].concat()
 }
 
-fn announced(prefix: Prefix, attributes: &PathAttributes) -> BytesMut {
+fn announced(nlri: Nlri, path_ids: bool, attributes: &PathAttributes) -> BytesMut {
     let block = AttributeBlock::encode(attributes, true).unwrap();
     let mut bytes = BytesMut::new();
-    announcement(prefix.family(), &block, &mut BTreeSet::from([prefix]), &mut bytes);
+    let family = nlri.prefix.family();
+    announcement(family, path_ids, &block, &mut BTreeSet::from([nlri]), &mut bytes);
     bytes
 }
 
@@ -82,20 +97,18 @@ impl Far {
         while let Some(message) = self.framing.next_message().unwrap() {
             match message.kind {
                 MessageType::Update => {
-                    let families = FamilySet::BOTH;
-                    let context = UpdateContext {
-                        kind,
-                        four_octet_as: true,
-                        families,
-                        extended_next_hop: false,
+                    let add_path = match self.add_path.send {
+                        Some(_) => FamilySet::BOTH,
+                        None => FamilySet::EMPTY,
                     };
+                    let context = UpdateContext { add_path, ..UpdateContext::new(kind) };
                     let update = Update::parse(&message.body, context).unwrap();
                     assert_eq!(update.faults, []);
-                    for prefix in update.withdrawn {
-                        assert!(self.told.remove(&prefix).is_some(), "withdrawn for nothing");
+                    for nlri in update.withdrawn {
+                        assert!(self.told.remove(&nlri).is_some(), "withdrawn for nothing");
                     }
                     for group in update.announced {
-                        let one = |prefix| (prefix, group.attributes.clone());
+                        let one = |nlri| (nlri, group.attributes.clone());
                         self.told.extend(group.prefixes.into_iter().map(one));
                     }
                 }
@@ -109,8 +122,8 @@ impl Far {
     }
 
     fn say_all(&mut self, wanted: impl Fn(&Prefix) -> bool) {
-        for (prefix, attributes) in self.said.iter().filter(|(prefix, _)| wanted(prefix)) {
-            self.sent.extend_from_slice(&announced(*prefix, attributes));
+        for (nlri, attributes) in self.said.iter().filter(|(nlri, _)| wanted(&nlri.prefix)) {
+            self.sent.extend_from_slice(&announced(*nlri, self.add_path.receive, attributes));
         }
     }
 
@@ -125,8 +138,9 @@ impl Hub {
     fn new(seed: u64) -> Self {
         let peer = |number| {
             let incarnation = u64::try_from(number).unwrap();
-            Peer::new(Instant::ZERO, hub_config(number), seed, incarnation)
+            Peer::new(Instant::ZERO, hub_config(seed, number), seed, incarnation)
         };
+        let far = |number| Far { add_path: hub_config(seed, number).add_path, ..Far::default() };
         Self {
             seed,
             now: Instant::ZERO,
@@ -134,7 +148,7 @@ impl Hub {
             rib: LocRib::default(),
             originated: Vec::new(),
             peers: (0..PEERS).map(peer).collect(),
-            far: (0..PEERS).map(|_| Far::default()).collect(),
+            far: (0..PEERS).map(far).collect(),
             end: Connected {
                 networks: vec!["192.0.2.0/24".parse().unwrap(), "2001:db8::/64".parse().unwrap()],
                 ..ends(1)
@@ -178,9 +192,9 @@ impl Hub {
         }
     }
 
-    fn pass_on(&mut self, touched: &BTreeSet<Prefix>) {
-        for peer in self.peers.iter_mut().filter(|peer| peer.passes_on()) {
-            peer.announce(&self.rib, touched);
+    fn pass_on(&mut self, touched: &Touched) {
+        for peer in &mut self.peers {
+            peer.pass_on(&self.rib, touched);
         }
     }
 
@@ -291,22 +305,26 @@ impl Hub {
     /// The neighbour announces or withdraws something, or garbles an announcement.
     fn far_speaks(&mut self, number: usize) {
         let prefix = self.prefix();
+        let family = prefix.family();
+        let path_ids = self.far[number].add_path.receive;
+        let path_id = if path_ids { PathId::new([0, 1, 7][self.draw(3)]) } else { PathId::NONE };
+        let nlri = Nlri { prefix, path_id };
         let mut bytes = BytesMut::new();
         match self.draw(8) {
             0 | 1 => {
-                self.far[number].said.remove(&prefix);
-                withdrawal(prefix.family(), &mut BTreeSet::from([prefix]), &mut bytes);
+                self.far[number].said.remove(&nlri);
+                withdrawal(family, path_ids, &mut BTreeSet::from([nlri]), &mut bytes);
             }
             2 => {
-                bytes = announced(prefix, &self.attributes(number, prefix.family()));
+                bytes = announced(nlri, path_ids, &self.attributes(number, family));
                 let origin = bytes.windows(3).position(|it| it == [0x40, 1, 1]).unwrap();
                 bytes[origin + 3] = 9;
-                self.far[number].said.remove(&prefix);
+                self.far[number].said.remove(&nlri);
             }
             _ => {
-                let attributes = self.attributes(number, prefix.family());
-                bytes = announced(prefix, &attributes);
-                self.far[number].said.insert(prefix, attributes);
+                let attributes = self.attributes(number, family);
+                bytes = announced(nlri, path_ids, &attributes);
+                self.far[number].said.insert(nlri, attributes);
             }
         }
         if self.is_up(number) {
@@ -338,13 +356,17 @@ impl Hub {
 
     fn reconfigure(&mut self, number: usize) {
         let mut config = self.peers[number].config.clone();
-        match self.draw(4) {
+        match self.draw(5) {
             0 => config.import.allowed = self.filter(),
             1 => config.pass_on = self.filter(),
             2 => {
                 let limit = u32::try_from(self.draw(4) + 1).unwrap();
                 let maximum = MaximumPrefixes { limit, warn_percent: 75 };
                 config.import.maximum = [None, None, Some(maximum)][self.draw(3)];
+            }
+            3 => {
+                let limit = NonZeroU8::new(u8::try_from(self.draw(4) + 1).unwrap());
+                config.add_path.send = config.add_path.send.and(limit);
             }
             _ => config.router_id = RouterId::new([1, 77][self.draw(2)]).unwrap(),
         }
@@ -435,10 +457,10 @@ impl Hub {
             let Some(up) = &peer.established else { continue };
             let accepted = up.inbound.adj_rib_in.routes();
             let importer = self.importer(&peer.config);
-            let wanted: BTreeMap<Prefix, Arc<PathAttributes>> = (far.said.iter())
-                .filter(|(prefix, _)| importer.allows(**prefix).is_ok())
+            let wanted: BTreeMap<Nlri, Arc<PathAttributes>> = (far.said.iter())
+                .filter(|(nlri, _)| importer.allows(nlri.prefix).is_ok())
                 .filter(|(_, attributes)| importer.judge(attributes).is_ok())
-                .map(|(prefix, attributes)| (*prefix, Arc::new(attributes.clone())))
+                .map(|(nlri, attributes)| (*nlri, Arc::new(attributes.clone())))
                 .collect();
             assert_eq!(*accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);
             assert_eq!(up.inbound.adj_rib_in.counts(), count(accepted.keys()), "{why}");
@@ -455,15 +477,15 @@ impl Hub {
                     .unwrap()
                     .remote_router_id,
             });
-            let change = |(prefix, attributes): (&Prefix, &Arc<PathAttributes>)| RouteChange {
-                prefix: *prefix,
+            let change = |(nlri, attributes): (&Nlri, &Arc<PathAttributes>)| RouteChange {
+                nlri: *nlri,
                 attributes: Some(Arc::clone(attributes)),
             };
             anew.learn(&source, wanted.iter().map(change).collect());
         }
         let sorted = |rib: &LocRib| {
             let mut learned: Vec<_> = rib.learned().collect();
-            learned.sort_by_key(|it| (it.prefix, it.path.source.key));
+            learned.sort_by_key(|it| (it.prefix, it.path.source.key, it.path.path_id));
             learned
         };
         assert_eq!(sorted(&self.rib), sorted(&anew), "{why}: Loc-RIB");
@@ -493,29 +515,45 @@ impl Hub {
         fresh.handle(self.now, Event::Connected(id, connected));
         fresh.handle(self.now, Event::Received(id, &speak_up(&config)));
         fresh.announce_all(&self.rib);
-        let mut far = Far::default();
+        let mut far = Far { add_path: self.far[number].add_path, ..Far::default() };
         let mut bytes = BytesMut::new();
         fresh.poll_transmit(self.now, id, 1 << 20, &mut bytes);
         far.hear(&bytes, config.kind());
-        assert_eq!(self.far[number].told, far.told, "{why}: told to {}", config.key);
+        let told = &self.far[number].told;
+        assert_eq!(by_prefix(told), by_prefix(&far.told), "{why}: told to {}", config.key);
         let (up, fresh) = (self.peers[number].established.as_ref(), fresh.established.as_ref());
         let (up, fresh) = (up.unwrap(), fresh.unwrap());
-        assert_eq!(up.adj_rib_out.advertised(), fresh.adj_rib_out.advertised(), "{why}");
+        let advertised = up.adj_rib_out.advertised().iter();
+        assert!(advertised.map(|(nlri, it)| (nlri, &**it)).eq(told), "{why}: {}", config.key);
         assert_eq!(up.adj_rib_out.counts(), count(far.told.keys()), "{why}");
         assert_eq!(up.unannounced, fresh.unannounced, "{why}: not announced to {}", config.key);
-        for (prefix, attributes) in &far.told {
-            if let Some(Route::Learned(path)) = self.rib.route_for(*prefix, config.key) {
-                assert_ne!(path.source.key, config.key, "{why}: {prefix} goes back");
-                assert!(!attributes.communities.contains(&Community::NO_ADVERTISE), "{why}");
+        let several = config.add_path.send.map(|limit| usize::from(limit.get()));
+        for (prefix, paths) in by_prefix(&far.told) {
+            assert!((1..=several.unwrap_or(1)).contains(&paths.len()), "{why}: {paths:?}");
+            if let Some(Route::Learned(path)) = self.rib.route_for(prefix, config.key) {
+                let goes_back = path.source.key == config.key;
+                assert!(several.is_some() || !goes_back, "{why}: {prefix} goes back");
+                let kept = |it: &PathAttributes| it.communities.contains(&Community::NO_ADVERTISE);
+                assert!(!paths.into_iter().any(kept), "{why}");
             }
         }
     }
 }
 
-fn count<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> crate::types::PerFamily<u32> {
+fn count<'a>(routes: impl Iterator<Item = &'a Nlri>) -> crate::types::PerFamily<u32> {
     let mut counts = crate::types::PerFamily::default();
-    prefixes.for_each(|prefix| *counts.of_mut(prefix.family()) += 1);
+    routes.for_each(|nlri| *counts.of_mut(nlri.prefix.family()) += 1);
     counts
+}
+
+/// The paths to each prefix, whatever their identifiers are.
+fn by_prefix(table: &Table) -> BTreeMap<Prefix, Vec<&PathAttributes>> {
+    let mut paths: BTreeMap<Prefix, Vec<&PathAttributes>> = BTreeMap::new();
+    for (nlri, attributes) in table {
+        paths.entry(nlri.prefix).or_default().push(attributes);
+    }
+    paths.values_mut().for_each(|paths| paths.sort_unstable());
+    paths
 }
 
 //+ RFC 4271 §6: the end of a session clears its Adj-RIB-In and the Loc-RIB of its routes.

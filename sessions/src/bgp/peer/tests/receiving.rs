@@ -48,7 +48,7 @@ fn update(as_path: &[u32], next_hop: [u8; 4]) -> BytesMut {
     let block = AttributeBlock::encode(&attributes, true).unwrap();
     let mut prefixes = BTreeSet::from(["203.0.113.0/24".parse().unwrap()]);
     let mut bytes = BytesMut::new();
-    announcement(AddressFamily::Ipv4Unicast, &block, &mut prefixes, &mut bytes);
+    announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
     bytes
 }
 
