@@ -256,10 +256,6 @@ pub struct SessionView {
     pub keepalive_interval: Option<Duration>,
     /// Families that both sides offered.
     pub families: FamilySet,
-    /// Families whose paths are sent with identifiers (RFC 7911).
-    pub add_path_sent: FamilySet,
-    /// Families whose paths are received with identifiers.
-    pub add_path_received: FamilySet,
     /// What the neighbour offered, in its order.
     pub capabilities_received: Vec<Capability>,
     /// What we offered.

@@ -105,8 +105,6 @@ fn session(connection: &Connection, up: &Established) -> Option<SessionView> {
         hold_time_seconds: negotiated.hold_time.seconds(),
         keepalive_interval: connection.keepalive_interval,
         families: negotiated.families,
-        add_path_sent: negotiated.add_path_sent,
-        add_path_received: negotiated.add_path_received,
         capabilities_received: negotiated.capabilities_received.clone(),
         capabilities_sent: negotiated.capabilities_sent.clone(),
         end_of_rib_sent: up.adj_rib_out.end_of_rib_sent(),

@@ -1,6 +1,6 @@
 //! Which side of a session offered what, in FRR's words.
 //!
-//! Left out: `addPath` and the restart timers, whose values are not interpreted yet. What has no
+//! Left out: the restart timers, whose values are not interpreted yet. What has no
 //! name here is printed with its bytes.
 
 use std::fmt::Write;
@@ -11,6 +11,7 @@ use fairway_sessions::wire::capability::shown;
 use fairway_sessions::wire::{Capability, NextHopEncoding};
 use serde_json::Value;
 
+use super::add_path;
 use super::neighbor::family_key;
 use super::object::Object;
 
@@ -34,13 +35,13 @@ const GRACEFUL_RESTART: (u8, &str, &str) = (64, "gracefulRestart", "Graceful Res
 
 /// Who offered something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Offer {
+pub(super) struct Offer {
     ours: bool,
     theirs: bool,
 }
 
 impl Offer {
-    fn of(session: &SessionView, is_it: impl Fn(&Capability) -> bool) -> Self {
+    pub(super) fn of(session: &SessionView, is_it: impl Fn(&Capability) -> bool) -> Self {
         Self {
             ours: session.capabilities_sent.iter().any(&is_it),
             theirs: session.capabilities_received.iter().any(&is_it),
@@ -56,7 +57,7 @@ impl Offer {
         Self::of(session, |capability| *capability == wanted)
     }
 
-    fn key(self) -> Option<&'static str> {
+    pub(super) fn key(self) -> Option<&'static str> {
         match (self.ours, self.theirs) {
             (true, true) => Some("advertisedAndReceived"),
             (true, false) => Some("advertised"),
@@ -65,7 +66,7 @@ impl Offer {
         }
     }
 
-    fn text(self) -> Option<&'static str> {
+    pub(super) fn text(self) -> Option<&'static str> {
         match (self.ours, self.theirs) {
             (true, true) => Some("advertised and received"),
             (true, false) => Some("advertised"),
@@ -148,6 +149,7 @@ fn is_named(capability: &Capability) -> bool {
         | Capability::ExtendedNextHop(_)
         | Capability::SoftwareVersion(_) => true,
         Capability::HostName { .. } => hostname_of(capability).is_some(),
+        Capability::AddPath(offers) => add_path::is_shown(offers),
         _ => {
             let code = capability.code();
             code == ROUTE_REFRESH_OLD || known.into_iter().any(|(it, ..)| *it == code)
@@ -176,7 +178,9 @@ pub(super) fn json(session: &SessionView) -> Object {
     let mut object =
         Object::new().optional("4byteAs", Offer::with_code(session, FOUR_OCTET_AS).key());
     object = object.optional("role", Offer::with_code(session, ROLE).key());
-    object = BEFORE_REFRESH.into_iter().fold(object, by_code);
+    let [extended_message, long_lived] = BEFORE_REFRESH;
+    object = by_code(object, extended_message).optional("addPath", add_path::json(session));
+    object = by_code(object, long_lived);
     let over_ipv6: Object = families_over_ipv6(session)
         .map(|family| (family_key(family).to_owned(), "recieved".into()))
         .collect();
@@ -215,15 +219,15 @@ pub(super) fn json(session: &SessionView) -> Object {
 /// The lines under `Neighbor capabilities:`.
 pub(super) fn text(session: &SessionView) -> String {
     let mut lines = Vec::new();
-    let mut line = |title: &str, value: Option<String>| {
-        lines.extend(value.map(|value| format!("    {title}: {value}\n")));
-    };
+    let line =
+        |title: &str, value: Option<String>| value.map(|value| format!("    {title}: {value}\n"));
     let by_code = |code| Offer::with_code(session, code).text().map(str::to_owned);
-    line("4 Byte AS", by_code(FOUR_OCTET_AS));
-    line("Role", by_code(ROLE));
-    for (code, _, title) in BEFORE_REFRESH {
-        line(title, by_code(code));
-    }
+    lines.extend(line("4 Byte AS", by_code(FOUR_OCTET_AS)));
+    lines.extend(line("Role", by_code(ROLE)));
+    let [extended_message, long_lived] = BEFORE_REFRESH;
+    lines.extend(line(extended_message.2, by_code(extended_message.0)));
+    lines.push(add_path::text(session));
+    lines.extend(line(long_lived.2, by_code(long_lived.0)));
     let mut over_ipv6 = by_code(EXTENDED_NEXT_HOP.0);
     if let Some(text) = over_ipv6.as_mut().filter(|_| theirs_by_family(session).is_some()) {
         text.push_str("\n      Address families by peer:");
@@ -231,25 +235,29 @@ pub(super) fn text(session: &SessionView) -> String {
             let _ = write!(text, "\n                   {family}");
         }
     }
-    line(EXTENDED_NEXT_HOP.2, over_ipv6);
+    lines.extend(line(EXTENDED_NEXT_HOP.2, over_ipv6));
     let kind = refresh_kinds(session).map_or("", |(_, text)| text);
-    line("Route refresh", refresh_offer(session).text().map(|text| format!("{text}{kind}")));
-    line(ENHANCED_REFRESH.2, by_code(ENHANCED_REFRESH.0));
+    lines.extend(line(
+        "Route refresh",
+        refresh_offer(session).text().map(|text| format!("{text}{kind}")),
+    ));
+    lines.extend(line(ENHANCED_REFRESH.2, by_code(ENHANCED_REFRESH.0)));
     for family in AddressFamily::ALL {
         let offer = Offer::of_family(session, family).text().map(str::to_owned);
-        line(&format!("Address Family {family}"), offer);
+        lines.extend(line(&format!("Address Family {family}"), offer));
     }
     let name = hostname(session).map(|name| {
         let domain = domain(session).unwrap_or_else(|| NO_NAME.to_owned());
         format!("not advertised received (name: {name},domain name: {domain})")
     });
-    line("Hostname Capability", name);
+    lines.extend(line("Hostname Capability", name));
     let version = software_version(session)
         .map(|version| format!("not advertised received software version ({version})"));
-    line("Version Capability", version);
-    line(GRACEFUL_RESTART.2, by_code(GRACEFUL_RESTART.0));
+    lines.extend(line("Version Capability", version));
+    lines.extend(line(GRACEFUL_RESTART.2, by_code(GRACEFUL_RESTART.0)));
     for (code, hex) in unnamed(session) {
-        line(&format!("Unknown capability {code}"), Some(format!("received ({hex})")));
+        lines
+            .extend(line(&format!("Unknown capability {code}"), Some(format!("received ({hex})"))));
     }
     lines.concat()
 }

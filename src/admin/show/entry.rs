@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use fairway_sessions::backend::{DesiredRoute, LearnedRoute};
 use fairway_sessions::types::{
-    AddressFamily, AsPath, AsPathSegment, Path, PeerKey, PeerKind, Prefix, UnknownAttribute,
+    AddressFamily, AsPath, AsPathSegment, Path, PathId, PeerKey, PeerKind, Prefix, UnknownAttribute,
 };
 use ipnet::IpNet;
 use serde_json::Value;
@@ -105,7 +105,7 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
             let here = path.next_hop();
             ("Local".to_owned(), here.clone(), here, instance.router_id, "sourced, local")
         }
-        EntryPath::Learned(LearnedRoute { path: Path { source, attributes }, .. }) => (
+        EntryPath::Learned(LearnedRoute { path: Path { source, attributes, .. }, .. }) => (
             match attributes.as_path.length() {
                 0 => "Local".to_owned(),
                 _ => attributes.as_path.to_string(),
@@ -157,6 +157,10 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
                 text,
                 "      Attribute {code}, flags 0x{flags:02x}, {length} bytes: {value}"
             );
+        }
+        let path_id = learned.path.path_id;
+        if path_id != PathId::NONE {
+            let _ = writeln!(text, "      AddPath ID: RX {path_id}");
         }
     }
     text
@@ -255,7 +259,7 @@ fn learned(
     route: &LearnedRoute,
     rank: impl FnOnce(Object) -> Object,
 ) -> Object {
-    let Path { source, attributes } = &route.path;
+    let Path { source, path_id, attributes } = &route.path;
     let path = EntryPath::Learned(route);
     let peer = Object::new()
         .field("peerId", source.address.to_string())
@@ -280,6 +284,7 @@ fn learned(
         .optional("extendedCommunity", extended_communities(path.extended_communities()))
         .optional("largeCommunity", large_communities(path.large_communities()))
         .optional("unknownAttributes", (!unknown.is_empty()).then_some(unknown))
+        .optional("addpathRxId", Some(path_id.get()).filter(|number| *number > 0))
         .field("nexthops", path.next_hops(None, Detail::Entry))
         .field("peer", peer)
 }

@@ -9,6 +9,7 @@
 //! and never prints a password. Keys and columns that FRR has and a snapshot cannot answer are
 //! left out; each module names its own. All output ends with a newline, unless it is empty.
 
+mod add_path;
 mod bfd;
 mod capabilities;
 mod columns;

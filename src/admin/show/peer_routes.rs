@@ -117,7 +117,7 @@ pub(super) fn text(
         return Ok(String::new());
     }
     let mut text = instance(snapshot, peer).table_head();
-    for PeerRoute { prefix, attributes } in &routes {
+    for PeerRoute { prefix, attributes, .. } in &routes {
         let row = Row {
             status: "*>",
             network: prefix.to_string(),
@@ -187,7 +187,7 @@ fn head(instance: &Instance) -> Object {
 }
 
 fn route(route: &PeerRoute, direction: Direction) -> Object {
-    let PeerRoute { prefix, attributes } = route;
+    let PeerRoute { prefix, attributes, .. } = route;
     let object = Object::new()
         .field("addrPrefix", prefix.address().to_string())
         .field("prefixLen", prefix.length())

@@ -10,8 +10,8 @@ use fairway_sessions::backend::{
     PeerView, ResetCause, RouteAttributes, SessionState, SessionView,
 };
 use fairway_sessions::types::{
-    AddressFamily, AsPath, Asn, FamilySet, HoldTime, NextHop, Password, PathAttributes, PeerConfig,
-    PeerKey, PerFamily, Prefix, RemoteAs, RouterId,
+    AddressFamily, AsPath, Asn, FamilySet, HoldTime, NextHop, Password, PathAttributes, PathId,
+    PeerConfig, PeerKey, PerFamily, Prefix, RemoteAs, RouterId,
 };
 use fairway_sessions::wire::Capability;
 
@@ -205,7 +205,7 @@ fn advertised(prefix: &str, next_hop: NextHop) -> PeerRoute {
     let path = AsPath::sequence(vec![65001]);
     let sent = PathAttributes::originated(path, next_hop);
     let attributes = Arc::new(PathAttributes { communities, large_communities, ..sent });
-    PeerRoute { prefix: self::prefix(prefix), attributes }
+    PeerRoute { prefix: self::prefix(prefix), path_id: PathId::NONE, attributes }
 }
 
 /// Established for the second time, with a password.

@@ -11,7 +11,7 @@ use fairway_sessions::backend::{
 };
 use fairway_sessions::types::{
     AddressFamily, AsPath, Asn, DecisionStep, ExtendedCommunity, ImportPolicy, LinkBandwidth,
-    MaximumPrefixes, NextHop, Origin, Path, PathAttributes, PathSource, PeerKey, PeerKind,
+    MaximumPrefixes, NextHop, Origin, Path, PathAttributes, PathId, PathSource, PeerKey, PeerKind,
     PrefixFilter, Refusal, RouterId, UnknownAttribute,
 };
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn heard(router: u8, as_path: &[u32], change: impl FnOnce(&mut PathAttributes)) 
         remote_asn: Asn::new(remote_asn).unwrap(),
         router_id: RouterId::new(0x0A00_0001 + u32::from(router)).unwrap(),
     };
-    Path { source: Arc::new(source), attributes: Arc::new(attributes) }
+    Path { source: Arc::new(source), path_id: PathId::NONE, attributes: Arc::new(attributes) }
 }
 
 fn learned(prefix: &str, path: Path, lost_at: Option<DecisionStep>) -> LearnedRoute {
@@ -232,8 +232,11 @@ fn with_received() -> Lab {
     let mut lab = lab();
     let router_one = PeerKey::from(lab::address("10.1.1.2"));
     let of_router = lab.bgp.learned.iter().filter(|it| it.path.source.key == router_one);
-    let routes = of_router
-        .map(|it| PeerRoute { prefix: it.prefix, attributes: Arc::clone(&it.path.attributes) });
+    let routes = of_router.map(|it| PeerRoute {
+        prefix: it.prefix,
+        path_id: it.path.path_id,
+        attributes: Arc::clone(&it.path.attributes),
+    });
     lab.router_one().received = routes.collect();
     lab.router_one().prefixes_accepted.ipv4 = 2;
     lab
