@@ -1,6 +1,7 @@
 //! What a broken or hostile neighbour makes of a valid message: parts doubled, swapped, left out or
 //! taken from elsewhere, lengths that lie, bits that flipped, ends that never came.
 
+use fairway_sessions::wire::UpdateContext;
 use fairway_sessions::wire::attribute::flag;
 
 use crate::Dice;
@@ -98,35 +99,35 @@ fn lie(dice: &mut Dice, draft: &mut Draft) {
 }
 
 /// A value and nothing around it, bent.
-pub fn value(dice: &mut Dice, type_code: u8, asn_octets: usize) -> Vec<u8> {
-    let draft = Attribute::draw(dice, type_code, asn_octets).value;
-    let other = Attribute::draw(dice, type_code, asn_octets).value;
+pub fn value(dice: &mut Dice, type_code: u8, context: UpdateContext) -> Vec<u8> {
+    let draft = Attribute::draw(dice, type_code, context).value;
+    let other = Attribute::draw(dice, type_code, context).value;
     bent(dice, &draft, &other, Mutation::Usual).bytes
 }
 
 /// An UPDATE body: parts are moved while it still is in parts, bytes are bent afterwards.
-pub fn update(dice: &mut Dice, asn_octets: usize, internal: bool) -> Draft {
-    let mut draft = UpdateDraft::draw(dice, asn_octets, internal);
+pub fn update(dice: &mut Dice, context: UpdateContext) -> Draft {
+    let mut draft = UpdateDraft::draw(dice, context);
     for _ in 0..dice.pick(&[0, 0, 0, 1, 1, 2, 3]) {
-        rearrange(dice, &mut draft, asn_octets);
+        rearrange(dice, &mut draft, context);
     }
     let body = draft.body();
     if dice.chance(40) {
         return body;
     }
-    let other = UpdateDraft::draw(dice, asn_octets, internal).body();
+    let other = UpdateDraft::draw(dice, context).body();
     let mut body = bent(dice, &body, &other, Mutation::Usual);
     body.bytes.truncate(draft.length_bytes_max());
     body
 }
 
 /// Bends one part and leaves all lengths true, so that the fault itself is reached.
-fn rearrange(dice: &mut Dice, draft: &mut UpdateDraft, asn_octets: usize) {
+fn rearrange(dice: &mut Dice, draft: &mut UpdateDraft, context: UpdateContext) {
     let attributes = &mut draft.attributes;
     let at = dice.below(attributes.len());
     let inserted = |dice: &mut Dice| {
         let type_code = if dice.chance(90) { dice.pick(DICTIONARY) } else { dice.u8() };
-        Attribute::draw(dice, type_code, asn_octets)
+        Attribute::draw(dice, type_code, context)
     };
     if attributes.is_empty() || dice.chance(25) {
         attributes.insert(at, inserted(dice));
@@ -160,7 +161,7 @@ fn rearrange(dice: &mut Dice, draft: &mut UpdateDraft, asn_octets: usize) {
         }
         _ => {
             let original = attributes[at].value.clone();
-            let other = Attribute::draw(dice, attributes[at].code, asn_octets).value;
+            let other = Attribute::draw(dice, attributes[at].code, context).value;
             attributes[at].value = bent(dice, &original, &other, Mutation::Usual);
         }
     }

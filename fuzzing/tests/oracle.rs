@@ -17,9 +17,9 @@ use bgpkit_parser::models::{
 use bgpkit_parser::parser::bgp::messages::{parse_bgp_message, parse_bgp_update_message};
 use bytes::{Bytes, BytesMut};
 use fairway_fuzzing::grammar::update::UpdateDraft;
-use fairway_fuzzing::targets::update::{EXTERNAL, INTERNAL, TWO_OCTET};
+use fairway_fuzzing::targets::update::{ADD_PATH, EXTERNAL, INTERNAL, TWO_OCTET};
 use fairway_fuzzing::{Dice, mutation};
-use fairway_sessions::types::{self, PathAttributes, PeerKind, Prefix};
+use fairway_sessions::types::{self, FamilySet, PathAttributes, PathId, PeerKind, Prefix};
 use fairway_sessions::wire::announce::{self, AttributeBlock};
 use fairway_sessions::wire::{Update, UpdateContext};
 
@@ -44,8 +44,8 @@ struct Route {
 /// What an UPDATE says.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Reading {
-    withdrawn: BTreeSet<Prefix>,
-    announced: BTreeMap<Prefix, Route>,
+    withdrawn: BTreeSet<types::Nlri>,
+    announced: BTreeMap<types::Nlri, Route>,
 }
 
 /// Our reading; `None` when we find a fault.
@@ -55,7 +55,7 @@ fn ours(body: &[u8], context: UpdateContext) -> Option<(Update, Reading)> {
         Reading { withdrawn: update.withdrawn.iter().copied().collect(), ..Reading::default() };
     for group in &update.announced {
         let route = our_route(&group.attributes);
-        reading.announced.extend(group.prefixes.iter().map(|prefix| (*prefix, route.clone())));
+        reading.announced.extend(group.prefixes.iter().map(|nlri| (*nlri, route.clone())));
     }
     Some((update, reading))
 }
@@ -114,9 +114,12 @@ fn theirs(update: &BgpUpdateMessage, merged: bool) -> Reading {
     reading
 }
 
-fn prefix(prefix: &NetworkPrefix) -> Prefix {
+fn prefix(prefix: &NetworkPrefix) -> types::Nlri {
     // RFC 4271 §4.3: bits behind the length mean nothing; the other keeps them, we do not.
-    Prefix::try_from(prefix.prefix.trunc()).expect("host bits are cleared")
+    types::Nlri {
+        prefix: Prefix::try_from(prefix.prefix.trunc()).expect("host bits are cleared"),
+        path_id: prefix.path_id.map_or(PathId::NONE, PathId::new),
+    }
 }
 
 fn next_hop_addresses(next_hop: types::NextHop) -> Vec<IpAddr> {
@@ -215,11 +218,12 @@ fn width(context: UpdateContext) -> AsnLength {
 /// A length octet of 0 is the default route (RFC 4271 §4.3). The other takes it for the beginning
 /// of a path identifier, although none was negotiated (RFC 7911 §3), whenever what follows can be
 /// read that way; only a default route that is alone in its list leaves it no choice.
-fn is_misread(update: &Update) -> bool {
+fn is_misread(update: &Update, context: UpdateContext) -> bool {
     let announced = update.announced.iter().map(|group| &group.prefixes);
-    announced
-        .chain([&update.withdrawn])
-        .any(|list| list.len() > 1 && list.iter().any(|prefix| prefix.length() == 0))
+    context.add_path.is_empty()
+        && announced
+            .chain([&update.withdrawn])
+            .any(|list| list.len() > 1 && list.iter().any(|nlri| nlri.prefix.length() == 0))
 }
 
 /// Sequences that follow each other as one: a path of more than 255 hops needs several segments,
@@ -251,8 +255,10 @@ fn assert_same(ours: &Reading, theirs: &Reading, seed: u64) {
 
 /// Reads a body with both decoders; `None` when it is not compared.
 fn assert_agreed(body: &[u8], context: UpdateContext, seed: u64) -> Option<Update> {
-    let (update, mut ours) = ours(body, context).filter(|(update, _)| !is_misread(update))?;
-    let read = parse_bgp_update_message(Bytes::copy_from_slice(body), false, &width(context));
+    let (update, mut ours) =
+        ours(body, context).filter(|(update, _)| !is_misread(update, context))?;
+    let add_path = !context.add_path.is_empty();
+    let read = parse_bgp_update_message(Bytes::copy_from_slice(body), add_path, &width(context));
     let read = read.unwrap_or_else(|error| panic!("seed {seed}: {error} in {body:02x?}"));
     let is_old = !context.four_octet_as;
     let mut theirs = theirs(&read, is_old);
@@ -272,16 +278,14 @@ fn assert_agreed(body: &[u8], context: UpdateContext, seed: u64) -> Option<Updat
     Some(update)
 }
 
-const CONTEXTS: [UpdateContext; 3] = [EXTERNAL, INTERNAL, TWO_OCTET];
+const CONTEXTS: [UpdateContext; 4] = [EXTERNAL, INTERNAL, TWO_OCTET, ADD_PATH];
 
 #[test]
 fn both_decoders_agree_on_valid_updates() {
     let mut compared = 0;
     for seed in 0..60_000 {
-        let context = CONTEXTS[usize::try_from(seed % 3).unwrap()];
-        let asn_octets = if context.four_octet_as { 4 } else { 2 };
-        let internal = context.kind == PeerKind::Internal;
-        let body = UpdateDraft::draw(&mut Dice::seeded(seed), asn_octets, internal).body();
+        let context = CONTEXTS[usize::try_from(seed % 4).unwrap()];
+        let body = UpdateDraft::draw(&mut Dice::seeded(seed), context).body();
         compared += u32::from(assert_agreed(&body.bytes, context, seed).is_some());
     }
     assert!(compared > 40_000, "only {compared} of 60000 were compared");
@@ -291,10 +295,8 @@ fn both_decoders_agree_on_valid_updates() {
 fn both_decoders_agree_on_mutants_in_which_we_find_no_fault() {
     let mut compared = 0;
     for seed in 0..100_000 {
-        let context = CONTEXTS[usize::try_from(seed % 3).unwrap()];
-        let asn_octets = if context.four_octet_as { 4 } else { 2 };
-        let internal = context.kind == PeerKind::Internal;
-        let body = mutation::update(&mut Dice::seeded(seed), asn_octets, internal);
+        let context = CONTEXTS[usize::try_from(seed % 4).unwrap()];
+        let body = mutation::update(&mut Dice::seeded(seed), context);
         compared += u32::from(assert_agreed(&body.bytes, context, seed).is_some());
     }
     assert!(compared > 25_000, "only {compared} of 100000 were compared");
@@ -304,26 +306,29 @@ fn both_decoders_agree_on_mutants_in_which_we_find_no_fault() {
 fn the_other_decoder_reads_what_our_encoder_writes() {
     let mut routes = 0;
     for seed in 0..30_000 {
-        let body = UpdateDraft::draw(&mut Dice::seeded(seed), 4, true).body();
-        let Some((update, _)) = ours(&body.bytes, INTERNAL) else { continue };
-        if is_misread(&update) {
+        let several = if seed % 2 == 0 { FamilySet::BOTH } else { FamilySet::EMPTY };
+        let session = UpdateContext { add_path: several, ..INTERNAL };
+        let body = UpdateDraft::draw(&mut Dice::seeded(seed), session).body();
+        let Some((update, _)) = ours(&body.bytes, session) else { continue };
+        if is_misread(&update, session) {
             continue;
         }
         for group in &update.announced {
-            for context in [INTERNAL, UpdateContext { four_octet_as: false, ..INTERNAL }] {
+            for context in [session, UpdateContext { four_octet_as: false, ..session }] {
                 let Ok(block) = AttributeBlock::encode(&group.attributes, context.four_octet_as)
                 else {
                     continue;
                 };
-                let mut pending: BTreeSet<Prefix> = group.prefixes.iter().copied().collect();
+                let mut pending: BTreeSet<types::Nlri> = group.prefixes.iter().copied().collect();
+                let path_ids = !several.is_empty();
                 let all = pending.clone();
                 let mut bytes = BytesMut::new();
                 let mut read = Reading::default();
                 while !pending.is_empty() {
-                    let family = group.prefixes[0].family();
-                    announce::announcement(family, &block, &mut pending, &mut bytes);
+                    let family = group.prefixes[0].prefix.family();
+                    announce::announcement(family, path_ids, &block, &mut pending, &mut bytes);
                     let mut message = bytes.split().freeze();
-                    let message = parse_bgp_message(&mut message, false, &width(context));
+                    let message = parse_bgp_message(&mut message, path_ids, &width(context));
                     let Ok(BgpMessage::Update(update)) = message else {
                         panic!("seed {seed}: {message:?}");
                     };

@@ -1,6 +1,7 @@
 //! Path attributes: a valid value for every type code that has a meaning to somebody.
 
 use fairway_sessions::types::AddressFamily;
+use fairway_sessions::wire::UpdateContext;
 use fairway_sessions::wire::attribute::{code, flag};
 
 use super::{Draft, prefix};
@@ -49,8 +50,9 @@ pub fn proper_flags(code: u8) -> u8 {
 }
 
 impl Attribute {
-    /// A valid attribute of this type. `asn_octets` is 2 or 4.
-    pub fn draw(dice: &mut Dice, type_code: u8, asn_octets: usize) -> Self {
+    /// A valid attribute of this type.
+    pub fn draw(dice: &mut Dice, type_code: u8, context: UpdateContext) -> Self {
+        let asn_octets = if context.four_octet_as { 4 } else { 2 };
         let value = match type_code {
             code::ORIGIN => vec![dice.pick(&[0, 0, 0, 1, 2])].into(),
             code::AS_PATH => as_path(dice, asn_octets),
@@ -72,8 +74,8 @@ impl Attribute {
             code::CLUSTER_LIST => groups(dice, 4),
             code::EXTENDED_COMMUNITIES => groups(dice, 8),
             code::LARGE_COMMUNITIES => groups(dice, 12),
-            code::MP_REACH_NLRI => mp_reach(dice, 20),
-            code::MP_UNREACH_NLRI => mp_unreach(dice, 20),
+            code::MP_REACH_NLRI => mp_reach(dice, context, 20),
+            code::MP_UNREACH_NLRI => mp_unreach(dice, context, 20),
             _ => {
                 let length = dice.pick(&[0, 1, 3, 4, 8, 15, 16, 40, 255, 256, 1024]);
                 if dice.chance(30) { vec![0; length].into() } else { dice.bytes(length).into() }
@@ -156,7 +158,7 @@ fn next_hop_ipv6(dice: &mut Dice) -> Vec<u8> {
 }
 
 /// MP_REACH_NLRI: nearly always IPv6, sometimes IPv4, rarely a family that nobody negotiated.
-pub fn mp_reach(dice: &mut Dice, prefixes: usize) -> Draft {
+pub fn mp_reach(dice: &mut Dice, context: UpdateContext, prefixes: usize) -> Draft {
     let mut draft = Draft::default();
     match dice.below(20) {
         0 => {
@@ -169,24 +171,24 @@ pub fn mp_reach(dice: &mut Dice, prefixes: usize) -> Draft {
             draft.put(&[0, 1, 1]);
             draft.put_counted_u8(&next_hop_ipv4(dice).to_vec().into());
             draft.put(&[0]);
-            draft.put_draft(&prefix::list(dice, AddressFamily::Ipv4Unicast, prefixes));
+            draft.put_draft(&prefix::list(dice, context, AddressFamily::Ipv4Unicast, prefixes));
         }
         _ => {
             draft.put(&[0, 2, 1]);
             draft.put_counted_u8(&next_hop_ipv6(dice).into());
             draft.put(&[if dice.chance(5) { dice.u8() } else { 0 }]);
-            draft.put_draft(&prefix::list(dice, AddressFamily::Ipv6Unicast, prefixes));
+            draft.put_draft(&prefix::list(dice, context, AddressFamily::Ipv6Unicast, prefixes));
         }
     }
     draft
 }
 
 /// MP_UNREACH_NLRI, with no prefixes at all (End-of-RIB) quite often.
-pub fn mp_unreach(dice: &mut Dice, prefixes: usize) -> Draft {
+pub fn mp_unreach(dice: &mut Dice, context: UpdateContext, prefixes: usize) -> Draft {
     let mut draft = Draft::default();
     let family = dice.pick(&[AddressFamily::Ipv6Unicast, AddressFamily::Ipv4Unicast]);
     draft.put(&family.afi().to_be_bytes());
     draft.put(&[family.safi()]);
-    draft.put_draft(&prefix::list(dice, family, prefixes));
+    draft.put_draft(&prefix::list(dice, context, family, prefixes));
     draft
 }

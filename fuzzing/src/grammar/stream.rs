@@ -1,5 +1,8 @@
 //! Streams of whole messages, as a session carries them.
 
+use fairway_sessions::types::PeerKind;
+use fairway_sessions::wire::UpdateContext;
+
 use super::update::UpdateDraft;
 use super::{Draft, open};
 use crate::Dice;
@@ -32,7 +35,7 @@ pub fn messages(dice: &mut Dice) -> Draft {
             3 => put_message(kind::NOTIFICATION, &open::notification(dice), &mut stream),
             4 => put_message(kind::ROUTE_REFRESH, &open::route_refresh(dice), &mut stream),
             _ => {
-                let body = UpdateDraft::draw(dice, 4, false).body();
+                let body = UpdateDraft::draw(dice, UpdateContext::new(PeerKind::External)).body();
                 put_message(kind::UPDATE, &body, &mut stream);
             }
         }
@@ -57,7 +60,7 @@ pub fn handshake(dice: &mut Dice) -> Draft {
 
 /// What an Established neighbour sends: UPDATEs, each bent inside a whole message, and now and then
 /// something else. What is wrong with a body must not hide what comes after it.
-pub fn session(dice: &mut Dice, asn_octets: usize, internal: bool) -> Draft {
+pub fn session(dice: &mut Dice, context: UpdateContext) -> Draft {
     let mut stream = Draft::default();
     for _ in 0..=dice.below(3) {
         match dice.below(20) {
@@ -67,18 +70,14 @@ pub fn session(dice: &mut Dice, asn_octets: usize, internal: bool) -> Draft {
                 // What was said before is said again, or some of it (RFC 7313).
                 let [begin, end] = open::marks(dice);
                 put_message(kind::ROUTE_REFRESH, &begin, &mut stream);
-                put_message(
-                    kind::UPDATE,
-                    &mutation::update(dice, asn_octets, internal),
-                    &mut stream,
-                );
+                put_message(kind::UPDATE, &mutation::update(dice, context), &mut stream);
                 put_message(kind::ROUTE_REFRESH, &end, &mut stream);
             }
             3 if dice.chance(20) => {
                 put_message(kind::NOTIFICATION, &open::notification(dice), &mut stream);
             }
             _ => {
-                let body = mutation::update(dice, asn_octets, internal);
+                let body = mutation::update(dice, context);
                 put_message(kind::UPDATE, &body, &mut stream);
             }
         }

@@ -1,6 +1,7 @@
 //! UPDATE bodies.
 
-use fairway_sessions::types::AddressFamily;
+use fairway_sessions::types::{AddressFamily, PeerKind};
+use fairway_sessions::wire::UpdateContext;
 use fairway_sessions::wire::attribute::code;
 
 use super::attribute::{Attribute, mp_reach, mp_unreach, proper_flags};
@@ -53,26 +54,32 @@ fn usual(dice: &mut Dice) -> Subject {
 }
 
 impl UpdateDraft {
-    /// A valid one; `asn_octets` is 2 or 4, `internal` adds what only internal peers send.
-    pub fn draw(dice: &mut Dice, asn_octets: usize, internal: bool) -> Self {
+    /// A valid one, as a session sends it: from internal peers with what only they send.
+    pub fn draw(dice: &mut Dice, context: UpdateContext) -> Self {
         use Subject::*;
         let subject = if dice.chance(1) { Flood } else { usual(dice) };
         let mut draft = Self::default();
         let most = if dice.chance(2) { 600 } else { 8 };
         match subject {
-            Flood => draft.flood(dice, asn_octets, internal),
-            WithdrawIpv4 => draft.withdrawn = prefix::list(dice, AddressFamily::Ipv4Unicast, most),
-            WithdrawIpv6 => draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, most.min(100))),
-            EndOfRib if dice.chance(50) => draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, 0)),
+            Flood => draft.flood(dice, context),
+            WithdrawIpv4 => {
+                draft.withdrawn = prefix::list(dice, context, AddressFamily::Ipv4Unicast, most)
+            }
+            WithdrawIpv6 => {
+                draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, context, most.min(100)))
+            }
+            EndOfRib if dice.chance(50) => {
+                draft.push(code::MP_UNREACH_NLRI, mp_unreach(dice, context, 0))
+            }
             EndOfRib => {}
             AnnounceIpv4 | AnnounceIpv6 | AnnounceBoth => {
                 if subject != AnnounceIpv4 {
-                    draft.push(code::MP_REACH_NLRI, mp_reach(dice, most.min(100)));
+                    draft.push(code::MP_REACH_NLRI, mp_reach(dice, context, most.min(100)));
                 }
-                draft.describe(dice, asn_octets, internal);
+                draft.describe(dice, context);
                 if subject != AnnounceIpv6 {
-                    prefix::put(dice, AddressFamily::Ipv4Unicast, &mut draft.announced);
-                    let more = prefix::list(dice, AddressFamily::Ipv4Unicast, most);
+                    prefix::put(dice, context, AddressFamily::Ipv4Unicast, &mut draft.announced);
+                    let more = prefix::list(dice, context, AddressFamily::Ipv4Unicast, most);
                     draft.announced.put_draft(&more);
                 }
             }
@@ -81,29 +88,30 @@ impl UpdateDraft {
     }
 
     /// One of its parts is as large as a message allows, made of the smallest pieces.
-    fn flood(&mut self, dice: &mut Dice, asn_octets: usize, internal: bool) {
+    fn flood(&mut self, dice: &mut Dice, context: UpdateContext) {
         const COUNT: usize = 3_700;
         match dice.below(7) {
-            6 => self.bulk(dice, asn_octets, internal),
-            0 => self.withdrawn = prefix::flood(dice, BODY_LENGTH_BYTES_MAX - 4),
+            6 => self.bulk(dice, context),
+            0 => self.withdrawn = prefix::flood(dice, context, BODY_LENGTH_BYTES_MAX - 4),
             1 => {
                 let mut value = Draft::from(vec![0, 2, 1]);
-                value.put_draft(&prefix::flood(dice, COUNT));
+                value.put_draft(&prefix::flood(dice, context, COUNT));
                 self.push(code::MP_UNREACH_NLRI, value);
             }
             2 => {
                 let mut value = Draft::from(vec![0, 1, 1, 4, 192, 0, 2, 1, 0]);
-                value.put_draft(&prefix::flood(dice, COUNT));
+                value.put_draft(&prefix::flood(dice, context, COUNT));
                 self.push(code::MP_REACH_NLRI, value);
-                self.describe(dice, asn_octets, internal);
+                self.describe(dice, context);
             }
             3 => {
-                self.describe(dice, asn_octets, internal);
-                self.announced = prefix::flood(dice, BODY_LENGTH_BYTES_MAX);
+                self.describe(dice, context);
+                self.announced = prefix::flood(dice, context, BODY_LENGTH_BYTES_MAX);
             }
             4 => {
-                self.describe(dice, asn_octets, internal);
-                let segment = [&[2, 1][..], &vec![1; asn_octets]].concat();
+                self.describe(dice, context);
+                let segment =
+                    [&[2, 1][..], &vec![1; if context.four_octet_as { 4 } else { 2 }]].concat();
                 let path = segment.repeat(COUNT / segment.len()).into();
                 self.attributes.retain(|attribute| attribute.code != code::AS_PATH);
                 self.push(code::AS_PATH, path);
@@ -120,16 +128,16 @@ impl UpdateDraft {
     }
 
     /// Attributes of a length that only an extended message can carry, and a few routes.
-    fn bulk(&mut self, dice: &mut Dice, asn_octets: usize, internal: bool) {
+    fn bulk(&mut self, dice: &mut Dice, context: UpdateContext) {
         self.extended = true;
-        self.describe(dice, asn_octets, internal);
+        self.describe(dice, context);
         let (type_code, octets) =
             dice.pick(&[(code::COMMUNITIES, 4), (code::LARGE_COMMUNITIES, 12), (99, 1)]);
         let length = dice.pick(&[4_096, 20_000, 60_000]) / octets * octets;
         self.attributes.retain(|attribute| attribute.code != type_code);
         let value = dice.bytes(length).into();
         self.push(type_code, value);
-        self.announced = prefix::list(dice, AddressFamily::Ipv4Unicast, 100);
+        self.announced = prefix::list(dice, context, AddressFamily::Ipv4Unicast, 100);
     }
 
     fn push(&mut self, type_code: u8, value: Draft) {
@@ -138,10 +146,12 @@ impl UpdateDraft {
     }
 
     /// Adds what must be said of a route, and some of what may be.
-    fn describe(&mut self, dice: &mut Dice, asn_octets: usize, internal: bool) {
+    fn describe(&mut self, dice: &mut Dice, context: UpdateContext) {
+        let internal = context.kind == PeerKind::Internal;
+        let old = !context.four_octet_as;
         let mut add = |dice: &mut Dice, type_code, percent| {
             if dice.chance(percent) {
-                self.attributes.push(Attribute::draw(dice, type_code, asn_octets));
+                self.attributes.push(Attribute::draw(dice, type_code, context));
             }
         };
         add(dice, code::ORIGIN, 100);
@@ -155,8 +165,8 @@ impl UpdateDraft {
         add(dice, code::ORIGINATOR_ID, if internal { 20 } else { 1 });
         add(dice, code::CLUSTER_LIST, if internal { 20 } else { 1 });
         add(dice, code::EXTENDED_COMMUNITIES, 15);
-        add(dice, code::AS4_PATH, if asn_octets == 2 { 30 } else { 1 });
-        add(dice, code::AS4_AGGREGATOR, if asn_octets == 2 { 10 } else { 1 });
+        add(dice, code::AS4_PATH, if old { 30 } else { 1 });
+        add(dice, code::AS4_AGGREGATOR, if old { 10 } else { 1 });
         add(dice, code::LARGE_COMMUNITIES, 25);
         add(dice, code::ONLY_TO_CUSTOMER, 10);
     }

@@ -1,6 +1,6 @@
 //! The value of one attribute, in an UPDATE that is valid otherwise, on each kind of session.
 
-use fairway_sessions::types::{Origin, PathAttributes, PeerKind, Prefix};
+use fairway_sessions::types::{Nlri, Origin, PathAttributes, PeerKind, Prefix};
 use fairway_sessions::wire::attribute::{Disposition, code};
 use fairway_sessions::wire::{Update, UpdateContext};
 
@@ -65,7 +65,7 @@ fn ordinary(type_code: u8, value: &[u8], context: UpdateContext) -> Outcome {
     let body = body(type_code, value, context, &[24, 10, 1, 1]);
     let outcome = update::check(&body, context);
     let update = Update::parse(&body, context).expect("no ordinary attribute ends a session");
-    let prefix: Prefix = "10.1.1.0/24".parse().expect("a prefix");
+    let prefix = Nlri::from("10.1.1.0/24".parse::<Prefix>().expect("a prefix"));
     let blamed = |disposition| {
         let mut faults = update.faults.iter();
         faults.any(|fault| fault.code == type_code && fault.disposition == disposition)

@@ -16,21 +16,23 @@ pub mod update;
 
 pub use attributes::*;
 pub use message::{capabilities, framing, notification, open, route_refresh};
-pub use nlri::{ipv4 as nlri_ipv4, ipv6 as nlri_ipv6};
+pub use nlri::{add_path as nlri_add_path, ipv4 as nlri_ipv4, ipv6 as nlri_ipv6};
 pub use pipeline::{
-    external as pipeline_external, internal as pipeline_internal, ipv6_only as pipeline_ipv6_only,
-    receive, two_octet as pipeline_two_octet,
+    add_path as pipeline_add_path, external as pipeline_external, internal as pipeline_internal,
+    ipv6_only as pipeline_ipv6_only, receive, two_octet as pipeline_two_octet,
 };
 pub use router_discovery::router_discovery;
 pub use session::handshake;
 pub use update::{
-    external as update_external, internal as update_internal, two_octet as update_two_octet,
+    add_path as update_add_path, external as update_external, internal as update_internal,
+    two_octet as update_two_octet,
 };
 
 use crate::grammar::{open, prefix, stream};
 use crate::mutation::{self, Mutation};
 use crate::{Dice, Outcome};
 use fairway_sessions::types::AddressFamily;
+use update::{ADD_PATH, EXTERNAL, INTERNAL, TWO_OCTET};
 
 /// A target and what is fed to it.
 #[derive(Debug, Clone, Copy)]
@@ -77,8 +79,8 @@ macro_rules! attribute_targets {
             name: stringify!($name),
             run: attributes::$name,
             draw: |dice| {
-                let asn_octets = dice.pick(&[2, 4]);
-                mutation::value(dice, $code, asn_octets)
+                let context = dice.pick(&[TWO_OCTET, EXTERNAL]);
+                mutation::value(dice, $code, context)
             },
             weight: 1, copies: 1,
         }),*];
@@ -134,21 +136,28 @@ const MESSAGE_TARGETS: &[Target] = &[
     Target {
         name: "update_external",
         run: update::external,
-        draw: |dice| mutation::update(dice, 4, false).bytes,
+        draw: |dice| mutation::update(dice, EXTERNAL).bytes,
         weight: 12,
         copies: 1,
     },
     Target {
         name: "update_internal",
         run: update::internal,
-        draw: |dice| mutation::update(dice, 4, true).bytes,
+        draw: |dice| mutation::update(dice, INTERNAL).bytes,
         weight: 12,
         copies: 1,
     },
     Target {
         name: "update_two_octet",
         run: update::two_octet,
-        draw: |dice| mutation::update(dice, 2, false).bytes,
+        draw: |dice| mutation::update(dice, TWO_OCTET).bytes,
+        weight: 8,
+        copies: 1,
+    },
+    Target {
+        name: "update_add_path",
+        run: update::add_path,
+        draw: |dice| mutation::update(dice, ADD_PATH).bytes,
         weight: 8,
         copies: 1,
     },
@@ -162,6 +171,13 @@ const MESSAGE_TARGETS: &[Target] = &[
         copies: 1,
     },
     Target {
+        name: "nlri_add_path",
+        run: nlri::add_path,
+        draw: draw::nlri_add_path,
+        weight: 2,
+        copies: 1,
+    },
+    Target {
         name: "handshake",
         run: session::handshake,
         draw: draw::handshake,
@@ -171,36 +187,43 @@ const MESSAGE_TARGETS: &[Target] = &[
     Target {
         name: "receive",
         run: pipeline::receive,
-        draw: |dice| stream::session(dice, 4, false).bytes,
+        draw: |dice| stream::session(dice, EXTERNAL).bytes,
         weight: 4,
         copies: 2,
     },
     Target {
         name: "pipeline_external",
         run: pipeline::external,
-        draw: |dice| stream::session(dice, 4, false).bytes,
+        draw: |dice| stream::session(dice, EXTERNAL).bytes,
         weight: 9,
         copies: 4,
     },
     Target {
         name: "pipeline_internal",
         run: pipeline::internal,
-        draw: |dice| stream::session(dice, 4, true).bytes,
+        draw: |dice| stream::session(dice, INTERNAL).bytes,
         weight: 9,
         copies: 4,
     },
     Target {
         name: "pipeline_two_octet",
         run: pipeline::two_octet,
-        draw: |dice| stream::session(dice, 2, false).bytes,
+        draw: |dice| stream::session(dice, TWO_OCTET).bytes,
         weight: 6,
         copies: 4,
     },
     Target {
         name: "pipeline_ipv6_only",
         run: pipeline::ipv6_only,
-        draw: |dice| stream::session(dice, 4, false).bytes,
+        draw: |dice| stream::session(dice, EXTERNAL).bytes,
         weight: 3,
+        copies: 4,
+    },
+    Target {
+        name: "pipeline_add_path",
+        run: pipeline::add_path,
+        draw: |dice| stream::session(dice, ADD_PATH).bytes,
+        weight: 9,
         copies: 4,
     },
 ];
@@ -257,11 +280,18 @@ mod draw {
     }
 
     pub(super) fn nlri_ipv4(dice: &mut Dice) -> Vec<u8> {
-        bent(dice, |dice| prefix::list(dice, AddressFamily::Ipv4Unicast, 12))
+        bent(dice, |dice| prefix::list(dice, EXTERNAL, AddressFamily::Ipv4Unicast, 12))
     }
 
     pub(super) fn nlri_ipv6(dice: &mut Dice) -> Vec<u8> {
-        bent(dice, |dice| prefix::list(dice, AddressFamily::Ipv6Unicast, 12))
+        bent(dice, |dice| prefix::list(dice, EXTERNAL, AddressFamily::Ipv6Unicast, 12))
+    }
+
+    pub(super) fn nlri_add_path(dice: &mut Dice) -> Vec<u8> {
+        let family = dice.pick(&AddressFamily::ALL);
+        let list = |dice: &mut Dice| prefix::list(dice, ADD_PATH, family, 12);
+        let (draft, other) = (list(dice), list(dice));
+        mutation::bent(dice, &draft, &other, Mutation::Usual).bytes
     }
 
     pub(super) fn handshake(dice: &mut Dice) -> Vec<u8> {
@@ -302,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_update_targets_reach_every_disposition() {
-        for name in ["update_external", "update_internal", "update_two_octet"] {
+        for name in ["update_external", "update_internal", "update_two_octet", "update_add_path"] {
             let target = target(name).unwrap();
             let outcomes: BTreeSet<Outcome> =
                 (0..5_000).map(|seed| (target.run)(&target.input(seed))).collect();

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fairway_sessions::types::{AddressFamily, Prefix};
+use fairway_sessions::types::{AddressFamily, PathId, Prefix};
 use fairway_sessions::wire::{WireError, nlri};
 
 use super::message::as_body;
@@ -10,31 +10,40 @@ use crate::Outcome;
 
 /// IPv4 prefixes.
 pub fn ipv4(input: &[u8]) -> Outcome {
-    list(AddressFamily::Ipv4Unicast, input)
+    list(AddressFamily::Ipv4Unicast, false, input)
 }
 
 /// IPv6 prefixes.
 pub fn ipv6(input: &[u8]) -> Outcome {
-    list(AddressFamily::Ipv6Unicast, input)
+    list(AddressFamily::Ipv6Unicast, false, input)
 }
 
-fn list(family: AddressFamily, input: &[u8]) -> Outcome {
+/// Prefixes of either family with path identifiers. The outcome is that of the one which can be
+/// read.
+pub fn add_path(input: &[u8]) -> Outcome {
+    let outcomes = AddressFamily::ALL.map(|family| list(family, true, input));
+    let [ipv4, ipv6] = outcomes;
+    if ipv4.is_accepted() { ipv4 } else { ipv6 }
+}
+
+fn list(family: AddressFamily, path_ids: bool, input: &[u8]) -> Outcome {
     let bytes = as_body(input);
-    let prefixes = match nlri::parse_all(family, bytes) {
+    let prefixes = match nlri::parse_all(family, path_ids, bytes) {
         Ok(prefixes) => prefixes,
         Err(what) => return Outcome::of_error(&WireError::InvalidNetworkField(what)),
     };
     let mut again = Vec::new();
-    for prefix in &prefixes {
-        assert_valid(*prefix);
-        assert_eq!(prefix.family(), family);
+    for nlri in &prefixes {
+        assert_valid(nlri.prefix);
+        assert_eq!(nlri.prefix.family(), family);
+        assert!(path_ids || nlri.path_id == PathId::NONE);
         let before = again.len();
-        nlri::encode(*prefix, &mut again);
-        assert_eq!(again.len() - before, nlri::encoded_length(*prefix));
+        nlri::encode(*nlri, path_ids, &mut again);
+        assert_eq!(again.len() - before, nlri::encoded_length(*nlri, path_ids));
     }
     // Only host bits may differ from what came.
     assert_eq!(again.len(), bytes.len());
-    assert_eq!(nlri::parse_all(family, &again).as_ref(), Ok(&prefixes));
+    assert_eq!(nlri::parse_all(family, path_ids, &again).as_ref(), Ok(&prefixes));
     Outcome::accepted(if again == bytes { "as sent" } else { "host bits cleared" })
 }
 

@@ -12,14 +12,14 @@ use fairway_sessions::backend::{SessionState, ViewScope};
 use fairway_sessions::bgp::Action;
 use fairway_sessions::rib::LocRib;
 use fairway_sessions::types::{
-    AddressFamily, AsPath, AsPathSegment, Community, PathAttributes, PathSource, PeerConfig,
+    AddressFamily, AsPath, AsPathSegment, Community, Nlri, PathAttributes, PathSource, PeerConfig,
     PeerKind, Prefix, Role, RouteChange,
 };
 use fairway_sessions::wire::attribute::{AttributeFault, flag};
-use fairway_sessions::wire::{Capability, Framing, Update, UpdateContext};
+use fairway_sessions::wire::{AddPathOffer, Capability, Framing, Update, UpdateContext};
 
 use super::speaker::{Identity, Nowhere, PRINTED_WHOLE_BYTES_MAX, Speaker};
-use super::update::{EXTERNAL, INTERNAL, TWO_OCTET, assert_well_formed};
+use super::update::{ADD_PATH, EXTERNAL, INTERNAL, TWO_OCTET, assert_well_formed};
 use crate::Outcome;
 
 /// From another AS.
@@ -53,6 +53,12 @@ pub fn two_octet(input: &[u8]) -> Outcome {
     run(input, Identity::NEIGHBOUR, &capabilities, TWO_OCTET)
 }
 
+/// With several paths to a prefix.
+pub fn add_path(input: &[u8]) -> Outcome {
+    let neighbour = Identity { add_path: true, ..Identity::NEIGHBOUR };
+    run(input, neighbour, &both(neighbour), ADD_PATH)
+}
+
 /// Over a session that carries one family only.
 pub fn ipv6_only(input: &[u8]) -> Outcome {
     let ipv4 = Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into());
@@ -63,14 +69,24 @@ pub fn ipv6_only(input: &[u8]) -> Outcome {
 
 /// What a speaker of today can do.
 fn both(speaker: Identity) -> Vec<Capability> {
-    vec![
+    let mut capabilities = vec![
         Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into()),
         Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
         Capability::RouteRefresh,
         Capability::ExtendedMessage,
         Capability::FourOctetAs(speaker.asn),
         Capability::EnhancedRouteRefresh,
-    ]
+    ];
+    if speaker.add_path {
+        let both_ways = |family: AddressFamily| AddPathOffer {
+            family: family.into(),
+            receive: true,
+            send: true,
+        };
+        let offers = AddressFamily::ALL.into_iter().map(both_ways).collect();
+        capabilities.push(Capability::AddPath(offers));
+    }
+    capabilities
 }
 
 /// Whether a speaker that knows AS numbers of two octets only knows it.
@@ -84,7 +100,7 @@ fn role(input: &[u8]) -> Option<Role> {
     Role::ALL.get(sum / 3 % 12).copied()
 }
 
-type Routes = BTreeMap<Prefix, Arc<PathAttributes>>;
+type Routes = BTreeMap<Nlri, Arc<PathAttributes>>;
 
 fn run(
     input: &[u8],
@@ -154,7 +170,7 @@ impl Node {
                     assert_eq!(source.key, self.inbound.peer.config().key);
                     assert!(!changes.is_empty(), "a change of nothing");
                     let touched = self.rib.learn(&source, changes);
-                    self.out.peer.announce(&self.rib, &touched);
+                    self.out.peer.pass_on(&self.rib, &touched);
                 }
                 Action::Malformed(malformed) => {
                     assert!(malformed.to_string().len() > 10);
@@ -168,22 +184,31 @@ impl Node {
     /// What was learned is what was received, and keeps the promises of its types.
     fn assert_learned(&self, context: UpdateContext) {
         let view = self.inbound.view();
-        let learned: Vec<_> = self.rib.learned().collect();
+        let mut learned: Vec<_> = self.rib.learned().collect();
+        learned.sort_by_key(|route| (route.prefix, route.path.path_id));
         assert_eq!(learned.len(), view.received.len());
         for (route, received) in learned.iter().zip(&view.received) {
             assert_eq!(
-                (route.prefix, &route.path.attributes),
-                (received.prefix, &received.attributes)
+                (route.prefix, route.path.path_id, &route.path.attributes),
+                (received.prefix, received.path_id, &received.attributes)
             );
-            assert_eq!(route.lost_at, None, "it is the only path");
             assert_well_formed(&route.path.attributes, context);
             assert_marked(&route.path.attributes, self.inbound.peer.config(), &route.path.source);
         }
+        for paths in learned.chunk_by(|one, next| one.prefix == next.prefix) {
+            let best = paths.iter().filter(|route| route.lost_at.is_none()).count();
+            assert_eq!(best, 1, "{paths:?}");
+            let several = context.add_path.contains(paths[0].prefix.family());
+            assert!(several || paths.len() == 1, "{paths:?}");
+        }
         let families = view.session.map(|session| session.families);
         for family in AddressFamily::ALL {
-            let count = learned.iter().filter(|route| route.prefix.family() == family).count();
+            let of_family = learned.iter().filter(|route| route.prefix.family() == family);
+            let count = of_family.clone().count();
             assert_eq!(u32::try_from(count).ok(), Some(*view.prefixes_accepted.of(family)));
-            assert_eq!(count, *self.rib.counts().of(family));
+            let mut prefixes: Vec<_> = of_family.map(|route| route.prefix).collect();
+            prefixes.dedup();
+            assert_eq!(prefixes.len(), *self.rib.counts().of(family));
             let carried = families.is_some_and(|families| families.contains(family));
             assert!(carried || count == 0, "{count} routes of {family}, which nobody negotiated");
         }
@@ -194,38 +219,24 @@ impl Node {
     /// (RFC 4271 §5.1.2 to §5.1.5).
     fn assert_passed_on(&self, to: Identity) {
         let external = to.asn != Identity::US.asn;
-        let learned: Routes = self
-            .rib
-            .learned()
-            .map(|route| (route.prefix, Arc::clone(&route.path.attributes)))
-            .collect();
-        for route in self.out.view().advertised {
-            let (heard, said) = (&learned[&route.prefix], &route.attributes);
-            let mut path: Vec<u32> = heard.as_path.asns().collect();
-            if external {
-                path.insert(0, Identity::US.asn);
-                assert_eq!((said.med, said.local_pref), (None, None));
-                let us = Identity::US.number.to_string();
-                assert!(said.next_hop.to_string().ends_with(&us), "{}", said.next_hop);
-            } else {
-                assert_eq!(said.med, heard.med);
-                assert_eq!(said.local_pref, Some(heard.local_pref.unwrap_or(100)));
-                // One of another link is replaced by ours.
-                let is_kept = said.next_hop.address() == heard.next_hop.address();
-                assert!(is_kept || heard.next_hop.is_link_local(), "{}", said.next_hop);
+        let mut learned: BTreeMap<Prefix, Vec<_>> = BTreeMap::new();
+        for route in self.rib.learned() {
+            learned.entry(route.prefix).or_default().push(route.path.attributes);
+        }
+        let advertised = self.out.view().advertised;
+        for paths in advertised.chunk_by(|one, next| one.prefix == next.prefix) {
+            let limit = if to.add_path { usize::from(Identity::PATHS_SENT) } else { 1 };
+            assert!((1..=limit).contains(&paths.len()), "{paths:?}");
+            let heard = &learned[&paths[0].prefix];
+            for route in paths {
+                let said = &route.attributes;
+                assert!(
+                    heard.iter().any(|heard| leaves_as(heard, said, external)),
+                    "{said:?} of {heard:?}"
+                );
+                let kept = said.communities.contains(&Community::NO_ADVERTISE);
+                assert!(!kept, "{said:?}");
             }
-            assert!(said.as_path.asns().eq(path), "{}, {}", heard.as_path, said.as_path);
-            assert_eq!(said.origin, heard.origin);
-            assert_eq!(said.communities, heard.communities);
-            assert_eq!(said.large_communities, heard.large_communities);
-            assert_eq!(said.only_to_customer, heard.only_to_customer);
-            let mut extended = heard.extended_communities.clone();
-            extended.retain(|it| !external || it.is_transitive());
-            assert_eq!(said.extended_communities, extended);
-            // What nobody here knows leaves if it may, and with a mark (RFC 4271 §9).
-            assert!(said.unknown.iter().all(|it| it.flags & flag::TRANSITIVE != 0));
-            assert!(said.unknown.len() <= heard.unknown.len());
-            assert!(said.communities.iter().all(|community| *community != Community::NO_ADVERTISE));
         }
     }
 
@@ -255,6 +266,34 @@ impl Node {
     }
 }
 
+/// Whether what was `said` is what was `heard`.
+fn leaves_as(heard: &PathAttributes, said: &PathAttributes, external: bool) -> bool {
+    let mut path: Vec<u32> = heard.as_path.asns().collect();
+    let changed = if external {
+        path.insert(0, Identity::US.asn);
+        let us = Identity::US.number.to_string();
+        (said.med, said.local_pref) == (None, None) && said.next_hop.to_string().ends_with(&us)
+    } else {
+        // A next hop of another link is replaced by ours.
+        said.med == heard.med
+            && said.local_pref == Some(heard.local_pref.unwrap_or(100))
+            && (said.next_hop.address() == heard.next_hop.address()
+                || heard.next_hop.is_link_local())
+    };
+    let mut extended = heard.extended_communities.clone();
+    extended.retain(|it| !external || it.is_transitive());
+    changed
+        && said.as_path.asns().eq(path)
+        && said.origin == heard.origin
+        && said.communities == heard.communities
+        && said.large_communities == heard.large_communities
+        && said.only_to_customer == heard.only_to_customer
+        && said.extended_communities == extended
+        // What nobody here knows leaves if it may, and with a mark (RFC 4271 §9).
+        && said.unknown.iter().all(|it| it.flags & flag::TRANSITIVE != 0)
+        && said.unknown.len() <= heard.unknown.len()
+}
+
 /// Who is told the routes.
 struct Second {
     listener: Listener,
@@ -262,7 +301,8 @@ struct Second {
 }
 
 enum Listener {
-    /// A peer of ours, in an AS of its own or in that of the node.
+    /// A peer of ours, in an AS of its own or in that of the node, with one path to a prefix or
+    /// several.
     Peer(Box<Speaker>),
     /// A script that knows AS numbers of two octets only.
     Old(Framing),
@@ -272,19 +312,23 @@ impl Second {
     /// A listener that is chosen by the input, connected to nobody yet.
     fn new(input: &[u8]) -> Self {
         let sum: usize = input.iter().map(|byte| usize::from(*byte)).sum();
-        let listener = match sum % 3 {
-            0 => Listener::Peer(Box::new(Speaker::connected(THIRD, Identity::US))),
-            1 => Listener::Peer(Box::new(Speaker::connected(INSIDE, Identity::US))),
+        let peer = |it| Listener::Peer(Box::new(Speaker::connected(it, Identity::US)));
+        let several = |it| Identity { add_path: true, ..it };
+        let listener = match sum % 5 {
+            0 => peer(THIRD),
+            1 => peer(INSIDE),
+            2 => peer(several(THIRD)),
+            3 => peer(several(INSIDE)),
             _ => Listener::Old(Framing::default()),
         };
         Self { listener, heard: Routes::new() }
     }
 
     fn identity(&self) -> Identity {
-        match &self.listener {
-            Listener::Peer(peer) if peer.peer.config().kind() == PeerKind::Internal => INSIDE,
-            _ => THIRD,
-        }
+        let Listener::Peer(peer) = &self.listener else { return THIRD };
+        let config = peer.peer.config();
+        let identity = if config.kind() == PeerKind::Internal { INSIDE } else { THIRD };
+        Identity { add_path: config.add_path.receive, ..identity }
     }
 
     /// Hears all that the node has to say.
@@ -338,11 +382,11 @@ impl Second {
                     let update = Update::parse(&message.body, TWO_OCTET).expect("our own UPDATE");
                     assert_eq!(update.faults, []);
                     let gone = update.withdrawn.into_iter();
-                    apply(&mut self.heard, gone.map(|prefix| change(prefix, None)).collect());
+                    apply(&mut self.heard, gone.map(|nlri| change(nlri, None)).collect());
                     for group in update.announced {
                         let attributes = Arc::new(group.attributes);
                         let there = group.prefixes.into_iter();
-                        let there = there.map(|prefix| change(prefix, Some(&attributes)));
+                        let there = there.map(|nlri| change(nlri, Some(&attributes)));
                         apply(&mut self.heard, there.collect());
                     }
                 }
@@ -355,7 +399,8 @@ impl Second {
         let advertised = node.out.view().advertised;
         let mut refused = 0;
         for route in &advertised {
-            let Some(heard) = self.heard.get(&route.prefix) else {
+            let nlri = Nlri { prefix: route.prefix, path_id: route.path_id };
+            let Some(heard) = self.heard.get(&nlri) else {
                 let Identity { number, asn, .. } = self.identity();
                 let next_hop = route.attributes.next_hop.address();
                 let is_loop = route.attributes.as_path.asns().any(|hop| hop == asn);
@@ -366,7 +411,7 @@ impl Second {
                 refused += 1;
                 continue;
             };
-            assert_eq!(comparable(heard), comparable(&route.attributes), "{}", route.prefix);
+            assert_eq!(comparable(heard), comparable(&route.attributes), "{nlri}");
         }
         assert_eq!(self.heard.len() + refused, advertised.len());
     }
@@ -395,19 +440,19 @@ fn assert_marked(attributes: &PathAttributes, config: &PeerConfig, source: &Path
 }
 
 /// A neighbour in a third AS.
-const THIRD: Identity = Identity { number: 3, asn: 65_003, role: None };
+const THIRD: Identity = Identity { number: 3, asn: 65_003, role: None, add_path: false };
 /// A neighbour in the AS of the node.
-const INSIDE: Identity = Identity { number: 4, asn: Identity::US.asn, role: None };
+const INSIDE: Identity = Identity { number: 4, asn: Identity::US.asn, role: None, add_path: false };
 
-fn change(prefix: Prefix, attributes: Option<&Arc<PathAttributes>>) -> RouteChange {
-    RouteChange { prefix, attributes: attributes.map(Arc::clone) }
+fn change(nlri: Nlri, attributes: Option<&Arc<PathAttributes>>) -> RouteChange {
+    RouteChange { nlri, attributes: attributes.map(Arc::clone) }
 }
 
 fn apply(routes: &mut Routes, changes: Vec<RouteChange>) {
-    for RouteChange { prefix, attributes } in changes {
+    for RouteChange { nlri, attributes } in changes {
         match attributes {
-            Some(attributes) => routes.insert(prefix, attributes),
-            None => routes.remove(&prefix),
+            Some(attributes) => routes.insert(nlri, attributes),
+            None => routes.remove(&nlri),
         };
     }
 }

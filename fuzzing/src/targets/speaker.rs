@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use fairway_sessions::backend::{PeerView, ViewScope};
 use fairway_sessions::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::{
-    Asn, FamilySet, HoldTime, ImportPolicy, LocalNextHops, PathAttributes, PeerConfig, PeerKey,
-    Prefix, PrefixFilter, RemoteAs, Role, RouterId,
+    AddPath, Asn, FamilySet, HoldTime, ImportPolicy, LocalNextHops, PathAttributes, PeerConfig,
+    PeerKey, Prefix, PrefixFilter, RemoteAs, Role, RouterId,
 };
 use fairway_sessions::wire::{Capability, Framing, MessageType, Notification, Open, header};
 
@@ -31,13 +32,18 @@ pub struct Identity {
     pub asn: u32,
     /// What it is to whoever it talks to, if it says so (RFC 9234).
     pub role: Option<Role>,
+    /// It exchanges several paths to a prefix with whoever can.
+    pub add_path: bool,
 }
 
 impl Identity {
     /// The node that is tested.
-    pub const US: Self = Self { number: 1, asn: 65_001, role: None };
+    pub const US: Self = Self { number: 1, asn: 65_001, role: None, add_path: true };
     /// A neighbour in another AS.
-    pub const NEIGHBOUR: Self = Self { number: 2, asn: NEIGHBOUR_ASN, role: None };
+    pub const NEIGHBOUR: Self = Self { number: 2, asn: NEIGHBOUR_ASN, role: None, add_path: false };
+
+    /// How many paths to a prefix it sends.
+    pub const PATHS_SENT: u8 = 3;
 
     /// Its settings towards `remote`: everything is accepted, and everything is passed on.
     pub fn config(self, remote: Self) -> PeerConfig {
@@ -49,6 +55,10 @@ impl Identity {
             families: FamilySet::BOTH,
             enhanced_refresh: true,
             role: self.role,
+            add_path: AddPath {
+                send: NonZeroU8::new(Self::PATHS_SENT).filter(|_| self.add_path),
+                receive: self.add_path,
+            },
             import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
             pass_on: PrefixFilter::Everything,
             ..PeerConfig::new(key, asn(self.asn), RemoteAs::Asn(asn(remote.asn)), router_id)

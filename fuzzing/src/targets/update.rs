@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::BytesMut;
 use fairway_sessions::types::{
-    AddressFamily, AsPathSegment, FamilySet, NextHop, PathAttributes, PeerKind, Prefix,
+    AddressFamily, AsPathSegment, FamilySet, NextHop, Nlri, PathAttributes, PeerKind,
 };
 use fairway_sessions::wire::announce::{self, AttributeBlock};
 use fairway_sessions::wire::attribute::{code, flag};
@@ -20,17 +20,15 @@ use super::pipeline::comparable;
 use crate::{Answer, Outcome};
 
 /// A session with another AS.
-pub const EXTERNAL: UpdateContext = UpdateContext {
-    kind: PeerKind::External,
-    four_octet_as: true,
-    families: FamilySet::BOTH,
-    extended_next_hop: false,
-};
+pub const EXTERNAL: UpdateContext = UpdateContext::new(PeerKind::External);
 /// A session inside our own AS, where IPv4 routes may have IPv6 next hops.
 pub const INTERNAL: UpdateContext =
-    UpdateContext { kind: PeerKind::Internal, extended_next_hop: true, ..EXTERNAL };
+    UpdateContext { extended_next_hop: true, ..UpdateContext::new(PeerKind::Internal) };
 /// A session with a speaker that knows AS numbers of two octets only.
 pub const TWO_OCTET: UpdateContext = UpdateContext { four_octet_as: false, ..EXTERNAL };
+
+/// A session on which several paths to a prefix are announced.
+pub const ADD_PATH: UpdateContext = UpdateContext { add_path: FamilySet::BOTH, ..EXTERNAL };
 
 /// An UPDATE from another AS.
 pub fn external(input: &[u8]) -> Outcome {
@@ -47,6 +45,11 @@ pub fn two_octet(input: &[u8]) -> Outcome {
     check(as_extended_body(input), TWO_OCTET)
 }
 
+/// An UPDATE whose prefixes have path identifiers.
+pub fn add_path(input: &[u8]) -> Outcome {
+    check(as_extended_body(input), ADD_PATH)
+}
+
 /// Reads a body and asserts what holds for every body.
 pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
     let update = match Update::parse(body, context) {
@@ -59,7 +62,7 @@ pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
     };
     let outcome = Outcome::of_faults(&update.faults);
     assert_consistent(&update, outcome.answer, context);
-    assert_no_prefix_is_lost(&update, body);
+    assert_no_prefix_is_lost(&update, body, context);
     for group in &update.announced {
         assert_survives_resending(group, body.len(), context);
     }
@@ -81,7 +84,7 @@ pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext
         assert!(update.announced.is_empty() && update.withdrawn.is_empty(), "{update:?}");
     }
     let announced = update.announced.iter().flat_map(|group| &group.prefixes);
-    announced.chain(&update.withdrawn).copied().for_each(assert_valid);
+    announced.chain(&update.withdrawn).for_each(|nlri| assert_valid(nlri.prefix));
     let mut seen = BTreeSet::new();
     for fault in &update.faults {
         assert!(seen.insert((fault.code, fault.disposition, fault.what)), "twice: {fault:?}");
@@ -89,8 +92,8 @@ pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext
     }
     for Announced { prefixes, attributes } in &update.announced {
         assert!(!prefixes.is_empty());
-        let family = prefixes[0].family();
-        assert!(prefixes.iter().all(|prefix| prefix.family() == family), "mixed: {prefixes:?}");
+        let family = prefixes[0].prefix.family();
+        assert!(prefixes.iter().all(|nlri| nlri.prefix.family() == family), "mixed: {prefixes:?}");
         match (family, attributes.next_hop) {
             (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_))
             | (AddressFamily::Ipv6Unicast, NextHop::Ipv6 { .. }) => {}
@@ -105,11 +108,13 @@ pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext
 
 /// Every prefix in the body is announced or withdrawn, and no other is; but for multicast ones,
 /// which are passed over (RFC 4271 §6.3). The prefixes are found here without our parser.
-fn assert_no_prefix_is_lost(update: &Update, body: &[u8]) {
+fn assert_no_prefix_is_lost(update: &Update, body: &[u8], context: UpdateContext) {
+    let of = |family| if context.add_path.contains(family) { 4 } else { 0 };
+    let (of4, of6) = (of(AddressFamily::Ipv4Unicast), of(AddressFamily::Ipv6Unicast));
     let length = |at: usize| usize::from(u16::from_be_bytes([body[at], body[at + 1]]));
     let list = 2 + length(0);
     let announced = list + 2 + length(list);
-    let mut count = lengths(&body[2..list]).count() + lengths(&body[announced..]).count();
+    let mut count = lengths(&body[2..list], of4).count() + lengths(&body[announced..], of4).count();
     let mut attributes = &body[list + 2..announced];
     while let [flags, code, ..] = *attributes {
         let (header, length) = match *attributes {
@@ -121,10 +126,12 @@ fn assert_no_prefix_is_lost(update: &Update, body: &[u8]) {
         };
         let Some(value) = attributes.get(header..header + length) else { break };
         count += match (code, value) {
-            (code::MP_REACH_NLRI, [0, 1 | 2, 1, next_hop, rest @ ..]) => {
-                lengths(&rest[usize::from(*next_hop) + 1..]).count()
+            (code::MP_REACH_NLRI, [0, afi @ (1 | 2), 1, next_hop, rest @ ..]) => {
+                let before = if *afi == 1 { of4 } else { of6 };
+                lengths(&rest[usize::from(*next_hop) + 1..], before).count()
             }
-            (code::MP_UNREACH_NLRI, [0, 1 | 2, 1, rest @ ..]) => lengths(rest).count(),
+            (code::MP_UNREACH_NLRI, [0, 1, 1, rest @ ..]) => lengths(rest, of4).count(),
+            (code::MP_UNREACH_NLRI, [0, 2, 1, rest @ ..]) => lengths(rest, of6).count(),
             _ => 0,
         };
         attributes = &attributes[header + length..];
@@ -139,11 +146,11 @@ fn assert_no_prefix_is_lost(update: &Update, body: &[u8]) {
 /// What the fault of a multicast prefix says.
 const MULTICAST: &str = "multicast";
 
-/// The lengths of the prefixes in a list.
-fn lengths(list: &[u8]) -> impl Iterator<Item = u8> {
+/// The lengths of the prefixes in a list, with so many octets before each.
+fn lengths(list: &[u8], before: usize) -> impl Iterator<Item = u8> {
     let mut rest = list;
     std::iter::from_fn(move || {
-        let (length, after) = rest.split_first()?;
+        let (length, after) = rest.get(before..)?.split_first()?;
         rest = after.get(usize::from(length.div_ceil(8))..)?;
         Some(*length)
     })
@@ -188,10 +195,11 @@ fn assert_survives_resending(group: &Announced, length: usize, context: UpdateCo
     assert!(is_ordinary || length > 3_800 || !context.four_octet_as, "{length} became too long");
     let all = set_of(prefixes.iter());
     let mut pending = all.clone();
-    let family = prefixes[0].family();
+    let family = prefixes[0].prefix.family();
+    let path_ids = context.add_path.contains(family);
     let mut bytes = BytesMut::new();
     while !pending.is_empty() {
-        let taken = announce::announcement(family, &block, &mut pending, &mut bytes);
+        let taken = announce::announcement(family, path_ids, &block, &mut pending, &mut bytes);
         assert!(!taken.is_empty(), "an announcement of nothing");
     }
     let expected = comparable(attributes);
@@ -205,13 +213,14 @@ fn assert_survives_resending(group: &Announced, length: usize, context: UpdateCo
     assert_eq!(received, all);
 }
 
-fn assert_withdrawals_survive_resending(withdrawn: &[Prefix], context: UpdateContext) {
+fn assert_withdrawals_survive_resending(withdrawn: &[Nlri], context: UpdateContext) {
     for family in AddressFamily::ALL {
-        let all = set_of(withdrawn.iter().filter(|prefix| prefix.family() == family));
+        let all = set_of(withdrawn.iter().filter(|nlri| nlri.prefix.family() == family));
+        let path_ids = context.add_path.contains(family);
         let mut pending = all.clone();
         let mut bytes = BytesMut::new();
         while !pending.is_empty() {
-            announce::withdrawal(family, &mut pending, &mut bytes);
+            announce::withdrawal(family, path_ids, &mut pending, &mut bytes);
         }
         let updates = read(&bytes, context);
         let received = set_of(updates.iter().flat_map(|update| &update.withdrawn));
@@ -222,7 +231,7 @@ fn assert_withdrawals_survive_resending(withdrawn: &[Prefix], context: UpdateCon
 
 /// One by one, since collecting a set makes a list first: a flood of equal prefixes must not be
 /// charged with what only the check of it takes.
-pub fn set_of<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> BTreeSet<Prefix> {
+pub fn set_of<'a>(prefixes: impl Iterator<Item = &'a Nlri>) -> BTreeSet<Nlri> {
     let mut set = BTreeSet::new();
     for prefix in prefixes {
         set.insert(*prefix);

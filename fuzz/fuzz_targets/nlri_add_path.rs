@@ -1,0 +1,4 @@
+#![no_main]
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    fairway_fuzzing::targets::nlri_add_path(input);
+});
