@@ -178,6 +178,8 @@ impl Negotiated {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU8;
+
     use super::*;
     use crate::types::{Asn, RemoteAs};
     use crate::wire::AddressFamilyPair;
@@ -376,6 +378,64 @@ mod tests {
         assert_eq!(text(&[0, 7]), both);
         let nothing = "OPEN: the neighbour says nothing of its role (roleStrict asks for one)";
         assert_eq!(text(&[]), format!("{nothing}{expected}"));
+    }
+
+    fn with_add_path(config: PeerConfig, send: bool, receive: bool) -> PeerConfig {
+        let send = NonZeroU8::new(4).filter(|_| send);
+        PeerConfig { add_path: AddPath { send, receive }, ..config }
+    }
+
+    //= RFC 7911 §4 MUST: all families are offered in one capability.
+    //= RFC 7911 §4 MUST: the capability says for each family what we can do: 1 receive, 2 send, 3 both.
+    #[test]
+    fn golden_bytes_of_our_offer_of_several_paths() {
+        let offered = |send, receive| {
+            let open = our_open(&with_add_path(config(), send, receive));
+            open.capabilities.iter().find(|it| it.code() == 69).map(Capability::encode)
+        };
+        assert_eq!(offered(false, false), None);
+        assert_eq!(offered(false, true), Some(vec![69, 8, 0, 1, 1, 1, 0, 2, 1, 1]));
+        assert_eq!(offered(true, false), Some(vec![69, 8, 0, 1, 1, 2, 0, 2, 1, 2]));
+        assert_eq!(offered(true, true), Some(vec![69, 8, 0, 1, 1, 3, 0, 2, 1, 3]));
+    }
+
+    //= RFC 7911 §5 MUST: several paths are sent only if we offered to send and the peer to receive them.
+    //= RFC 7911 §5 MUST: without both offers UPDATEs are those of RFC 4271.
+    #[test]
+    fn path_identifiers_need_a_sender_and_a_receiver_for_each_direction() {
+        for bits in 0..16 {
+            let bit = |number: u8| bits >> number & 1 != 0;
+            let ours = with_add_path(config(), bit(0), bit(1));
+            let other = our_open(&with_add_path(PeerConfig::example(2), bit(2), bit(3)));
+            let session = negotiate(&ours, other).unwrap();
+            let agreed = |it| if it { FamilySet::BOTH } else { FamilySet::EMPTY };
+            assert_eq!(session.add_path_sent, agreed(bit(0) && bit(3)), "{bits:04b}");
+            assert_eq!(session.add_path_received, agreed(bit(1) && bit(2)), "{bits:04b}");
+        }
+    }
+
+    #[test]
+    fn several_paths_are_agreed_on_for_each_family_by_itself() {
+        let ipv4 = FamilySet::only(AddressFamily::Ipv4Unicast);
+        let ours = with_add_path(config(), true, true);
+        let offer = |afi, receive, send| {
+            let family = crate::wire::AddressFamilyPair { afi, safi: 1 };
+            AddPathOffer { family, receive, send }
+        };
+        let agreed = |offers: Vec<AddPathOffer>, families| {
+            let mut open = our_open(&PeerConfig { families, ..PeerConfig::example(2) });
+            open.capabilities.extend(offers.into_iter().map(|it| Capability::AddPath(vec![it])));
+            let session = negotiate(&ours, open).unwrap();
+            (session.add_path_sent, session.add_path_received)
+        };
+        let both = FamilySet::BOTH;
+        assert_eq!(agreed(vec![offer(1, true, false)], both), (ipv4, FamilySet::EMPTY));
+        // A family that the session does not carry.
+        let offers = vec![offer(1, true, true), offer(2, true, true)];
+        assert_eq!(agreed(offers, ipv4), (ipv4, ipv4));
+        // Another word on the same family, and one on a family that nobody here knows.
+        let offers = vec![offer(25, true, true), offer(1, false, true), offer(1, true, true)];
+        assert_eq!(agreed(offers, both), (FamilySet::EMPTY, ipv4));
     }
 
     //= RFC 6793 §4.1 MUST: AS numbers have four octets when both sides offer them, and else two.

@@ -143,4 +143,44 @@ mod tests {
         assert!(table.withdraw(v4) && !table.withdraw(v4));
         assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
     }
+
+    fn path(number: u32) -> Nlri {
+        Nlri { path_id: PathId::new(number), .."10.0.0.0/8".parse().unwrap() }
+    }
+
+    //= RFC 7911 §5 MUST: a route is replaced and withdrawn by prefix and path identifier together.
+    //= RFC 7911 §5 SHOULD: the withdrawal of a path identifier that was never seen is ignored.
+    #[test]
+    fn a_withdrawn_path_leaves_its_siblings() {
+        let mut table = AdjRibIn::default();
+        for number in [0, 1, 7] {
+            assert!(table.announce(path(number), &attributes(number)));
+        }
+        assert_eq!(table.counts().ipv4, 3);
+        assert!(table.announce(path(7), &attributes(8)), "it takes the place of path 7");
+        assert!(table.withdraw(path(1)));
+        assert!(!table.withdraw(path(1)) && !table.withdraw(path(2)));
+        // A refresh asks for each of them, too.
+        table.begin_refresh(AddressFamily::Ipv4Unicast);
+        table.announce(path(0), &attributes(0));
+        assert_eq!(table.end_refresh(AddressFamily::Ipv4Unicast), [path(7)]);
+        table.announce(path(7), &attributes(7));
+        let left: Vec<u32> = table.routes().keys().map(|nlri| nlri.path_id.get()).collect();
+        assert_eq!((left, table.counts().ipv4), (vec![0, 7], 2));
+    }
+
+    #[test]
+    fn no_prefix_has_more_paths_than_route_selection_can_bear() {
+        let mut table = AdjRibIn::default();
+        let attributes = attributes(1);
+        for number in 1..=u32::try_from(PATHS_MAX).unwrap() {
+            assert!(!table.is_crowded(path(number)));
+            table.announce(path(number), &attributes);
+        }
+        assert!(table.is_crowded(path(1_000)));
+        assert!(!table.is_crowded(path(3)), "it is there already");
+        assert!(!table.is_crowded(Nlri { prefix: "10.0.0.0/9".parse().unwrap(), ..path(1_000) }));
+        table.withdraw(path(3));
+        assert!(!table.is_crowded(path(1_000)));
+    }
 }

@@ -191,6 +191,8 @@ mod tests {
         assert_beats(&path(1), &path(2), Step::RouterId);
         let same_router = from(path(2), |it| it.router_id = RouterId::new(1).unwrap());
         assert_beats(&path(1), &same_router, Step::PeerAddress);
+        let second = Path { path_id: PathId::new(2), ..path(1) };
+        assert_beats(&path(1), &second, Step::PathId);
     }
 
     //= RFC 4271 §9.1.2.2 MUST: a missing MULTI_EXIT_DISC counts as the lowest.
@@ -271,6 +273,23 @@ mod tests {
             let winner =
                 steps[position + 1..].iter().fold(plain.clone(), |it, step| worse(it, *step));
             assert_beats(&winner, &worse(plain.clone(), step), step);
+        }
+    }
+
+    #[test]
+    fn the_second_best_is_the_best_of_those_that_are_left() {
+        let through = |number, asn, med| {
+            with(path(number), |it| {
+                it.as_path = AsPath::sequence(vec![asn, 7]);
+                it.med = Some(med);
+            })
+        };
+        // The third takes the first out of the race for the best place, and not for the second.
+        let (a, b, c) = (through(1, 9, 20), through(2, 8, 0), through(3, 9, 10));
+        for order in [[&a, &b, &c], [&c, &b, &a], [&b, &a, &c]] {
+            assert_eq!(best_first(order.to_vec(), 9), [&b, &c, &a]);
+            assert_eq!(best_first(order.to_vec(), 2), [&b, &c]);
+            assert!(best_first(order.to_vec(), 0).is_empty());
         }
     }
 

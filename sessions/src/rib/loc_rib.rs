@@ -345,6 +345,54 @@ mod tests {
         assert_eq!(best_from(&rib, "10.0.0.1/32"), Some(1));
     }
 
+    /// Path `path_id` to 10.0.0.0/8, `hops` long.
+    fn path(path_id: u32, hops: usize) -> RouteChange {
+        let RouteChange { nlri, attributes } = announced("10.0.0.0/8", hops);
+        RouteChange { nlri: Nlri { path_id: PathId::new(path_id), ..nlri }, attributes }
+    }
+
+    /// Neighbour and path identifier of what peer 99 is told of 10.0.0.0/8, the best first.
+    fn told(rib: &LocRib, limit: usize) -> Vec<(u32, u32)> {
+        let peer = source(99).key;
+        let not_from_one = |path: &Path| path.source.key != source(1).key;
+        let routes = rib.routes_for("10.0.0.0/8".parse().unwrap(), peer, limit, not_from_one);
+        let name = |route| match route {
+            Route::Originated(_) => (0, 0),
+            Route::Learned(path) => (path.source.router_id.get(), path.path_id.get()),
+        };
+        routes.into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn several_paths_of_one_neighbour_stand_beside_each_other() {
+        let mut rib = LocRib::default();
+        assert_eq!(rib.learn(&source(2), vec![path(4, 2), path(5, 3)]).best.len(), 1);
+        let touched = rib.learn(&source(2), vec![path(6, 4)]);
+        assert!(touched.best.is_empty() && touched.others.len() == 1, "the best one stays");
+        assert_eq!((rib.learned().count(), rib.counts().ipv4), (3, 1));
+        let gone = RouteChange { attributes: None, ..path(4, 2) };
+        assert_eq!(rib.learn(&source(2), vec![gone]).best.len(), 1);
+        assert_eq!(told(&rib, 9), [(2, 5), (2, 6)]);
+        rib.forget(source(2).key);
+        assert_eq!((rib.learned().count(), rib.counts().ipv4), (0, 0));
+    }
+
+    //= RFC 7911 §5 SHOULD: the best route is among the paths that are sent, unless it came from that neighbour.
+    #[test]
+    fn several_paths_are_told_best_first_and_only_what_may_be_told() {
+        let mut rib = LocRib::default();
+        rib.learn(&source(1), vec![path(0, 1)]);
+        rib.learn(&source(2), vec![path(9, 3), path(8, 3)]);
+        rib.learn(&source(3), vec![path(0, 2)]);
+        assert_eq!(told(&rib, 9), [(3, 0), (2, 8), (2, 9)]);
+        assert_eq!(told(&rib, 2), [(3, 0), (2, 8)]);
+        rib.set(vec![route("10.0.0.0/8", &["192.0.2.99"], 1)]);
+        assert_eq!(told(&rib, 2), [(0, 0), (3, 0)]);
+        // Others are told of it, and this one of nothing: who hears of it was chosen.
+        rib.set(vec![route("10.0.0.0/8", &["192.0.2.98"], 1)]);
+        assert_eq!(told(&rib, 2), []);
+    }
+
     #[test]
     fn a_peer_can_be_forgotten_as_a_whole() {
         let mut rib = LocRib::default();

@@ -134,6 +134,51 @@ mod tests {
         }
     }
 
+    fn path(number: u32, prefix: &str) -> Nlri {
+        Nlri { prefix: prefix.parse().unwrap(), path_id: PathId::new(number) }
+    }
+
+    //= RFC 7911 §3 MUST: a path identifier of four octets stands before each prefix.
+    #[test]
+    fn golden_bytes_of_paths_to_a_prefix() {
+        let bytes = [
+            [0, 0, 0, 1, 24, 192, 0, 2].as_slice(), // path 1 to 192.0.2.0/24
+            &[0xFF, 0xFF, 0xFF, 0xFF, 24, 192, 0, 2], // the last path to it
+            &[0, 0, 0, 0, 0],                       // path 0 to 0.0.0.0/0
+        ]
+        .concat();
+        let paths = [path(1, "192.0.2.0/24"), path(u32::MAX, "192.0.2.0/24"), path(0, "0.0.0.0/0")];
+        assert_eq!(parse_all(AddressFamily::Ipv4Unicast, true, &bytes).unwrap(), paths);
+        let mut again = Vec::new();
+        paths.iter().for_each(|nlri| encode(*nlri, true, &mut again));
+        assert_eq!(again, bytes);
+        assert_eq!(encoded_length(paths[0], true), 8);
+        let ipv6 = [0, 0, 0, 7, 32, 0x20, 1, 0x0d, 0xb8];
+        let parsed = parse_all(AddressFamily::Ipv6Unicast, true, &ipv6);
+        assert_eq!(parsed, Ok(vec![path(7, "2001:db8::/32")]));
+    }
+
+    /// What a speaker says that agreed on identifiers and leaves them out: whatever it is taken
+    /// for, no octet behind its end is read.
+    #[test]
+    fn prefixes_without_the_identifiers_that_were_agreed_on_are_refused_or_misread() {
+        let family = AddressFamily::Ipv4Unicast;
+        let bare = [24, 192, 0, 2, 24, 192, 0, 3, 24, 192, 0, 4];
+        assert!(parse_all(family, true, &bare).is_err());
+        assert!(parse_all(family, true, &[32, 192, 0, 2, 1]).is_err());
+        // 192.0.2.0/24 and 192.0.3.0/24 look like a path to 192.0.3.0/24.
+        let misread = path(0x18C0_0002, "192.0.3.0/24");
+        assert_eq!(parse_all(family, true, &bare[..8]), Ok(vec![misread]));
+    }
+
+    #[test]
+    fn a_list_that_ends_within_or_behind_an_identifier_is_refused() {
+        for end in [1, 2, 3, 4, 5, 7] {
+            let bytes = &[0, 0, 0, 1, 24, 192, 0, 2][..end];
+            assert!(parse_all(AddressFamily::Ipv4Unicast, true, bytes).is_err(), "{end}");
+        }
+    }
+
     #[test]
     fn host_bits_of_a_sloppy_sender_are_cleared() {
         assert_eq!(parse(AddressFamily::Ipv4Unicast, &[20, 10, 1, 255]), ["10.1.240.0/20"]);

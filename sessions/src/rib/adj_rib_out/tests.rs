@@ -1,5 +1,6 @@
 use super::*;
-use crate::types::{AsPath, Community, NextHop, PeerKind};
+use crate::types::{AsPath, Community, NextHop, PathId, PeerKey, PeerKind};
+use crate::wire::update::Announced;
 use crate::wire::{Framing, Update, UpdateContext};
 
 fn attributes(community: u32) -> Arc<PathAttributes> {
@@ -193,4 +194,144 @@ fn the_receiver_ends_with_what_was_set_last() {
         assert_eq!(received, wanted, "seed {seed}");
         assert_eq!(*table.advertised(), wanted, "seed {seed}");
     }
+}
+
+/// One whose peer is told several paths to a prefix.
+fn table_of_paths() -> AdjRibOut {
+    AdjRibOut {
+        end_of_rib: FamilySet::EMPTY,
+        ..AdjRibOut::new(FamilySet::BOTH, FamilySet::BOTH, true)
+    }
+}
+
+/// Neighbour `number` and the only path it announces, which says so.
+fn path(number: u8) -> (PathKey, Arc<PathAttributes>) {
+    let peer = PeerKey::from(std::net::IpAddr::from([192, 0, 2, number]));
+    (PathKey::Learned(peer, PathId::NONE), attributes(number.into()))
+}
+
+/// What messages say: identifier, and who announced the path, or `None` for a withdrawal.
+fn said(bytes: &[u8]) -> Vec<(u32, Option<u32>)> {
+    let mut framing = Framing::default();
+    framing.push(bytes);
+    let context = UpdateContext::new(PeerKind::External);
+    let context = UpdateContext { add_path: FamilySet::BOTH, ..context };
+    let mut said = Vec::new();
+    while let Some(message) = framing.next_message().unwrap() {
+        let update = Update::parse(&message.body, context).unwrap();
+        said.extend(update.withdrawn.iter().map(|nlri| (nlri.path_id.get(), None)));
+        for Announced { prefixes, attributes } in update.announced {
+            let who = attributes.communities[0].0;
+            said.extend(prefixes.iter().map(|nlri| (nlri.path_id.get(), Some(who))));
+        }
+    }
+    said
+}
+
+/// Tells the peer that these neighbours' paths are the ones to prefix 1.
+fn tell(table: &mut AdjRibOut, numbers: &[u8]) {
+    let paths = numbers.iter().map(|number| path(*number)).collect();
+    table.tell(prefix(1).prefix, paths).unwrap();
+}
+
+fn sent(table: &mut AdjRibOut) -> Vec<(u32, Option<u32>)> {
+    let mut bytes = BytesMut::new();
+    while table.next_message(&mut bytes) {}
+    said(&bytes)
+}
+
+//= RFC 7911 §3 MUST: a path that is passed on has an identifier of our own.
+//= RFC 7911 §2 MUST: prefix and path identifier tell a path from all others that the peer has.
+//= RFC 7911 §5 MUST: routes are told by prefix and path identifier together.
+#[test]
+fn paths_have_identifiers_of_our_own_and_leave_one_by_one() {
+    let mut table = table_of_paths();
+    tell(&mut table, &[7, 8, 9]);
+    assert_eq!(sent(&mut table), [(1, Some(7)), (2, Some(8)), (3, Some(9))]);
+    assert_eq!(table.counts().ipv4, 3);
+    // The order is not told, and who stays keeps its number.
+    tell(&mut table, &[9, 7]);
+    assert_eq!(sent(&mut table), [(2, None)]);
+    tell(&mut table, &[6, 9, 7]);
+    assert_eq!(sent(&mut table), [(2, Some(6))]);
+    tell(&mut table, &[]);
+    assert_eq!(sent(&mut table), [(1, None), (2, None), (3, None)]);
+    assert_eq!((table.counts().ipv4, table.advertised().len()), (0, 0));
+}
+
+#[test]
+fn a_number_is_free_only_when_its_withdrawal_is_on_its_way() {
+    let mut table = table_of_paths();
+    tell(&mut table, &[7, 8]);
+    sent(&mut table);
+    tell(&mut table, &[8, 9]);
+    assert_eq!(sent(&mut table), [(1, None), (3, Some(9))]);
+    tell(&mut table, &[8, 9, 5]);
+    assert_eq!(sent(&mut table), [(1, Some(5))]);
+    // One that nobody heard of leaves its number at once, and one that comes back has it.
+    tell(&mut table, &[8, 9, 6]);
+    tell(&mut table, &[8, 9, 4]);
+    tell(&mut table, &[8, 9, 5]);
+    assert_eq!(sent(&mut table), []);
+}
+
+#[test]
+fn a_refresh_says_all_paths_with_the_same_numbers() {
+    let mut table = table_of_paths();
+    tell(&mut table, &[7, 8, 9]);
+    let first = sent(&mut table);
+    table.refresh(AddressFamily::Ipv4Unicast);
+    assert_eq!(sent(&mut table), first);
+}
+
+#[test]
+fn a_path_that_fits_no_message_leaves_its_siblings() {
+    let mut table = table_of_paths();
+    tell(&mut table, &[7, 8]);
+    sent(&mut table);
+    let (key, attributes) = path(7);
+    let huge = (0..2000).map(Community).collect();
+    let huge = Arc::new(PathAttributes { communities: huge, ..(*attributes).clone() });
+    assert!(table.tell(prefix(1).prefix, vec![(key, huge), path(8)]).is_err());
+    assert_eq!(sent(&mut table), [(1, None)]);
+}
+
+/// Random paths and a socket that takes a message now and then: between two withdrawals the peer
+/// never takes one path for another, and has those that were told last.
+#[test]
+fn the_same_id_is_never_two_paths() {
+    let mut reused = 0;
+    for seed in 0..300 {
+        let mut rng = crate::rng::Rng::seeded(seed);
+        let mut draw = |bound: u64| u8::try_from(rng.next_u64() % bound).unwrap();
+        let mut table = table_of_paths();
+        let mut wanted: Vec<u8> = Vec::new();
+        let mut bytes = BytesMut::new();
+        for _ in 0..200 {
+            if draw(3) == 0 {
+                table.next_message(&mut bytes);
+                continue;
+            }
+            let drawn: BTreeSet<u8> = (0..draw(4)).map(|_| draw(6)).collect();
+            wanted = drawn.into_iter().collect();
+            tell(&mut table, &wanted);
+        }
+        while table.next_message(&mut bytes) {}
+        let (mut has, mut had) = (BTreeMap::new(), BTreeMap::new());
+        for (path_id, who) in said(&bytes) {
+            let Some(who) = who else {
+                assert!(has.remove(&path_id).is_some(), "seed {seed}: withdrawn for nothing");
+                continue;
+            };
+            assert!(path_id <= 6, "seed {seed}: numbers are not kept small");
+            let before = has.insert(path_id, who);
+            assert!(before.is_none_or(|it| it == who), "seed {seed}: {path_id} is two paths");
+            reused += u32::from(had.insert(path_id, who).is_some_and(|it| it != who));
+        }
+        let mut has: Vec<u8> = has.into_values().map(|who| u8::try_from(who).unwrap()).collect();
+        has.sort_unstable();
+        assert_eq!(has, wanted, "seed {seed}");
+        assert_eq!(table.path_ids.assigned(prefix(1).prefix).len(), wanted.len(), "seed {seed}");
+    }
+    assert!(reused > 1_000, "numbers are used again: {reused}");
 }

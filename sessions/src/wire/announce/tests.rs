@@ -1,7 +1,7 @@
 use super::*;
 use crate::types::{
-    Aggregator, AsPath, Community, ExtendedCommunity, LargeCommunity, LinkBandwidth, PeerKind,
-    Prefix, UnknownAttribute,
+    Aggregator, AsPath, Community, ExtendedCommunity, FamilySet, LargeCommunity, LinkBandwidth,
+    PathId, PeerKind, Prefix, UnknownAttribute,
 };
 use crate::wire::{Framing, Update, UpdateContext};
 
@@ -14,14 +14,18 @@ fn attributes(next_hop: &str) -> PathAttributes {
 }
 
 fn received(bytes: &[u8], four_octet_as: bool) -> Vec<Update> {
-    let mut framing = Framing::default();
-    framing.allow_extended_messages();
-    framing.push(bytes);
     let context = UpdateContext {
         four_octet_as,
         extended_next_hop: true,
         ..UpdateContext::new(PeerKind::Internal)
     };
+    updates(bytes, context)
+}
+
+fn updates(bytes: &[u8], context: UpdateContext) -> Vec<Update> {
+    let mut framing = Framing::default();
+    framing.allow_extended_messages();
+    framing.push(bytes);
     let mut updates = Vec::new();
     while let Some(message) = framing.next_message().unwrap() {
         assert_eq!(message.kind, MessageType::Update);
@@ -408,5 +412,91 @@ fn every_update_has_prefixes_in_one_field_only() {
                 assert_eq!(fields(&withdrawn), (false, false, vec![15]));
             }
         }
+    }
+}
+
+fn paths(prefix: &str, numbers: &[u32]) -> BTreeSet<Nlri> {
+    let prefix = prefix.parse().unwrap();
+    numbers.iter().map(|number| Nlri { prefix, path_id: PathId::new(*number) }).collect()
+}
+
+fn received_with_path_ids(bytes: &[u8]) -> Vec<Update> {
+    let context = UpdateContext::new(PeerKind::Internal);
+    updates(bytes, UpdateContext { add_path: FamilySet::BOTH, ..context })
+}
+
+//= RFC 7911 §3 MUST: announced prefixes of the body have path identifiers where both agreed on them.
+//= RFC 7911 §3 MUST: withdrawn prefixes have path identifiers where both agreed on them.
+#[test]
+fn golden_bytes_of_two_paths_in_the_body() {
+    let family = AddressFamily::Ipv4Unicast;
+    let block = AttributeBlock::encode(&attributes("192.0.2.7"), true).unwrap();
+    let mut bytes = BytesMut::new();
+    let both = paths("198.51.100.10/32", &[1, 2]);
+    announcement(family, true, &block, &mut both.clone(), &mut bytes);
+    let body = [
+        &[0, 0, 0, 20][..],
+        &[0x40, 1, 1, 0],
+        &[0x40, 2, 6, 2, 1, 0, 0, 0xFD, 0xE9],
+        &[0x40, 3, 4, 192, 0, 2, 7],
+        &[0, 0, 0, 1, 32, 198, 51, 100, 10], // path 1
+        &[0, 0, 0, 2, 32, 198, 51, 100, 10], // path 2
+    ]
+    .concat();
+    assert_eq!(bytes[19..], body[..]);
+    let mut gone = BytesMut::new();
+    withdrawal(family, true, &mut paths("198.51.100.10/32", &[2]), &mut gone);
+    assert_eq!(gone[19..], [0, 9, 0, 0, 0, 2, 32, 198, 51, 100, 10, 0, 0]);
+    let read = received_with_path_ids(&[bytes, gone].concat());
+    assert_eq!(read[0].announced[0].prefixes, Vec::from_iter(both));
+    assert_eq!(read[1].withdrawn, Vec::from_iter(paths("198.51.100.10/32", &[2])));
+}
+
+//= RFC 7911 §3 MUST: prefixes of MP_REACH_NLRI and MP_UNREACH_NLRI have path identifiers where both agreed on them.
+#[test]
+fn golden_bytes_of_a_path_in_the_multiprotocol_attributes() {
+    let family = AddressFamily::Ipv6Unicast;
+    let block = AttributeBlock::encode(&attributes("2001:db8::7"), true).unwrap();
+    let mut bytes = BytesMut::new();
+    let path = paths("2001:db8:1::/48", &[0x0102_0304]);
+    announcement(family, true, &block, &mut path.clone(), &mut bytes);
+    let nlri = [1, 2, 3, 4, 48, 0x20, 1, 0x0D, 0xB8, 0, 1];
+    let next_hop = [0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+    let reach = [&[0x90, 14, 0, 32, 0, 2, 1, 16], &next_hop[..], &[0], &nlri].concat();
+    assert_eq!(bytes[23..][..reach.len()], reach);
+    let mut gone = BytesMut::new();
+    withdrawal(family, true, &mut path.clone(), &mut gone);
+    assert_eq!(gone[23..], [&[0x90, 15, 0, 14, 0, 2, 1][..], &nlri].concat());
+    let read = received_with_path_ids(&[bytes, gone].concat());
+    assert_eq!(read[0].announced[0].prefixes, Vec::from_iter(path.clone()));
+    assert_eq!(read[1].withdrawn, Vec::from_iter(path));
+}
+
+#[test]
+fn messages_with_path_identifiers_are_packed_full_too() {
+    for (family, next_hop) in
+        [(AddressFamily::Ipv4Unicast, "192.0.2.7"), (AddressFamily::Ipv6Unicast, "2001:db8::7")]
+    {
+        let block = AttributeBlock::encode(&attributes(next_hop), true).unwrap();
+        let all = hosts(family, 2_000);
+        let one = nlri::encoded_length(*all.first().unwrap(), true);
+        let (mut told, mut gone) = (all.clone(), all.clone());
+        let (mut announced, mut withdrawn) = (Vec::new(), Vec::new());
+        while !(told.is_empty() && gone.is_empty()) {
+            let mut bytes = BytesMut::new();
+            announcement(family, true, &block, &mut told, &mut bytes);
+            assert!(told.is_empty() || bytes.len() + one > MESSAGE_LENGTH_BYTES_MAX);
+            let announcement_length = bytes.len();
+            withdrawal(family, true, &mut gone, &mut bytes);
+            let withdrawal_length = bytes.len() - announcement_length;
+            assert!(announcement_length.max(withdrawal_length) <= MESSAGE_LENGTH_BYTES_MAX);
+            assert!(gone.is_empty() || withdrawal_length + one > MESSAGE_LENGTH_BYTES_MAX);
+            for update in received_with_path_ids(&bytes) {
+                announced.extend(update.announced.into_iter().flat_map(|it| it.prefixes));
+                withdrawn.extend(update.withdrawn);
+            }
+        }
+        assert_eq!(announced, Vec::from_iter(all.clone()));
+        assert_eq!(withdrawn, Vec::from_iter(all));
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::types::{AsPath, Origin};
+use crate::types::{AsPath, Origin, PathId};
 use crate::wire::header::{MessageType, framed};
 
 const EXTERNAL: UpdateContext = UpdateContext::new(PeerKind::External);
@@ -359,4 +359,59 @@ fn an_aggregator_that_is_younger_than_the_as4_attributes_outdates_them() {
         let hop = if kept == 65_537 { 65_537 } else { 23_456 };
         assert_eq!(attributes.as_path, AsPath::sequence(vec![hop]));
     }
+}
+
+fn path(number: u32, prefix: &str) -> Nlri {
+    Nlri { path_id: PathId::new(number), ..prefix.parse().unwrap() }
+}
+
+//= RFC 7911 §5 SHALL: prefixes are read with path identifiers in the families that both agreed on.
+#[test]
+fn path_identifiers_are_read_in_the_families_that_agreed_on_them() {
+    let ipv4_only = FamilySet::only(AddressFamily::Ipv4Unicast);
+    let context = UpdateContext { add_path: ipv4_only, ..EXTERNAL };
+    let unreach = [0x80, 15, 8, 0, 2, 1, 32, 0x20, 1, 0x0D, 0xB8];
+    let attributes = [&unreach[..], ORIGIN, PATH, NEXT_HOP].concat();
+    let length = u8::try_from(attributes.len()).unwrap();
+    let body = [
+        &[0, 8, 0, 0, 0, 2, 24, 10, 1, 1, 0, length][..],
+        &attributes,
+        &[0, 0, 0, 1, 24, 10, 1, 1],
+    ]
+    .concat();
+    let update = Update::parse(&body, context).unwrap();
+    assert_eq!(update.withdrawn, [path(2, "10.1.1.0/24"), path(0, "2001:db8::/32")]);
+    assert_eq!(update.announced[0].prefixes, [path(1, "10.1.1.0/24")]);
+    assert_eq!(update.faults, []);
+}
+
+//= RFC 7606 §3 (d) MUST: treat-as-withdraw concerns the paths that the message names, and no other.
+#[test]
+fn a_malformed_attribute_withdraws_the_path_and_not_its_siblings() {
+    let context = UpdateContext { add_path: FamilySet::BOTH, ..EXTERNAL };
+    let attributes = [PATH, NEXT_HOP].concat();
+    let length = u8::try_from(attributes.len()).unwrap();
+    let body = [&[0, 0, 0, length][..], &attributes, &[0, 0, 0, 9, 24, 10, 1, 1]].concat();
+    let update = Update::parse(&body, context).unwrap();
+    assert_eq!((update.withdrawn, update.announced.len()), (vec![path(9, "10.1.1.0/24")], 0));
+}
+
+#[test]
+fn identifiers_that_are_missing_or_torn_end_the_session_as_other_prefixes_do() {
+    let context = UpdateContext { add_path: FamilySet::BOTH, ..EXTERNAL };
+    let answer = |body: &[u8]| {
+        let notification = Update::parse(body, context).unwrap_err().notification();
+        (notification.code, notification.subcode)
+    };
+    assert_eq!(answer(&[0, 4, 24, 10, 1, 1, 0, 0]), (3, 10));
+    assert_eq!(answer(&[0, 3, 0, 0, 0, 0, 0]), (3, 10));
+    let unreach = |nlri: &[u8]| {
+        let length = u8::try_from(nlri.len()).unwrap();
+        [&[0, 0, 0, length + 6, 0x80, 15, length + 3, 0, 2, 1], nlri].concat()
+    };
+    assert_eq!(answer(&unreach(&[32, 0x20, 1, 0x0D, 0xB8])), (3, 9));
+    assert_eq!(answer(&unreach(&[0, 0, 0, 1])), (3, 9));
+    // No prefix at all is the marker, with identifiers or without.
+    let marker = Update::parse(&unreach(&[]), context).unwrap();
+    assert_eq!(marker.end_of_rib, Some(AddressFamily::Ipv6Unicast));
 }
