@@ -47,7 +47,7 @@ pub(super) fn best<P: Borrow<Path>>(paths: &[P]) -> Option<usize> {
 
 /// The best `limit` of `paths`, the best first: each is what would be used if those before it were
 /// gone.
-pub(super) fn best_first<'a>(mut paths: Vec<&'a Path>, limit: usize) -> Vec<&'a Path> {
+pub(super) fn best_first(mut paths: Vec<&Path>, limit: usize) -> Vec<&Path> {
     let mut chosen = Vec::new();
     while chosen.len() < limit
         && let Some(position) = best(&paths)

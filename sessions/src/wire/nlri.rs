@@ -32,18 +32,25 @@ pub fn parse_all(
     }
     let mut prefixes = Vec::with_capacity(count);
     let mut reader = Reader::new(bytes);
-    while let Some((path_id, length, front)) = next(family, path_ids, &mut reader)? {
+    while let Some(Encoded { path_id, length, front }) = next(family, path_ids, &mut reader)? {
         prefixes.push(Nlri { prefix: prefix(family, front, length)?, path_id });
     }
     Ok(prefixes)
 }
 
-/// The next path identifier, the length of the prefix behind it and its octets; `None` at the end.
+/// A prefix as it came: its path identifier, its length in bits, and its octets.
+struct Encoded<'a> {
+    path_id: PathId,
+    length: u8,
+    front: &'a [u8],
+}
+
+/// The next prefix; `None` at the end.
 fn next<'a>(
     family: AddressFamily,
     path_ids: bool,
     reader: &mut Reader<'a>,
-) -> Result<Option<(PathId, u8, &'a [u8])>, &'static str> {
+) -> Result<Option<Encoded<'a>>, &'static str> {
     if reader.is_empty() {
         return Ok(None);
     }
@@ -56,7 +63,7 @@ fn next<'a>(
         return Err("its length is more than its address has bits");
     }
     let front = reader.take(octets(length)).ok_or("it ends before its length says")?;
-    Ok(Some((path_id, length, front)))
+    Ok(Some(Encoded { path_id, length, front }))
 }
 
 fn prefix(family: AddressFamily, front: &[u8], length: u8) -> Result<Prefix, &'static str> {

@@ -13,6 +13,7 @@ use crate::types::{AddressFamily, Asn, FamilySet, HoldTime, RemoteAs, RouterId};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 
+mod add_path;
 mod agreed;
 mod answers;
 mod changes;

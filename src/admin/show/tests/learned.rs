@@ -48,7 +48,7 @@ fn learned(prefix: &str, path: Path, lost_at: Option<DecisionStep>) -> LearnedRo
 }
 
 /// The lab of FRR's capture with what it heard, and a route of the own AS.
-fn lab() -> Lab {
+pub(super) fn lab() -> Lab {
     let mut lab = Lab::new();
     lab.bgp.routes.clear();
     let long = [65010, 65010, 65500, 65500];
