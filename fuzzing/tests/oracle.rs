@@ -352,7 +352,7 @@ fn the_other_decoder_reads_what_our_encoder_writes() {
 /// UPDATEs as routers send them, byte for byte.
 #[test]
 fn both_decoders_agree_on_golden_updates() {
-    let golden: [(&[u8], UpdateContext); 6] = [
+    let golden: [(&[u8], UpdateContext); 7] = [
         // 198.51.100.10/32 from AS 65001.
         (
             b"\0\0\0\x14\x40\x01\x01\x00\x40\x02\x06\x02\x01\0\0\xfd\xe9\x40\x03\x04\xc0\0\x02\x07\
@@ -371,6 +371,13 @@ fn both_decoders_agree_on_golden_updates() {
               \xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x20\x20\x01\x0d\xb8\
               \x40\x01\x01\x00\x40\x02\x06\x02\x01\0\0\xfd\xe9",
             EXTERNAL,
+        ),
+        // Paths 1 and 2 to 198.51.100.10/32, and the withdrawal of path 3.
+        (
+            b"\0\x09\0\0\0\x03\x20\xc6\x33\x64\x0a\
+              \0\x14\x40\x01\x01\x00\x40\x02\x06\x02\x01\0\0\xfd\xe9\x40\x03\x04\xc0\0\x02\x07\
+              \0\0\0\x01\x20\xc6\x33\x64\x0a\0\0\0\x02\x20\xc6\x33\x64\x0a",
+            ADD_PATH,
         ),
         // Withdrawals of 10.1.1.0/24 and 10.2.0.0/15.
         (b"\0\x07\x18\x0a\x01\x01\x0f\x0a\x02\0\0", INTERNAL),

@@ -6,12 +6,14 @@
 //! only if they were in the UPDATE. Received routes are those that passed `toReceive`: what it
 //! refuses is counted and not kept, which FRR calls a lack of soft reconfiguration. Unless one
 //! family is asked for, both are in one table. Ours in JSON:
-//! `nextHopLinkLocal`, `community`, `largeCommunity`.
+//! `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, and `otherPaths` of a prefix that
+//! has several (RFC 7911), of which FRR shows one.
 
 use std::fmt::Write;
 
 use fairway_sessions::backend::{PeerRoute, PeerView};
-use fairway_sessions::types::{AddressFamily, Asn, NextHop, PeerKey};
+use fairway_sessions::types::{AddressFamily, Asn, NextHop, PathId, PeerKey};
+use serde_json::Value;
 
 use super::instance::{Instance, LOCAL_PREF_DEFAULT};
 use super::object::Object;
@@ -152,8 +154,7 @@ pub(super) fn json(
     };
     let routes = of_family(peer, direction, family);
     let head = if routes.is_empty() { Object::new() } else { head(&instance(snapshot, peer)) };
-    let objects: Object =
-        routes.iter().map(|it| (it.prefix.to_string(), route(it, direction).into())).collect();
+    let objects = by_prefix(&routes, direction);
     head.field(direction.key(), objects)
         .field("totalPrefixCounter", routes.len())
         .field("filteredPrefixCounter", 0)
@@ -186,8 +187,20 @@ fn head(instance: &Instance) -> Object {
         .field("bgpOriginCodes", origin_codes)
 }
 
+/// The routes, which come in the order of their prefixes.
+fn by_prefix(routes: &[&PeerRoute], direction: Direction) -> Object {
+    let entry = |paths: &[&PeerRoute]| {
+        let (first, others) = paths.split_first()?;
+        let others: Vec<Value> = others.iter().map(|it| route(it, direction).into()).collect();
+        let entry = route(first, direction);
+        let entry = entry.optional("otherPaths", (!others.is_empty()).then_some(others));
+        Some((first.prefix.to_string(), entry.into()))
+    };
+    routes.chunk_by(|one, next| one.prefix == next.prefix).filter_map(entry).collect()
+}
+
 fn route(route: &PeerRoute, direction: Direction) -> Object {
-    let PeerRoute { prefix, attributes, .. } = route;
+    let PeerRoute { prefix, path_id, attributes } = route;
     let object = Object::new()
         .field("addrPrefix", prefix.address().to_string())
         .field("prefixLen", prefix.length())
@@ -207,4 +220,5 @@ fn route(route: &PeerRoute, direction: Direction) -> Object {
         .field("appliedStatusSymbols", Object::new().field("*", true).field(">", true))
         .optional("community", communities(&attributes.communities))
         .optional("largeCommunity", large_communities(&attributes.large_communities))
+        .optional("pathId", (*path_id != PathId::NONE).then_some(path_id.get()))
 }

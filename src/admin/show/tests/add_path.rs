@@ -52,6 +52,25 @@ fn an_offer_for_a_family_that_nobody_here_knows_is_shown_byte_for_byte() {
 }
 
 #[test]
+fn several_paths_that_a_neighbor_was_told_are_all_shown() {
+    let mut lab = Lab::new();
+    let advertised = &mut lab.router_one().advertised;
+    advertised[0].path_id = PathId::new(1);
+    let mut second = advertised[0].clone();
+    second.path_id = PathId::new(2);
+    let prefix = second.prefix.to_string();
+    advertised.insert(1, second);
+    let routes = shown(&lab, &super::advertised("10.1.1.2"));
+    let entry = &routes["advertisedRoutes"][&prefix];
+    assert_eq!(entry["pathId"], 1);
+    assert_eq!(entry["otherPaths"].as_array().unwrap().len(), 1);
+    assert_eq!(entry["otherPaths"][0]["pathId"], 2);
+    assert_eq!(entry["otherPaths"][0]["network"], prefix);
+    let rows = text(&lab, &super::advertised("10.1.1.2")).unwrap();
+    assert_eq!(rows.matches(&prefix).count(), 2, "{rows}");
+}
+
+#[test]
 fn a_path_is_shown_with_the_identifier_it_came_with() {
     let mut lab = super::learned::lab();
     let path = lab.bgp.learned[0].clone();
