@@ -252,10 +252,11 @@ fn dialled(scene: &Scene) -> Result<TcpStream> {
 fn configured(scene: &Scene) -> String {
     let [speaker, peer] = [scene.speaker, scene.peer].map(Ipv4Addr::from);
     let asn = scene.kind.peer_asn();
+    let several = if scene.offer.has_paths() { " add paths rx;" } else { "" };
     format!(
         "router id {speaker};\nlog stderr all;\nprotocol device {{ }}\nprotocol bgp peer {{\n  \
          local {speaker} port {PORT} as {OUR_AS};\n  neighbor {peer} as {asn};\n  passive;\n  strict bind;\n  \
-         multihop 2;\n  ipv4 {{ import all; export none; }};\n  \
+         multihop 2;\n  ipv4 {{ import all; export none;{several} }};\n  \
          ipv6 {{ import all; export none; }};\n}}\n"
     )
 }

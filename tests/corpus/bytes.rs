@@ -139,6 +139,12 @@ pub(crate) fn four_octet_as(asn: u32) -> Vec<u8> {
     capability(65, &asn.to_be_bytes())
 }
 
+/// Several paths of a family are sent (RFC 7911 §4).
+pub(crate) fn sends_paths(afi: u16, safi: u8) -> Vec<u8> {
+    let [high, low] = afi.to_be_bytes();
+    capability(69, &[high, low, safi, 2])
+}
+
 /// ROUTE-REFRESH (RFC 2918 §2).
 pub(crate) fn refreshes() -> Vec<u8> {
     capability(2, &[])

@@ -157,9 +157,10 @@ fn resources(scene: &Scene, observer: [u8; 4], adjacent: bool) -> String {
         )
     };
     let far = scene.kind == Kind::External && !adjacent;
-    let receiving = "  toReceive: {allowed: {mode: all}}\n";
+    let several = if scene.offer.has_paths() { "  addPath: {receive: true}\n" } else { "" };
+    let receiving = format!("  toReceive: {{allowed: {{mode: all}}}}\n{several}");
     let telling = "  toAdvertise: {allowed: {mode: all}}\n";
-    peer("first", scene.peer, scene.kind.peer_asn(), far, receiving)
+    peer("first", scene.peer, scene.kind.peer_asn(), far, &receiving)
         + &peer("second", observer, OBSERVER_AS, false, telling)
         + &format!(
             "apiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {{name: own}}\n\

@@ -3,7 +3,7 @@
 
 use crate::bytes::{
     Open, SEQUENCE, Update, WELL_KNOWN, as_path, attribute, attribute_in, four_octet_as, mp_reach,
-    multiprotocol, old_segment, only, refreshes, segment,
+    multiprotocol, old_segment, only, refreshes, segment, sends_paths,
 };
 
 /// The AS of the speaker under test.
@@ -73,6 +73,8 @@ pub(crate) enum Offer {
     Ipv4,
     /// IPv4 alone, and no four-octet AS numbers.
     OldIpv4,
+    /// IPv4 alone, and several paths to a prefix (RFC 7911).
+    Ipv4Paths,
 }
 
 impl Offer {
@@ -81,7 +83,11 @@ impl Offer {
     }
 
     fn has_four_octet_as(self) -> bool {
-        matches!(self, Self::New | Self::Ipv4)
+        matches!(self, Self::New | Self::Ipv4 | Self::Ipv4Paths)
+    }
+
+    pub(crate) fn has_paths(self) -> bool {
+        self == Self::Ipv4Paths
     }
 }
 
@@ -383,6 +389,9 @@ impl Scene {
         if self.offer.has_four_octet_as() {
             capabilities.push(four_octet_as(self.kind.peer_asn().into()));
         }
+        if self.offer.has_paths() {
+            capabilities.push(sends_paths(1, 1));
+        }
         capabilities
     }
 
@@ -406,9 +415,10 @@ impl Scene {
         as_path(&[if four_octets { segment(SEQUENCE, &wide) } else { old_segment(SEQUENCE, hops) }])
     }
 
-    /// A good UPDATE of `nlri`, before the bytes.
+    /// A good UPDATE of `nlri`, before the bytes: path 1 to it, where there are several.
     pub(crate) fn announcement(&self, nlri: &[u8]) -> Update {
-        self.attributes(FIRST_ORIGIN).nlri(nlri)
+        let path_id: &[u8] = if self.offer.has_paths() { &[0, 0, 0, 1] } else { &[] };
+        self.attributes(FIRST_ORIGIN).nlri(&[path_id, nlri].concat())
     }
 
     /// The same for IPv6.

@@ -6,10 +6,23 @@ use crate::bytes::{OPTIONAL, TRANSITIVE, WELL_KNOWN, attribute, mp_unreach, only
 use crate::entry::{
     Action::{Accept, Ignore, Notification, Withdraw},
     Data::{Attribute, Bytes},
-    Entry, SUBJECT_NLRI, SUBJECT6_NLRI, Scene,
+    Entry, Offer, SUBJECT_NLRI, SUBJECT6_NLRI, Scene,
     Verdict::{Notified, Up},
     WELL_KNOWN_WITHDRAWS, established,
 };
+
+/// Path 1 to the subject.
+const PATH_1: &[u8] = &[0, 0, 0, 1, 24, 10, 1, 1];
+
+/// On a session whose prefixes have path identifiers.
+fn paths(
+    name: &'static str,
+    source: &'static str,
+    bytes: fn(&Scene) -> Vec<u8>,
+    action: crate::entry::Action,
+) -> Entry {
+    established(name, source, bytes, action).offering(Offer::Ipv4Paths)
+}
 
 /// Prefixes up to the last octet that a message may have: 10.2.0.0/24, 10.2.1.0/24 and so on.
 fn full(scene: &Scene) -> Vec<u8> {
@@ -52,6 +65,13 @@ pub(super) fn entries() -> Vec<Entry> {
         established("same-prefix-withdrawn-and-announced", "RFC 4271 §4.3", |s| s.update().withdrawn(SUBJECT_NLRI).bytes(), Accept),
         established("withdrawn-and-never-announced", "CVE-2026-42285", |_| only(&[]).withdrawn(&[24, 10, 99, 9]).bytes(), Ignore),
         established("path-identifiers-nobody-agreed-on", "RFC 7911 §5: read as prefixes", |s| s.update().nlri(&[0, 0, 0, 1, 24, 10, 1, 1]).bytes(), Accept).about(&["0.0.0.0/0", "0.0.0.0/1", "1.0.0.0/10"]),
+        paths("path-identifiers-left-out", "FRR: read beyond the end", |s| s.update().bytes(), UNREADABLE).bird(Notified(3, 1), "has another subcode for it"),
+        paths("half-a-path-identifier", "RFC 7911 §3", |s| s.update().nlri(&[0, 0]).bytes(), UNREADABLE).bird(Notified(3, 1), "has another subcode for it"),
+        paths("path-identifier-and-no-prefix", "RFC 7911 §3", |s| s.update().nlri(&[0, 0, 0, 1]).bytes(), UNREADABLE).bird(Notified(3, 1), "has another subcode for it"),
+        paths("path-that-takes-the-place-of-itself", "RFC 7911 §5", |s| s.update().nlri(PATH_1).bytes(), Accept),
+        //+ RFC 7911 §5: the withdrawal of a path identifier that was never seen is ignored.
+        paths("path-withdrawn-and-never-announced", "RFC 7911 §5", |_| only(&[]).withdrawn(&[0, 0, 0, 9, 24, 10, 1, 1]).bytes(), Ignore),
+        paths("path-withdrawn-by-a-missing-attribute", "RFC 7606 §2", |s| s.update().without(1).nlri(PATH_1).bytes(), Withdraw),
         established("4096-octets-of-prefixes", "RFC 4271 §4", full, Accept).about(&["10.2.0.0/24", "10.2.255.0/24", "10.5.0.0/24"]),
         established("end-of-rib-again-and-again", "RFC 4724 §2", |_| [only(&[]).bytes(), only(&[mp_unreach(2, 1, &[])]).bytes()].concat().repeat(20), Ignore),
         established("attributes-and-no-prefix", "RFC 7606 §5.2", |s| s.update().nlri(&[]).bytes(), Ignore),
