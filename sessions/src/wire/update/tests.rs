@@ -365,7 +365,7 @@ fn path(number: u32, prefix: &str) -> Nlri {
     Nlri { path_id: PathId::new(number), ..prefix.parse().unwrap() }
 }
 
-//= RFC 7911 §5 SHALL: prefixes are read with path identifiers in the families that both agreed on.
+//= RFC 7911 §5 MUST: prefixes are read with path identifiers in the families that both agreed on.
 #[test]
 fn path_identifiers_are_read_in_the_families_that_agreed_on_them() {
     let ipv4_only = FamilySet::only(AddressFamily::Ipv4Unicast);
