@@ -236,7 +236,7 @@ fn tell(table: &mut AdjRibOut, numbers: &[u8]) {
 
 fn sent(table: &mut AdjRibOut) -> Vec<(u32, Option<u32>)> {
     let mut bytes = BytesMut::new();
-    while table.next_message(&mut bytes) {}
+    while table.next_message(&mut bytes).is_some() {}
     said(&bytes)
 }
 
@@ -316,7 +316,7 @@ fn the_same_id_is_never_two_paths() {
             wanted = drawn.into_iter().collect();
             tell(&mut table, &wanted);
         }
-        while table.next_message(&mut bytes) {}
+        while table.next_message(&mut bytes).is_some() {}
         let (mut has, mut had) = (BTreeMap::new(), BTreeMap::new());
         for (path_id, who) in said(&bytes) {
             let Some(who) = who else {
