@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use fairway_sessions::backend::LearnedRoute;
 use fairway_sessions::types::{
-    AsPath, Asn, NextHop, Path, PathAttributes, PathSource, PeerKey, PeerKind, Remote, RouterId,
+    AsPath, Asn, NextHop, Path, PathAttributes, PathId, PathSource, PeerKey, PeerKind, Remote,
+    RouterId,
 };
 use fairway_sessions::wire::{Capability, NextHopEncoding};
 use serde_json::json;
@@ -33,7 +34,8 @@ fn lab() -> Lab {
     };
     let next_hop = NextHop::ipv6("fe80::2".parse().unwrap(), None);
     let attributes = PathAttributes::originated(AsPath::sequence(vec![65010]), next_hop);
-    let path = Path { source: Arc::new(source), attributes: Arc::new(attributes) };
+    let path =
+        Path { source: Arc::new(source), path_id: PathId::NONE, attributes: Arc::new(attributes) };
     lab.bgp.routes.clear();
     lab.bgp.learned =
         vec![LearnedRoute { prefix: lab::prefix("10.20.0.0/16"), path, lost_at: None }];
