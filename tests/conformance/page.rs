@@ -22,6 +22,7 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (9774, "Deprecation of AS_SET and AS_CONFED_SET"),
     (2918, "Route Refresh Capability"),
     (7313, "Enhanced Route Refresh"),
+    (4724, "Graceful Restart Mechanism for BGP (End-of-RIB markers)"),
     (7911, "Advertisement of Multiple Paths"),
     (8654, "Extended Message Support"),
     (4486, "Subcodes for BGP Cease"),

@@ -53,7 +53,6 @@ impl Identity {
         PeerConfig {
             name: format!("peer-{}", remote.number),
             families: FamilySet::BOTH,
-            enhanced_refresh: true,
             role: self.role,
             add_path: AddPath {
                 send: NonZeroU8::new(Self::PATHS_SENT).filter(|_| self.add_path),

@@ -50,6 +50,7 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         Capability::RouteRefresh,
         Capability::ExtendedMessage,
         Capability::FourOctetAs(config.local_asn.get()),
+        Capability::end_of_rib(),
     ];
     let marks = config.enhanced_refresh.then_some(Capability::EnhancedRouteRefresh);
     Open {
@@ -205,6 +206,8 @@ mod tests {
     //= RFC 2918 §4 SHOULD: route refresh is offered by who answers it.
     //= RFC 4760 §8 SHOULD: the reserved octet of the capability is sent as zero.
     //= RFC 8654 §4 SHOULD: extended messages are offered by who can read them.
+    //= RFC 7313 §4 SHOULD: the capability is offered by who knows the marks.
+    //= RFC 4724 §3 SHOULD: the capability is offered without a family by who only sends End-of-RIB markers.
     #[test]
     fn our_open_offers_what_we_can_do() {
         let local_asn = Asn::new(4_200_000_001).unwrap();
@@ -213,7 +216,11 @@ mod tests {
         let ipv4 = [1, 4, 0, 1, 0, 1];
         let ipv6 = [1, 4, 0, 2, 0, 1];
         let four_octet_as = [65, 4, 0xFA, 0x56, 0xEA, 0x01];
-        assert_eq!(bytes, [&ipv4[..], &ipv6, &[2, 0, 6, 0], &four_octet_as, &[70, 0]].concat());
+        let end_of_rib = [64, 2, 0, 0];
+        assert_eq!(
+            bytes,
+            [&ipv4[..], &ipv6, &[2, 0, 6, 0], &four_octet_as, &end_of_rib, &[70, 0]].concat()
+        );
     }
 
     //= RFC 7313 §4 MUST NOT: a refresh is marked where one side did not offer it.

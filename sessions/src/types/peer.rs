@@ -177,9 +177,8 @@ pub struct PeerConfig {
     pub extended_next_hop: bool,
     /// Several paths to a prefix (RFC 7911).
     pub add_path: AddPath,
-    /// Marks around what a ROUTE-REFRESH asked for are offered (RFC 7313). Not by default: FRR 8.4
-    /// answers no request before its End-of-RIB marker, and sends none to who does not offer
-    /// graceful restart. With that it belongs together.
+    /// Marks around what a ROUTE-REFRESH asked for are offered (RFC 7313). The daemon always does:
+    /// no resource has a field for it.
     pub enhanced_refresh: bool,
     /// What we are to it (RFC 9234).
     pub role: Option<Role>,
@@ -230,7 +229,7 @@ impl PeerConfig {
             },
             extended_next_hop: false,
             add_path: AddPath::default(),
-            enhanced_refresh: false,
+            enhanced_refresh: true,
             role: None,
             role_strict: false,
             import: ImportPolicy::default(),
@@ -307,7 +306,6 @@ impl PeerConfig {
             name: format!("peer-{number}"),
             hold_time: HoldTime::from_seconds(9).unwrap(),
             families: FamilySet::BOTH,
-            enhanced_refresh: true,
             import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
             ..Self::new(key, asn(number), RemoteAs::Asn(asn(3 - number)), router_id)
         }

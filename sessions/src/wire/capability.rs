@@ -122,6 +122,13 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// 64 without a family: what is announced at first ends with a marker (RFC 4724 §3). Nothing is
+    /// promised about a restart. FRR 8.4 sends its own markers only to who says this, and answers
+    /// no request for a refresh before them where both mark refreshes (RFC 7313).
+    pub fn end_of_rib() -> Self {
+        Self::Other { code: 64, value: vec![0, 0] }
+    }
+
     /// Whether it is the capability of four-octet AS numbers, with a value that is none.
     pub(super) fn is_broken_four_octet_as(&self) -> bool {
         matches!(self, Self::Other { code: 65, .. })
