@@ -69,10 +69,10 @@ test-walk: build ## docs/peers.md, section by section, as it is printed (root or
 test-compose: static ## The compose lab, for real (root or sudo)
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test compose
 
-interop: build ## The whole matrix; writes the table of docs/interop.md and README.md
+interop: build ## The whole matrix; writes the table of docs/interop.md
 	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
-	scripts/table.sh target/interop.md docs/interop.md README.md
+	scripts/table.sh target/interop.md docs/interop.md
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh -- --all
 
 vm: build ## VRF and TCP-AO, on an emulated machine whose kernel has them

@@ -8,7 +8,7 @@ Usage: scripts/table.sh TABLE PAGE...
 
 Replaces what stands between <!-- interop:begin --> and <!-- interop:end --> in each PAGE by the lines of
 TABLE that begin with |.
-Example: scripts/table.sh target/interop.md docs/interop.md README.md
+Example: scripts/table.sh target/interop.md docs/interop.md
 EOT
 }
 
