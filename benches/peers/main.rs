@@ -19,6 +19,7 @@ mod lab;
 #[path = "../../tests/interop/routers/mod.rs"]
 mod routers;
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -89,8 +90,8 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, way: Way, peers: u32) -
     let middle = Namespace::create(cell, "speaker")?;
     let around = Namespace::create(cell, "neighbours")?;
     middle.connect("eth0", &around, "eth0")?;
-    middle.add_address("eth0", speaker::ADDRESS_WITH_LENGTH)?;
-    neighbours::add_addresses(&around, place, peers)?;
+    add_addresses(&middle, place, (0..peers).map(speaker::address))?;
+    add_addresses(&around, place, (0..peers).map(neighbours::address))?;
     let mut speaker = Speaker::prepare(kind, place)?;
     let (neighbours, start, empty_kib) = match way {
         Way::Range => {
@@ -115,6 +116,18 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, way: Way, peers: u32) -
     let memory_kib = (speaker.memory_kib()? - empty_kib) / f64::from(peers);
     speaker.stop()?;
     Ok(Outcome { time, memory_kib })
+}
+
+/// Gives the interface all addresses in one go.
+fn add_addresses(
+    namespace: &Namespace,
+    place: &Path,
+    addresses: impl Iterator<Item = Ipv4Addr>,
+) -> Result<()> {
+    let file = place.join("addresses");
+    let lines = addresses.map(|address| format!("address add {address}/15 dev eth0\n"));
+    std::fs::write(&file, lines.collect::<String>()).context("a list of addresses")?;
+    namespace.ip(&["-batch", &file.to_string_lossy()]).map(drop)
 }
 
 /// A table that can be pasted into a page.

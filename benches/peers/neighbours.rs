@@ -1,4 +1,5 @@
-//! Five hundred neighbours: addresses of one interface, sessions of one BIRD.
+//! Five hundred neighbours: addresses of one interface, sessions of one BIRD. Each has an address of
+//! the speaker for itself, since BIRD has one session to an address and no more.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -24,14 +25,6 @@ pub(crate) fn address(number: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 80, 0, 1)) + number)
 }
 
-/// Gives the interface all addresses in one go.
-pub(crate) fn add_addresses(around: &Namespace, place: &Path, peers: u32) -> Result<()> {
-    let file = place.join("addresses");
-    let lines = (0..peers).map(|number| format!("address add {}/16 dev eth0\n", address(number)));
-    fs::write(&file, lines.collect::<String>()).context("the addresses of the neighbours")?;
-    around.ip(&["-batch", &file.to_string_lossy()]).map(drop)
-}
-
 /// They run.
 pub(crate) struct Neighbours {
     _bird: Process,
@@ -47,10 +40,10 @@ impl Neighbours {
             let _ = writeln!(
                 text,
                 "protocol bgp r{number} {{ local {} as {ASN}; neighbor {} as {}; {passive}\
-                 strict bind; connect delay time 1; connect retry time 1; ipv4 {{ import all; export none; }}; \
+                 connect delay time 1; connect retry time 1; ipv4 {{ import all; export none; }}; \
                  }}",
                 address(number),
-                speaker::ADDRESS,
+                speaker::address(number),
                 speaker::ASN,
             );
         }
@@ -70,7 +63,7 @@ impl Neighbours {
         let mut command = bounded("birdc");
         let text = output_of(command.arg("-s").arg(&self.socket).args(["show", "protocols"]))?;
         ensure!(text.contains("ready"), "no answer: {text}");
-        Ok(text.lines().filter(|line| line.ends_with("Established")).count())
+        Ok(text.lines().filter(|line| line.trim_end().ends_with("Established")).count())
     }
 
     pub(crate) fn wait_for_all(&self, peers: u32, limit: Duration) -> Result<()> {

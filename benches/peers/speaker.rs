@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -15,9 +16,13 @@ use crate::lab::process::{Process, bounded, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
 use crate::neighbours::{self, RANGE};
 
-pub(crate) const ADDRESS: &str = "10.80.255.1";
-pub(crate) const ADDRESS_WITH_LENGTH: &str = "10.80.255.1/16";
 pub(crate) const ASN: u32 = 65_001;
+const ROUTER_ID: &str = "10.81.0.1";
+
+/// The address that neighbour `number` speaks to.
+pub(crate) fn address(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 81, 0, 1)) + number)
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpeakerKind {
@@ -145,7 +150,11 @@ fn fairway_text(way: Way, peers: u32) -> String {
         Way::Configured => (0..peers)
             .map(|number| {
                 let address = neighbours::address(number);
-                head(&format!("r{number}")) + &format!("  peerAddress: {address}\n")
+                head(&format!("r{number}"))
+                    + &format!(
+                        "  peerAddress: {address}\n  sourceAddress: {}\n",
+                        self::address(number)
+                    )
             })
             .collect(),
     }
@@ -154,12 +163,12 @@ fn fairway_text(way: Way, peers: u32) -> String {
 fn bird_text(way: Way, peers: u32) -> String {
     let channel = "ipv4 { import none; export none; };";
     let asn = neighbours::ASN;
-    let mut text = format!("router id {ADDRESS};\nprotocol device {{}}\n");
+    let mut text = format!("router id {ROUTER_ID};\nprotocol device {{}}\n");
     match way {
         Way::Range => {
             let _ = writeln!(
                 text,
-                "protocol bgp dyn {{ local {ADDRESS} as {ASN}; neighbor range {RANGE} as {asn}; \
+                "protocol bgp dyn {{ local as {ASN}; neighbor range {RANGE} as {asn}; \
                  {channel} }}"
             );
         }
@@ -168,8 +177,9 @@ fn bird_text(way: Way, peers: u32) -> String {
                 let address = neighbours::address(number);
                 let _ = writeln!(
                     text,
-                    "protocol bgp p{number} {{ local {ADDRESS} as {ASN}; neighbor {address} as \
-                     {asn}; connect delay time 1; {channel} }}"
+                    "protocol bgp p{number} {{ local {} as {ASN}; neighbor {address} as {asn}; \
+                     connect delay time 1; {channel} }}",
+                    self::address(number)
                 );
             }
         }
@@ -179,7 +189,7 @@ fn bird_text(way: Way, peers: u32) -> String {
 
 fn frr_text(way: Way, peers: u32) -> String {
     let asn = neighbours::ASN;
-    let mut text = format!("router bgp {ASN}\n bgp router-id {ADDRESS}\n");
+    let mut text = format!("router bgp {ASN}\n bgp router-id {ROUTER_ID}\n");
     match way {
         Way::Range => {
             let _ = write!(
@@ -193,7 +203,9 @@ fn frr_text(way: Way, peers: u32) -> String {
                 let address = neighbours::address(number);
                 let _ = write!(
                     text,
-                    " neighbor {address} remote-as {asn}\n neighbor {address} timers connect 1\n"
+                    " neighbor {address} remote-as {asn}\n neighbor {address} timers connect 1\n \
+                     neighbor {address} update-source {}\n",
+                    self::address(number)
                 );
             }
         }
