@@ -34,8 +34,8 @@ pub struct AdjRibOut {
     groups: BTreeMap<GroupKey, Group>,
     /// Attributes that were too long the last time: a thousand routes may share them.
     too_long: Option<Arc<PathAttributes>>,
-    /// Routes that a refresh asked for and that have not gone out since: they are sent even if
-    /// the peer has them.
+    /// Routes that a refresh asked for and that have not gone out, or been withdrawn, since: they
+    /// are sent even if the peer has them.
     owed: PerFamily<BTreeSet<Nlri>>,
     /// Families that a refresh asked for and that are not yet owed. A neighbour may ask a thousand
     /// times while the socket is busy: it costs a bit here, and one walk over the table later.
@@ -195,19 +195,18 @@ impl AdjRibOut {
     }
 
     fn owe_all(&mut self, family: AddressFamily) {
-        let of_family = |nlri: &Nlri| nlri.prefix.family() == family;
-        let again: Vec<_> = self
-            .advertised
-            .iter()
-            .filter(|(nlri, _)| of_family(nlri))
-            .filter(|(nlri, _)| !self.withdrawals.of(family).contains(nlri))
-            .filter(|(nlri, _)| !self.pending.contains_key(nlri))
-            .map(|(nlri, attributes)| (*nlri, Arc::clone(attributes)))
-            .collect();
+        let of_family = |(nlri, _): &(&Nlri, _)| nlri.prefix.family() == family;
+        let advertised = self.advertised.iter().filter(of_family);
+        let again: Vec<_> =
+            advertised.map(|(nlri, attributes)| (*nlri, Arc::clone(attributes))).collect();
         for (nlri, attributes) in again {
+            // What waits to be changed or withdrawn is owed, too: the change may be taken back.
             self.owed.of_mut(family).insert(nlri);
-            // It was encoded before, so it fits.
-            let _ = self.set(nlri, attributes);
+            let waits = self.withdrawals.of(family).contains(&nlri);
+            if !waits && !self.pending.contains_key(&nlri) {
+                // It was encoded before, so it fits.
+                let _ = self.set(nlri, attributes);
+            }
         }
         if self.marks_refreshes {
             self.begin.insert(family);

@@ -31,6 +31,7 @@ fn drain(table: &mut AdjRibOut) -> Vec<Update> {
     framing.push(&bytes);
     let context = UpdateContext::new(PeerKind::External);
     std::iter::from_fn(|| framing.next_message().unwrap())
+        .filter(|message| message.kind == MessageType::Update)
         .map(|message| Update::parse(&message.body, context).unwrap())
         .collect()
 }
@@ -101,6 +102,34 @@ fn a_refresh_sends_everything_again_and_nothing_twice() {
         updates.iter().flat_map(|it| &it.announced).map(|it| it.prefixes.len()).sum();
     assert_eq!(announced, 2);
     assert_eq!(table.advertised().len(), 2);
+}
+
+#[test]
+fn what_changes_and_changes_back_while_a_refresh_is_answered_is_said_all_the_same() {
+    for marks in [false, true] {
+        let mut table = table();
+        if marks {
+            table.mark_refreshes();
+        }
+        for number in 0..3 {
+            table.set(prefix(number), attributes(1)).unwrap();
+        }
+        drain(&mut table);
+        // Two wait when the answer begins: one for other attributes, one for its withdrawal.
+        table.set(prefix(1), attributes(2)).unwrap();
+        table.remove(prefix(2));
+        table.refresh(AddressFamily::Ipv4Unicast);
+        let mut first = BytesMut::new();
+        let begun = table.next_message(&mut first);
+        assert_eq!(begun == Some(MessageType::RouteRefresh), marks);
+        for number in [1, 2] {
+            table.set(prefix(number), attributes(1)).unwrap();
+        }
+        let updates = drain(&mut table);
+        let announced = updates.iter().flat_map(|it| &it.announced).flat_map(|it| &it.prefixes);
+        assert_eq!(announced.copied().collect::<Vec<_>>(), [0, 1, 2].map(prefix), "{marks}");
+        assert!(table.owed.of(AddressFamily::Ipv4Unicast).is_empty(), "the next can be answered");
+    }
 }
 
 #[test]
