@@ -1,6 +1,7 @@
 //! With which attributes a route leaves towards one peer, or why it does not (RFC 4271 §9.1.3).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_DEFAULT;
@@ -23,6 +24,10 @@ pub enum Ineligible {
     /// This end has no address that the peer could send to.
     #[error("the interface of the session has no global address to be the next hop for {0}")]
     NextHop(AddressFamily),
+    /// The operator chose an address of the peer as next hop: what is for us would not leave it
+    /// (RFC 4271 §5.1.3).
+    #[error("the next hop that was chosen, {0}, is the peer itself")]
+    PeerAsNextHop(IpAddr),
     /// The attributes do not fit a message.
     #[error(transparent)]
     TooLong(#[from] crate::wire::announce::TooLong),
@@ -72,7 +77,7 @@ impl Exporter {
         if let Some(made) = self.made.get(&key) {
             return Ok(Arc::clone(made));
         }
-        let next_hop = self.next_hop(family).ok_or(Ineligible::NextHop(family))?;
+        let next_hop = self.next_hop(family)?;
         let attributes = Arc::new(self.attributes(&route.attributes, next_hop));
         self.made.insert(key, Arc::clone(&attributes));
         Ok(attributes)
@@ -126,17 +131,15 @@ impl Exporter {
         let Ok(only_to_customer) = self.mark(path.attributes.only_to_customer) else {
             return Ok(None);
         };
-        let ours = self.next_hop(family);
         let made = match self.kind {
             PeerKind::External => {
-                let next_hop = ours.ok_or(Ineligible::NextHop(family))?;
-                to_external(&path.attributes, self.local_asn, next_hop)
+                to_external(&path.attributes, self.local_asn, self.next_hop(family)?)
             }
             PeerKind::Internal => {
                 let heard = path.attributes.next_hop;
                 let stays = self.chosen.of(family).is_none() && self.may_stay(heard, family);
-                let next_hop = if stays { Some(heard.global_only()) } else { ours };
-                to_internal(&path.attributes, next_hop.ok_or(Ineligible::NextHop(family))?)
+                let next_hop = if stays { heard.global_only() } else { self.next_hop(family)? };
+                to_internal(&path.attributes, next_hop)
             }
         };
         let made = Arc::new(PathAttributes { only_to_customer, ..made });
@@ -149,8 +152,14 @@ impl Exporter {
     }
 
     /// The next hop that the operator chose, or that of this end.
-    fn next_hop(&self, family: AddressFamily) -> Option<NextHop> {
-        self.chosen.of(family).or_else(|| self.next_hops.of(family))
+    fn next_hop(&self, family: AddressFamily) -> Result<NextHop, Ineligible> {
+        match self.chosen.of(family) {
+            Some(chosen) if self.key.address() == Some(chosen.address()) => {
+                Err(Ineligible::PeerAsNextHop(chosen.address()))
+            }
+            Some(chosen) => Ok(chosen),
+            None => self.next_hops.of(family).ok_or(Ineligible::NextHop(family)),
+        }
     }
 
     /// Whether an internal neighbour can be told the next hop that was heard: not one of another

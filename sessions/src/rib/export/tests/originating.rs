@@ -46,6 +46,18 @@ fn the_operators_next_hops_take_the_place_of_ours() {
     assert_eq!(told(chosen, LocalNextHops::default()), both);
 }
 
+/// One next hop for a whole rack, and one of the rack is that next hop.
+//= RFC 4271 §5.1.3 MUST NOT: our own route is told with an address of the peer as next hop.
+#[test]
+fn no_neighbour_is_told_that_it_is_the_next_hop_itself() {
+    let peer = PeerConfig::example(1).key.address().unwrap();
+    let IpAddr::V4(address) = peer else { panic!("{peer} is an IPv4 address") };
+    let chosen = ChosenNextHops { ipv4: Some(address), ipv6: None };
+    let [ipv4, ipv6] = told(chosen, next_hops());
+    assert_eq!(ipv4, Err(Ineligible::PeerAsNextHop(peer)));
+    assert_eq!(ipv6, Ok(NextHop::ipv6("2001:db8::1".parse().unwrap(), None)));
+}
+
 /// Towards an external peer, or towards one in our own AS.
 fn exporter(kind: PeerKind) -> Exporter {
     let mut config = PeerConfig::example(1);
@@ -74,7 +86,6 @@ fn local_pref_stays_inside_the_as() {
 
 //+ RFC 4271 §5.1.2: the originator is the only AS in the path that an external peer is told.
 //+ RFC 4271 §5.1.2: an internal peer is told our own routes with an empty AS_PATH.
-//= RFC 4271 §5.1.3 MUST NOT: our own route is told with an address of the peer as next hop.
 #[test]
 fn our_routes_begin_with_us_and_lead_to_us() {
     let route = route("198.51.100.1/32", RouteAttributes::default());
