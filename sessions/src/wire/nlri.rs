@@ -19,7 +19,8 @@ pub const PATH_ID_LENGTH_BYTES: usize = 4;
 /// `path_ids`. Host bits that a sloppy sender left set are cleared.
 ///
 /// They are counted before the first is kept: a list that cannot be read costs no memory, and one
-/// that can costs no more than its prefixes, of which a hostile message holds four thousand.
+/// that can costs no more than its prefixes: four thousand in a hostile message, and sixteen times
+/// as many in an extended one.
 pub fn parse_all(
     family: AddressFamily,
     path_ids: bool,
