@@ -28,6 +28,8 @@ struct Far {
     /// What it announces, over every session.
     said: Table,
     told: Table,
+    /// What it was told before a refresh began, and not since (RFC 7313).
+    stale: BTreeSet<Nlri>,
     framing: Framing,
     /// Bytes on their way to us.
     sent: BytesMut,
@@ -56,7 +58,9 @@ fn hub_config(seed: u64, number: usize) -> PeerConfig {
     let remote_asn = [65_002, 65_003, OUR_ASN][usize::from(number)];
     let key = PeerKey::from(std::net::IpAddr::from([192, 0, 2, number + 2]));
     let pass_on = PrefixFilter::Everything;
-    PeerConfig { key, pass_on, add_path, ..config(OUR_ASN, remote_asn, 1) }
+    // Half of them know where a refresh begins and ends.
+    let enhanced_refresh = (seed + u64::from(number)).is_multiple_of(2);
+    PeerConfig { key, pass_on, add_path, enhanced_refresh, ..config(OUR_ASN, remote_asn, 1) }
 }
 
 fn remote_asn(config: &PeerConfig) -> Asn {
@@ -75,6 +79,7 @@ fn speak_up(config: &PeerConfig) -> Vec<u8> {
             Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into()),
             Capability::Multiprotocol(AddressFamily::Ipv6Unicast.into()),
             Capability::RouteRefresh,
+            Capability::EnhancedRouteRefresh,
             Capability::FourOctetAs(remote_asn(config).get()),
             Capability::AddPath(AddressFamily::ALL.into_iter().map(both_ways).collect()),
         ],
@@ -106,15 +111,32 @@ impl Far {
                     assert_eq!(update.faults, []);
                     for nlri in update.withdrawn {
                         assert!(self.told.remove(&nlri).is_some(), "withdrawn for nothing");
+                        self.stale.remove(&nlri);
                     }
                     for group in update.announced {
+                        for nlri in &group.prefixes {
+                            self.stale.remove(nlri);
+                        }
                         let one = |nlri| (nlri, group.attributes.clone());
                         self.told.extend(group.prefixes.into_iter().map(one));
                     }
                 }
                 MessageType::RouteRefresh => {
-                    let family = RouteRefresh::parse(&message.body).unwrap().family.family();
-                    self.say_all(|prefix| Some(prefix.family()) == family);
+                    let refresh = RouteRefresh::parse(&message.body).unwrap();
+                    let family = refresh.family.family();
+                    let concerns = |prefix: &Prefix| Some(prefix.family()) == family;
+                    match refresh.subtype {
+                        RouteRefresh::REQUEST => self.say_all(concerns),
+                        RouteRefresh::BEGIN => {
+                            let told = self.told.keys().filter(|nlri| concerns(&nlri.prefix));
+                            self.stale.extend(told);
+                        }
+                        _ => {
+                            let Self { told, stale, .. } = self;
+                            told.retain(|nlri, _| !concerns(&nlri.prefix) || !stale.contains(nlri));
+                            stale.retain(|nlri| !concerns(&nlri.prefix));
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -129,6 +151,7 @@ impl Far {
 
     fn hang_up(&mut self) {
         self.told.clear();
+        self.stale.clear();
         self.sent.clear();
         self.framing = Framing::default();
     }
