@@ -175,6 +175,8 @@ pub struct ListenRangeView {
     pub limit: u32,
     /// How many there are.
     pub members: u32,
+    /// Why nobody is accepted from it, if so.
+    pub not_accepted: Option<&'static str>,
 }
 
 /// A path that was heard, and what route selection made of it.

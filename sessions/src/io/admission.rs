@@ -19,7 +19,8 @@ pub(super) struct Admitted {
 /// What becomes of a neighbour that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// It is administratively down. That is said here so that no range lets it in.
+    /// It is administratively down, or a listener did not take its keys. That is said here so that
+    /// no wider range lets it in.
     Refused,
     /// It may connect, with packets of this TTL at least.
     Admitted(Option<u8>),
@@ -55,6 +56,11 @@ impl Admission {
         interface: Option<InterfaceName>,
     ) -> Option<PeerKey> {
         self.look_up(vrf, remote, interface).map(|(key, _)| key)
+    }
+
+    /// `key` may not connect after all: what it should sign its packets with is not asked for.
+    pub(super) fn refuse(&mut self, key: PeerKey) {
+        self.known.insert(key, Verdict::Refused);
     }
 
     /// One with this address goes before all others, and a smaller range before a larger one. A
@@ -191,6 +197,17 @@ mod tests {
         // Nor does a range let it in: whose address that is has been said.
         assert_eq!(found(&admission, "10.0.0.1"), "nobody");
         assert_eq!(found(&admission, "10.0.0.2"), "10.0.0.0/8");
+    }
+
+    #[test]
+    fn who_cannot_be_asked_for_its_key_does_not_come_in_by_a_wider_range() {
+        let peers = ["10.0.0.1", "10.0.0.0/24", "10.0.0.0/8"];
+        let mut admission: Admission = peers.map(config).iter().collect();
+        admission.refuse(key("10.0.0.1"));
+        admission.refuse(key("10.0.0.0/24"));
+        assert_eq!(found(&admission, "10.0.0.1"), "nobody");
+        assert_eq!(found(&admission, "10.0.0.2"), "nobody");
+        assert_eq!(found(&admission, "10.0.1.1"), "10.0.0.0/8");
     }
 
     #[test]

@@ -455,13 +455,17 @@ impl CoreTask {
             }
             view.ok()
         });
+        let mut listen_ranges = self.ranges.view();
+        for range in &mut listen_ranges {
+            range.not_accepted = self.listeners.not_accepted(range.config.key);
+        }
         let rib = &self.surroundings.rib;
         let originated = scope.originated.then(|| rib.originated().cloned().collect());
         let learned = scope.learned.then(|| rib.learned().collect());
         BgpView {
             generation: self.generation,
             peers: views.collect(),
-            listen_ranges: self.ranges.view(),
+            listen_ranges,
             routes: originated.unwrap_or_default(),
             learned: learned.unwrap_or_default(),
             prefixes: rib.counts(),

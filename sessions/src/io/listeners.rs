@@ -8,7 +8,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
@@ -25,7 +24,7 @@ use crate::types::{
 
 /// Why a peer is not accepted, for `show`.
 const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key or its TCP-AO keys (the kernel \
-                           bounds their number by net.core.optmem_max)";
+                           has no TCP-AO, or bounds their number by net.core.optmem_max)";
 /// The same, where there is nothing to connect to.
 const NO_VRF: &str = "nothing listens in its VRF (is there a device of that name?)";
 
@@ -127,7 +126,8 @@ impl Listeners {
         for config in configs.clone() {
             self.protect(config);
         }
-        let admission = configs.filter(|config| !self.unprotected.contains(&config.key)).collect();
+        let mut admission: Admission = configs.collect();
+        self.unprotected.iter().for_each(|key| admission.refuse(*key));
         self.admission.send_replace(Arc::new(admission));
         self.wanted = keys.into_iter().filter_map(|key| key.vrf).collect();
         self.follow_devices();
@@ -253,17 +253,21 @@ impl Listeners {
                 self.unprotected.remove(key);
             }
             Err(cause) => {
-                // That the kernel has no TCP-AO, or not with this, is said of the peer itself; a
-                // range is none.
-                let is_said =
-                    matches!(cause, Errno::ENOPROTOOPT | Errno::ENOENT) && !key.is_range();
-                if self.unprotected.insert(*key) && !is_said {
-                    error!(
+                if !self.unprotected.insert(*key) {
+                    return;
+                }
+                match tcp_ao::supports(tcp_ao) {
+                    Ok(()) => error!(
                         peer = %key, name, %cause,
                         "a listener did not take the TCP-MD5 key or the TCP-AO keys (the kernel \
                          bounds their number by net.core.optmem_max): connections from this peer \
-                         are refused, it is only dialled"
-                    );
+                         are refused"
+                    ),
+                    // That is said of the peer itself; a range is none.
+                    Err(why) if key.is_range() => {
+                        error!(peer = %key, name, %why, "connections from this range are refused");
+                    }
+                    Err(_) => {}
                 }
             }
         }
@@ -339,7 +343,8 @@ fn change_keys_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::Prefix;
+    use crate::io::tcp_ao::tests::kernel_has_it;
+    use crate::types::{AoAlgorithm, AoKey, Prefix};
 
     fn listeners() -> Listeners {
         Listeners::open(vec![([127, 0, 0, 1], 0).into()], mpsc::channel(1).0)
@@ -398,6 +403,23 @@ mod tests {
         assert!(outcome.is_err(), "a SYN without its key is not answered");
         listeners.set_router(config.key, None);
         assert!(TcpSocket::new_v6().unwrap().connect(to).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_range_whose_keys_no_listener_takes_lets_nobody_in_by_a_wider_one() {
+        if kernel_has_it() {
+            return;
+        }
+        let mut listeners = listeners();
+        let [wide, small] = ["127.0.0.0/8", "127.0.0.0/24"]
+            .map(|range| peer(Remote::Range(range.parse().unwrap()), None));
+        let key = AoKey::new(1, 1, AoAlgorithm::HmacSha1, "key").unwrap();
+        let small = PeerConfig { tcp_ao: AoKeys::new(vec![key]).unwrap(), ..small };
+        listeners.admit([wide.clone(), small.clone()].iter());
+        assert_eq!(listeners.not_accepted(small.key), Some(UNPROTECTED));
+        let found = |octet| listeners.admission().find(None, [127, 0, octet, 9].into(), None);
+        assert_eq!(found(0), None);
+        assert_eq!(found(1).unwrap().key, wide.key);
     }
 
     #[tokio::test]

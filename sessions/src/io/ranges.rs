@@ -101,6 +101,7 @@ impl Ranges {
             config: range.config.clone(),
             limit: range.bounds.limit,
             members: u32::try_from(range.members.len()).unwrap_or(u32::MAX),
+            not_accepted: None,
         };
         self.0.values().map(view).collect()
     }

@@ -162,12 +162,16 @@ fn ranges(family: &Family<'_>) -> String {
             writeln!(text, "* - dynamic neighbor\n{dynamic} dynamic neighbor(s), limit {limit}");
     }
     for range in &family.ranges {
-        let ListenRangeView { config, limit, members } = range;
-        let _ = writeln!(
+        let ListenRangeView { config, limit, members, not_accepted } = range;
+        let _ = write!(
             text,
             "Listen range {} ({}): {members} of at most {limit} neighbors",
             config.key, config.name
         );
+        if let Some(why) = not_accepted {
+            let _ = write!(text, "; nobody is accepted: {why}");
+        }
+        text.push('\n');
     }
     text
 }
@@ -313,7 +317,8 @@ fn listen_ranges(family: &Family<'_>) -> Object {
         let object = Object::new()
             .field("desc", range.config.name.as_str())
             .field("dynamicPeers", range.members)
-            .field("limit", range.limit);
+            .field("limit", range.limit)
+            .optional("notAccepted", range.not_accepted);
         (range.config.key.to_string(), object.into())
     };
     family.ranges.iter().map(range).collect()

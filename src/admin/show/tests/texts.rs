@@ -181,13 +181,19 @@ fn neighbors_of_a_range_have_the_marks_of_frr() {
     let mut config = lab.router_one().config.clone();
     config.key = PeerKey { remote: Remote::Range(prefix), vrf: None };
     config.name = "rack".to_owned();
-    lab.bgp.listen_ranges = vec![ListenRangeView { config, limit: 20, members: 1 }];
+    lab.bgp.listen_ranges =
+        vec![ListenRangeView { config, limit: 20, members: 1, not_accepted: None }];
     let shown = text(&lab, &super::summary()).unwrap();
     assert!(shown.contains("\n*10.1.1.2       4      65010"), "{shown}");
     let lines = "\n* - dynamic neighbor\n1 dynamic neighbor(s), limit 20\n\
                  Listen range 10.1.1.0/24 (rack): 1 of at most 20 neighbors\n";
     assert!(shown.contains(lines), "{shown}");
+    lab.bgp.listen_ranges[0].not_accepted = Some("no room for its key");
+    let shown = text(&lab, &super::summary()).unwrap();
+    let line = "1 of at most 20 neighbors; nobody is accepted: no room for its key\n";
+    assert!(shown.contains(line), "{shown}");
     let family = &json(&lab, &super::summary())["ipv4Unicast"];
+    assert_eq!(family["listenRanges"]["10.1.1.0/24"]["notAccepted"], "no room for its key");
     assert_eq!(
         (&family["dynamicPeers"], &family["listenRanges"]["10.1.1.0/24"]["limit"]),
         (&json!(1), &json!(20))
