@@ -37,6 +37,7 @@ fn faulty_names_of_neighbours_are_told() {
         ("no length", of("listenRange: 10.0.0.1"), 8, "spec.listenRange", "192.0.2.0/24"),
         ("multicast", of("listenRange: 224.0.0.0/4"), 8, "spec.listenRange", "expected a unicast prefix"),
         ("link-local range", of("listenRange: fe80::/10"), 8, "spec.listenRange", "or interface in place of listenRange"),
+        ("IPv4 in IPv6 form", of("listenRange: ::ffff:10.0.0.0/104"), 8, "spec.listenRange", "expected an IPv4 prefix"),
         ("dialled range", of("listenRange: 10.0.0.0/8\npeerPort: 1179"), 9, "spec.peerPort", "nobody is dialled"),
         ("source of a range", of("listenRange: 10.0.0.0/8\nsourceAddress: 10.0.0.1"), 9, "spec.sourceAddress", "nobody is dialled"),
         ("source of a link", of("interface: eth0\nsourceAddress: 10.0.0.1"), 9, "spec.sourceAddress", "between link-local addresses"),
@@ -278,5 +279,33 @@ fn two_peers_that_name_one_neighbour_are_told() {
         assert_eq!(catalog.resolve().findings, [], "{way}");
         catalog.file_read("bad.yaml", &named("second", &of(&way.replace("/8", "/16"))));
         assert_eq!(catalog.resolve().has_faults(), !way.contains("/8"), "{way}");
+    }
+}
+
+#[test]
+fn a_peer_without_a_key_in_a_range_that_has_one_is_warned_of() {
+    let named = |name: &str, more: &str| of(more).replace("name: new", &format!("name: {name}"));
+    let (mut catalog, _) = good();
+    catalog.file_read("range.yaml", &named("racks", "listenRange: 10.0.0.0/24\npassword: key"));
+    for (more, field) in [
+        ("peerAddress: 10.0.0.9", Some("spec.peerAddress")),
+        ("listenRange: 10.0.0.8/29", Some("spec.listenRange")),
+        ("peerAddress: 10.0.0.9\npassword: another", None),
+        ("listenRange: 10.0.0.8/29\npassword: another", None),
+        ("peerAddress: 10.0.0.9\nvrf: blue", None),
+        ("peerAddress: 10.0.1.9", None),
+        ("listenRange: 10.0.0.0/8", None),
+        ("interface: eth0", None),
+    ] {
+        catalog.file_read("bad.yaml", &named("bare", more));
+        let resolution = catalog.resolve();
+        assert!(!resolution.has_faults(), "{more}");
+        match (field, resolution.findings.as_slice()) {
+            (Some(field), [warning]) => {
+                check(more, warning, 8, field, "is in 10.0.0.0/24 of BGPPeer/racks");
+            }
+            (None, []) => {}
+            (_, findings) => panic!("{more}: {findings:#?}"),
+        }
     }
 }

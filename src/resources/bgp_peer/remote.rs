@@ -139,15 +139,24 @@ fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
     Some(remote)
 }
 
+/// Bits of `::ffff:0:0/96`, where IPv4 addresses are written in IPv6 form.
+const MAPPED_LENGTH: u8 = 96;
+
 fn check_range(range: Prefix, report: &mut Report<'_>) {
     let path = FieldPath::of("spec.listenRange");
     if range.is_multicast() {
         let message = format_args!("{range} has no addresses of hosts; expected a unicast prefix");
         report.fault(&path, message);
     }
-    if let IpAddr::V6(address) = range.address()
-        && address.is_unicast_link_local()
-    {
+    let IpAddr::V6(address) = range.address() else { return };
+    if range.length() >= MAPPED_LENGTH && address.to_ipv4_mapped().is_some() {
+        let message = format_args!(
+            "{range} is of IPv4 addresses in IPv6 form, which nobody dials from; expected an IPv4 \
+             prefix"
+        );
+        report.fault(&path, message);
+    }
+    if address.is_unicast_link_local() {
         report.fault(
             &path,
             format_args!(

@@ -12,7 +12,9 @@ use fairway_sessions::types::{PeerKey, Remote};
 use super::Version;
 use super::needs::{needs, secret};
 use super::resolve::{Problem, Rule};
-use crate::model::{AddressRange, LabelSelector, Node, Object, ObjectName, Peer, any_matches};
+use crate::model::{
+    AddressRange, LabelSelector, Node, Object, ObjectName, Peer, PeerPassword, any_matches,
+};
 use crate::resources::field_path::FieldPath;
 
 /// No address is in two pools.
@@ -156,8 +158,18 @@ impl Rule for Peers {
     }
 }
 
-/// Peers that no known node has a session to.
+/// What is worth a word about peers that are in force.
 pub(super) fn warnings<'a>(
+    current: &'a [Arc<Version>],
+    in_force: impl Iterator<Item = &'a Arc<Version>> + Clone,
+) -> Vec<(&'a Version, Problem)> {
+    let mut warnings = idle(current, in_force.clone());
+    warnings.extend(shadowed(current, in_force));
+    warnings
+}
+
+/// Peers that no known node has a session to.
+fn idle<'a>(
     current: &'a [Arc<Version>],
     in_force: impl Iterator<Item = &'a Arc<Version>> + Clone,
 ) -> Vec<(&'a Version, Problem)> {
@@ -174,4 +186,48 @@ pub(super) fn warnings<'a>(
         message: "selects none of the nodes given".to_owned(),
     };
     idle.map(|version| (&**version, problem())).collect()
+}
+
+/// Peers without a key in a range that has one: the kernel asks for the key of everybody in a
+/// range, and knows no exception.
+fn shadowed<'a>(
+    current: &'a [Arc<Version>],
+    in_force: impl Iterator<Item = &'a Arc<Version>> + Clone,
+) -> Vec<(&'a Version, Problem)> {
+    let nodes: Vec<Node> = nodes(in_force.clone()).cloned().collect();
+    let signed = in_force.filter_map(|version| peer(version)).filter(|it| has_keys(it));
+    let ranges: Vec<_> = signed
+        .filter_map(|it| match it.remote {
+            Remote::Range(range) => Some((range, it)),
+            Remote::Address(_) | Remote::Interface(_) => None,
+        })
+        .collect();
+    let problem = |it: &Peer| {
+        let (field, address, length) = match it.remote {
+            Remote::Address(address) => ("spec.peerAddress", address, u8::MAX),
+            Remote::Range(range) => ("spec.listenRange", range.address(), range.length()),
+            Remote::Interface(_) => return None,
+        };
+        let (range, other) = ranges.iter().find(|(range, other)| {
+            let is_within = range.length() < length && range.contains(address);
+            let may_meet = may_share_a_node(&nodes, &it.node_selectors, &other.node_selectors);
+            is_within && it.vrf == other.vrf && may_meet
+        })?;
+        Some(Problem {
+            path: FieldPath::of(field),
+            message: format!(
+                "is in {range} of BGPPeer/{}: the kernel asks everybody who dials from there for \
+                 the key of that range, so this peer is accepted only with that key; expected one \
+                 of its own (password, passwordSecret or tcpAO)",
+                other.name.name
+            ),
+        })
+    };
+    let bare = current.iter().filter_map(|version| Some((&**version, peer(version)?)));
+    let bare = bare.filter(|(_, it)| !has_keys(it));
+    bare.filter_map(|(version, it)| Some((version, problem(it)?))).collect()
+}
+
+fn has_keys(it: &Peer) -> bool {
+    it.password != PeerPassword::None || !it.tcp_ao.is_empty()
 }
