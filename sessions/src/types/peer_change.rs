@@ -76,8 +76,8 @@ settings! {
     shutdown, "`shutdown`" => Down;
     port, "`peerPort`" => NewSession;
     source_address, "`sourceAddress`" => NewSession;
-    hold_time, "`holdTime`" => NewSession;
-    keepalive_interval, "`keepaliveTime`" => Nothing;
+    hold_time, "`holdTime`, `keepaliveTime` without it" => NewSession;
+    keepalive_interval, "`keepaliveTime` beside a `holdTime`" => Nothing;
     connect_retry_interval, "`connectTime`" => Nothing;
     delay_open_time, "" => Nothing;
     password, "`password`, `passwordSecret`" => ExchangesKeys;
