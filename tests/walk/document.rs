@@ -4,7 +4,8 @@
 //! A block is what its info string says: `yaml fairway`, `frr`, `bird` are configurations, `console`
 //! is a dialogue. Blocks in front of the first `##` belong to every section. A comment
 //! `<!-- walk: WORD... -->` in a section says what it needs: `hop` puts a router in the middle,
-//! `bare` leaves the link without addresses, `vrf` puts the node's end of the cable into a VRF, for which not every kernel is made.
+//! `bare` leaves the link without addresses, `vrf` puts the node's end of the cable into a VRF, `ao` is
+//! TCP-AO, which takes BIRD 3. Not every kernel is made for the last two.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -35,6 +36,7 @@ pub(crate) struct Section {
     pub(crate) has_middle_hop: bool,
     pub(crate) is_bare: bool,
     pub(crate) in_vrf: bool,
+    pub(crate) has_tcp_ao: bool,
 }
 
 /// A command, where it is typed, and what the reader sees.
@@ -56,7 +58,7 @@ impl Prompt {
 impl Section {
     /// Whether the kernel of every machine will do.
     pub(crate) fn needs_vm(&self) -> bool {
-        self.in_vrf
+        self.in_vrf || self.has_tcp_ao
     }
 
     /// Whether it shows a configuration of this router.
@@ -86,9 +88,11 @@ impl Walk {
                         "hop" => section.has_middle_hop = true,
                         "bare" => section.is_bare = true,
                         "vrf" => section.in_vrf = true,
-                        other => {
-                            bail!("line {}: walk: {other}: expected hop, bare or vrf", number + 1)
-                        }
+                        "ao" => section.has_tcp_ao = true,
+                        other => bail!(
+                            "line {}: walk: {other}: expected hop, bare, vrf or ao",
+                            number + 1
+                        ),
                     }
                 }
             } else if let Some(kind) = line.strip_prefix("```") {

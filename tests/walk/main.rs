@@ -26,7 +26,7 @@ const USAGE: &str = "\
 usage: walk [WORD...] [--list] [--vm]
   WORD    run only the sections with all of these words in their heading; frr and bird choose routers
   --list  print what would run, and run nothing
-  --vm    run the sections that need a kernel with VRFs, and only those
+  --vm    run the sections that need a kernel with VRFs and TCP-AO, and only those
 The program under test is FAIRWAY_BIN, else the one that cargo has built.";
 
 /// How much of each log a failing section shows.

@@ -3,8 +3,10 @@
 
 use std::fmt;
 use std::fs;
+use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,6 +16,8 @@ use crate::lab::namespace::Namespace;
 use crate::lab::process::{Process, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
 use crate::lab::{self, make_directory};
+use crate::routers::Release;
+use crate::routers::installation::Installation;
 
 /// Whose configuration a section shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +71,17 @@ impl Stage {
         if section.in_vrf {
             join_vrf(&node)?;
         }
-        write_shims(directory)?;
+        let release = if section.has_tcp_ao { Release::Trixie } else { Release::Bookworm };
+        let bird = Installation::new(release, directory, "/mnt");
+        write_shims(directory, &bird)?;
         let configuration = |of: fn(&Configurations) -> &str| {
             [of(&walk.shared), of(&section.configurations)].concat()
         };
         let daemons = match router_kind {
             RouterKind::Frr => start_frr(&router, directory, &configuration(|it| &it.frr))?,
-            RouterKind::Bird => start_bird(&router, directory, &configuration(|it| &it.bird))?,
+            RouterKind::Bird => {
+                start_bird(&router, directory, &bird, &configuration(|it| &it.bird))?
+            }
         };
         let mut fairway = Fairway::prepare_in(directory)?;
         let files = walk.shared.fairway.iter().chain(&section.configurations.fairway);
@@ -171,14 +179,14 @@ fn join_vrf(node: &Namespace) -> Result<()> {
 }
 
 /// `vtysh`, `birdc` and `fairway` as the page types them, with the sockets of this stage.
-fn write_shims(directory: &Path) -> Result<()> {
+fn write_shims(directory: &Path, bird: &Installation) -> Result<()> {
     let folder = directory.join("bin");
     make_directory(&folder)?;
     let place = directory.display();
     let fairway = lab::fairway::program();
     for (name, line) in [
         ("vtysh", format!("/usr/bin/vtysh --vty_socket {place}/frr --config_dir {place}/frr")),
-        ("birdc", format!("/usr/sbin/birdc -s {place}/bird.ctl")),
+        ("birdc", typed(bird.command("/usr/sbin/birdc").args(["-s", &bird.seen("bird.ctl")]))),
         ("fairway", fairway.display().to_string()),
     ] {
         let file = folder.join(name);
@@ -190,6 +198,13 @@ fn write_shims(directory: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A command as a shell reads it.
+fn typed(command: &Command) -> String {
+    let words = iter::once(command.get_program()).chain(command.get_args());
+    let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 /// zebra, staticd and bgpd, loaded the way an operator's own start script does it.
 fn start_frr(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Process>> {
     let folder = directory.join("frr");
@@ -198,7 +213,7 @@ fn start_frr(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Pro
     fs::write(file("empty.conf"), "").context("an empty configuration")?;
     fs::write(file("vtysh.conf"), "service integrated-vtysh-config\n").context("vtysh.conf")?;
     fs::write(file("frr.conf"), text).context("frr.conf")?;
-    output_of(std::process::Command::new("chown").args(["-R", "frr:frr"]).arg(&folder))?;
+    output_of(Command::new("chown").args(["-R", "frr:frr"]).arg(&folder))?;
     let mut daemons = Vec::new();
     for name in ["zebra", "staticd", "bgpd"] {
         let mut arguments = vec!["-f".to_owned(), file("empty.conf")];
@@ -224,14 +239,21 @@ fn start_frr(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Pro
     Ok(daemons)
 }
 
-fn start_bird(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Process>> {
-    let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
-    fs::write(file("bird.conf"), text).context("bird.conf")?;
-    let words = ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P", &file("bird.pid")];
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+fn start_bird(
+    router: &Namespace,
+    directory: &Path,
+    bird: &Installation,
+    text: &str,
+) -> Result<Vec<Process>> {
+    fs::write(directory.join("bird.conf"), text).context("bird.conf")?;
+    let mut words = vec!["-f".to_owned()];
+    for (option, name) in [("-c", "bird.conf"), ("-s", "bird.ctl"), ("-P", "bird.pid")] {
+        words.extend([option.to_owned(), bird.seen(name)]);
+    }
     let log = directory.join("router.log");
-    let mut daemon = Process::spawn(router, Path::new("/usr/sbin/bird"), &words, &log)?;
-    let birdc = file("bin/birdc");
+    let program = Path::new("/usr/sbin/bird");
+    let mut daemon = Process::spawn(&bird.within(router), program, &words, &log)?;
+    let birdc = directory.join("bin/birdc").to_string_lossy().into_owned();
     wait_until("BIRD answers", PATIENCE, || {
         daemon.check_running()?;
         router.run(&birdc, &["show", "status"]).map(drop)

@@ -1,6 +1,6 @@
 //! Where are a router's programs, and how do they see their files? On this machine; or below the root
 //! directory that `scripts/trixie.sh` fills with Debian 13, into which the router's own directory is
-//! bound, in a mount namespace of its own that ends with the program. Used by FRR and BIRD.
+//! bound, in a mount namespace of its own that ends with the program. Used by FRR, BIRD and the walk.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl Installation {
     }
 
     /// The place where the router's daemons run.
-    pub(super) fn within<'a>(&'a self, namespace: &'a Namespace) -> Within<'a> {
+    pub(crate) fn within<'a>(&'a self, namespace: &'a Namespace) -> Within<'a> {
         Within { installation: self, namespace }
     }
 
@@ -115,7 +115,7 @@ impl Installation {
 }
 
 /// A network namespace in which programs of an installation run.
-pub(super) struct Within<'a> {
+pub(crate) struct Within<'a> {
     installation: &'a Installation,
     namespace: &'a Namespace,
 }
