@@ -75,10 +75,13 @@ interop: build ## The whole matrix; writes the table of docs/interop.md
 	scripts/table.sh target/interop.md docs/interop.md
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh -- --all
 
-vm: build ## VRF and TCP-AO, on an emulated machine whose kernel has them
+vm: build ## VRF and TCP-AO, and their sections of docs/peers.md, on an emulated machine that has both
 	@scripts/setup.sh routers trixie network vm
 	FAIRWAY_TCP_AO=1 $(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-sessions --lib -- io::
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(CURDIR)/scripts/vm.sh --seconds 900" $(CARGO) test --locked --test vm -- $(CASE)
+	suites=$$($(CARGO) test --locked --test vm --test walk --no-run --message-format=json | \
+		grep -oE '[^"]*/deps/(vm|walk)-[^"]*' | sort -u); \
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) scripts/vm.sh --seconds 900 bash -c \
+		'status=0; "$$0" $(CASE) || status=1; $(if $(CASE),,"$$1" --vm || status=1;) exit $$status' $$suites
 
 soak: build ## Promises that need real time, routers and floods (root or sudo; make soak CASE=flood)
 	@scripts/setup.sh routers network
