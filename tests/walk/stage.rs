@@ -7,6 +7,7 @@ use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -38,6 +39,9 @@ impl fmt::Display for RouterKind {
         })
     }
 }
+
+/// An emulated machine takes its time.
+const LIMIT: Duration = Duration::from_secs(4 * PATIENCE.as_secs());
 
 /// The networks of the page: the one between node and router, and the two of a middle hop.
 const NODE: [&str; 2] = ["192.0.2.1/24", "2001:db8::1/64"];
@@ -107,7 +111,7 @@ impl Stage {
             self.directory.display(),
             prompt.command
         );
-        wait_until(&format!("{}# {}", prompt.place, prompt.command), PATIENCE * 2, || {
+        wait_until(&format!("{}# {}", prompt.place, prompt.command), LIMIT, || {
             let text = place.run("sh", &["-c", &script])?;
             let mut lines = text.lines();
             for expected in &prompt.answer {
@@ -228,7 +232,7 @@ fn start_frr(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Pro
         }
         let program = Path::new("/usr/lib/frr").join(name);
         daemons.push(Process::spawn(router, &program, &arguments, &directory.join("router.log"))?);
-        wait_until(&format!("{name} answers"), PATIENCE, || {
+        wait_until(&format!("{name} answers"), LIMIT, || {
             let socket = file(&format!("{name}.vty"));
             std::os::unix::net::UnixStream::connect(&socket).context(socket).map(drop)
         })?;
@@ -254,7 +258,7 @@ fn start_bird(
     let program = Path::new("/usr/sbin/bird");
     let mut daemon = Process::spawn(&bird.within(router), program, &words, &log)?;
     let birdc = directory.join("bin/birdc").to_string_lossy().into_owned();
-    wait_until("BIRD answers", PATIENCE, || {
+    wait_until("BIRD answers", LIMIT, || {
         daemon.check_running()?;
         router.run(&birdc, &["show", "status"]).map(drop)
     })?;
