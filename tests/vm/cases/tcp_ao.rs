@@ -200,9 +200,13 @@ pub(super) fn keys_change_with_bird(number: usize, directory: &Path) -> Result<(
         })
     };
     for (ours, its) in [
-        (&[NEW, OLD][..], None),
-        (&[NEW, OLD], Some(&[NEW, OLD][..])),
+        // The steps that docs/peers.md gives.
+        (&[OLD, NEW][..], None),
+        (&[OLD, NEW], Some(&[OLD, NEW][..])),
+        (&[NEW, OLD], None),
+        (&[NEW, OLD], Some(&[NEW, OLD])),
         (&[NEW], Some(&[NEW])),
+        // And with as few as it takes.
         (&[LAST], None),
         (&[LAST], Some(&[LAST, NEW])),
         (&[LAST], Some(&[LAST])),
