@@ -34,7 +34,7 @@ use commands::{COMMANDS, Command, Known, REFUSALS, TEXTS};
 use lab::wait::{end_on_signals, exit_code};
 use lines::Lines;
 use shape::Shape;
-use stage::Stage;
+use stage::{End, Stage};
 
 const USAGE: &str = "\
 usage: vtysh [--all] [--describe OLD NEW] [--describe-lines OLD]
@@ -46,6 +46,14 @@ FAIRWAY_WRITE=1 writes the differences in docs/vtysh.md anew.";
 const PAGE: &str = "docs/vtysh.md";
 const BEGIN: &str = "<!-- differences: written by tests/vtysh -->\n";
 const END: &str = "<!-- end of differences -->\n";
+
+/// The ends of sessions, as FRR named them when they were played to it.
+const RECEIVED: End = End { due_to: "BGP Notification received", code: 13, error: Some("0602") };
+const CLEARED: End = End { due_to: "User reset", code: 12, error: None };
+const NOT_HEARD: End = End { due_to: "BGP Notification send", code: 14, error: Some("0400") };
+const SHUT_DOWN: End = End { due_to: "Admin. shutdown", code: 11, error: None };
+const WRONG_AS: End = End { due_to: "BGP Notification send", code: 14, error: Some("0202") };
+const TOO_MANY: End = End { due_to: "BGP Notification send", code: 14, error: Some("0601") };
 
 /// What was answered.
 #[derive(Default)]
@@ -169,20 +177,32 @@ fn states(stage: &Stage, answers: &mut Answers) -> Result<()> {
         Ok(())
     };
     stage.router_two(&["disable", "node4", "\"planned work\""])?;
-    lab::wait::wait_until("router two leaves", lab::wait::PATIENCE, || {
-        let up = stage.fairway.neighbour(stage::ROUTER_TWO)?.is_established();
-        ensure!(!up, "it is up");
-        Ok(())
-    })?;
+    stage.wait_for_end(&RECEIVED)?;
     look(stage)?;
     stage.router_two(&["enable", "node4"])?;
     stage.wait_for_routes()?;
     look(stage)?;
     stage.fairway.clear(&[stage::ROUTER_TWO])?;
+    stage.wait_for_end(&CLEARED)?;
     look(stage)?;
     stage.wait_for_routes()?;
-    stage.limit_router_two(2)?;
+    stage.silence_router_two()?;
+    stage.wait_for_end(&NOT_HEARD)?;
+    look(stage)?;
+    stage.hear_router_two()?;
+    let limit = "maxPrefixes: {limit: 1000}}\n";
+    stage.change_router_two(limit, &format!("{limit}  shutdown: {{message: moving racks}}\n"))?;
+    stage.wait_for_router_two("Idle (Admin)")?;
+    stage.wait_for_end(&SHUT_DOWN)?;
+    look(stage)?;
+    stage.restore_router_two()?;
+    stage.change_router_two("peerASN: 65020", "peerASN: 65021")?;
+    stage.wait_for_end(&WRONG_AS)?;
+    look(stage)?;
+    stage.restore_router_two()?;
+    stage.change_router_two("limit: 1000", "limit: 2")?;
     stage.wait_for_router_two("Idle (PfxCt)")?;
+    stage.wait_for_end(&TOO_MANY)?;
     look(stage)
 }
 

@@ -22,7 +22,15 @@ pub(crate) struct Stage {
     pub(crate) fairway: Fairway,
     pub(crate) sockets: PathBuf,
     routers: Vec<Router>,
-    _node: Namespace,
+    node: Namespace,
+}
+
+/// How a session ended, in FRR's words and numbers.
+pub(crate) struct End {
+    pub(crate) due_to: &'static str,
+    pub(crate) code: u64,
+    /// Of the NOTIFICATION, in four digits.
+    pub(crate) error: Option<&'static str>,
 }
 
 struct Router {
@@ -77,7 +85,7 @@ impl Stage {
         fairway.extra_arguments = vec!["--vty-dir".to_owned(), sockets.to_string_lossy().into()];
         fairway.apply("lab", RESOURCES)?;
         fairway.start(&node)?;
-        let stage = Self { fairway, sockets, routers, _node: node };
+        let stage = Self { fairway, sockets, routers, node };
         stage.wait_for_routes()?;
         Ok(stage)
     }
@@ -113,15 +121,52 @@ impl Stage {
         })
     }
 
+    /// Waits until the last session with router two, or the last attempt, ended in this way.
+    pub(crate) fn wait_for_end(&self, end: &End) -> Result<()> {
+        wait_until(&format!("a session ends: {}", end.due_to), PATIENCE, || {
+            let neighbors = self.bgpd("show bgp neighbors json")?;
+            let found = |key: &str| neighbors.pointer(&format!("/{ROUTER_TWO}/{key}"));
+            let due_to = found("lastResetDueTo").and_then(Value::as_str);
+            let code = found("lastResetCode").and_then(Value::as_u64);
+            let error = found("lastErrorCodeSubcode").and_then(Value::as_str);
+            let is_it = (due_to, code, error) == (Some(end.due_to), Some(end.code), end.error);
+            ensure!(is_it, "it is {due_to:?} {code:?} {error:?}");
+            Ok(())
+        })
+    }
+
     /// Router two shuts its session down with a text, or lets it come back.
     pub(crate) fn router_two(&self, words: &[&str]) -> Result<()> {
         let router = self.routers.get(1).context("router two")?;
         router.birdc(words).map(drop)
     }
 
-    /// Router two may announce so many prefixes.
-    pub(crate) fn limit_router_two(&self, limit: u32) -> Result<()> {
-        self.fairway.apply("lab", &RESOURCES.replace("limit: 1000", &format!("limit: {limit}")))
+    /// Writes `wanted` for `present` in the resources; that must be a part of router two's alone.
+    pub(crate) fn change_router_two(&self, present: &str, wanted: &str) -> Result<()> {
+        ensure!(RESOURCES.matches(present).count() == 1, "{present} is not there once");
+        self.fairway.apply("lab", &RESOURCES.replace(present, wanted))
+    }
+
+    /// The resources as they were.
+    pub(crate) fn restore_router_two(&self) -> Result<()> {
+        self.fairway.apply("lab", RESOURCES)?;
+        self.wait_for_routes()
+    }
+
+    /// Nothing comes from router two any more.
+    pub(crate) fn silence_router_two(&self) -> Result<()> {
+        let rules = format!(
+            "add table ip silence; \
+             add chain ip silence input {{ type filter hook input priority 0; }}; \
+             add rule ip silence input ip saddr {ROUTER_TWO} drop"
+        );
+        self.node.run("nft", &[&rules]).map(drop)
+    }
+
+    /// It is heard again.
+    pub(crate) fn hear_router_two(&self) -> Result<()> {
+        self.node.run("nft", &["delete table ip silence"])?;
+        self.wait_for_routes()
     }
 
     fn bgpd(&self, words: &str) -> Result<Value> {

@@ -5,6 +5,7 @@
 
 use fairway_sessions::backend::{LastReset, PeerView, ResetCause};
 use fairway_sessions::wire::Notification;
+use fairway_sessions::wire::notification::cease;
 
 use super::object::Object;
 use super::time::{clock, milliseconds};
@@ -12,29 +13,34 @@ use super::time::{clock, milliseconds};
 /// Cease / Hard Reset (RFC 8538 §3): nothing may be kept.
 const HARD_RESET: (u8, u8) = (6, 9);
 
+/// What the operator did: FRR names that, and not the Cease that it sends for it.
+const BY_THE_OPERATOR: [(ResetCause, &str, u8); 2] = [
+    (ResetCause::NotificationSent(6, cease::ADMINISTRATIVE_SHUTDOWN), "Admin. shutdown", 11),
+    (ResetCause::NotificationSent(6, cease::ADMINISTRATIVE_RESET), "User reset", 12),
+];
+
+fn by_the_operator(cause: &ResetCause) -> Option<(&'static str, u8)> {
+    let found = BY_THE_OPERATOR.iter().find(|(it, ..)| it == cause);
+    found.map(|(_, name, number)| (*name, *number))
+}
+
 /// The name and number that FRR gives to a cause.
 fn due_to(cause: &ResetCause) -> (&'static str, u8) {
-    match cause {
+    by_the_operator(cause).unwrap_or(match cause {
         ResetCause::NotificationReceived(..) => ("BGP Notification received", 13),
         ResetCause::NotificationSent(..) => ("BGP Notification send", 14),
         ResetCause::PeerClosed => ("Peer closed the session", 15),
         ResetCause::ConnectFailed => ("Waiting for peer OPEN", 32),
-    }
-}
-
-/// FRR says no more than this of a peer that the operator shut down.
-const SHUT_DOWN: (&str, u8) = ("Admin. shutdown", 11);
-
-/// Whether that is what ended its last session.
-fn is_shut_down(peer: &PeerView, cause: &ResetCause) -> bool {
-    peer.config.shutdown.is_some() && *cause == ResetCause::NotificationSent(6, 2)
+    })
 }
 
 /// FRR's name and number for why there is no session. Before a first attempt has failed, what is
-/// waited for is the other side.
+/// waited for is the other side, unless nobody is to be waited for.
 pub(super) fn reason_of_absence(peer: &PeerView) -> (&'static str, u8) {
-    let cause = peer.last_reset.as_ref().map_or(&ResetCause::ConnectFailed, |reset| &reset.cause);
-    if is_shut_down(peer, cause) { SHUT_DOWN } else { due_to(cause) }
+    if peer.config.shutdown.is_some() {
+        return due_to(&ResetCause::NotificationSent(6, cease::ADMINISTRATIVE_SHUTDOWN));
+    }
+    due_to(peer.last_reset.as_ref().map_or(&ResetCause::ConnectFailed, |reset| &reset.cause))
 }
 
 /// A NOTIFICATION that ended the session.
@@ -60,6 +66,7 @@ impl Ending<'_> {
 
 fn ending(reset: &LastReset) -> Option<Ending<'_>> {
     match &reset.cause {
+        cause if by_the_operator(cause).is_some() => None,
         ResetCause::NotificationSent(code, subcode) => {
             Some(Ending { direction: "sent", code: *code, subcode: *subcode, text: None })
         }
@@ -78,8 +85,8 @@ pub(super) fn json(peer: &PeerView) -> Object {
     let Some(reset) = &peer.last_reset else {
         return Object::new().field("lastReset", "never");
     };
-    let (name, number) = reason_of_absence(peer);
-    let ending = ending(reset).filter(|_| !is_shut_down(peer, &reset.cause));
+    let (name, number) = due_to(&reset.cause);
+    let ending = ending(reset);
     let mut object = Object::new().field("lastResetTimerMsecs", milliseconds(reset.ago));
     if let Some(ending) = &ending {
         object = object
@@ -109,7 +116,6 @@ pub(super) fn text(peer: &PeerView) -> String {
         return "  Last reset never\n".to_owned();
     };
     let cause = match ending(reset) {
-        _ if is_shut_down(peer, &reset.cause) => SHUT_DOWN.0.to_owned(),
         Some(it) => format!("Notification {} ({})", it.direction, it.reason()),
         None => due_to(&reset.cause).0.to_owned(),
     };

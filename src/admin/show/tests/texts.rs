@@ -6,7 +6,7 @@ use fairway_sessions::backend::{LastReset, ListenRangeView, ResetCause, SessionS
 use fairway_sessions::types::{FamilySet, ListenRange, PeerKey, Remote, ShutdownMessage};
 use serde_json::json;
 
-use super::super::ShowCommand;
+use super::super::{ShowCommand, SummaryFamilies, SummaryFilter};
 use super::lab::{self, Lab, fresh};
 use super::{advertised, json, neighbors, text};
 
@@ -230,6 +230,40 @@ fn a_neighbor_that_is_shut_down_says_so_as_in_frr() {
     let shown = json(&lab, &neighbor);
     assert_eq!(shown["10.1.1.2"]["adminShutDown"], true);
     assert_eq!(shown["10.1.1.2"]["lastResetCode"], 11);
+}
+
+#[test]
+fn a_neighbor_that_was_down_when_it_was_shut_down_has_failed_for_that() {
+    let mut lab = Lab::new();
+    let peer = lab.router_one();
+    peer.config.shutdown = Some(ShutdownMessage::default());
+    (peer.state, peer.session, peer.last_reset) = (SessionState::Idle, None, None);
+    let failed = super::summary_of(SummaryFamilies::All, SummaryFilter::Failed);
+    let summary = json(&lab, &failed);
+    let row = &summary["ipv4Unicast"]["peers"]["10.1.1.2"];
+    assert_eq!(
+        (&row["lastResetDueTo"], &row["lastResetCode"]),
+        (&json!("Admin. shutdown"), &json!(11))
+    );
+    assert!(text(&lab, &failed).unwrap().contains(" Admin. shutdown\n"));
+}
+
+#[test]
+fn a_neighbor_that_was_cleared_says_so_as_in_frr() {
+    let mut lab = Lab::new();
+    lab.router_one().last_reset = Some(LastReset {
+        ago: Duration::from_secs(1),
+        cause: ResetCause::NotificationSent(6, 4),
+        text: "notification sent: Cease/Administrative Reset".to_owned(),
+    });
+    let shown = text(&lab, &neighbors("10.1.1.2")).unwrap();
+    assert!(shown.contains("\n  Last reset 00:00:01,  User reset\n"), "{shown}");
+    let shown = &json(&lab, &neighbors("10.1.1.2"))["10.1.1.2"];
+    assert_eq!(
+        (&shown["lastResetDueTo"], &shown["lastResetCode"]),
+        (&json!("User reset"), &json!(12))
+    );
+    assert_eq!(shown["lastErrorCodeSubcode"], json!(null));
 }
 
 #[test]
