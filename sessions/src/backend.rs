@@ -227,7 +227,8 @@ pub struct PeerView {
     pub advertised: Vec<PeerRoute>,
     /// Routes that were accepted from this peer.
     pub received: Vec<PeerRoute>,
-    /// Why the last session or attempt ended.
+    /// Why the last session ended, or the last attempt if its neighbour said why; before there was
+    /// one of these, what the last attempt met.
     pub last_reset: Option<LastReset>,
     /// Why its connections are refused, so that it is only dialled.
     pub not_accepted: Option<&'static str>,
@@ -373,7 +374,7 @@ pub struct LastReset {
     pub ago: Duration,
     /// The cause, in FRR's terms.
     pub cause: ResetCause,
-    /// Details, as the log says them.
+    /// Details, as the log says them, and what an attempt met since then.
     pub text: String,
 }
 

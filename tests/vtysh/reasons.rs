@@ -69,7 +69,6 @@ pub(crate) const REASONS: &[Reason] = &[
         "Capabilities that FRR offers and Fairway does not; shown when the neighbour offers them.",
     ),
     Reason::new(Way::Missing, &["extendedOptionalParametersLength"], "Not shown."),
-    Reason::new(Way::Missing, &["adminShutDown"], "No neighbour here is shut down."),
     Reason::new(
         Way::Missing,
         &["reducePrefixNumAndClearIpBgp"],
@@ -221,7 +220,6 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
         ],
         "Capabilities that FRR offers and Fairway does not.",
     ),
-    (Way::Missing, &["Administratively shut down"], "No neighbour here is shut down."),
     (
         Way::Missing,
         &["Inbound soft reconfiguration allowed", "Route map for"],

@@ -91,7 +91,11 @@ pub struct Peer {
     pub(super) connections_dropped: u64,
     pub(super) panics: u64,
     pub(super) changed_at: Option<Instant>,
+    /// The end of the last session, or of the last attempt that a NOTIFICATION ended.
     pub(super) last_reset: Option<(Instant, DownReason)>,
+    /// What the last attempt since then met, if that was less than an answer. It does not take
+    /// the place of a reason that says more.
+    pub(super) last_attempt: Option<(Instant, DownReason)>,
     pub(super) last_read: Option<Instant>,
     pub(super) last_write: Option<Instant>,
     /// When a connection was last told that there is a session already.
@@ -138,6 +142,7 @@ impl Peer {
             panics: 0,
             changed_at: None,
             last_reset: None,
+            last_attempt: None,
             last_read: None,
             last_write: None,
             rejected_at: None,
@@ -338,6 +343,7 @@ impl Peer {
         self.connections_established += 1;
         self.changed_at = Some(now);
         self.dial_at = None;
+        self.last_attempt = None;
         self.actions.push_back(Action::Established);
     }
 
@@ -373,7 +379,12 @@ impl Peer {
             self.idle_hold = true;
         }
         // Else somebody knocked and left: that must not put off a dial that is due.
-        self.last_reset = Some((now, reason.clone()));
+        if up.is_some() || reason.has_notification() {
+            self.last_reset = Some((now, reason.clone()));
+            self.last_attempt = None;
+        } else {
+            self.last_attempt = Some((now, reason.clone()));
+        }
         if up.is_some() {
             self.connections_dropped += 1;
             self.changed_at = Some(now);
@@ -389,7 +400,7 @@ impl Peer {
         self.idle_hold = false;
         if self.established.is_none() {
             self.dial_at = Some(now + wait);
-            self.last_reset = Some((now, reason.clone()));
+            self.last_attempt = Some((now, reason.clone()));
             self.actions.push_back(Action::AttemptFailed(reason));
         }
     }

@@ -26,6 +26,11 @@ pub enum DownReason {
 }
 
 impl DownReason {
+    /// Whether one of both said why.
+    pub(super) fn has_notification(&self) -> bool {
+        matches!(self, Self::Sent { .. } | Self::Received(_))
+    }
+
     /// For what `show` prints in FRR's words.
     pub fn cause(&self) -> ResetCause {
         match self {

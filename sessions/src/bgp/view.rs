@@ -68,11 +68,7 @@ impl Peer {
                 .filter(|_| scope.received)
                 .map(|up| routes(up.inbound.adj_rib_in.routes()))
                 .unwrap_or_default(),
-            last_reset: self.last_reset.as_ref().map(|(at, reason)| LastReset {
-                ago: now.since(*at),
-                cause: reason.cause(),
-                text: reason.to_string(),
-            }),
+            last_reset: last_reset(self, now),
             // Known to who listens.
             not_accepted: None,
             set_aside: self.set_aside.clone(),
@@ -84,6 +80,17 @@ impl Peer {
             last_write: self.last_write.map(|at| now.since(at)),
         }
     }
+}
+
+/// Why there is no session, or was none: what ended the last one, and what attempts met since then.
+fn last_reset(peer: &Peer, now: Instant) -> Option<LastReset> {
+    let (at, reason) = peer.last_reset.as_ref().or(peer.last_attempt.as_ref())?;
+    let since = peer.last_attempt.as_ref().filter(|_| peer.last_reset.is_some());
+    let text = match since {
+        Some((_, attempt)) => format!("{reason}; since then: {attempt}"),
+        None => reason.to_string(),
+    };
+    Some(LastReset { ago: now.since(*at), cause: reason.cause(), text })
 }
 
 fn routes(table: &BTreeMap<Nlri, Arc<PathAttributes>>) -> Vec<PeerRoute> {

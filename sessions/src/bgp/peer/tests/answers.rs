@@ -216,7 +216,34 @@ fn whoever_waits_for_our_open_gets_no_notification_before_it() {
         assert!(scripted.has_closed(id));
         assert_eq!(scripted.said(), "");
         assert_eq!(scripted.peer.messages.sent.notifications, 0);
-        let (_, reason) = scripted.peer.last_reset.as_ref().unwrap();
+        let (_, reason) = scripted.peer.last_attempt.as_ref().unwrap();
         assert!(matches!(reason, DownReason::Broken(_)), "nothing was sent: {reason}");
     }
+}
+
+#[test]
+fn attempts_that_meet_nobody_do_not_hide_why_the_session_ended() {
+    let mut scripted = Scripted::new(config(65001, 65002, 1));
+    let id = scripted.dial_and_connect();
+    for message in [open_of(65002), keepalive()] {
+        scripted.receive(id, &message);
+    }
+    scripted.peer.reset(scripted.now);
+    let cleared = ResetCause::NotificationSent(6, 4);
+    let shown = |scripted: &Scripted| {
+        scripted.peer.view(scripted.now, ViewScope::SESSIONS).last_reset.unwrap()
+    };
+    let before = shown(&scripted);
+    assert_eq!(before.cause, cleared);
+    let id = scripted.dial();
+    scripted.handle(Event::ConnectFailed(id, "refused".to_owned()));
+    let after = shown(&scripted);
+    assert_eq!(after.cause, cleared);
+    assert_eq!(after.text, format!("{}; since then: cannot connect: refused", before.text));
+    scripted.expire("retry");
+    let id = scripted.dial_and_connect();
+    for message in [open_of(65002), keepalive()] {
+        scripted.receive(id, &message);
+    }
+    assert_eq!(shown(&scripted).text, before.text, "what came of it is no news any more");
 }
