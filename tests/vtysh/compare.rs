@@ -95,8 +95,8 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
     ensure!(idle.is_empty(), "reasons for nothing: {idle:?}");
     let added: Vec<String> = added.into_iter().collect();
     Ok(format!(
-        "{table}{}\n### Keys that FRR 10.3 added and Fairway does not have\n\n{}. The words are those \
-         of 8.4.\n",
+        "{table}{}\n### Keys that FRR 10.3 added and Fairway has not here\n\n{}. The words are those of \
+         8.4; `hostname` and `softwareVersion` are there when the neighbour says what they are.\n",
         sections(&rows),
         added.join(" ")
     ))

@@ -66,7 +66,8 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason::new(
         Way::Missing,
         &["addPath", "hostName"],
-        "Capabilities that FRR offers and Fairway does not; shown when the neighbour offers them.",
+        "Capabilities that FRR always offers: Fairway offers `addPath` to a BGPPeer with `addPath`, \
+         and tells nobody its name. What the neighbour offers is shown.",
     ),
     Reason::new(Way::Missing, &["extendedOptionalParametersLength"], "Not shown."),
     Reason::new(
@@ -190,7 +191,6 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
             "Configured Stale Path Time",
             "End-of-RIB",
             "F bit",
-            "Graceful Restart Capability: advertised and received",
             "Graceful restart information:",
             "IPvN Unicast:",
             "Local GR Mode",
@@ -213,12 +213,8 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
     ),
     (
         Way::Missing,
-        &[
-            "AddPath:",
-            "Enhanced Route Refresh: advertised and received",
-            "Hostname Capability: advertised",
-        ],
-        "Capabilities that FRR offers and Fairway does not.",
+        &["AddPath:", "Hostname Capability: advertised"],
+        "Capabilities that FRR always offers; see the keys.",
     ),
     (
         Way::Missing,
@@ -274,12 +270,8 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
     ),
     (
         Way::Ours,
-        &[
-            "Enhanced Route Refresh: received",
-            "Graceful Restart Capability: received",
-            "Long-lived Graceful Restart: received",
-        ],
-        "Capabilities that only the neighbour offers.",
+        &["Long-lived Graceful Restart: received"],
+        "A capability that only the neighbour offers.",
     ),
     (Way::Ours, &["Last read never"], "FRR counts from the start of the machine."),
     (
