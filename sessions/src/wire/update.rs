@@ -262,6 +262,8 @@ fn joined(mut first: Vec<Nlri>, second: Vec<Nlri>) -> Vec<Nlri> {
     if first.is_empty() {
         return second;
     }
+    // Growing by doubling would take three times what a flood is worth.
+    first.reserve_exact(second.len());
     first.extend(second);
     first
 }
