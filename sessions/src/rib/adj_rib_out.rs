@@ -117,11 +117,10 @@ impl AdjRibOut {
                 }
             };
         }
-        for (path, path_id) in self.path_ids.assigned(prefix) {
-            if paths.iter().all(|(wanted, _)| *wanted != path) {
-                self.remove(Nlri { prefix, path_id });
-            }
-        }
+        let is_wanted = |path: &PathKey| paths.iter().any(|(wanted, _)| wanted == path);
+        let gone = self.path_ids.of(prefix).filter(|(_, path)| !is_wanted(path));
+        let gone: Vec<Nlri> = gone.map(|(nlri, _)| *nlri).collect();
+        gone.into_iter().for_each(|nlri| self.remove(nlri));
         let mut outcome = Ok(());
         for (path, attributes) in paths {
             let nlri = self.path_ids.assign(prefix, path);

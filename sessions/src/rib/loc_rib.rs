@@ -65,7 +65,7 @@ impl Route<'_> {
     pub fn key(self) -> PathKey {
         match self {
             Self::Originated(_) => PathKey::Originated,
-            Self::Learned(path) => PathKey::Learned(path.source.key, path.path_id),
+            Self::Learned(path) => PathKey::Learned(Arc::clone(&path.source), path.path_id),
         }
     }
 }

@@ -2,61 +2,70 @@
 //! (RFC 7911 §2). Used by [`super::AdjRibOut`]; knows no attributes and no message.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::types::{Nlri, PathId, PeerKey, Prefix};
+use crate::types::{Nlri, PathId, PathSource, Prefix};
 
 /// A path as this node knows it, whatever it is told with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathKey {
     /// The one that is originated here.
     Originated,
-    /// The one that this neighbour gave this identifier.
-    Learned(PeerKey, PathId),
+    /// The one that was given this identifier in this session.
+    Learned(Arc<PathSource>, PathId),
 }
 
 /// The identifiers of one session. A path keeps its own until it is released.
 #[derive(Debug, Default)]
 pub(super) struct PathIds {
-    assigned: BTreeMap<Prefix, Vec<(PathKey, PathId)>>,
+    assigned: BTreeMap<Nlri, PathKey>,
 }
 
 impl PathIds {
     /// The identifier of `path` to `prefix`: the one it has, or the smallest that no other path to
     /// `prefix` has. Counted from 1, since some routers show 0 as none.
     pub(super) fn assign(&mut self, prefix: Prefix, path: PathKey) -> Nlri {
-        let assigned = self.assigned.entry(prefix).or_default();
-        let present = assigned.iter().find(|(key, _)| *key == path).map(|(_, path_id)| *path_id);
-        let path_id = present.unwrap_or_else(|| {
-            let is_free = |path_id: &PathId| assigned.iter().all(|(_, taken)| taken != path_id);
-            let free = (1..u32::MAX).map(PathId::new).find(is_free).unwrap_or(PathId::MAX);
-            assigned.push((path, free));
-            free
-        });
-        Nlri { prefix, path_id }
+        let mut free = 1;
+        for (nlri, key) in self.of(prefix) {
+            if *key == path {
+                return *nlri;
+            }
+            if nlri.path_id.get() == free {
+                free = free.saturating_add(1);
+            }
+        }
+        let nlri = Nlri { prefix, path_id: PathId::new(free) };
+        self.assigned.insert(nlri, path);
+        nlri
     }
 
-    /// The paths to `prefix` that have an identifier.
-    pub(super) fn assigned(&self, prefix: Prefix) -> Vec<(PathKey, PathId)> {
-        self.assigned.get(&prefix).cloned().unwrap_or_default()
+    /// The paths to `prefix` that have an identifier, in the order of these.
+    pub(super) fn of(&self, prefix: Prefix) -> impl Iterator<Item = (&Nlri, &PathKey)> {
+        let nlri = |path_id| Nlri { prefix, path_id };
+        self.assigned.range(nlri(PathId::NONE)..=nlri(PathId::MAX))
     }
 
     /// `nlri` stands for no path any more: the next one may have its identifier.
     pub(super) fn release(&mut self, nlri: Nlri) {
-        let Some(assigned) = self.assigned.get_mut(&nlri.prefix) else { return };
-        assigned.retain(|(_, path_id)| *path_id != nlri.path_id);
-        if assigned.is_empty() {
-            self.assigned.remove(&nlri.prefix);
-        }
+        self.assigned.remove(&nlri);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::{Asn, PeerKey, PeerKind, RouterId};
 
     fn learned(path_id: u32) -> PathKey {
-        let peer = PeerKey::from(std::net::IpAddr::from([192, 0, 2, 1]));
-        PathKey::Learned(peer, PathId::new(path_id))
+        let address = std::net::IpAddr::from([192, 0, 2, 1]);
+        let source = PathSource {
+            key: PeerKey::from(address),
+            address,
+            kind: PeerKind::External,
+            remote_asn: Asn::new(7).unwrap(),
+            router_id: RouterId::new(1).unwrap(),
+        };
+        PathKey::Learned(Arc::new(source), PathId::new(path_id))
     }
 
     #[test]
@@ -81,8 +90,9 @@ mod tests {
         let first = ids.assign(one, learned(1));
         assert_eq!(first.path_id, ids.assign(other, learned(2)).path_id);
         ids.release(first);
-        assert_eq!(ids.assigned(one), []);
-        assert_eq!(ids.assigned(other), [(learned(2), PathId::new(1))]);
+        assert_eq!(ids.of(one).count(), 0);
+        let left = Nlri { prefix: other, path_id: PathId::new(1) };
+        assert_eq!(ids.of(other).collect::<Vec<_>>(), [(&left, &learned(2))]);
         assert_eq!(ids.assigned.len(), 1);
     }
 }

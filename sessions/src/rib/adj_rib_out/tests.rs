@@ -1,5 +1,7 @@
 use super::*;
-use crate::types::{AsPath, Community, NextHop, PathId, PeerKey, PeerKind};
+use crate::types::{
+    AsPath, Asn, Community, NextHop, PathId, PathSource, PeerKey, PeerKind, RouterId,
+};
 use crate::wire::update::Announced;
 use crate::wire::{Framing, Update, UpdateContext};
 
@@ -235,8 +237,15 @@ fn table_of_paths() -> AdjRibOut {
 
 /// Neighbour `number` and the only path it announces, which says so.
 fn path(number: u8) -> (PathKey, Arc<PathAttributes>) {
-    let peer = PeerKey::from(std::net::IpAddr::from([192, 0, 2, number]));
-    (PathKey::Learned(peer, PathId::NONE), attributes(number.into()))
+    let address = std::net::IpAddr::from([192, 0, 2, number]);
+    let source = PathSource {
+        key: PeerKey::from(address),
+        address,
+        kind: PeerKind::External,
+        remote_asn: Asn::new(7).unwrap(),
+        router_id: RouterId::new(1).unwrap(),
+    };
+    (PathKey::Learned(Arc::new(source), PathId::NONE), attributes(number.into()))
 }
 
 /// What messages say: identifier, and who announced the path, or `None` for a withdrawal.
@@ -360,7 +369,7 @@ fn the_same_id_is_never_two_paths() {
         let mut has: Vec<u8> = has.into_values().map(|who| u8::try_from(who).unwrap()).collect();
         has.sort_unstable();
         assert_eq!(has, wanted, "seed {seed}");
-        assert_eq!(table.path_ids.assigned(prefix(1).prefix).len(), wanted.len(), "seed {seed}");
+        assert_eq!(table.path_ids.of(prefix(1).prefix).count(), wanted.len(), "seed {seed}");
     }
     assert!(reused > 1_000, "numbers are used again: {reused}");
 }
