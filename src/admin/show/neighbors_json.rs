@@ -156,6 +156,7 @@ fn connection(peer: &PeerView) -> Object {
     let due = peer.next_connect_in.map(milliseconds);
     let is_idle = peer.state == SessionState::Idle;
     let is_dialling = matches!(peer.state, SessionState::Connect | SessionState::Active);
+    let is_signed = peer.config.password.is_some() || !peer.config.tcp_ao.is_empty();
     object
         .optional("notAccepted", peer.not_accepted)
         .optional("setAside", peer.set_aside.clone())
@@ -163,7 +164,7 @@ fn connection(peer: &PeerView) -> Object {
         .optional("nextStartTimerDueInMsecs", due.filter(|_| is_idle))
         .optional("nextConnectTimerDueInMsecs", due.filter(|_| is_dialling))
         .optional("nextConnectInMsec", due)
-        .optional("authenticationEnabled", peer.config.password.as_ref().map(|_| 1))
+        .optional("authenticationEnabled", is_signed.then_some(1))
 }
 
 /// What was not taken from it, and what it does not get.
