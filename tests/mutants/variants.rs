@@ -118,14 +118,14 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "a failed dial is repeated without a wait",
         PEER,
-        "            self.dial_at = Some(now + wait);\n            self.last_reset",
-        "            self.dial_at = Some(now + wait / 1000);\n            self.last_reset",
+        "            self.dial_at = Some(now + wait);\n            self.last_attempt",
+        "            self.dial_at = Some(now + wait / 1000);\n            self.last_attempt",
     ),
     variant(
         "a failed dial is never repeated",
         PEER,
-        "            self.dial_at = Some(now + wait);\n            self.last_reset",
-        "            let _ = wait;\n            self.last_reset",
+        "            self.dial_at = Some(now + wait);\n            self.last_attempt",
+        "            let _ = wait;\n            self.last_attempt",
     ),
     variant(
         "a session that ended is dialled again without a wait",
