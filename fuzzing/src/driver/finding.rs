@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fairway_fuzzing::Target;
 
@@ -20,7 +21,7 @@ const SHOWN_BYTES_MAX: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     Panic(Panic),
-    Slow(std::time::Duration),
+    Slow(Duration),
     Hungry(u64),
     Hangs,
 }
@@ -40,6 +41,13 @@ fn allocation_limit(target: &Target, length: usize) -> u64 {
     one.saturating_mul(target.copies)
 }
 
+/// The most CPU time that an input of this length may take. One of several long messages, with a
+/// session and two tables behind each, holds tens of thousands of prefixes.
+fn cpu_time_limit(length: usize) -> Duration {
+    const LENGTH_BYTES: usize = 32 * 1024;
+    CPU_TIME_MAX * u32::try_from(length.div_ceil(LENGTH_BYTES).max(1)).unwrap_or(1)
+}
+
 impl Finding {
     /// What is wrong with an input that cost this, if anything is.
     pub(crate) fn of(
@@ -50,7 +58,7 @@ impl Finding {
     ) -> Option<Self> {
         let fault = if let Err(panic) = &cost.outcome {
             Fault::Panic(panic.clone())
-        } else if cost.cpu > CPU_TIME_MAX {
+        } else if cost.cpu > cpu_time_limit(input.len()) {
             Fault::Slow(cost.cpu)
         } else if cost.peak_bytes > allocation_limit(target, input.len()) {
             Fault::Hungry(cost.peak_bytes)
@@ -90,7 +98,10 @@ impl fmt::Display for Finding {
         writeln!(f, "FINDING in {}, {} bytes:", target.name, input.len())?;
         match fault {
             Fault::Panic(Panic { place, text }) => writeln!(f, "  panic at {place}: {text}")?,
-            Fault::Slow(cpu) => writeln!(f, "  {cpu:?} of CPU time, at most {CPU_TIME_MAX:?}")?,
+            Fault::Slow(cpu) => {
+                let limit = cpu_time_limit(self.input.len());
+                writeln!(f, "  {cpu:?} of CPU time, at most {limit:?}")?;
+            }
             Fault::Hungry(bytes) => {
                 let limit = allocation_limit(target, input.len());
                 writeln!(f, "  {bytes} bytes allocated at its peak, at most {limit}")?;

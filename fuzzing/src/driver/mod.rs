@@ -102,5 +102,5 @@ pub(crate) fn write_corpus(options: &Options, folder: &Path) -> Result<bool, Str
     Ok(true)
 }
 
-/// The most CPU time that one input may take.
+/// The most CPU time that one input of up to 32 KiB may take; longer ones in proportion.
 pub(crate) const CPU_TIME_MAX: Duration = Duration::from_millis(50);
