@@ -133,7 +133,9 @@ impl UpdateDraft {
         self.describe(dice, context);
         let (type_code, octets) =
             dice.pick(&[(code::COMMUNITIES, 4), (code::LARGE_COMMUNITIES, 12), (99, 1)]);
-        let length = dice.pick(&[4_096, 20_000, 60_000]) / octets * octets;
+        // Mostly just over what an ordinary one can carry: time goes into variety, not into length.
+        let longest = if dice.chance(10) { 60_000 } else { 4_096 };
+        let length = longest / octets * octets;
         self.attributes.retain(|attribute| attribute.code != type_code);
         let value = dice.bytes(length).into();
         self.push(type_code, value);
