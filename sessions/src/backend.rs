@@ -29,6 +29,43 @@ pub struct Desired {
     pub peers: Vec<PeerConfig>,
     /// The routes. Of all routes with the same prefix, at most one names a given peer.
     pub routes: Vec<DesiredRoute>,
+    /// Some source has not spoken yet, so that there may be more routes than these: what an earlier
+    /// run announced stays meanwhile, and nobody is told that this is all (RFC 4724 §4.1).
+    pub awaits_sources: bool,
+    /// Whether traffic should come here.
+    pub drain: DrainState,
+}
+
+/// Whether a node is to be used by its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DrainState {
+    /// It is.
+    #[default]
+    InService,
+    /// Only by those who know no other: routes carry GRACEFUL_SHUTDOWN, and a LOCAL_PREF of 0 inside
+    /// the AS (RFC 8326 §4).
+    Draining,
+    /// It is not: sessions stay up, and nothing is announced.
+    Drained,
+}
+
+/// What an earlier run of this daemon left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EarlierRun {
+    /// What it announced last.
+    pub routes: Vec<DesiredRoute>,
+    /// What these routes say was forwarded all the time: the machine has not been started since.
+    pub forwarding: bool,
+}
+
+/// How a daemon leaves its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// It will be back in a moment: those who keep our routes meanwhile see TCP end and hear nothing
+    /// (RFC 4724 §4), the others a Cease 6/2.
+    ForRestart,
+    /// It will not: Cease 6/2, as a Hard Reset where that is needed to be forgotten (RFC 8538 §3).
+    ForGood,
 }
 
 /// One route to originate.
@@ -78,8 +115,8 @@ pub trait Backend: Send + Sync {
     /// more, and the process had better say so and end, too.
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
-    /// Ends all sessions in an orderly way, and waits (a bounded time) until that is done.
-    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Ends all sessions, and waits (a bounded time) until that is done.
+    fn shutdown(&self, how: Leave) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// Which lists of routes a [`BgpView`] should have, beside the sessions and their counters. A table
@@ -188,6 +225,8 @@ pub struct LearnedRoute {
     pub path: Path,
     /// The step at which it lost; `None` for the best one.
     pub lost_at: Option<DecisionStep>,
+    /// Its neighbour restarts and has not said it again.
+    pub stale: bool,
 }
 
 /// One neighbour's part of a [`BgpView`].
@@ -234,6 +273,8 @@ pub struct PeerView {
     pub not_accepted: Option<&'static str>,
     /// Why it is left alone: this machine cannot have a session with it.
     pub set_aside: Option<String>,
+    /// What is kept of a session that ended, while the neighbour restarts.
+    pub stale: Option<StaleView>,
     /// When the next attempt is due, while waiting for one.
     pub next_connect_in: Option<Duration>,
     /// Since the last message was read.
@@ -269,6 +310,28 @@ pub struct SessionView {
     pub end_of_rib_received: PerFamily<bool>,
 }
 
+/// Routes of a neighbour that restarts, and that it has not said again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaleView {
+    /// How many there are.
+    pub routes: PerFamily<u32>,
+    /// What is waited for.
+    pub phase: StalePhase,
+    /// When those go that are still stale then.
+    pub removed_in: Duration,
+}
+
+/// How far a neighbour's restart has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StalePhase {
+    /// It is away (RFC 4724 §4.2).
+    Away,
+    /// It is away for longer than a restart takes: its routes are the last resort (RFC 9494).
+    LongLived,
+    /// It is back, and has not said all its routes yet.
+    Back,
+}
+
 /// A route as one neighbour was told it, or told it to us.
 #[derive(Debug, Clone)]
 pub struct PeerRoute {
@@ -278,6 +341,8 @@ pub struct PeerRoute {
     pub path_id: PathId,
     /// The attributes as they were sent, or heard.
     pub attributes: Arc<PathAttributes>,
+    /// The neighbour restarts and has not said it again.
+    pub stale: bool,
 }
 
 /// The states of RFC 4271 §8.2.2, in the order in which a connection goes through them.

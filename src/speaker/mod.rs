@@ -39,6 +39,7 @@ impl Speaker {
                 generation: self.generation,
                 peers: plan.peers.clone(),
                 routes: plan.routes.clone(),
+                ..Desired::default()
             });
         }
         log(&self.plan, &plan);

@@ -13,7 +13,7 @@ mod saver;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_sessions::backend::Backend;
+use fairway_sessions::backend::{Backend, Leave};
 use fairway_sessions::io::NativeBackend;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -149,7 +149,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     info!("leaving");
     admin.abort();
     daemon.save_resources();
-    backend.shutdown().await;
+    backend.shutdown(Leave::ForGood).await;
     daemon.finish().await;
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Connected;
+use super::graceful_restart::OwnRestart;
 use super::negotiate::{Negotiated, negotiate, our_open};
 use crate::backend::SessionState;
 use crate::rng::Rng;
@@ -15,7 +16,8 @@ use crate::time::Instant;
 use crate::types::{FamilySet, LocalNextHops, PeerConfig, Prefix};
 use crate::wire::header::{RawMessage, keepalive};
 use crate::wire::{
-    Framing, MessageType, Notification, Open, RouteRefresh, Update, UpdateContext, WireError,
+    Capability, Framing, MessageType, Notification, Open, RouteRefresh, Update, UpdateContext,
+    WireError,
 };
 
 /// How long an OPEN may take to arrive.
@@ -79,6 +81,8 @@ pub(super) struct Connection {
     pub(super) negotiated: Option<Negotiated>,
     pub(super) keepalive_interval: Option<Duration>,
     framing: Framing,
+    /// The capabilities of our OPEN.
+    offered: Vec<Capability>,
     /// Waiting to be written.
     open: Option<Bytes>,
     /// Until when our OPEN is held back, for the neighbour to speak first.
@@ -105,6 +109,7 @@ impl Connection {
             negotiated: None,
             keepalive_interval: None,
             framing: Framing::default(),
+            offered: Vec::new(),
             open: None,
             delay_open_deadline: None,
             keepalive_due: false,
@@ -116,13 +121,21 @@ impl Connection {
     }
 
     /// TCP is up: say OPEN and wait for the neighbour's, or the other way round.
-    pub(super) fn connected(&mut self, now: Instant, connected: Connected, config: &PeerConfig) {
+    pub(super) fn connected(
+        &mut self,
+        now: Instant,
+        connected: Connected,
+        config: &PeerConfig,
+        own_restart: OwnRestart,
+    ) {
         let Connected { local, remote, next_hops, networks } = connected;
         self.local = Some(local);
         self.remote = Some(remote);
         self.next_hops = next_hops;
         self.networks = networks;
-        self.open = Some(our_open(config).encode());
+        let open = our_open(config, own_restart);
+        self.open = Some(open.encode());
+        self.offered = open.capabilities;
         match config.delay_open_time {
             Some(delay) => {
                 self.delay_open_deadline = Some(now + delay);
@@ -190,7 +203,8 @@ impl Connection {
             (_, M::Notification) => Ok(Step::Notification(Notification::parse(&message.body))),
             // Before OpenSent only one that waits for this OPEN can be told of a message.
             (S::Connect | S::Active | S::OpenSent, M::Open) => {
-                let negotiated = negotiate(config, Open::parse(&message.body)?)?;
+                let offered = self.offered.clone();
+                let negotiated = negotiate(config, offered, Open::parse(&message.body)?)?;
                 self.delay_open_deadline = None;
                 self.state = S::OpenConfirm;
                 self.keepalive_interval = negotiated.keepalive_interval(config);

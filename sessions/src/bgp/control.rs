@@ -5,6 +5,7 @@
 use super::backoff::Backoff;
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
+use crate::backend::Leave;
 use crate::time::Instant;
 use crate::types::PeerConfig;
 use crate::wire::Notification;
@@ -128,6 +129,11 @@ impl Peer {
     /// it is reconfigured.
     pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
         self.stop_with(now, &Notification::cease(subcode), why);
+    }
+
+    /// The daemon ends.
+    pub fn leave(&mut self, now: Instant, _how: Leave) {
+        self.stop(now, cease::ADMINISTRATIVE_SHUTDOWN, "fairway is stopping");
     }
 
     fn stop_with(&mut self, now: Instant, farewell: &Notification, why: &str) {

@@ -11,6 +11,7 @@ mod backoff;
 mod collision;
 mod connection;
 mod control;
+mod graceful_restart;
 mod key_rollover;
 mod negotiate;
 mod peer;
@@ -21,6 +22,7 @@ mod transmit;
 mod view;
 
 pub use connection::ConnectionId;
+pub use graceful_restart::{OwnRestart, Restarts};
 pub use key_rollover::{HeldKey, KeyChange, KeyRing};
 pub use negotiate::Negotiated;
 pub use peer::{Action, Connected, Event, Peer};

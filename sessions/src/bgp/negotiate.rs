@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use super::graceful_restart::{self, OwnRestart, Restarts};
 use crate::types::{
     AddPath, AddressFamily, Asn, FamilySet, HoldTime, PeerConfig, PeerKind, Role, RouterId,
 };
@@ -34,14 +35,16 @@ pub struct Negotiated {
     pub extended_message: bool,
     /// IPv4 routes may have IPv6 next hops, both ways (RFC 8950).
     pub extended_next_hop: bool,
+    /// Whose routes outlive whose restart (RFC 4724).
+    pub restarts: Restarts,
     /// What we offered.
     pub capabilities_sent: Vec<Capability>,
     /// What the neighbour offered, in its order.
     pub capabilities_received: Vec<Capability>,
 }
 
-/// The OPEN that says what `config` wants.
-pub(super) fn our_open(config: &PeerConfig) -> Open {
+/// The OPEN that says what `config` wants, and how we came to be here.
+pub(super) fn our_open(config: &PeerConfig, own: OwnRestart) -> Open {
     let families = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
     let next_hops = offers_extended_next_hop(config)
         .then(|| Capability::ExtendedNextHop(vec![NextHopEncoding::IPV4_OVER_IPV6]));
@@ -50,7 +53,6 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         Capability::RouteRefresh,
         Capability::ExtendedMessage,
         Capability::FourOctetAs(config.local_asn.get()),
-        Capability::end_of_rib(),
     ];
     let marks = config.enhanced_refresh.then_some(Capability::EnhancedRouteRefresh);
     Open {
@@ -60,6 +62,7 @@ pub(super) fn our_open(config: &PeerConfig) -> Open {
         capabilities: families
             .chain(next_hops)
             .chain(others)
+            .chain(graceful_restart::offers(config, own))
             .chain(marks)
             .chain(role)
             .chain(our_add_path(config))
@@ -98,8 +101,12 @@ fn offers_extended_next_hop(config: &PeerConfig) -> bool {
     config.extended_next_hop && config.families.contains(AddressFamily::Ipv4Unicast)
 }
 
-/// Holds the neighbour's OPEN against what `config` wants.
-pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated, WireError> {
+/// Holds the neighbour's OPEN against what `config` wants, and what was `offered` in ours.
+pub(super) fn negotiate(
+    config: &PeerConfig,
+    offered: Vec<Capability>,
+    theirs: Open,
+) -> Result<Negotiated, WireError> {
     let admitted = config.remote_as.admits(config.local_asn, theirs.asn);
     let remote_asn = Asn::new(theirs.asn)
         .filter(|_| admitted)
@@ -135,7 +142,8 @@ pub(super) fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated,
         extended_message: theirs.capabilities.contains(&Capability::ExtendedMessage),
         extended_next_hop: offers_extended_next_hop(config)
             && theirs.capabilities.iter().any(takes_ipv6_next_hops_for_ipv4),
-        capabilities_sent: our_open(config).capabilities,
+        restarts: graceful_restart::agree(config, families, &theirs),
+        capabilities_sent: offered,
         capabilities_received: theirs.capabilities,
     })
 }
@@ -185,6 +193,14 @@ mod tests {
     use crate::types::{Asn, RemoteAs};
     use crate::wire::AddressFamilyPair;
 
+    fn our_open(config: &PeerConfig) -> Open {
+        super::our_open(config, OwnRestart::default())
+    }
+
+    fn negotiate(config: &PeerConfig, theirs: Open) -> Result<Negotiated, WireError> {
+        super::negotiate(config, our_open(config).capabilities, theirs)
+    }
+
     /// Speaker 1 of the pair: AS 65001, identifier 1, hold time 9 s, both families.
     fn config() -> PeerConfig {
         PeerConfig::example(1)
@@ -207,7 +223,6 @@ mod tests {
     //= RFC 4760 §8 SHOULD: the reserved octet of the capability is sent as zero.
     //= RFC 8654 §4 SHOULD: extended messages are offered by who can read them.
     //= RFC 7313 §4 SHOULD: the capability is offered by who knows the marks.
-    //= RFC 4724 §3 SHOULD: the capability is offered without a family by who only sends End-of-RIB markers.
     #[test]
     fn our_open_offers_what_we_can_do() {
         let local_asn = Asn::new(4_200_000_001).unwrap();

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
+use super::graceful_restart::OwnRestart;
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
 use crate::backend::{MalformedCounters, MessageCounters, SessionState};
@@ -104,6 +105,8 @@ pub struct Peer {
     pub(super) refused_until: Option<Instant>,
     /// Why it is left alone, whatever the operator wants.
     pub(super) set_aside: Option<String>,
+    /// What the next OPEN says of our restart.
+    pub(super) own_restart: OwnRestart,
     pub(super) backoff: Backoff,
     pub(super) rng: Rng,
     incarnation: u64,
@@ -148,6 +151,7 @@ impl Peer {
             rejected_at: None,
             refused_until: None,
             set_aside: None,
+            own_restart: OwnRestart::default(),
             backoff: Backoff::default(),
             rng: Rng::seeded(seed.wrapping_add(incarnation)),
             incarnation,
@@ -215,7 +219,7 @@ impl Peer {
             self.actions.push_back(Action::Close(older.id, None));
         }
         let mut connection = Connection::new(now, id, SessionState::Active);
-        connection.connected(now, connected, &self.config);
+        connection.connected(now, connected, &self.config, self.own_restart);
         self.incoming = Some(connection);
         id
     }
@@ -257,7 +261,7 @@ impl Peer {
     fn connected(&mut self, now: Instant, id: ConnectionId, connected: Connected) {
         match self.outgoing.as_mut().filter(|it| it.id == id) {
             Some(connection) => {
-                connection.connected(now, connected, &self.config);
+                connection.connected(now, connected, &self.config, self.own_restart);
                 self.backoff.connected();
             }
             // It was given up while the dial was on its way.

@@ -16,9 +16,6 @@ use crate::wire::RouteRefresh;
 /// the bound to us). A full table takes a minute or two.
 const REFRESH_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// The capability of a speaker that restarts gracefully (RFC 4724 §3).
-const GRACEFUL_RESTART: u8 = 64;
-
 impl Peer {
     /// The neighbour sent a ROUTE-REFRESH.
     pub(super) fn refresh_heard(&mut self, now: Instant, refresh: RouteRefresh) {
@@ -31,8 +28,7 @@ impl Peer {
             return;
         };
         let has_marks = negotiated.enhanced_route_refresh;
-        let mut offered = negotiated.capabilities_received.iter();
-        let restarts = offered.any(|it| it.code() == GRACEFUL_RESTART);
+        let restarts = negotiated.restarts.sends_markers;
         match refresh.subtype {
             // Without RFC 7313 the octet is reserved and means nothing (RFC 2918 §3).
             _ if !has_marks => self.say_again(family),

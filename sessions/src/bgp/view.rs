@@ -72,6 +72,7 @@ impl Peer {
             // Known to who listens.
             not_accepted: None,
             set_aside: self.set_aside.clone(),
+            stale: None,
             next_connect_in: self
                 .dial_at
                 .filter(|_| self.is_dialled() && self.state() < SessionState::OpenSent)
@@ -98,6 +99,7 @@ fn routes(table: &BTreeMap<Nlri, Arc<PathAttributes>>) -> Vec<PeerRoute> {
         prefix: nlri.prefix,
         path_id: nlri.path_id,
         attributes: Arc::clone(attributes),
+        stale: false,
     };
     table.iter().map(route).collect()
 }

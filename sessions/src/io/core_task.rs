@@ -21,7 +21,7 @@ use super::listen::reset;
 use super::listeners::Listeners;
 use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
-use crate::backend::{BgpView, Clear, ClearError, Desired, ViewScope};
+use crate::backend::{BgpView, Clear, ClearError, Desired, Leave, ViewScope};
 use crate::bgp::{Event, Peer};
 use crate::rib::{LocRib, Touched};
 use crate::time::Instant;
@@ -43,7 +43,7 @@ pub(super) enum Command {
     /// Reset or refresh a session.
     Clear(PeerKey, Clear, oneshot::Sender<Result<(), ClearError>>),
     /// End all sessions; answered when everything is on its way.
-    Shutdown(oneshot::Sender<()>),
+    Shutdown(Leave, oneshot::Sender<()>),
 }
 
 /// What every neighbour needs of the loop.
@@ -132,8 +132,8 @@ impl CoreTask {
                     Some(Command::Clear(key, how, answer)) => {
                         let _ = answer.send(self.clear(key, how));
                     }
-                    Some(Command::Shutdown(done)) => {
-                        self.shut_down();
+                    Some(Command::Shutdown(how, done)) => {
+                        self.shut_down(how);
                         let _ = done.send(());
                         return;
                     }
@@ -432,11 +432,11 @@ impl CoreTask {
         self.forget(key);
     }
 
-    fn shut_down(&mut self) {
+    fn shut_down(&mut self, how: Leave) {
         let now = self.clock.now();
         for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.peer.stop(now, cease::ADMINISTRATIVE_SHUTDOWN, "fairway is stopping");
+                neighbour.peer.leave(now, how);
                 neighbour.act(now, surroundings);
             });
         }

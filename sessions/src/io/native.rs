@@ -12,7 +12,9 @@ use tracing::warn;
 
 use super::core_task::{Command, CoreTask};
 use super::listeners::Listeners;
-use crate::backend::{Backend, BackendError, Clear, ClearFuture, Desired, ViewFuture, ViewScope};
+use crate::backend::{
+    Backend, BackendError, Clear, ClearFuture, Desired, Leave, ViewFuture, ViewScope,
+};
 use crate::types::PeerKey;
 
 /// Events that may wait for the core: enough that readers rarely wait for each other, few enough
@@ -89,10 +91,10 @@ impl Backend for NativeBackend {
         Box::pin(self.desired.closed())
     }
 
-    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async {
+    fn shutdown(&self, how: Leave) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
             // If it has ended already, there is nothing left to end.
-            let _ = self.ask(Command::Shutdown).await;
+            let _ = self.ask(|done| Command::Shutdown(how, done)).await;
             self.tasks.close();
             if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await.is_err() {
                 warn!("not every neighbour closed its side in time");

@@ -207,6 +207,7 @@ impl LocRib {
                 prefix: *prefix,
                 path: path.clone(),
                 lost_at,
+                stale: false,
             })
         })
     }

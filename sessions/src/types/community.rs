@@ -23,6 +23,12 @@ const WELL_KNOWN: &[(&str, u32)] = &[
 pub struct Community(pub u32);
 
 impl Community {
+    /// Whoever announces it is about to leave (RFC 8326).
+    pub const GRACEFUL_SHUTDOWN: Self = Self(0xFFFF_0000);
+    /// Of a neighbour that has been away for longer than its restart may take (RFC 9494).
+    pub const LLGR_STALE: Self = Self(0xFFFF_0006);
+    /// Not to be kept for that long (RFC 9494).
+    pub const NO_LLGR: Self = Self(0xFFFF_0007);
     /// Not to be told to external peers (RFC 1997).
     pub const NO_EXPORT: Self = Self(0xFFFF_FF01);
     /// Not to be told to anybody (RFC 1997).

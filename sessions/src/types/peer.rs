@@ -6,8 +6,8 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use super::{
-    AddressFamily, AoKeys, Asn, FamilySet, HoldTime, NextHop, Password, PeerKey, Prefix,
-    PrefixFilter, Remote, Role, RouterId, ShutdownMessage,
+    AddressFamily, AoKeys, Asn, FamilySet, GracefulRestart, HoldTime, NextHop, Password, PeerKey,
+    Prefix, PrefixFilter, Remote, Role, RouterId, ShutdownMessage,
 };
 
 /// Whether the neighbour is in our AS.
@@ -180,6 +180,8 @@ pub struct PeerConfig {
     /// Marks around what a ROUTE-REFRESH asked for are offered (RFC 7313). The daemon always does:
     /// no resource has a field for it.
     pub enhanced_refresh: bool,
+    /// Routes outlive a restart, ours and its (RFC 4724); `None` where they do not.
+    pub graceful_restart: Option<GracefulRestart>,
     /// What we are to it (RFC 9234).
     pub role: Option<Role>,
     /// A neighbour that does not say its role is refused.
@@ -230,6 +232,7 @@ impl PeerConfig {
             extended_next_hop: false,
             add_path: AddPath::default(),
             enhanced_refresh: true,
+            graceful_restart: None,
             role: None,
             role_strict: false,
             import: ImportPolicy::default(),

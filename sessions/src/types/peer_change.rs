@@ -88,6 +88,7 @@ settings! {
     extended_next_hop, "`extendedNexthop`" => NewSession;
     add_path, "`addPath`" => NewSession;
     enhanced_refresh, "" => NewSession;
+    graceful_restart, "`enableGracefulRestart`, `gracefulRestart`" => NewSession;
     role, "`role`" => NewSession;
     role_strict, "`roleStrict`" => NewSession;
     import, "`toReceive`" => AsksAgain;

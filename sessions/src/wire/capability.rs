@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Reader;
-use crate::types::AddressFamily;
+use crate::types::{AddressFamily, GracefulRestart};
 
 /// Who may send several paths of a family to whom (RFC 7911 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,101 @@ impl From<AddressFamily> for AddressFamilyPair {
     }
 }
 
+/// What a speaker says of its restarts (RFC 4724 §3).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RestartOffer {
+    /// R: it has just restarted, and nobody should wait for its End-of-RIB markers.
+    pub restarted: bool,
+    /// N: a NOTIFICATION ends its session as gracefully as a lost connection (RFC 8538 §2).
+    pub notifications: bool,
+    /// How long it may take to come back, in seconds, 0 to 4095.
+    pub restart_time_seconds: u16,
+    /// Families whose routes should outlive its restart.
+    pub families: Vec<KeptFamily>,
+}
+
+/// A family in a [`RestartOffer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptFamily {
+    /// The family.
+    pub family: AddressFamilyPair,
+    /// F: what its routes said was forwarded all the time.
+    pub forwarding: bool,
+}
+
+/// The bit F of both capabilities.
+const FORWARDING: u8 = 0x80;
+
+impl RestartOffer {
+    fn parse(value: &[u8]) -> Option<Self> {
+        let ([high, low], families) = value.split_first_chunk()?;
+        let (families, []) = families.as_chunks() else { return None };
+        let kept = |[afi_high, afi_low, safi, flags]: &[u8; 4]| KeptFamily {
+            family: AddressFamilyPair {
+                afi: u16::from_be_bytes([*afi_high, *afi_low]),
+                safi: *safi,
+            },
+            forwarding: flags & FORWARDING != 0,
+        };
+        Some(Self {
+            restarted: high & 0x80 != 0,
+            notifications: high & 0x40 != 0,
+            restart_time_seconds: u16::from_be_bytes([high & 0x0F, *low]),
+            families: families.iter().map(kept).collect(),
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let time = self.restart_time_seconds.min(GracefulRestart::RESTART_TIME_SECONDS_MAX);
+        let [high, low] = time.to_be_bytes();
+        let flags = u8::from(self.restarted) << 7 | u8::from(self.notifications) << 6;
+        let mut value = vec![flags | high, low];
+        for KeptFamily { family, forwarding } in &self.families {
+            let [afi_high, afi_low] = family.afi.to_be_bytes();
+            value.extend([afi_high, afi_low, family.safi, u8::from(*forwarding) << 7]);
+        }
+        value
+    }
+
+    /// What it says of `family`; of two entries the first counts.
+    pub fn of(&self, family: AddressFamily) -> Option<KeptFamily> {
+        self.families.iter().find(|kept| kept.family.family() == Some(family)).copied()
+    }
+}
+
+/// For how long routes of a family may be used once their speaker has been away for longer than its
+/// restart time (RFC 9494 §3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongLivedOffer {
+    /// The family.
+    pub family: AddressFamilyPair,
+    /// F, as in [`KeptFamily`].
+    pub forwarding: bool,
+    /// How long, in seconds, 24 bits.
+    pub stale_time_seconds: u32,
+}
+
+impl LongLivedOffer {
+    #[allow(clippy::unnecessary_wraps)] // All tuples mean something here; others differ.
+    fn parse(tuple: [u8; 7]) -> Option<Self> {
+        let [afi_high, afi_low, safi, flags, time @ ..] = tuple;
+        let [high, middle, low] = time;
+        Some(Self {
+            family: AddressFamilyPair { afi: u16::from_be_bytes([afi_high, afi_low]), safi },
+            forwarding: flags & FORWARDING != 0,
+            stale_time_seconds: u32::from_be_bytes([0, high, middle, low]),
+        })
+    }
+
+    fn encode(self) -> [u8; 7] {
+        let [afi_high, afi_low] = self.family.afi.to_be_bytes();
+        let time = self.stale_time_seconds.min(GracefulRestart::LONG_LIVED_STALE_TIME_SECONDS_MAX);
+        let [_, high, middle, low] = time.to_be_bytes();
+        let flags = u8::from(self.forwarding) << 7;
+        [afi_high, afi_low, self.family.safi, flags, high, middle, low]
+    }
+}
+
 /// One capability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Capability {
@@ -97,12 +192,17 @@ pub enum Capability {
     ExtendedMessage,
     /// 9: the sender's role, as its code (RFC 9234 §4.1).
     Role(u8),
+    /// 64: routes outlive a restart (RFC 4724 §3). Without a family it only says that what is
+    /// announced at first ends with a marker.
+    GracefulRestart(RestartOffer),
     /// 65: four-octet AS numbers, and the sender's own (RFC 6793 §3).
     FourOctetAs(u32),
     /// 69: several paths to a prefix (RFC 7911 §4).
     AddPath(Vec<AddPathOffer>),
     /// 70: marks around what a ROUTE-REFRESH asked for (RFC 7313).
     EnhancedRouteRefresh,
+    /// 71: and a long absence (RFC 9494 §3.1).
+    LongLivedGracefulRestart(Vec<LongLivedOffer>),
     /// 73: what the sender is called (draft-walton-bgp-hostname-capability).
     HostName {
         /// Its name, as it came: mostly UTF-8.
@@ -126,7 +226,7 @@ impl Capability {
     /// promised about a restart. FRR 8.4 sends its own markers only to who says this, and answers
     /// no request for a refresh before them where both mark refreshes (RFC 7313).
     pub fn end_of_rib() -> Self {
-        Self::Other { code: 64, value: vec![0, 0] }
+        Self::GracefulRestart(RestartOffer::default())
     }
 
     /// Whether it is the capability of four-octet AS numbers, with a value that is none.
@@ -158,9 +258,12 @@ impl Capability {
             }
             (6, []) => Self::ExtendedMessage,
             (9, [role]) => Self::Role(*role),
+            (64, value) => RestartOffer::parse(value).map_or_else(other, Self::GracefulRestart),
             (65, [a, b, c, d]) => Self::FourOctetAs(u32::from_be_bytes([*a, *b, *c, *d])),
             (69, value) => tuples(value, AddPathOffer::parse).map_or_else(other, Self::AddPath),
             (70, []) => Self::EnhancedRouteRefresh,
+            (71, value) => tuples(value, LongLivedOffer::parse)
+                .map_or_else(other, Self::LongLivedGracefulRestart),
             (73, value) => Self::parse_host_name(value).unwrap_or_else(other),
             (75, [length, text @ ..]) if usize::from(*length) == text.len() => {
                 Self::SoftwareVersion(text.to_vec())
@@ -196,9 +299,11 @@ impl Capability {
             Self::ExtendedNextHop(_) => 5,
             Self::ExtendedMessage => 6,
             Self::Role(_) => 9,
+            Self::GracefulRestart(_) => 64,
             Self::FourOctetAs(_) => 65,
             Self::AddPath(_) => 69,
             Self::EnhancedRouteRefresh => 70,
+            Self::LongLivedGracefulRestart(_) => 71,
             Self::HostName { .. } => 73,
             Self::SoftwareVersion(_) => 75,
             Self::Other { code, .. } => *code,
@@ -217,6 +322,10 @@ impl Capability {
                 encodings.iter().flat_map(|it| it.encode()).collect()
             }
             Self::Role(role) => vec![*role],
+            Self::GracefulRestart(offer) => offer.encode(),
+            Self::LongLivedGracefulRestart(offers) => {
+                offers.iter().flat_map(|it| it.encode()).collect()
+            }
             Self::FourOctetAs(asn) => asn.to_be_bytes().to_vec(),
             Self::AddPath(offers) => offers.iter().flat_map(|it| it.encode()).collect(),
             Self::HostName { host, domain } => [counted(host), counted(domain)].concat(),
@@ -260,6 +369,8 @@ impl fmt::Display for Capability {
             Self::ExtendedNextHop(_) => f.write_str("Extended nexthop"),
             Self::ExtendedMessage => f.write_str("Extended Message"),
             Self::Role(_) => f.write_str("Role"),
+            Self::GracefulRestart(_) => f.write_str("Graceful Restart Capability"),
+            Self::LongLivedGracefulRestart(_) => f.write_str("Long-lived Graceful Restart"),
             Self::FourOctetAs(_) => f.write_str("4 Byte AS"),
             Self::AddPath(_) => f.write_str("AddPath"),
             Self::EnhancedRouteRefresh => f.write_str("Enhanced Route Refresh"),
@@ -298,6 +409,27 @@ mod tests {
             (Capability::Role(3), &[9, 1, 3]),
             (Capability::AddPath(vec![both]), &[69, 4, 0, 1, 1, 3]),
             (Capability::EnhancedRouteRefresh, &[70, 0]),
+            (Capability::end_of_rib(), &[64, 2, 0, 0]),
+            (
+                Capability::GracefulRestart(RestartOffer {
+                    restarted: true,
+                    notifications: true,
+                    restart_time_seconds: 0x123,
+                    families: vec![
+                        KeptFamily { family: ipv4, forwarding: true },
+                        KeptFamily { family: AddressFamily::Ipv6Unicast.into(), forwarding: false },
+                    ],
+                }),
+                &[64, 10, 0xC1, 0x23, 0, 1, 1, 0x80, 0, 2, 1, 0],
+            ),
+            (
+                Capability::LongLivedGracefulRestart(vec![LongLivedOffer {
+                    family: ipv4,
+                    forwarding: true,
+                    stale_time_seconds: 0x01_02_03,
+                }]),
+                &[71, 7, 0, 1, 1, 0x80, 1, 2, 3],
+            ),
             (
                 Capability::HostName { host: b"node".to_vec(), domain: b"lab".to_vec() },
                 b"\x49\x09\x04node\x03lab",
@@ -316,6 +448,9 @@ mod tests {
             panic!("one of two is good")
         };
         assert_eq!(offers.len(), 1);
+        for bytes in [&[64, 1, 0][..], &[64, 4, 0, 120, 0, 1], &[71, 6, 0, 1, 1, 0, 0, 0]] {
+            assert!(matches!(parsed(bytes), Capability::Other { .. }), "{bytes:?}");
+        }
         for bytes in [&[69, 4, 0, 1, 1, 0][..], &[69, 3, 0, 1, 1], &[69, 0], &[5, 5, 0, 1, 0, 1, 0]]
         {
             assert!(matches!(parsed(bytes), Capability::Other { .. }), "{bytes:?}");

@@ -29,7 +29,10 @@ pub mod open;
 pub mod route_refresh;
 pub mod update;
 
-pub use capability::{AddPathOffer, AddressFamilyPair, Capability, NextHopEncoding};
+pub use capability::{
+    AddPathOffer, AddressFamilyPair, Capability, KeptFamily, LongLivedOffer, NextHopEncoding,
+    RestartOffer,
+};
 pub use error::WireError;
 pub use header::{Framing, MessageType, RawMessage};
 pub use notification::Notification;

@@ -28,6 +28,8 @@ pub mod cease {
     pub const COLLISION: u8 = 7;
     /// Out of Resources.
     pub const OUT_OF_RESOURCES: u8 = 8;
+    /// Hard Reset: the NOTIFICATION that is its data ends the session, and no route outlives it.
+    pub const HARD_RESET: u8 = 9;
 }
 
 /// A NOTIFICATION.

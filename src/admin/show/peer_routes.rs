@@ -200,7 +200,7 @@ fn by_prefix(routes: &[&PeerRoute], direction: Direction) -> Object {
 }
 
 fn route(route: &PeerRoute, direction: Direction) -> Object {
-    let PeerRoute { prefix, path_id, attributes } = route;
+    let PeerRoute { prefix, path_id, attributes, .. } = route;
     let object = Object::new()
         .field("addrPrefix", prefix.address().to_string())
         .field("prefixLen", prefix.length())

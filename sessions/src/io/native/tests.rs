@@ -10,7 +10,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::*;
-use crate::backend::{BgpView, DesiredRoute, PeerView, ResetCause, RouteAttributes, SessionState};
+use crate::backend::{
+    BgpView, DesiredRoute, Leave, PeerView, ResetCause, RouteAttributes, SessionState,
+};
 use crate::io::sockopt;
 use crate::types::{
     HoldTime, ListenRange, Password, PeerConfig, PeerKey, Prefix, Remote, ShutdownMessage,
@@ -130,7 +132,7 @@ async fn a_daemon_that_stops_takes_its_leave() {
     wait_until(&backend, |view| !view.peers.is_empty()).await;
     let stream = speak(&backend, 2).await;
     wait_until(&backend, |view| is_up(view, 2)).await;
-    let (heard, ()) = tokio::join!(listen_to_the_end(stream), backend.shutdown());
+    let (heard, ()) = tokio::join!(listen_to_the_end(stream), backend.shutdown(Leave::ForGood));
     let heard = heard.unwrap();
     assert!(heard.ends_with(&farewell(cease::ADMINISTRATIVE_SHUTDOWN)), "{heard:?}");
 }

@@ -163,6 +163,7 @@ pub(in crate::admin) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerVie
         last_reset: None,
         not_accepted: None,
         set_aside: None,
+        stale: None,
         next_connect_in: None,
         last_read: None,
         last_write: None,
@@ -205,7 +206,7 @@ fn advertised(prefix: &str, next_hop: NextHop) -> PeerRoute {
     let path = AsPath::sequence(vec![65001]);
     let sent = PathAttributes::originated(path, next_hop);
     let attributes = Arc::new(PathAttributes { communities, large_communities, ..sent });
-    PeerRoute { prefix: self::prefix(prefix), path_id: PathId::NONE, attributes }
+    PeerRoute { prefix: self::prefix(prefix), path_id: PathId::NONE, attributes, stale: false }
 }
 
 /// Established for the second time, with a password.

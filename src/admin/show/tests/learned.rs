@@ -44,7 +44,7 @@ fn heard(router: u8, as_path: &[u32], change: impl FnOnce(&mut PathAttributes)) 
 }
 
 fn learned(prefix: &str, path: Path, lost_at: Option<DecisionStep>) -> LearnedRoute {
-    LearnedRoute { prefix: lab::prefix(prefix), path, lost_at }
+    LearnedRoute { prefix: lab::prefix(prefix), path, lost_at, stale: false }
 }
 
 /// The lab of FRR's capture with what it heard, and a route of the own AS.
@@ -236,6 +236,7 @@ fn with_received() -> Lab {
         prefix: it.prefix,
         path_id: it.path.path_id,
         attributes: Arc::clone(&it.path.attributes),
+        stale: false,
     });
     lab.router_one().received = routes.collect();
     lab.router_one().prefixes_accepted.ipv4 = 2;

@@ -37,8 +37,12 @@ fn lab() -> Lab {
     let path =
         Path { source: Arc::new(source), path_id: PathId::NONE, attributes: Arc::new(attributes) };
     lab.bgp.routes.clear();
-    lab.bgp.learned =
-        vec![LearnedRoute { prefix: lab::prefix("10.20.0.0/16"), path, lost_at: None }];
+    lab.bgp.learned = vec![LearnedRoute {
+        prefix: lab::prefix("10.20.0.0/16"),
+        path,
+        lost_at: None,
+        stale: false,
+    }];
     lab
 }
 

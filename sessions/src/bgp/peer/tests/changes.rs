@@ -5,9 +5,9 @@ use std::num::NonZeroU8;
 
 use super::*;
 use crate::types::{
-    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, ChangeEffect, ChosenNextHops, ImportPolicy,
-    ListenRange, NextHop, Password, PathAttributes, PeerKey, PeerKind, PeerSetting, PrefixFilter,
-    PrefixRange, Role, ShutdownMessage,
+    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, ChangeEffect, ChosenNextHops, GracefulRestart,
+    ImportPolicy, ListenRange, NextHop, Password, PathAttributes, PeerKey, PeerKind, PeerSetting,
+    PrefixFilter, PrefixRange, Role, ShutdownMessage,
 };
 
 /// A neighbour that came from a range, so that this setting can change like the others.
@@ -47,6 +47,7 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
         "extended_next_hop" => config.extended_next_hop = true,
         "add_path" => config.add_path = AddPath { send: None, receive: true },
         "enhanced_refresh" => config.enhanced_refresh = !config.enhanced_refresh,
+        "graceful_restart" => config.graceful_restart = Some(GracefulRestart::default()),
         "role" => config.role = Some(Role::Customer),
         "role_strict" => config.role_strict = true,
         "import" => {
