@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::allocator::Allocator;
-use crate::model::{ClusterIndex, Kind, ObjectKey};
+use crate::model::{ClusterIndex, Kind, ObjectKey, Peer};
 use crate::resources::{Catalog, Finding, FindingObject, Severity};
 use crate::source::read_all;
 
@@ -40,6 +40,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let mut index = ClusterIndex::default();
     index.reset(resolution.objects);
     findings.extend(kernel_features(&catalog, &index));
+    findings.extend(forgetful_routers(&catalog, &index));
     findings.extend(pending_services(&catalog, &index));
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if arguments.json {
@@ -66,8 +67,6 @@ fn counted(count: usize, what: &str) -> String {
 fn kernel_features(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
     let mut findings = Vec::new();
     for peer in index.peers.values() {
-        let key = ObjectKey { kind: Kind::BgpPeer, name: peer.name.clone() };
-        let Some((file, line)) = catalog.place_of(&key) else { continue };
         let vrf = peer.vrf.map(|vrf| {
             format!(
                 "needs a kernel with VRFs (CONFIG_NET_VRF), and the device {vrf}; whether the node \
@@ -80,21 +79,43 @@ fn kernel_features(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
                 .to_owned()
         });
         for (field, message) in [("spec.vrf", vrf), ("spec.tcpAO", tcp_ao)] {
-            let Some(message) = message else { continue };
-            findings.push(Finding {
-                severity: Severity::Warning,
-                file: file.to_owned(),
-                line: catalog.line_of(&key, field).or(Some(line)),
-                object: Some(FindingObject {
-                    kind: key.kind.to_string(),
-                    name: key.name.name.clone(),
-                }),
-                field: Some(field.to_owned()),
-                message,
-            });
+            findings.extend(message.and_then(|it| of_peer(catalog, peer, field, it)));
         }
     }
     findings
+}
+
+/// Peers whose routers drop our routes whenever this daemon restarts. Who writes `false` has said
+/// that this is meant.
+fn forgetful_routers(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
+    let field = "spec.enableGracefulRestart";
+    let without = index.peers.values().filter(|peer| peer.graceful_restart.is_none());
+    let findings = without.filter_map(|peer| {
+        let message = "is not set: at each restart and upgrade of the daemon the router drops our \
+                       routes until the session is back; set it to true, and graceful restart on \
+                       the router, or to false where that is meant";
+        let is_meant = catalog.is_written(&key_of(peer), field);
+        if is_meant { None } else { of_peer(catalog, peer, field, message.to_owned()) }
+    });
+    findings.collect()
+}
+
+/// A warning about a field of a peer, at its line or, where it is absent, that of what it would be in.
+fn of_peer(catalog: &Catalog, peer: &Peer, field: &str, message: String) -> Option<Finding> {
+    let key = key_of(peer);
+    let (file, line) = catalog.place_of(&key)?;
+    Some(Finding {
+        severity: Severity::Warning,
+        file: file.to_owned(),
+        line: catalog.line_of(&key, field).or(Some(line)),
+        object: Some(FindingObject { kind: key.kind.to_string(), name: key.name.name.clone() }),
+        field: Some(field.to_owned()),
+        message,
+    })
+}
+
+fn key_of(peer: &Peer) -> ObjectKey {
+    ObjectKey { kind: Kind::BgpPeer, name: peer.name.clone() }
 }
 
 /// Services that would not get what they ask for: legal, and worth knowing beforehand.
@@ -125,6 +146,14 @@ fn pending_services(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> (Catalog, ClusterIndex) {
+        let mut catalog = Catalog::new();
+        catalog.file_read("peer.yaml", text);
+        let mut index = ClusterIndex::default();
+        index.reset(catalog.resolve().objects);
+        (catalog, index)
+    }
+
     #[test]
     fn what_only_some_kernels_have_is_a_warning() {
         let text = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: new}\nspec:\n  \
@@ -132,10 +161,7 @@ mod tests {
                     keys:\n    - {sendID: 1, recvID: 1, algorithm: hmac-sha-1-96, secret: {name: \
                     ao, key: a}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: ao}\n\
                     stringData: {a: one}\n";
-        let mut catalog = Catalog::new();
-        catalog.file_read("peer.yaml", text);
-        let mut index = ClusterIndex::default();
-        index.reset(catalog.resolve().objects);
+        let (catalog, index) = read(text);
         let found = kernel_features(&catalog, &index);
         let found: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), 2);
@@ -146,5 +172,24 @@ mod tests {
         for (found, expected) in found.iter().zip(expected) {
             assert!(found.starts_with(expected), "{found}");
         }
+    }
+    #[test]
+    fn a_router_that_forgets_our_routes_at_a_restart_is_a_warning() {
+        let peer = |more: &str| {
+            format!(
+                "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: new}}\nspec:\n  \
+                 myASN: 1\n  peerASN: 2\n  peerAddress: 192.0.2.9\n{more}"
+            )
+        };
+        for said in ["  enableGracefulRestart: true\n", "  enableGracefulRestart: false\n"] {
+            let (catalog, index) = read(&peer(said));
+            assert_eq!(index.peers.len(), 1);
+            assert_eq!(forgetful_routers(&catalog, &index), [], "{said}");
+        }
+        let (catalog, index) = read(&peer(""));
+        let found = forgetful_routers(&catalog, &index);
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        let expected = "peer.yaml:4: BGPPeer/new: spec.enableGracefulRestart: warning: is not set";
+        assert!(finding.to_string().starts_with(expected), "{finding}");
     }
 }

@@ -5,8 +5,9 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use fairway_sessions::types::{
-    AddPath, AoAlgorithm, Asn, ChosenNextHops, HoldTime, ImportPolicy, InterfaceName, Password,
-    PeerKey, PrefixFilter, Remote, RemoteAs, Role, RouterId, ShutdownMessage,
+    AddPath, AoAlgorithm, Asn, ChosenNextHops, GracefulRestart, HoldTime, ImportPolicy,
+    InterfaceName, Password, PeerKey, PrefixFilter, Remote, RemoteAs, Role, RouterId,
+    ShutdownMessage,
 };
 
 use super::{LabelSelector, ObjectName};
@@ -90,6 +91,8 @@ pub struct Peer {
     pub role: Option<Role>,
     /// A neighbour that does not say its role is refused.
     pub role_strict: bool,
+    /// Routes outlive a session, ours and its, where it can do that, too.
+    pub graceful_restart: Option<GracefulRestart>,
     /// What is accepted from it.
     pub import: ImportPolicy,
     /// Which learned routes it is told.

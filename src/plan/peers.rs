@@ -81,6 +81,7 @@ fn config<'a>(
         add_path: peer.add_path,
         role: peer.role,
         role_strict: peer.role_strict,
+        graceful_restart: peer.graceful_restart,
         import: peer.import.clone(),
         pass_on: peer.pass_on.clone(),
         next_hops: peer.next_hops,

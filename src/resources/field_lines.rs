@@ -30,6 +30,11 @@ impl FieldLines {
         })
     }
 
+    /// Whether there is a field at `path`.
+    pub(crate) fn has(&self, path: &FieldPath) -> bool {
+        self.0.contains_key(path)
+    }
+
     /// The scalar with this text inside the field at `path`, or that field itself.
     pub(crate) fn find(&self, path: &FieldPath, text: &str) -> FieldPath {
         self.0

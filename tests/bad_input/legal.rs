@@ -2,6 +2,7 @@
 
 use fairway::model::Object;
 use fairway::resources::Catalog;
+use fairway_sessions::types::GracefulRestart;
 
 use super::{
     GOOD, SOUND_PEER, advertisement, beside_good, check, good, manifest, one_fault, peer, pool,
@@ -57,6 +58,8 @@ fn legal_but_odd_inputs_are_warnings() {
         ("no hold timer", with("holdTime: 0s"), 9, "spec.holdTime", "never noticed"),
         ("disableMP", with("disableMP: true"), 9, "spec.disableMP", "has no effect"),
         ("fractions", with("holdTime: 9500ms"), 9, "spec.holdTime", "whole seconds"),
+        ("restart times", with("gracefulRestart: {restartTime: 5m}"), 9, "spec.gracefulRestart", "no effect without spec.enableGracefulRestart: true"),
+        ("no restart", with("enableGracefulRestart: false\ngracefulRestart: {}"), 10, "spec.gracefulRestart", "no effect without"),
         ("inert kind", manifest("metallb.io/v1beta1", "BFDProfile", "spec: {}"), 2, "kind", "does not act"),
         ("annotation", old.replace("universe.tf/address-pool", "io/adress-pool"), 6, "metadata.annotations[metallb.io/adress-pool]", "did you mean metallb.io/address-pool?"),
         ("old annotation", old.replace("address-pool", "loadBalancerIP"), 6, "metadata.annotations[metallb.universe.tf/loadBalancerIP]", "did you mean metallb.io/loadBalancerIPs?"),
@@ -81,6 +84,32 @@ fn what_means_not_set_is_accepted() {
     let resolution = beside_good("not set", &text);
     assert_eq!(resolution.findings, []);
     assert_eq!(resolution.objects.len(), 7);
+}
+
+#[test]
+fn how_long_routes_outlive_a_session_is_read_as_it_is_written() {
+    let on = "enableGracefulRestart: true\n";
+    for (more, expected) in [
+        ("", None),
+        ("enableGracefulRestart: false\n", None),
+        (on, GracefulRestart::new(120, 0)),
+        ("enableGracefulRestart: true\ngracefulRestart:\n", GracefulRestart::new(120, 0)),
+        (&format!("{on}gracefulRestart: {{restartTime: 1s}}"), GracefulRestart::new(1, 0)),
+        (&format!("{on}gracefulRestart: {{restartTime: 1h8m15s}}"), GracefulRestart::new(4095, 0)),
+        (
+            &format!("{on}gracefulRestart: {{restartTime: 5m, longLivedStaleTime: 16777215s}}"),
+            GracefulRestart::new(300, 16_777_215),
+        ),
+        (&format!("{on}gracefulRestart: {{longLivedStaleTime: 0s}}"), GracefulRestart::new(120, 0)),
+    ] {
+        let resolution = beside_good(more, &peer(&format!("{SOUND_PEER}{more}")));
+        assert_eq!(resolution.findings, [], "{more}");
+        let found = resolution.objects.iter().find_map(|object| match object {
+            Object::Peer(peer) if peer.name.name == "new" => Some(peer.graceful_restart),
+            _ => None,
+        });
+        assert_eq!(found, Some(expected), "{more}");
+    }
 }
 
 #[test]

@@ -87,6 +87,7 @@ fn peer(called: &str, address: &str) -> Peer {
         add_path: AddPath::default(),
         role: None,
         role_strict: false,
+        graceful_restart: None,
         import: ImportPolicy::default(),
         pass_on: PrefixFilter::Nothing,
         next_hops: ChosenNextHops::default(),

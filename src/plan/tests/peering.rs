@@ -3,7 +3,9 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use fairway_sessions::types::{AoAlgorithm, AoKey, FamilySet, PeerConfig, Role, ShutdownMessage};
+use fairway_sessions::types::{
+    AoAlgorithm, AoKey, FamilySet, GracefulRestart, PeerConfig, Role, ShutdownMessage,
+};
 
 use crate::model::AoKeyReference;
 
@@ -136,6 +138,7 @@ fn what_a_session_is_to_do_reaches_it() {
         add_path,
         role: Some(Role::Customer),
         role_strict: true,
+        graceful_restart: GracefulRestart::new(300, 3600),
         next_hops,
         ..peer("tor", "192.0.2.1")
     });
@@ -145,6 +148,7 @@ fn what_a_session_is_to_do_reaches_it() {
     assert_eq!((config.ttl(), config.ttl_min()), (255, Some(254)));
     assert_eq!((config.add_path, config.next_hops), (add_path, next_hops));
     assert_eq!(config.role, Some(Role::Customer));
+    assert_eq!(config.graceful_restart, GracefulRestart::new(300, 3600));
 }
 
 #[test]

@@ -29,6 +29,7 @@ use super::route_policy::{self, RawToAdvertise, RawToReceive};
 use crate::model::{Object, Peer};
 use keys::{RawAuthenticationOption, RawSecretReference};
 use remote::{DynamicAs, Neighbour};
+use timers::RawGracefulRestart;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -70,12 +71,12 @@ struct RawSpec {
     add_path: Option<RawAddPath>,
     role: Option<Text<Given<Role>>>,
     role_strict: Option<bool>,
+    enable_graceful_restart: Option<bool>,
+    graceful_restart: Option<RawGracefulRestart>,
     to_receive: Option<RawToReceive>,
     to_advertise: Option<RawToAdvertise>,
 
     bfd_profile: Option<Unsupported>,
-    enable_graceful_restart: Option<Unsupported>,
-    graceful_restart: Option<Unsupported>,
     bfd_strict: Option<Unsupported>,
     install_routes: Option<Unsupported>,
 }
@@ -113,6 +114,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let role = role(&raw, neighbour.as_ref(), report);
     let timers = timers::timers(raw.hold_time, raw.keepalive_time, report);
     let connect_interval = timers::connect_interval(raw.connect_time, report);
+    let graceful_restart =
+        timers::graceful_restart(raw.enable_graceful_restart, raw.graceful_restart, report);
     let shutdown = raw.shutdown.and_then(|raw| shutdown(raw, report));
     let namespace = &metadata.name.namespace;
     let secret = raw.password_secret.map(|HiddenMapping(secret)| secret);
@@ -152,6 +155,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         add_path: raw.add_path.map(add_path).unwrap_or_default(),
         role,
         role_strict: raw.role_strict.unwrap_or(false),
+        graceful_restart,
         import,
         pass_on,
         next_hops,

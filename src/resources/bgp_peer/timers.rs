@@ -1,17 +1,31 @@
-//! The timers of a BGPPeer: hold, keepalive, connect.
+//! The timers of a BGPPeer: hold, keepalive, connect, and how long routes outlive a session.
 //!
 //! Knows nothing else of the peer; `parse` calls it.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use fairway_sessions::types::HoldTime;
+use fairway_sessions::types::{GracefulRestart, HoldTime};
+use serde::Deserialize;
 
 use crate::resources::field_path::FieldPath;
 use crate::resources::fields::GoDuration;
 use crate::resources::report::Report;
 
 /// The seconds between attempts to connect that `connectTime` may ask for.
-const CONNECT_SECONDS_MAX: u64 = 65_535;
+const CONNECT_SECONDS: RangeInclusive<u64> = 1..=65_535;
+
+/// The field that asks for it.
+const ENABLE: &str = "spec.enableGracefulRestart";
+
+/// `spec.gracefulRestart`.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawGracefulRestart {
+    restart_time: Option<GoDuration>,
+    long_lived_stale_time: Option<GoDuration>,
+}
 
 /// The hold time to offer and our keepalive interval. Seconds count; what one timer leaves open,
 /// the other decides: the hold time is three keepalive intervals.
@@ -79,15 +93,58 @@ pub(super) fn connect_interval(
     raw: Option<GoDuration>,
     report: &mut Report<'_>,
 ) -> Option<Duration> {
-    let GoDuration(duration) = raw?;
-    let is_whole = duration.subsec_nanos() == 0;
-    if is_whole && (1..=CONNECT_SECONDS_MAX).contains(&duration.as_secs()) {
-        return Some(duration);
+    let path = FieldPath::of("spec.connectTime");
+    let seconds: u64 = seconds_within(CONNECT_SECONDS, raw?, &path, report)?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// How long routes outlive a session, where they do.
+pub(super) fn graceful_restart(
+    enabled: Option<bool>,
+    raw: Option<RawGracefulRestart>,
+    report: &mut Report<'_>,
+) -> Option<GracefulRestart> {
+    let path = FieldPath::of("spec.gracefulRestart");
+    let is_enabled = enabled == Some(true);
+    if raw.is_some() && !is_enabled && !report.is_faulty(&FieldPath::of(ENABLE)) {
+        report.warning(&path, format_args!("has no effect without {ENABLE}: true"));
     }
+    let raw = raw.unwrap_or_default();
+    let default = GracefulRestart::default();
+    let restart_time = raw.restart_time.map_or(Some(default.restart_time_seconds()), |given| {
+        let allowed = 1..=GracefulRestart::RESTART_TIME_SECONDS_MAX;
+        seconds_within(allowed, given, &path.key("restartTime"), report)
+    });
+    let stale_time = raw.long_lived_stale_time;
+    let stale_time = stale_time.map_or(Some(default.long_lived_stale_time_seconds()), |given| {
+        let allowed = 0..=GracefulRestart::LONG_LIVED_STALE_TIME_SECONDS_MAX;
+        seconds_within(allowed, given, &path.key("longLivedStaleTime"), report)
+    });
+    GracefulRestart::new(restart_time?, stale_time?).filter(|_| is_enabled)
+}
+
+/// A duration that has to be of whole seconds, and so many of them.
+fn seconds_within<T>(
+    allowed: RangeInclusive<T>,
+    duration: GoDuration,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) -> Option<T>
+where
+    T: TryFrom<u64> + PartialOrd + Display,
+{
+    let GoDuration(duration) = duration;
+    let seconds = T::try_from(duration.as_secs()).ok().filter(|it| allowed.contains(it));
+    if seconds.is_some() && duration.subsec_nanos() == 0 {
+        return seconds;
+    }
+    let shown = if duration.is_zero() { "0s".to_owned() } else { format!("{duration:?}") };
     report.fault(
-        &FieldPath::of("spec.connectTime"),
+        path,
         format_args!(
-            "{duration:?} is not allowed; expected whole seconds from 1s to {CONNECT_SECONDS_MAX}s"
+            "{shown} is not allowed; expected whole seconds from {}s to {}s",
+            allowed.start(),
+            allowed.end()
         ),
     );
     None

@@ -117,6 +117,12 @@ impl Catalog {
         self.held.get(key)?.version.lines.line(&FieldPath::of(field))
     }
 
+    /// Whether the version of an object that is in force has a field, as in `spec.vrf`.
+    pub fn is_written(&self, key: &ObjectKey, field: &str) -> bool {
+        let held = self.held.get(key);
+        held.is_some_and(|held| held.version.lines.has(&FieldPath::of(field)))
+    }
+
     /// All files have been read once: what was restored from files that are not among them will
     /// not be needed. (What an unreadable folder held stays, and so do the Secrets of peers that
     /// stay.)
