@@ -262,6 +262,8 @@ pub struct PeerView {
     pub unannounced: Vec<(Prefix, String)>,
     /// Prefixes that this peer was told.
     pub prefixes_advertised: PerFamily<u32>,
+    /// Something for it waits, or has not been written to its socket yet.
+    pub is_being_told: bool,
     /// Routes that this peer was told.
     pub advertised: Vec<PeerRoute>,
     /// Routes that were accepted from this peer.

@@ -23,6 +23,7 @@ impl Peer {
         peer.connections_dropped = self.connections_established;
         peer.panics = self.panics.saturating_add(1);
         peer.set_aside.clone_from(&self.set_aside);
+        peer.drain = self.drain;
         let why = "a fault of ours; please report it with the log".to_owned();
         let notification = Notification::cease(cease::UNSPECIFIC);
         peer.last_reset = Some((now, DownReason::Sent { notification, why }));

@@ -12,7 +12,7 @@ use super::connection::{Connection, ConnectionId, Step};
 use super::graceful_restart::OwnRestart;
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
-use crate::backend::{MalformedCounters, MessageCounters, SessionState};
+use crate::backend::{DrainState, MalformedCounters, MessageCounters, SessionState};
 use crate::rib::{AdjRibOut, Exporter, Ineligible};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -107,6 +107,8 @@ pub struct Peer {
     pub(super) set_aside: Option<String>,
     /// What the next OPEN says of our restart.
     pub(super) own_restart: OwnRestart,
+    /// Whether what it is told draws traffic here.
+    pub(super) drain: DrainState,
     pub(super) backoff: Backoff,
     pub(super) rng: Rng,
     incarnation: u64,
@@ -152,6 +154,7 @@ impl Peer {
             refused_until: None,
             set_aside: None,
             own_restart: OwnRestart::default(),
+            drain: DrainState::default(),
             backoff: Backoff::default(),
             rng: Rng::seeded(seed.wrapping_add(incarnation)),
             incarnation,
@@ -342,7 +345,7 @@ impl Peer {
             adj_rib_out,
             unannounced: BTreeMap::new(),
             inbound,
-            exporter: Exporter::new(&self.config, families, next_hops),
+            exporter: Exporter::new(&self.config, families, next_hops, self.drain),
         });
         self.connections_established += 1;
         self.changed_at = Some(now);

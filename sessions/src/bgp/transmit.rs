@@ -9,6 +9,7 @@ use bytes::BytesMut;
 
 use super::connection::{Connection, ConnectionId};
 use super::peer::Peer;
+use crate::backend::DrainState;
 use crate::rib::{Exporter, LocRib, Route, Touched};
 use crate::time::Instant;
 use crate::types::{LocalNextHops, Path, Prefix};
@@ -135,7 +136,17 @@ impl Peer {
         let connection = self.established.as_ref().map(|up| up.connection);
         let next_hops = connection.and_then(|id| Some(self.connection(id)?.next_hops));
         if let (Some(up), Some(next_hops)) = (&mut self.established, next_hops) {
-            up.exporter = Exporter::new(&self.config, up.families, next_hops);
+            up.exporter = Exporter::new(&self.config, up.families, next_hops, self.drain);
+        }
+    }
+
+    /// The node is drained, or comes back: the neighbour is told so with every route that it has or
+    /// should have, now and in later sessions.
+    pub fn set_drain(&mut self, rib: &LocRib, drain: DrainState) {
+        if self.drain != drain {
+            self.drain = drain;
+            self.renew_exporter();
+            self.announce_all(rib);
         }
     }
 

@@ -60,6 +60,8 @@ impl Peer {
                 .map(|(prefix, reason)| (*prefix, reason.to_string()))
                 .collect(),
             prefixes_advertised: up.map(|up| up.adj_rib_out.counts()).unwrap_or_default(),
+            // Known to who writes.
+            is_being_told: false,
             advertised: up
                 .filter(|_| scope.advertised)
                 .map(|up| routes(up.adj_rib_out.advertised()))

@@ -21,7 +21,7 @@ use super::listen::reset;
 use super::listeners::Listeners;
 use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
-use crate::backend::{BgpView, Clear, ClearError, Desired, Leave, ViewScope};
+use crate::backend::{BgpView, Clear, ClearError, Desired, DrainState, Leave, ViewScope};
 use crate::bgp::{Event, Peer};
 use crate::rib::{LocRib, Touched};
 use crate::time::Instant;
@@ -66,6 +66,7 @@ pub(super) struct CoreTask {
     agenda: Agenda,
     ranges: Ranges,
     generation: u64,
+    drain: DrainState,
     listeners: Listeners,
     addresses_due: Instant,
     seed: u64,
@@ -87,6 +88,7 @@ impl CoreTask {
             agenda: Agenda::default(),
             ranges: Ranges::default(),
             generation: 0,
+            drain: DrainState::default(),
             listeners,
             addresses_due: Instant::ZERO,
             seed,
@@ -358,7 +360,8 @@ impl CoreTask {
     fn insert(&mut self, now: Instant, config: PeerConfig) {
         let key = config.key;
         self.incarnations = self.incarnations.saturating_add(1);
-        let peer = Peer::new(now, config, self.seed, self.incarnations);
+        let mut peer = Peer::new(now, config, self.seed, self.incarnations);
+        peer.set_drain(&self.surroundings.rib, self.drain);
         let mut neighbour = Neighbour::new(peer, self.seed, &self.surroundings);
         neighbour.examine(now);
         self.neighbours.insert(key, neighbour);
@@ -369,6 +372,7 @@ impl CoreTask {
     fn apply(&mut self, desired: &Desired) {
         let now = self.clock.now();
         self.generation = desired.generation;
+        self.drain = desired.drain;
         self.listeners.admit(desired.peers.iter());
         self.ranges.set(desired.peers.iter());
         let wanted = self.wanted(desired);
@@ -394,6 +398,7 @@ impl CoreTask {
         let touched = self.surroundings.rib.set(desired.routes.clone());
         for key in wanted.into_keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
+                neighbour.peer.set_drain(&surroundings.rib, desired.drain);
                 neighbour.peer.announce(&surroundings.rib, &touched);
             });
         }
@@ -449,6 +454,7 @@ impl CoreTask {
             if let Ok(view) = &mut view {
                 let not_accepted = self.listeners.not_accepted(*key);
                 view.not_accepted = not_accepted.filter(|_| view.set_aside.is_none());
+                view.is_being_told = neighbour.is_being_told();
             }
             if view.is_err() {
                 error!(peer = %key, "a fault of ours: it cannot be shown");

@@ -207,6 +207,11 @@ impl Neighbour {
         }
     }
 
+    /// Whether something for it waits, or is on its way to its socket.
+    pub(super) fn is_being_told(&self) -> bool {
+        self.links.iter().any(|(id, link)| link.busy || self.peer.wants_to_transmit(*id))
+    }
+
     fn connect(&mut self, id: ConnectionId, events: &mpsc::Sender<NetworkEvent>) {
         let config = self.peer.config().clone();
         let remote = self.remote();

@@ -13,6 +13,8 @@ use crate::wire::attribute::code;
 
 /// LOCAL_PREF of a path that carries none: all external ones (FRR's and BIRD's default).
 pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
+/// That of a route that is about to go: whatever else there is goes before it (RFC 8326 §4).
+pub(super) const LOCAL_PREF_LAST: u32 = 0;
 
 /// For each of `paths` the step that threw it out; `None` for the one that stays.
 pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {

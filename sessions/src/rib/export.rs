@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::decision::LOCAL_PREF_DEFAULT;
+use super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::only_to_customer::{self, Leak};
 use super::shared::Shared;
-use crate::backend::{DesiredRoute, RouteAttributes};
+use crate::backend::{DesiredRoute, DrainState, RouteAttributes};
 use crate::types::{
     AddressFamily, AsPath, ChosenNextHops, Community, ExtendedCommunity, FamilySet, LocalNextHops,
     NextHop, Path, PathAttributes, PeerConfig, PeerKey, PeerKind, Prefix, PrefixFilter, Role,
@@ -28,6 +28,9 @@ pub enum Ineligible {
     /// (RFC 4271 §5.1.3).
     #[error("the next hop that was chosen, {0}, is the peer itself")]
     PeerAsNextHop(IpAddr),
+    /// The operator took this node out of service.
+    #[error("the node is drained")]
+    Drained,
     /// The attributes do not fit a message.
     #[error(transparent)]
     TooLong(#[from] crate::wire::announce::TooLong),
@@ -45,14 +48,20 @@ pub struct Exporter {
     families: FamilySet,
     next_hops: LocalNextHops,
     chosen: ChosenNextHops,
+    drain: DrainState,
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
     passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
 }
 
 impl Exporter {
     /// The policy towards `config`'s neighbour, on a session that carries `families` and leaves
-    /// this machine at `next_hops`.
-    pub fn new(config: &PeerConfig, families: FamilySet, next_hops: LocalNextHops) -> Self {
+    /// this machine at `next_hops`, while the node is as `drain` says.
+    pub fn new(
+        config: &PeerConfig,
+        families: FamilySet,
+        next_hops: LocalNextHops,
+        drain: DrainState,
+    ) -> Self {
         Self {
             key: config.key,
             kind: config.kind(),
@@ -62,6 +71,7 @@ impl Exporter {
             families,
             next_hops,
             chosen: config.next_hops,
+            drain,
             made: BTreeMap::new(),
             passed_on: BTreeMap::new(),
         }
@@ -73,12 +83,14 @@ impl Exporter {
         if !self.families.contains(family) {
             return Err(Ineligible::Family(family));
         }
+        self.is_announced()?;
         let key = (family, Arc::clone(&route.attributes));
         if let Some(made) = self.made.get(&key) {
             return Ok(Arc::clone(made));
         }
         let next_hop = self.next_hop(family)?;
-        let attributes = Arc::new(self.attributes(&route.attributes, next_hop));
+        let attributes = self.attributes(&route.attributes, next_hop);
+        let attributes = Arc::new(self.before_leaving(attributes));
         self.made.insert(key, Arc::clone(&attributes));
         Ok(attributes)
     }
@@ -123,6 +135,7 @@ impl Exporter {
         if !self.passes_on(prefix, path) {
             return Ok(None);
         }
+        self.is_announced()?;
         // Whoever announced it is not part of what leaves, so paths of equal attributes share one.
         let key = (family, Shared(Arc::clone(&path.attributes)));
         if let Some(made) = self.passed_on.get(&key) {
@@ -142,9 +155,29 @@ impl Exporter {
                 to_internal(&path.attributes, next_hop)
             }
         };
-        let made = Arc::new(PathAttributes { only_to_customer, ..made });
+        let made = self.before_leaving(PathAttributes { only_to_customer, ..made });
+        let made = Arc::new(made);
         self.passed_on.insert(key, Arc::clone(&made));
         Ok(Some(made))
+    }
+
+    fn is_announced(&self) -> Result<(), Ineligible> {
+        if self.drain == DrainState::Drained { Err(Ineligible::Drained) } else { Ok(()) }
+    }
+
+    /// What leaves a node that is about to withdraw it: other paths are to be preferred by now
+    /// (RFC 8326 §4). Inside the AS LOCAL_PREF says so, too, to those who do not know the community.
+    fn before_leaving(&self, attributes: PathAttributes) -> PathAttributes {
+        if self.drain != DrainState::Draining {
+            return attributes;
+        }
+        let PathAttributes { mut communities, local_pref, .. } = attributes;
+        if !communities.contains(&Community::GRACEFUL_SHUTDOWN) {
+            communities.push(Community::GRACEFUL_SHUTDOWN);
+            communities.sort_unstable();
+        }
+        let local_pref = local_pref.map(|_| LOCAL_PREF_LAST);
+        PathAttributes { communities, local_pref, ..attributes }
     }
 
     fn mark(&self, mark: Option<u32>) -> Result<Option<u32>, Leak> {

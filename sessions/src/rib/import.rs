@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use super::decision::LOCAL_PREF_LAST;
 use super::only_to_customer;
 use crate::types::{
-    AddressFamily, Asn, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind, Prefix,
-    PrefixFilter, Refusal, Role, RouterId,
+    AddressFamily, Asn, Community, ImportPolicy, NextHop, PathAttributes, PeerConfig, PeerKind,
+    Prefix, PrefixFilter, Refusal, Role, RouterId,
 };
 use crate::wire::attribute::code;
 
@@ -110,10 +111,15 @@ impl Importer {
         Ok(())
     }
 
-    /// The same attributes with the mark of RFC 9234 that they must have here.
+    /// The same attributes as they count here: with the mark of RFC 9234 that they must have, and as
+    /// the last choice if who announces them is about to leave (RFC 8326 §4). Inside the AS whoever
+    /// heard it first has done that.
     pub fn marked(&self, attributes: PathAttributes) -> PathAttributes {
         let only_to_customer = self.mark(&attributes).unwrap_or(attributes.only_to_customer);
-        PathAttributes { only_to_customer, ..attributes }
+        let leaves = self.kind == PeerKind::External
+            && attributes.communities.contains(&Community::GRACEFUL_SHUTDOWN);
+        let local_pref = if leaves { Some(LOCAL_PREF_LAST) } else { attributes.local_pref };
+        PathAttributes { only_to_customer, local_pref, ..attributes }
     }
 
     fn mark(&self, attributes: &PathAttributes) -> Result<Option<u32>, Refusal> {
@@ -314,6 +320,24 @@ mod tests {
         assert_eq!(to(Role::Provider).judge(&heard), Err(Refusal::Leak));
         assert_eq!(to(Role::Customer).judge(&heard), Ok(()));
         assert_eq!(to(Role::Customer).marked(heard.clone()), heard, "it stays as it was");
+    }
+
+    //+ RFC 8326 §4: the LOCAL_PREF of paths that are about to go is below that of all others: 0.
+    #[test]
+    fn what_an_external_neighbour_is_about_to_withdraw_is_the_last_choice() {
+        let external = PeerConfig::example(1);
+        let internal = PeerConfig { remote_as: RemoteAs::Internal, ..external.clone() };
+        let leaving = vec![Community(7), Community::GRACEFUL_SHUTDOWN];
+        for (config, communities, local_pref) in [
+            (&external, leaving.clone(), Some(0)),
+            (&external, vec![Community(7)], None),
+            // Its LOCAL_PREF says what the border of the AS made of it.
+            (&internal, leaving, None),
+        ] {
+            let heard = PathAttributes { communities, ..heard(vec![65_002], "192.0.2.2") };
+            let marked = importer(config).marked(heard.clone());
+            assert_eq!(marked, PathAttributes { local_pref, ..heard });
+        }
     }
 
     #[test]

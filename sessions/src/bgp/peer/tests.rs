@@ -18,6 +18,7 @@ mod agreed;
 mod answers;
 mod changes;
 mod collision;
+mod draining;
 mod fsm;
 mod fsm_table;
 mod hold_time;

@@ -3,6 +3,7 @@ use crate::types::{AsPathSegment, Asn, Origin, PathId, PathSource, RemoteAs, Rou
 
 use crate::wire::attribute::code;
 
+mod draining;
 mod originating;
 
 /// A path heard from an external (or internal) peer 192.0.2.9 in AS 65009.
@@ -36,7 +37,7 @@ fn told(to: PeerKind, path: &Path) -> Option<Arc<PathAttributes>> {
         config.remote_as = RemoteAs::Asn(config.local_asn);
     }
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     exporter.pass_on("203.0.113.0/24".parse().unwrap(), path).unwrap()
 }
 
@@ -130,7 +131,8 @@ fn a_route_that_is_only_for_customers_goes_to_no_one_else() {
     let tell = |role, path: &Path| {
         let pass_on = PrefixFilter::Everything;
         let config = PeerConfig { role, pass_on, ..PeerConfig::example(1) };
-        let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+        let mut exporter =
+            Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
         let told = exporter.pass_on("203.0.113.0/24".parse().unwrap(), path).unwrap();
         told.map(|told| told.only_to_customer)
     };
@@ -152,8 +154,10 @@ fn a_next_hop_of_one_link_is_not_told_on_another() {
     let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
     config.remote_as = RemoteAs::Asn(config.local_asn);
     let prefix = "2001:db8::/32".parse().unwrap();
-    let pass_on =
-        |next_hops| Exporter::new(&config, FamilySet::BOTH, next_hops).pass_on(prefix, &path);
+    let pass_on = |next_hops| {
+        Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService)
+            .pass_on(prefix, &path)
+    };
     let own: std::net::Ipv6Addr = "2001:db8::1".parse().unwrap();
     let made = pass_on(LocalNextHops { ipv6: Some(own), ..Default::default() }).unwrap().unwrap();
     assert_eq!(made.next_hop, NextHop::Ipv6 { global: own, link_local: None });
@@ -193,7 +197,7 @@ fn next_hop_told(
     config.next_hops = chosen;
     let next_hops =
         LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), extended, ..Default::default() };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     let told = exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path)?;
     Ok(told.unwrap().next_hop)
 }
@@ -230,7 +234,7 @@ fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {
 fn nothing_learned_is_told_to_who_is_not_meant_to_hear_it() {
     let config = PeerConfig::example(1);
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops);
+    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     let path = heard(PeerKind::External);
     assert_eq!(exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path), Ok(None));
 }

@@ -158,6 +158,7 @@ pub(in crate::admin) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerVie
         last_malformed: None,
         unannounced: Vec::new(),
         prefixes_advertised: PerFamily::default(),
+        is_being_told: false,
         advertised: Vec::new(),
         received: Vec::new(),
         last_reset: None,

@@ -5,6 +5,7 @@
 use std::num::NonZeroU8;
 
 use super::*;
+use crate::backend::DrainState;
 use crate::rib::{Importer, Route, Touched};
 use crate::rng::Rng;
 use crate::types::{
@@ -41,6 +42,7 @@ struct Hub {
     rng: Rng,
     rib: LocRib,
     originated: Vec<DesiredRoute>,
+    drain: DrainState,
     peers: Vec<Peer>,
     far: Vec<Far>,
     end: Connected,
@@ -170,6 +172,7 @@ impl Hub {
             rng: Rng::seeded(seed),
             rib: LocRib::default(),
             originated: Vec::new(),
+            drain: DrainState::default(),
             peers: (0..PEERS).map(peer).collect(),
             far: (0..PEERS).map(far).collect(),
             end: Connected {
@@ -302,10 +305,13 @@ impl Hub {
         let mut attributes = PathAttributes::originated(AsPath::sequence(asns), next_hop);
         attributes.origin = [Origin::Igp, Origin::Egp, Origin::Incomplete][self.draw(3)];
         attributes.med = [None, Some(5), Some(9)][self.draw(3)];
-        attributes.communities =
-            [vec![], vec![Community(1)], vec![Community::NO_EXPORT], vec![Community::NO_ADVERTISE]]
-                [self.draw(4)]
-            .clone();
+        let community = [
+            Community(1),
+            Community::NO_EXPORT,
+            Community::NO_ADVERTISE,
+            Community::GRACEFUL_SHUTDOWN,
+        ];
+        attributes.communities = community.get(self.draw(5)).copied().into_iter().collect();
         let unknown = |flags, code, value| UnknownAttribute { flags, code, value };
         if is_internal {
             attributes.local_pref = [None, Some(100), Some(200)][self.draw(3)];
@@ -377,6 +383,14 @@ impl Hub {
         }
     }
 
+    fn drain(&mut self) {
+        let states = [DrainState::InService, DrainState::Draining, DrainState::Drained];
+        self.drain = states[self.draw(3)];
+        for peer in &mut self.peers {
+            peer.set_drain(&self.rib, self.drain);
+        }
+    }
+
     fn reconfigure(&mut self, number: usize) {
         let mut config = self.peers[number].config.clone();
         match self.draw(5) {
@@ -416,6 +430,7 @@ impl Hub {
                 self.incarnations += 1;
                 let config = self.peers[number].config.clone();
                 self.peers[number] = Peer::new(self.now, config, self.seed, self.incarnations);
+                self.peers[number].set_drain(&self.rib, self.drain);
             }
             _ => {
                 // A panic in what concerns it.
@@ -465,6 +480,7 @@ impl Hub {
                 let family = AddressFamily::ALL[self.draw(2)];
                 self.far[number].sent.extend_from_slice(&RouteRefresh::request(family).encode());
             }
+            36 => self.drain(),
             _ => self.wait(seconds(1), None),
         }
     }
@@ -483,7 +499,7 @@ impl Hub {
             let wanted: BTreeMap<Nlri, Arc<PathAttributes>> = (far.said.iter())
                 .filter(|(nlri, _)| importer.allows(nlri.prefix).is_ok())
                 .filter(|(_, attributes)| importer.judge(attributes).is_ok())
-                .map(|(nlri, attributes)| (*nlri, Arc::new(attributes.clone())))
+                .map(|(nlri, it)| (*nlri, Arc::new(importer.marked(it.clone()))))
                 .collect();
             assert_eq!(*accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);
             assert_eq!(up.inbound.adj_rib_in.counts(), count(accepted.keys()), "{why}");
@@ -531,6 +547,7 @@ impl Hub {
     fn check_told(&self, number: usize, why: &str) {
         let config = self.peers[number].config.clone();
         let mut fresh = Peer::new(self.now, config.clone(), 0, 0);
+        fresh.set_drain(&self.rib, self.drain);
         fresh.handle(self.now, Event::Tick);
         let id = fresh.connection_ids()[0];
         let remote = (config.key.address().unwrap(), 179).into();
