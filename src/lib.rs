@@ -12,18 +12,20 @@
 //! - [`model`]: facts about the cluster, and the index that holds them.
 //! - [`allocator`]: which Service has which address.
 //! - [`plan`]: what this node should do about it.
+//! - [`drain`]: whether this node is in service, or about to leave.
 //! - [`controller`], [`speaker`]: who gives addresses, who announces them.
 //! - [`standalone`]: both in one process, fed from files.
 //! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
 //! - [`cli`]: the command line.
 //!
-//! `model`, `allocator`, `plan` and `resources` are pure: no clock, socket, file, environment or
+//! `model`, `allocator`, `plan`, `drain` and `resources` are pure: no clock, socket, file, environment or
 //! runtime. `tests/purity.rs` keeps them so.
 
 pub mod admin;
 pub mod allocator;
 pub mod cli;
 pub mod controller;
+pub mod drain;
 pub mod model;
 pub mod plan;
 pub mod resources;

@@ -26,6 +26,7 @@ const PURE: &[&str] = &[
     "src/admin/vty/search.rs",
     "src/admin/vty/vrf.rs",
     "src/allocator",
+    "src/drain",
     "src/model",
     "src/plan",
     "src/resources",

@@ -191,6 +191,8 @@ pub enum BackendError {
 pub struct BgpView {
     /// The generation that is in force.
     pub generation: u64,
+    /// Whether the node is drained, as neighbours are told it.
+    pub drain: DrainState,
     /// All neighbours, in the order of their keys.
     pub peers: Vec<PeerView>,
     /// The ranges from which neighbours are accepted that nobody named.

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::drain::{DrainReport, DrainRequest};
 use super::{Answer, Request};
 
 /// How long an answer may take: a snapshot is made in milliseconds, a full table in a second.
@@ -61,6 +62,27 @@ pub enum ClientError {
 
 /// Sends `request` to the daemon at `path` and returns what it wants printed.
 pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
+    match exchange(path, request)? {
+        Answer::Output(output) => Ok(output),
+        Answer::Error(why) => Err(ClientError::Refused(why)),
+        Answer::Drain(_) => Err(something_else(path, "a report of a drain")),
+    }
+}
+
+/// Sends `request` to the daemon at `path` and returns how far it is.
+pub fn ask_drain(path: &Path, request: DrainRequest) -> Result<DrainReport, ClientError> {
+    match exchange(path, &Request::Drain(request))? {
+        Answer::Drain(report) => Ok(report),
+        Answer::Error(why) => Err(ClientError::Refused(why)),
+        Answer::Output(_) => Err(something_else(path, "text")),
+    }
+}
+
+fn something_else(path: &Path, what: &str) -> ClientError {
+    ClientError::Answer { path: path.to_owned(), cause: serde::de::Error::custom(what) }
+}
+
+fn exchange(path: &Path, request: &Request) -> Result<Answer, ClientError> {
     let exchange = |cause: io::Error| match cause.kind() {
         io::ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned() },
         _ => ClientError::Exchange { path: path.to_owned(), cause },
@@ -76,8 +98,5 @@ pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
     (&stream).write_all(line.as_bytes()).map_err(exchange)?;
     let mut reply = String::new();
     BufReader::new(&stream).read_line(&mut reply).map_err(exchange)?;
-    match serde_json::from_str(&reply).map_err(answer)? {
-        Answer::Output(output) => Ok(output),
-        Answer::Error(why) => Err(ClientError::Refused(why)),
-    }
+    serde_json::from_str(&reply).map_err(answer)
 }

@@ -1,4 +1,4 @@
-//! The socket that `fairway show` and `fairway clear` talk to, and what they print.
+//! The socket that `fairway show`, `clear` and `drain` talk to, and what they print.
 //!
 //! A request is one line of JSON, and so is the answer; a connection may ask again. The daemon
 //! renders, so that the client knows nothing but words, and other front ends can share the text:
@@ -6,6 +6,7 @@
 
 mod clear;
 pub mod client;
+pub mod drain;
 mod listen;
 mod observer;
 pub mod show;
@@ -15,8 +16,10 @@ pub mod vty;
 use fairway_sessions::backend::Clear;
 use serde::{Deserialize, Serialize};
 
+use drain::{DrainReport, DrainRequest};
 use show::{Format, ShowCommand};
 
+pub use drain::{ORDERS_MAX, Order};
 pub use listen::{SocketError, SocketFile};
 pub use observer::Observer;
 pub use socket::{listen, serve};
@@ -42,6 +45,8 @@ pub enum Request {
         /// What is done.
         how: Clear,
     },
+    /// `fairway drain`.
+    Drain(DrainRequest),
 }
 
 /// What the daemon answers.
@@ -52,4 +57,6 @@ pub enum Answer {
     Output(String),
     /// Why there is nothing to print.
     Error(String),
+    /// How far a drain has come.
+    Drain(DrainReport),
 }

@@ -6,7 +6,7 @@ use fairway_sessions::backend::{Backend, BackendError, ViewScope};
 use tokio::sync::watch;
 
 use super::show::{Snapshot, VRF_DEFAULT};
-use crate::standalone::Published;
+use crate::standalone::{Published, epoch_seconds};
 
 /// Looks at the daemon. Cheap to clone, one for each client.
 #[derive(Clone)]
@@ -47,13 +47,7 @@ impl Observer {
             findings: &state.findings,
             stale: &state.stale,
             sources: &state.sources,
+            drain: state.drain,
         }))
     }
-}
-
-/// Unix time: the edge reads the clock, and rendering is told.
-#[allow(clippy::disallowed_methods)]
-fn epoch_seconds() -> u64 {
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

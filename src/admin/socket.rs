@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::clear::clear;
+use super::drain::{Order, drain};
 use super::listen::{self, SocketError, SocketFile};
 use super::observer::Observer;
 use super::show;
@@ -31,15 +32,15 @@ pub fn listen(path: &Path) -> Result<(UnixListener, SocketFile), SocketError> {
 
 /// Answers clients until it is aborted. Each has a task of its own and sees the state as it is
 /// when it asks.
-pub async fn serve(listener: UnixListener, observer: Observer) {
+pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sender<Order>) {
     let slots = Arc::new(Semaphore::new(CLIENTS_MAX));
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let observer = observer.clone();
+                let (observer, orders) = (observer.clone(), orders.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = converse(stream, &observer).await {
+                    if let Err(error) = converse(stream, &observer, &orders).await {
                         debug!(%error, "an admin client went away");
                     }
                     drop(slot);
@@ -55,7 +56,11 @@ pub async fn serve(listener: UnixListener, observer: Observer) {
 }
 
 /// Line by line until the client has no more questions.
-async fn converse(stream: UnixStream, observer: &Observer) -> io::Result<()> {
+async fn converse(
+    stream: UnixStream,
+    observer: &Observer,
+    orders: &mpsc::Sender<Order>,
+) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     loop {
@@ -67,7 +72,7 @@ async fn converse(stream: UnixStream, observer: &Observer) -> io::Result<()> {
             return Ok(());
         }
         let answer = match serde_json::from_slice::<Request>(&line) {
-            Ok(request) => answer(&request, observer).await,
+            Ok(request) => answer(&request, observer, orders).await,
             Err(error) => Answer::Error(format!("not a request: {error}")),
         };
         let mut reply = serde_json::to_string(&answer)?;
@@ -85,9 +90,10 @@ async fn send(
     timeout(patience, client.write_all(reply)).await?
 }
 
-async fn answer(request: &Request, observer: &Observer) -> Answer {
+async fn answer(request: &Request, observer: &Observer, orders: &mpsc::Sender<Order>) -> Answer {
     let (what, format) = match request {
         Request::Show { what, format } => (what, *format),
+        Request::Drain(request) => return drain(*request, orders, observer).await,
         Request::Clear { peer, how } => return clear(observer.backend(), peer, *how).await,
     };
     match observer.look(what.scope(), |snapshot| show::render(what, format, snapshot)).await {

@@ -5,6 +5,8 @@
 mod check;
 mod clear;
 mod demo;
+mod drain;
+mod duration;
 mod paths;
 mod run;
 mod show;
@@ -26,6 +28,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FAIRWAY_COM
   fairway run --config /etc/fairway          announce what the files there say
   fairway show bgp summary                   ask the running daemon
   fairway clear bgp 192.0.2.1 soft           have all routes said again
+  fairway drain --wait 30s                   move traffic elsewhere before maintenance
   fairway check /etc/fairway                 find faults before they are applied")]
 struct Cli {
     #[command(subcommand)]
@@ -48,6 +51,8 @@ enum Command {
     Show(show::ShowArguments),
     /// Begin a session anew, or have its routes said again
     Clear(clear::ClearArguments),
+    /// Take this node out of service without losing a packet, or bring it back
+    Drain(drain::DrainArguments),
     /// Find faults in resource files, without a daemon
     Check(check::CheckArguments),
     /// Two daemons on loopback: sessions come up, services arrive and leave
@@ -62,6 +67,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Clear(arguments) => clear::run(&arguments),
+        Command::Drain(arguments) => drain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use fairway_sessions::backend::{Backend, Desired};
+use fairway_sessions::backend::{Backend, Desired, DrainState};
 use tracing::{debug, error, info, warn};
 
 use crate::allocator::Outcomes;
@@ -18,12 +18,13 @@ pub struct Speaker {
     backend: Arc<dyn Backend>,
     plan: Arc<NodePlan>,
     generation: u64,
+    drain: DrainState,
 }
 
 impl Speaker {
-    /// Announces through `backend`, nothing yet.
-    pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, plan: Arc::default(), generation: 0 }
+    /// Announces through `backend`, nothing yet, from a node that is as `drain` says.
+    pub fn new(backend: Arc<dyn Backend>, drain: DrainState) -> Self {
+        Self { backend, plan: Arc::default(), generation: 0, drain }
     }
 
     /// Makes a new plan for `node` and hands it to the backend if it is another one.
@@ -35,15 +36,30 @@ impl Speaker {
         self.generation = self.generation.saturating_add(1);
         if plan.peers != self.plan.peers || plan.routes != self.plan.routes {
             // First the wire, then the log: nobody waits for a line of text.
-            self.backend.apply(Desired {
-                generation: self.generation,
-                peers: plan.peers.clone(),
-                routes: plan.routes.clone(),
-                ..Desired::default()
-            });
+            self.apply(&plan);
         }
         log(&self.plan, &plan);
         self.plan = Arc::new(plan);
+    }
+
+    /// The node is drained, or comes back.
+    pub fn set_drain(&mut self, drain: DrainState) {
+        self.drain = drain;
+        // Before the first plan there is nobody to tell.
+        if self.generation > 0 {
+            self.generation = self.generation.saturating_add(1);
+            self.apply(&self.plan);
+        }
+    }
+
+    fn apply(&self, plan: &NodePlan) {
+        self.backend.apply(Desired {
+            generation: self.generation,
+            peers: plan.peers.clone(),
+            routes: plan.routes.clone(),
+            drain: self.drain,
+            ..Desired::default()
+        });
     }
 
     /// The plan in force.

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fairway_sessions::backend::Backend;
+use fairway_sessions::backend::{Backend, DrainState, Leave};
+use fairway_sessions::time::Instant;
 use tracing::{error, info, warn};
 
 use super::machine;
@@ -12,6 +13,7 @@ use super::published::Published;
 use super::saver::{self, Saver};
 use crate::allocator::Allocator;
 use crate::controller::{Controller, state};
+use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
 use crate::model::{ClusterIndex, Node};
 use crate::plan;
 use crate::resources::{Catalog, Finding, StaleObject};
@@ -30,13 +32,16 @@ pub(super) struct Daemon {
     findings: Vec<Finding>,
     stale: Vec<StaleObject>,
     sources: Vec<String>,
+    drain: Drain,
     saver: Saver,
 }
 
 impl Daemon {
     /// Goes on from the state directory; what cannot be read there is said and done without.
-    pub(super) fn new(options: &Options, backend: Arc<dyn Backend>) -> Self {
+    pub(super) fn new(options: &Options, backend: Arc<dyn Backend>, now: Moment) -> Self {
         let assumed_node = Node::assumed(&options.node, machine::addresses());
+        let saver = Saver::start(options.state_dir.clone());
+        let drain = restored_drain(&options.state_dir, &saver, now);
         Self {
             catalog: restored_catalog(&options.state_dir),
             index: Arc::default(),
@@ -44,13 +49,14 @@ impl Daemon {
                 restored_allocator(&options.state_dir),
                 options.load_balancer_class.clone(),
             ),
-            speaker: Speaker::new(backend),
+            speaker: Speaker::new(backend, drain.state()),
             node: assumed_node.clone(),
             assumed_node,
             findings: Vec::new(),
             stale: Vec::new(),
             sources: options.config.iter().map(|path| path.display().to_string()).collect(),
-            saver: Saver::start(options.state_dir.clone()),
+            drain,
+            saver,
         }
     }
 
@@ -87,6 +93,51 @@ impl Daemon {
             findings: self.findings.clone(),
             stale: self.stale.clone(),
             sources: self.sources.clone(),
+            drain: self.drain.status(),
+        }
+    }
+
+    /// Takes the node out of service, or back into it.
+    pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
+        let step = self.drain.obey(now, order);
+        self.drain_changed(step);
+        step
+    }
+
+    /// It may be time to withdraw everything.
+    pub(super) fn tick(&mut self, now: Moment) {
+        let step = self.drain.tick(now);
+        self.drain_changed(step);
+    }
+
+    /// When [`Daemon::tick`] is due.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.drain.next_deadline()
+    }
+
+    /// How to go: neighbours of a node that was taken out of service need to keep nothing of it.
+    pub(super) fn how_to_leave(&self) -> Leave {
+        match self.drain.state() {
+            DrainState::InService => Leave::ForRestart,
+            DrainState::Draining | DrainState::Drained => Leave::ForGood,
+        }
+    }
+
+    /// The wire first, then the disk, then the log.
+    fn drain_changed(&mut self, step: DrainStep) {
+        if step == DrainStep::None {
+            return;
+        }
+        self.speaker.set_drain(self.drain.state());
+        self.saver.save_drain(self.drain.status());
+        match (step, self.drain.status()) {
+            (DrainStep::Began | DrainStep::Moved, status) => {
+                info!("{status}: neighbours are asked to prefer others (GRACEFUL_SHUTDOWN)");
+            }
+            (_, DrainStatus::Drained { .. }) => {
+                info!("this node is drained: all routes are withdrawn, sessions stay up");
+            }
+            _ => info!("this node is in service again: all routes are announced"),
         }
     }
 
@@ -115,6 +166,21 @@ fn restored_catalog(directory: &Path) -> Catalog {
         error!("{error}; earlier versions of broken objects are not known");
     }
     catalog
+}
+
+/// Goes on with a drain of an earlier run, which nobody may remember by now.
+fn restored_drain(directory: &Path, saver: &Saver, now: Moment) -> Drain {
+    let status = saver::restore_drain(directory).unwrap_or_else(|error| {
+        error!("{error}; this node is in service, whether it was drained or not");
+        None
+    });
+    let Some(status) = status else { return Drain::default() };
+    let drain = Drain::resume(now, status);
+    saver.save_drain(drain.status());
+    if drain.state() != DrainState::InService {
+        warn!("{}, since before this start; `fairway drain --undo` ends that", drain.status());
+    }
+    drain
 }
 
 /// A finding is said once when it comes, and a fault once more when it is gone.

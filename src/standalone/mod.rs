@@ -4,6 +4,7 @@
 //! and signals, acts at once, and publishes what it decided for the admin socket to show. The
 //! wire comes first, then the disk: a route does not wait for a flush.
 
+mod clock;
 mod daemon;
 mod machine;
 mod options;
@@ -13,19 +14,21 @@ mod saver;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_sessions::backend::{Backend, Leave};
+use fairway_sessions::backend::Backend;
 use fairway_sessions::io::NativeBackend;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info};
 
 use crate::admin::{self, Observer};
 use crate::source::{FileSource, FileSourceError};
 
+use clock::Clock;
 use daemon::Daemon;
 
+pub(crate) use clock::epoch_seconds;
 pub(crate) use machine::host_name;
 pub use options::{ListenOption, Options};
 pub use published::Published;
@@ -107,12 +110,14 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let (source, mut changes) = FileSource::start(&options.config)?;
     let backend: Arc<dyn Backend> =
         Arc::new(NativeBackend::start(&options.listen_addresses(), machine::seed()));
-    let mut daemon = Daemon::new(&options, Arc::clone(&backend));
+    let clock = Clock::start();
+    let mut daemon = Daemon::new(&options, Arc::clone(&backend), clock.now());
     let (publish, published) = watch::channel(Arc::new(daemon.published()));
     let observer = Observer::new(published, Arc::clone(&backend));
     // Held to the end: dropping it takes the sockets away.
     let _vty = vty.map(|sockets| sockets.serve(&observer));
-    let admin = tokio::spawn(admin::serve(socket, observer));
+    let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
+    let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
     info!(
         node = options.node,
         version = env!("CARGO_PKG_VERSION"),
@@ -133,6 +138,15 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 publish.send_replace(Arc::new(daemon.published()));
                 saving.wanted();
             }
+            Some(order) = orders.recv() => {
+                let step = daemon.obey(clock.now(), order.what);
+                publish.send_replace(Arc::new(daemon.published()));
+                order.done(step);
+            }
+            () = clock.wait_until(daemon.next_deadline()) => {
+                daemon.tick(clock.now());
+                publish.send_replace(Arc::new(daemon.published()));
+            }
             () = saving.due() => {
                 daemon.save_resources();
                 saving.done();
@@ -149,7 +163,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     info!("leaving");
     admin.abort();
     daemon.save_resources();
-    backend.shutdown(Leave::ForGood).await;
+    backend.shutdown(daemon.how_to_leave()).await;
     daemon.finish().await;
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fairway_sessions::types::RouterId;
 
 use crate::allocator::Outcomes;
+use crate::drain::DrainStatus;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
@@ -29,4 +30,6 @@ pub struct Published {
     pub stale: Vec<StaleObject>,
     /// The files and folders that are read.
     pub sources: Vec<String>,
+    /// Whether the node is in service.
+    pub drain: DrainStatus,
 }

@@ -15,6 +15,7 @@ use tracing::{error, info};
 
 use crate::allocator::Assignment;
 use crate::controller::state::{self, FormatError, StateError, StateFile};
+use crate::drain::{self, DRAIN_FILE, DrainStatus};
 use crate::model::ObjectName;
 use crate::resources::Catalog;
 
@@ -37,6 +38,8 @@ pub struct LockError(PathBuf);
 struct Wanted {
     assignments: Vec<(ObjectName, Assignment)>,
     resources: Value,
+    /// `None` until the operator has wanted something, now or in an earlier run.
+    drain: Option<DrainStatus>,
 }
 
 /// The writing task.
@@ -61,6 +64,11 @@ impl Saver {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).resources = resources);
     }
 
+    /// This should be on disk. Returns at once.
+    pub(super) fn save_drain(&self, drain: DrainStatus) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).drain = Some(drain));
+    }
+
     /// Waits until it is.
     pub(super) async fn finish(self) {
         drop(self.wanted);
@@ -78,6 +86,11 @@ pub(super) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), Sta
         catalog.restore(&value).map_err(|error| FormatError::Content(error.to_string()))
     });
     restored.map(drop)
+}
+
+/// What [`Saver::save_drain`] left in an earlier run.
+pub(super) fn restore_drain(directory: &Path) -> Result<Option<DrainStatus>, StateError> {
+    StateFile::new(directory, DRAIN_FILE).load(drain::decode)
 }
 
 /// Keeps `directory` to one daemon for as long as the file lives. `None` when the system does not
@@ -137,6 +150,9 @@ fn report(failed: bool, error: &str) -> bool {
 fn write(directory: &Path, before: &Wanted, wanted: &Wanted) -> Result<(), StateError> {
     if before.assignments != wanted.assignments {
         state::save(directory, &wanted.assignments)?;
+    }
+    if let Some(status) = wanted.drain.filter(|_| before.drain != wanted.drain) {
+        StateFile::new(directory, DRAIN_FILE).save(&drain::encode(status))?;
     }
     if before.resources != wanted.resources {
         StateFile::new(directory, RESOURCES_FILE).save(&wanted.resources.to_string())?;

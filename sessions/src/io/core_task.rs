@@ -470,6 +470,7 @@ impl CoreTask {
         let learned = scope.learned.then(|| rib.learned().collect());
         BgpView {
             generation: self.generation,
+            drain: self.drain,
             peers: views.collect(),
             listen_ranges,
             routes: originated.unwrap_or_default(),

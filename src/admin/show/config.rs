@@ -9,6 +9,7 @@ use crate::resources::StaleObject;
 
 use super::Snapshot;
 use super::columns::aligned;
+use super::drain;
 use super::object::Object;
 
 /// The keys of everything in force, by kind and name. Of a Secret only the name is known here.
@@ -65,12 +66,14 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
         section("Findings", &findings),
         section("Stale", &stale),
         section("Left out on this node", &left_out),
+        drain::line(snapshot.drain),
     ]
     .concat()
 }
 
 /// Everything in force, with `file` and `line` of what makes an object stale; and beside it the
-/// sources, the findings, and what this node had to leave out.
+/// sources, the findings, what this node had to leave out, and whether it is
+/// drained.
 pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     let stale: BTreeMap<&ObjectKey, &StaleObject> =
         snapshot.stale.iter().map(|it| (&it.key, it)).collect();
@@ -94,4 +97,5 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
         .field("sources", snapshot.sources.to_vec())
         .field("findings", findings)
         .field("leftOut", left_out)
+        .optional("drain", drain::json(snapshot.drain))
 }

@@ -15,6 +15,7 @@ mod capabilities;
 mod columns;
 mod command;
 mod config;
+mod drain;
 mod entry;
 mod hex;
 mod instance;
@@ -44,6 +45,7 @@ use fairway_sessions::types::{AddressFamily, RouterId};
 use serde_json::Value;
 
 use crate::allocator::Outcomes;
+use crate::drain::DrainStatus;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
@@ -82,6 +84,8 @@ pub struct Snapshot<'a> {
     pub stale: &'a [StaleObject],
     /// The files and folders that are read.
     pub sources: &'a [String],
+    /// Whether the node is in service.
+    pub drain: DrainStatus,
 }
 
 /// Why there is nothing to show. Where FRR answers programs with an object instead, so do we:

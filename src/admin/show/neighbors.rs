@@ -4,7 +4,7 @@ use fairway_sessions::backend::PeerView;
 use fairway_sessions::types::AddressFamily;
 
 use super::object::Object;
-use super::{ShowError, Snapshot, neighbor, neighbors_json, neighbors_text};
+use super::{ShowError, Snapshot, drain, neighbor, neighbors_json, neighbors_text};
 
 /// Those called `wanted`, or everybody who is configured for `family`.
 fn find<'a>(
@@ -27,7 +27,8 @@ pub(super) fn text(
 ) -> Result<String, ShowError> {
     let peers = find(snapshot, wanted, family);
     if !peers.is_empty() {
-        let texts: Vec<_> = peers.into_iter().map(neighbors_text::one).collect();
+        let one = |peer| neighbors_text::one(peer) + &drain::line(snapshot.drain);
+        let texts: Vec<_> = peers.into_iter().map(one).collect();
         return Ok(texts.join("\n"));
     }
     match wanted {
@@ -49,7 +50,8 @@ pub(super) fn json(
     peers
         .into_iter()
         .map(|peer| {
-            let fields = neighbors_json::one(peer, snapshot.now_epoch_seconds);
+            let fields = neighbors_json::one(peer, snapshot.now_epoch_seconds)
+                .optional("drain", drain::json(snapshot.drain));
             (peer.config.key.to_string(), fields.into())
         })
         .collect()

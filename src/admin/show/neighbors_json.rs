@@ -9,8 +9,8 @@
 //! session that ended for too many prefixes comes back by itself.
 //!
 //! Ours: `notAccepted`, `setAside`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
-//! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`, and
-//! `prefixesRefused` in each family.
+//! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`,
+//! `drain`, and `prefixesRefused` in each family.
 
 use fairway_sessions::backend::{PeerView, SessionState};
 use fairway_sessions::types::PeerKind;

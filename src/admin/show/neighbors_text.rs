@@ -1,8 +1,8 @@
 //! One neighbour for people, in FRR's lines.
 //!
 //! Lines whose facts are unknown here, or are about things that do not exist here, are left out:
-//! see `neighbors_json`. Ours are those on refused and unannounced prefixes, on malformed UPDATEs
-//! and `Last error`.
+//! see `neighbors_json`. Ours are those on refused and unannounced prefixes, on malformed UPDATEs,
+//! `Last error` and `Drain`.
 
 use std::fmt::Write;
 use std::time::Duration;

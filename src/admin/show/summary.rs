@@ -3,7 +3,7 @@
 //! `ribMemory` and `peerMemory` are computed as FRR does it, entries times the size of one, so
 //! they are lower bounds. `tableVersion` of a peer is 0, as in FRR 8.4. Left out:
 //! `peerGroupCount`, `peerGroupMemory` (there are no peer groups), `softwareVersion`. Ours:
-//! `pfxRefused`, `listenRanges`. `bestPath` is empty, as in FRR without options.
+//! `pfxRefused`, `listenRanges`, `drain`. `bestPath` is empty, as in FRR without options.
 
 use std::fmt::Write;
 
@@ -17,7 +17,8 @@ use super::neighbor::{
 };
 use super::object::Object;
 use super::time::{clock_or_never, milliseconds};
-use super::{Snapshot, SummaryFamilies, SummaryFilter, capabilities, reset};
+use super::{Snapshot, SummaryFamilies, SummaryFilter, capabilities, drain, reset};
+use crate::drain::DrainStatus;
 
 /// The width of the first column, unless a name needs more.
 const NEIGHBOR_WIDTH_MIN: usize = 16;
@@ -33,6 +34,7 @@ struct Family<'a> {
     filter: SummaryFilter,
     entries: usize,
     now_epoch_seconds: u64,
+    drain: DrainStatus,
 }
 
 impl<'a> Family<'a> {
@@ -81,6 +83,7 @@ fn families<'a>(
             filter,
             entries: *snapshot.bgp.prefixes.of(family),
             now_epoch_seconds: snapshot.now_epoch_seconds,
+            drain: snapshot.drain,
         }
     };
     let is_wanted = |family: &AddressFamily| match wanted {
@@ -148,6 +151,7 @@ fn block(family: &Family<'_>, has_title: bool) -> String {
     }
     let _ = writeln!(text, "Total number of neighbors {}", family.peers.len());
     text.push_str(&ranges(family));
+    text.push_str(&drain::line(family.drain));
     text
 }
 
@@ -291,6 +295,7 @@ fn object(family: &Family<'_>) -> Object {
         .field("totalPeers", count)
         .field("dynamicPeers", family.dynamic_count())
         .optional("listenRanges", (!family.ranges.is_empty()).then(|| listen_ranges(family)))
+        .optional("drain", drain::json(family.drain))
         .optional("bestPath", (family.filter != SummaryFilter::Failed).then(Object::new))
 }
 

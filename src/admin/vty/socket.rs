@@ -180,6 +180,7 @@ mod tests {
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),
+            drain: Default::default(),
         };
         let (_, published) = watch::channel(Arc::new(published));
         Observer::new(published, Arc::new(NativeBackend::start(&[], 7)))

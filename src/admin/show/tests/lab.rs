@@ -17,6 +17,7 @@ use fairway_sessions::wire::Capability;
 
 use super::super::{ShowCommand, Snapshot};
 use crate::allocator::Outcomes;
+use crate::drain::DrainStatus;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
@@ -34,6 +35,7 @@ pub(in crate::admin) struct Lab {
     pub(super) findings: Vec<Finding>,
     pub(super) stale: Vec<StaleObject>,
     pub(super) sources: Vec<String>,
+    pub(super) drain: DrainStatus,
 }
 
 impl Lab {
@@ -47,6 +49,7 @@ impl Lab {
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),
+            drain: DrainStatus::InService,
         }
     }
 
@@ -83,6 +86,7 @@ impl Lab {
             findings: &self.findings,
             stale: &self.stale,
             sources: &self.sources,
+            drain: self.drain,
         }
     }
 

@@ -1,0 +1,107 @@
+//! `fairway drain`: orders for the loop, and how far they have come.
+//!
+//! An order is given once; whoever gave it asks again until it is done, so that a client that goes
+//! away leaves nothing behind.
+
+use std::time::Duration;
+
+use fairway_sessions::backend::{BgpView, DrainState, PeerView, SessionState, ViewScope};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Answer;
+use super::observer::Observer;
+use crate::drain::{DrainOrder, DrainStatus, DrainStep};
+
+/// Orders that may wait for the loop: no more than there are clients, and each waits for its own.
+pub const ORDERS_MAX: usize = 16;
+
+/// What a client asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum DrainRequest {
+    /// Out of service, after a wait.
+    Begin {
+        /// How long the wait is.
+        wait_milliseconds: u64,
+    },
+    /// Back into service.
+    Undo,
+    /// How far is it?
+    Look,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainReport {
+    /// What the request has changed.
+    pub step: DrainStep,
+    /// How the node is.
+    pub status: DrainStatus,
+    /// Unix time, by the same clock.
+    pub now_epoch_seconds: u64,
+    /// Neighbours with a session that have heard all of that.
+    pub told: usize,
+    /// Those that have not: something for them is not yet written to their sockets.
+    pub untold: Vec<String>,
+}
+
+/// What the loop is to do, and where it says that it has.
+#[derive(Debug)]
+pub struct Order {
+    /// What.
+    pub what: DrainOrder,
+    answer: oneshot::Sender<DrainStep>,
+}
+
+impl Order {
+    /// It has been done.
+    pub fn done(self, step: DrainStep) {
+        // Who asked may be gone; the order stands.
+        let _ = self.answer.send(step);
+    }
+}
+
+/// Has the loop do what is asked, and looks.
+pub(super) async fn drain(
+    request: DrainRequest,
+    orders: &mpsc::Sender<Order>,
+    observer: &Observer,
+) -> Answer {
+    let step = match request {
+        DrainRequest::Begin { wait_milliseconds } => {
+            let wait = Duration::from_millis(wait_milliseconds);
+            order(DrainOrder::Begin { wait }, orders).await
+        }
+        DrainRequest::Undo => order(DrainOrder::Undo, orders).await,
+        DrainRequest::Look => Some(DrainStep::None),
+    };
+    let Some(step) = step else { return Answer::Error("the daemon is stopping".to_owned()) };
+    let seen = observer.look(ViewScope::SESSIONS, |snapshot| {
+        let (told, untold) = heard_of(snapshot.drain, snapshot.bgp);
+        let (status, now_epoch_seconds) = (snapshot.drain, snapshot.now_epoch_seconds);
+        DrainReport { step, status, now_epoch_seconds, told, untold }
+    });
+    seen.await.map_or_else(|error| Answer::Error(error.to_string()), Answer::Drain)
+}
+
+async fn order(what: DrainOrder, orders: &mpsc::Sender<Order>) -> Option<DrainStep> {
+    let (answer, done) = oneshot::channel();
+    orders.send(Order { what, answer }).await.ok()?;
+    done.await.ok()
+}
+
+/// How many neighbours with a session know that the node is as `status` says, and who does not.
+fn heard_of(status: DrainStatus, bgp: &BgpView) -> (usize, Vec<String>) {
+    let is_acted_on = bgp.drain == status.state();
+    let established = bgp.peers.iter().filter(|peer| peer.state == SessionState::Established);
+    let (told, untold): (Vec<_>, Vec<_>) = established.partition(|peer| {
+        let advertised = peer.prefixes_advertised;
+        let has_routes = advertised.ipv4 > 0 || advertised.ipv6 > 0;
+        let is_late = bgp.drain == DrainState::Drained && has_routes;
+        is_acted_on && !is_late && !peer.is_being_told
+    });
+    let name = |peer: &PeerView| format!("{} ({})", peer.config.key, peer.config.name);
+    (told.len(), untold.into_iter().map(name).collect())
+}
