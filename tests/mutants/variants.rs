@@ -70,7 +70,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "an Established session does not win over a new one",
         PEER,
-        "let refusal = if self.established.is_some() {",
+        "let refusal = if self.established.is_some() && !self.may_be_replaced(now) {",
         "let refusal = if false {",
     ),
     variant(

@@ -21,6 +21,10 @@ impl Peer {
         let Some(negotiated) = &this.negotiated else { return };
         let ours = (self.config.router_id.get(), self.config.local_asn);
         let theirs = (negotiated.remote_router_id.get(), negotiated.remote_asn);
+        if other.state == SessionState::Established && self.may_be_replaced(now) {
+            let older = other.id;
+            return self.end(now, older, DownReason::Replaced);
+        }
         let loser = match (other.state, ours > theirs) {
             (SessionState::Established, _) => id,
             // A dial that is not up yet would only come to disturb the one that is. The neighbour

@@ -40,6 +40,7 @@ impl Peer {
                 let subcode = cease::ADMINISTRATIVE_SHUTDOWN;
                 let farewell = Notification::cease_with_message(subcode, message);
                 self.stop_with(now, &farewell, "the operator shut the peer down");
+                self.forget_stale();
             }
             self.config = config;
             return;
@@ -50,8 +51,10 @@ impl Peer {
             return;
         }
         if self.config.needs_reset(&config) || self.needs_to_hear_again(&config) {
-            self.stop(now, cease::CONFIGURATION_CHANGE, "the configuration of the peer changed");
+            let farewell = Notification::cease(cease::CONFIGURATION_CHANGE);
+            self.stop_with(now, &farewell, "the configuration of the peer changed");
             self.config = config;
+            self.review_stale();
             self.begin(now);
             return;
         }
@@ -122,7 +125,12 @@ impl Peer {
 
     /// Ends the session, tells the neighbour that the operator wants it so, and begins anew.
     pub fn reset(&mut self, now: Instant) {
-        self.stop(now, cease::ADMINISTRATIVE_RESET, "the operator cleared the session");
+        if self.established.is_none() {
+            // The operator has no other way to be rid of what is kept.
+            self.forget_stale();
+        }
+        let farewell = Notification::cease(cease::ADMINISTRATIVE_RESET);
+        self.stop_with(now, &farewell, "the operator cleared the session");
         self.begin(now);
     }
 
@@ -130,6 +138,7 @@ impl Peer {
     /// it is reconfigured.
     pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
         self.stop_with(now, &Notification::cease(subcode), why);
+        self.forget_stale();
     }
 
     /// The daemon ends.

@@ -36,6 +36,8 @@ pub struct Restarts {
     pub restart_time: Duration,
     /// And for how long its routes may be used after that (RFC 9494).
     pub long_lived: PerFamily<Option<Duration>>,
+    /// Families of which it says, for that case, that it forwarded all the time.
+    pub long_lived_forwarding: FamilySet,
 }
 
 /// What we offer. Where no route outlives a restart, it is what only promises End-of-RIB markers.
@@ -89,7 +91,8 @@ pub(super) fn agree(config: &PeerConfig, families: FamilySet, theirs: &Open) -> 
         restarted: offer.restarted,
         notifications: offer.notifications,
         restart_time: Duration::from_secs(offer.restart_time_seconds.into()),
-        long_lived: long_lived(ours, kept_for_it, theirs),
+        long_lived: long_lived(ours, families, theirs),
+        long_lived_forwarding: long_lived_forwarding(families, theirs),
         ..sends_markers
     }
 }
@@ -102,11 +105,7 @@ fn long_lived(
     theirs: &Open,
 ) -> PerFamily<Option<Duration>> {
     let mut times: PerFamily<Option<Duration>> = PerFamily::default();
-    let offers = theirs.capabilities.iter().filter_map(|capability| match capability {
-        Capability::LongLivedGracefulRestart(offers) => Some(offers),
-        _ => None,
-    });
-    for offer in offers.flatten() {
+    for offer in their_long_lived_offers(theirs) {
         let Some(family) = offer.family.family().filter(|it| families.contains(*it)) else {
             continue;
         };
@@ -116,6 +115,26 @@ fn long_lived(
         }
     }
     times
+}
+
+fn long_lived_forwarding(families: FamilySet, theirs: &Open) -> FamilySet {
+    let forwarding = their_long_lived_offers(theirs).filter(|offer| offer.forwarding);
+    forwarding.filter_map(|it| it.family.family()).filter(|it| families.contains(*it)).collect()
+}
+
+fn their_long_lived_offers(theirs: &Open) -> impl Iterator<Item = &LongLivedOffer> {
+    let offers = theirs.capabilities.iter().filter_map(|capability| match capability {
+        Capability::LongLivedGracefulRestart(offers) => Some(offers),
+        _ => None,
+    });
+    offers.flatten()
+}
+
+/// Whether a neighbour that offered `capabilities` may be told routes whose source has been away for
+/// long. Without the other capability the long-lived one means nothing (RFC 9494 §4.5).
+pub(super) fn takes_long_lived(capabilities: &[Capability]) -> bool {
+    let restarts = capabilities.iter().any(|it| matches!(it, Capability::GracefulRestart(_)));
+    restarts && capabilities.iter().any(|it| matches!(it, Capability::LongLivedGracefulRestart(_)))
 }
 
 #[cfg(test)]
@@ -164,6 +183,7 @@ mod tests {
             notifications: true,
             restart_time: Duration::from_secs(60),
             long_lived: PerFamily::default(),
+            long_lived_forwarding: FamilySet::EMPTY,
         };
         assert_eq!(restarts, expected);
         let cold = agreed(&enabled(1, 120, 0), &theirs, OwnRestart::default());

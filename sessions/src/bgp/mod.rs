@@ -18,6 +18,8 @@ mod peer;
 mod reason;
 mod receive;
 mod refresh;
+mod replacement;
+mod stale;
 mod transmit;
 mod view;
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
-use super::graceful_restart::OwnRestart;
+use super::graceful_restart::{OwnRestart, takes_long_lived};
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
 use crate::backend::{DrainState, MalformedCounters, MessageCounters, SessionState};
@@ -81,6 +81,8 @@ pub struct Peer {
     pub(super) outgoing: Option<Connection>,
     pub(super) incoming: Option<Connection>,
     pub(super) established: Option<Established>,
+    /// What the last session left behind, while the neighbour may come back for it.
+    pub(super) retained: Option<Inbound>,
     /// The end of a wait: for the next dial, or, where none is made, until Idle is over.
     pub(super) dial_at: Option<Instant>,
     /// We wait because a session ended, not because TCP failed.
@@ -137,6 +139,7 @@ impl Peer {
             outgoing: None,
             incoming: None,
             established: None,
+            retained: None,
             dial_at: None,
             idle_hold: false,
             messages: MessageCounters::default(),
@@ -198,7 +201,7 @@ impl Peer {
             self.actions.push_back(Action::Close(id, None));
             return id;
         }
-        let refusal = if self.established.is_some() {
+        let refusal = if self.established.is_some() && !self.may_be_replaced(now) {
             // An Established session wins (RFC 4271 §6.8).
             Some(cease::COLLISION)
         } else if self.refused_until.is_some_and(|until| now < until) {
@@ -217,6 +220,7 @@ impl Peer {
             self.actions.push_back(Action::Close(id, notification));
             return id;
         }
+        self.make_room_for_incoming();
         if let Some(older) = self.incoming.take() {
             // Who dials a second time has given up the first.
             self.actions.push_back(Action::Close(older.id, None));
@@ -236,7 +240,8 @@ impl Peer {
     pub fn next_deadline(&self) -> Option<Instant> {
         let connections = self.outgoing.iter().chain(&self.incoming);
         let deadlines = connections.filter_map(Connection::next_deadline);
-        deadlines.chain(self.dial_at).chain(self.refresh_deadline()).min()
+        let kept = self.refresh_deadline().into_iter().chain(self.stale_deadline());
+        deadlines.chain(self.dial_at).chain(kept).min()
     }
 
     fn new_id(&mut self) -> ConnectionId {
@@ -326,7 +331,8 @@ impl Peer {
         self.end_all_but(now, id);
         let Some(connection) = self.connection_mut(id) else { return };
         let Some(negotiated) = &connection.negotiated else { return };
-        let families = negotiated.families;
+        let (families, restarts) = (negotiated.families, negotiated.restarts);
+        let takes_long_lived = takes_long_lived(&negotiated.capabilities_received);
         let mut adj_rib_out =
             AdjRibOut::new(families, negotiated.add_path_sent, negotiated.four_octet_as);
         if negotiated.extended_message {
@@ -337,7 +343,10 @@ impl Peer {
         }
         connection.next_hops = connection.agreed(connection.next_hops);
         let next_hops = connection.next_hops;
-        let Some(inbound) = Inbound::begin(&self.config, self.connection(id)) else { return };
+        let Some(mut inbound) = Inbound::begin(&self.config, self.connection(id)) else { return };
+        let mut exporter = Exporter::new(&self.config, families, next_hops, self.drain);
+        exporter.takes_long_lived = takes_long_lived;
+        let back = self.retained.take().map(|it| inbound.take_over(now, it, &restarts));
         self.established = Some(Established {
             connection: id,
             since: now,
@@ -345,13 +354,14 @@ impl Peer {
             adj_rib_out,
             unannounced: BTreeMap::new(),
             inbound,
-            exporter: Exporter::new(&self.config, families, next_hops, self.drain),
+            exporter,
         });
         self.connections_established += 1;
         self.changed_at = Some(now);
         self.dial_at = None;
         self.last_attempt = None;
         self.actions.push_back(Action::Established);
+        self.routes_changed(now, back.unwrap_or_default(), None);
     }
 
     /// A connection is over. The last one decides when to dial again.
@@ -371,28 +381,30 @@ impl Peer {
         };
         self.actions.push_back(Action::Close(id, last_words));
         let up = self.established.take_if(|up| up.connection == id);
-        self.actions.extend(up.as_ref().and_then(|up| up.inbound.all_withdrawn()));
-        if up.is_none() && (self.outgoing.is_some() || self.incoming.is_some()) {
+        let lasted = up.as_ref().map(|up| now.since(up.since));
+        if let (Some(up), Some(negotiated)) = (up, &connection.negotiated) {
+            self.session_lost(now, up.inbound, &negotiated.restarts, &reason);
+        }
+        if lasted.is_none() && (self.outgoing.is_some() || self.incoming.is_some()) {
             // The other connection goes on; this one was only the loser of a collision.
             return;
         }
-        let lasted = up.as_ref().map(|up| now.since(up.since));
         if !self.is_dialled() {
             // Nothing to put off: it may come back when it likes.
             self.idle_hold = self.dial_at.is_some() || self.is_down();
-        } else if up.is_some() || dialled || self.dial_at.is_none() {
+        } else if lasted.is_some() || dialled || self.dial_at.is_none() {
             let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
             self.dial_at = Some(now + wait);
             self.idle_hold = true;
         }
         // Else somebody knocked and left: that must not put off a dial that is due.
-        if up.is_some() || reason.has_notification() {
+        if lasted.is_some() || reason.has_notification() {
             self.last_reset = Some((now, reason.clone()));
             self.last_attempt = None;
         } else {
             self.last_attempt = Some((now, reason.clone()));
         }
-        if up.is_some() {
+        if lasted.is_some() {
             self.connections_dropped += 1;
             self.changed_at = Some(now);
             self.actions.push_back(Action::Down(reason));
@@ -428,6 +440,7 @@ impl Peer {
             }
         }
         self.expire_refreshes(now);
+        self.expire_stale(now);
         if self.dial_at.is_some_and(|at| at <= now) {
             self.dial_at = None;
             self.idle_hold = self.is_down();

@@ -21,6 +21,8 @@ pub enum DownReason {
     Closed,
     /// TCP broke, as the system says it.
     Broken(String),
+    /// The neighbour dialled anew, and has restarted without a word (RFC 4724 §4.2).
+    Replaced,
     /// TCP never came up.
     ConnectFailed(String),
 }
@@ -42,7 +44,7 @@ impl DownReason {
                 notification.subcode,
                 notification.shutdown_text(),
             ),
-            Self::Closed | Self::Broken(_) => ResetCause::PeerClosed,
+            Self::Closed | Self::Broken(_) | Self::Replaced => ResetCause::PeerClosed,
             Self::ConnectFailed(_) => ResetCause::ConnectFailed,
         }
     }
@@ -63,6 +65,9 @@ impl fmt::Display for DownReason {
             Self::Received(notification) => write!(f, "notification received: {notification}"),
             Self::Closed => f.write_str("the neighbour closed the connection"),
             Self::Broken(why) => write!(f, "the connection broke: {why}"),
+            Self::Replaced => {
+                f.write_str("the neighbour has restarted, and opened a new connection")
+            }
             Self::ConnectFailed(why) => write!(f, "cannot connect: {why}"),
         }
     }

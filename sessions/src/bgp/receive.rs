@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::connection::Connection;
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
+use super::stale::Stale;
 use crate::rib::{AdjRibIn, Importer};
 use crate::time::Instant;
 use crate::types::{
@@ -78,13 +79,15 @@ impl fmt::Display for Malformed {
 #[derive(Debug)]
 pub(super) struct Inbound {
     pub(super) adj_rib_in: AdjRibIn,
-    source: Arc<PathSource>,
+    pub(super) source: Arc<PathSource>,
     pub(super) prefixes_refused: PerFamily<u64>,
     pub(super) end_of_rib_received: PerFamily<bool>,
-    importer: Importer,
+    pub(super) importer: Importer,
     refusals: BTreeMap<Refusal, u64>,
     /// Until when the neighbour may say a family again (RFC 7313).
     pub(super) refresh_deadline: PerFamily<Option<Instant>>,
+    /// Families with routes of an earlier session that were not said again in this one.
+    pub(super) stale: PerFamily<Option<Stale>>,
     /// Families whose count was near the maximum when it was last looked at.
     near_maximum: PerFamily<bool>,
     /// When that was last worth a warning.
@@ -113,6 +116,7 @@ impl Inbound {
             importer: Importer::new(config, negotiated.remote_asn, remote, own_addresses, networks),
             refusals: BTreeMap::new(),
             refresh_deadline: PerFamily::default(),
+            stale: PerFamily::default(),
             near_maximum: PerFamily::default(),
             warned_at: PerFamily::default(),
         })
@@ -152,6 +156,10 @@ impl Inbound {
                     let attributes = Some(Arc::clone(&attributes));
                     changes.push(RouteChange { nlri, attributes });
                     if self.is_over_maximum(family) {
+                        // `Ours:` what it said before its restart goes before the session does.
+                        changes.extend(self.give_up_stale(family));
+                    }
+                    if self.is_over_maximum(family) {
                         return (changes, Some(family));
                     }
                 }
@@ -165,7 +173,7 @@ impl Inbound {
         if self.adj_rib_in.is_crowded(nlri) { Err(Refusal::TooManyPaths) } else { Ok(()) }
     }
 
-    fn withdraw(&mut self, nlri: Nlri, changes: &mut Vec<RouteChange>) {
+    pub(super) fn withdraw(&mut self, nlri: Nlri, changes: &mut Vec<RouteChange>) {
         if self.adj_rib_in.withdraw(nlri) {
             changes.push(RouteChange { nlri, attributes: None });
         }
@@ -182,7 +190,7 @@ impl Inbound {
         *self.refusals.entry(refusal).or_default() += 1;
     }
 
-    fn is_over_maximum(&self, family: AddressFamily) -> bool {
+    pub(super) fn is_over_maximum(&self, family: AddressFamily) -> bool {
         let maximum = self.importer.policy().maximum;
         maximum.is_some_and(|maximum| *self.adj_rib_in.counts().of(family) > maximum.limit)
     }
@@ -208,7 +216,7 @@ impl Inbound {
     }
 
     /// What a change of the policy, or of this end's addresses, throws out.
-    fn reconsider(&mut self) -> Vec<RouteChange> {
+    pub(super) fn reconsider(&mut self) -> Vec<RouteChange> {
         let routes = self.adj_rib_in.routes().iter();
         let refused = routes.filter(|(nlri, attributes)| {
             let allowed = self.importer.allows(nlri.prefix);
@@ -230,10 +238,12 @@ impl Peer {
             self.note_malformed(now, &update, message);
         }
         let Some(up) = &mut self.established else { return };
-        if let Some(family) = update.end_of_rib {
+        let end_of_rib = update.end_of_rib;
+        let (mut changes, over) = up.inbound.take(update);
+        if let Some(family) = end_of_rib {
             *up.inbound.end_of_rib_received.of_mut(family) = true;
+            changes.extend(up.inbound.give_up_stale(family));
         }
-        let (changes, over) = up.inbound.take(update);
         self.routes_changed(now, changes, over);
     }
 
@@ -269,6 +279,7 @@ impl Peer {
         };
         let id = up.connection;
         self.end(now, id, reason);
+        self.forget_stale();
         self.refuse_until(now + MAXIMUM_PREFIXES_WAIT);
     }
 
@@ -298,7 +309,7 @@ impl Peer {
     /// rest the neighbour is asked for.
     pub(super) fn import_policy_changed(&mut self, now: Instant) {
         let policy = self.config.import.clone();
-        let Some(up) = &mut self.established else { return };
+        let Some(up) = &mut self.established else { return self.review_stale() };
         let wants_others = up.inbound.importer.policy().allowed != policy.allowed;
         up.inbound.importer.set_policy(policy);
         let changes = up.inbound.reconsider();

@@ -60,7 +60,10 @@ impl Peer {
     /// All routes of `family` were said again, or should have been: the others are gone.
     fn refresh_ends(&mut self, now: Instant, family: AddressFamily) {
         let Some(up) = &mut self.established else { return };
-        *up.inbound.refresh_deadline.of_mut(family) = None;
+        // The end of what has not begun, or of a beginning that did not count.
+        if up.inbound.refresh_deadline.of_mut(family).take().is_none() {
+            return;
+        }
         let changes = up.inbound.sweep(family);
         self.routes_changed(now, changes, None);
     }

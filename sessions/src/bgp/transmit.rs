@@ -136,7 +136,9 @@ impl Peer {
         let connection = self.established.as_ref().map(|up| up.connection);
         let next_hops = connection.and_then(|id| Some(self.connection(id)?.next_hops));
         if let (Some(up), Some(next_hops)) = (&mut self.established, next_hops) {
+            let takes_long_lived = up.exporter.takes_long_lived;
             up.exporter = Exporter::new(&self.config, up.families, next_hops, self.drain);
+            up.exporter.takes_long_lived = takes_long_lived;
         }
     }
 

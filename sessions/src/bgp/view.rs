@@ -24,7 +24,10 @@ impl Peer {
     /// Whether it has no connection and waits for none that it would dial, nor for the end of
     /// anything.
     pub fn is_at_rest(&self) -> bool {
-        self.outgoing.is_none() && self.incoming.is_none() && self.dial_at.is_none()
+        self.outgoing.is_none()
+            && self.incoming.is_none()
+            && self.dial_at.is_none()
+            && self.retained.is_none()
     }
 
     /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.
@@ -37,6 +40,8 @@ impl Peer {
     /// What `scope` asks about this neighbour at `now`.
     pub fn view(&self, now: Instant, scope: ViewScope) -> PeerView {
         let up = self.established.as_ref();
+        // Of a session, or what it left behind.
+        let inbound = self.inbound();
         let unannounced = up.map(|up| &up.unannounced).into_iter().flatten();
         PeerView {
             config: self.config.clone(),
@@ -47,7 +52,7 @@ impl Peer {
             connections_established: self.connections_established,
             connections_dropped: self.connections_dropped,
             panics: self.panics,
-            prefixes_accepted: up.map(|up| up.inbound.adj_rib_in.counts()).unwrap_or_default(),
+            prefixes_accepted: inbound.map(|it| it.adj_rib_in.counts()).unwrap_or_default(),
             prefixes_refused: up.map(|up| up.inbound.prefixes_refused).unwrap_or_default(),
             refusals: up.map(|up| up.inbound.refusals()).unwrap_or_default(),
             malformed: self.malformed,
@@ -64,17 +69,17 @@ impl Peer {
             is_being_told: false,
             advertised: up
                 .filter(|_| scope.advertised)
-                .map(|up| routes(up.adj_rib_out.advertised()))
+                .map(|up| routes(up.adj_rib_out.advertised(), |_| false))
                 .unwrap_or_default(),
-            received: up
+            received: inbound
                 .filter(|_| scope.received)
-                .map(|up| routes(up.inbound.adj_rib_in.routes()))
+                .map(|it| routes(it.adj_rib_in.routes(), |nlri| it.is_stale(nlri)))
                 .unwrap_or_default(),
             last_reset: last_reset(self, now),
             // Known to who listens.
             not_accepted: None,
             set_aside: self.set_aside.clone(),
-            stale: None,
+            stale: inbound.and_then(|it| it.stale_view(now)),
             next_connect_in: self
                 .dial_at
                 .filter(|_| self.is_dialled() && self.state() < SessionState::OpenSent)
@@ -96,12 +101,15 @@ fn last_reset(peer: &Peer, now: Instant) -> Option<LastReset> {
     Some(LastReset { ago: now.since(*at), cause: reason.cause(), text })
 }
 
-fn routes(table: &BTreeMap<Nlri, Arc<PathAttributes>>) -> Vec<PeerRoute> {
+fn routes(
+    table: &BTreeMap<Nlri, Arc<PathAttributes>>,
+    is_stale: impl Fn(Nlri) -> bool,
+) -> Vec<PeerRoute> {
     let route = |(nlri, attributes): (&Nlri, &Arc<PathAttributes>)| PeerRoute {
         prefix: nlri.prefix,
         path_id: nlri.path_id,
         attributes: Arc::clone(attributes),
-        stale: false,
+        stale: is_stale(*nlri),
     };
     table.iter().map(route).collect()
 }

@@ -21,11 +21,13 @@ use super::listen::reset;
 use super::listeners::Listeners;
 use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
-use crate::backend::{BgpView, Clear, ClearError, Desired, DrainState, Leave, ViewScope};
+use crate::backend::{
+    BgpView, Clear, ClearError, Desired, DrainState, LearnedRoute, Leave, ViewScope,
+};
 use crate::bgp::{Event, Peer};
 use crate::rib::{LocRib, Touched};
 use crate::time::Instant;
-use crate::types::{PeerConfig, PeerKey, Remote};
+use crate::types::{Nlri, PeerConfig, PeerKey, Remote};
 use crate::wire::notification::cease;
 
 /// Events handled before sockets are filled and deadlines looked at: a quarter of a megabyte of
@@ -447,6 +449,13 @@ impl CoreTask {
         }
     }
 
+    /// Who said it knows whether it is stale.
+    fn marked_stale(&self, route: LearnedRoute) -> LearnedRoute {
+        let nlri = Nlri { prefix: route.prefix, path_id: route.path.path_id };
+        let neighbour = self.neighbours.get(&route.path.source.key);
+        LearnedRoute { stale: neighbour.is_some_and(|it| it.peer.is_stale(nlri)), ..route }
+    }
+
     fn view(&self, scope: ViewScope) -> BgpView {
         let now = self.clock.now();
         let views = self.neighbours.iter().filter_map(|(key, neighbour)| {
@@ -467,7 +476,10 @@ impl CoreTask {
         }
         let rib = &self.surroundings.rib;
         let originated = scope.originated.then(|| rib.originated().cloned().collect());
-        let learned = scope.learned.then(|| rib.learned().collect());
+        let learned = scope.learned.then(|| {
+            let mark = |route| self.marked_stale(route);
+            rib.learned().map(mark).collect()
+        });
         BgpView {
             generation: self.generation,
             drain: self.drain,

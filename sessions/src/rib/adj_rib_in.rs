@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::types::{AddressFamily, Nlri, PathAttributes, PathId, PerFamily};
+use super::shared::Shared;
+use crate::types::{
+    AddressFamily, Community, Nlri, PathAttributes, PathId, PerFamily, RouteChange,
+};
 
 /// How many paths to one prefix a peer may announce; more are refused.
 ///
@@ -15,7 +18,8 @@ use crate::types::{AddressFamily, Nlri, PathAttributes, PathId, PerFamily};
 /// for every one that changes: ten thousand would be a way to keep us busy.
 const PATHS_MAX: usize = 64;
 
-/// The Adj-RIB-In of one session; it begins and ends with it.
+/// The Adj-RIB-In of one session. It ends with it, unless the peer restarts gracefully: then the next
+/// one takes it over, as if the peer was to say everything again.
 #[derive(Debug, Default)]
 pub struct AdjRibIn {
     routes: BTreeMap<Nlri, Arc<PathAttributes>>,
@@ -70,10 +74,68 @@ impl AdjRibIn {
         stale
     }
 
+    /// What was said again is worth nothing: it was all before the end of a session.
+    pub fn forget_refresh(&mut self, family: AddressFamily) {
+        *self.said_again.of_mut(family) = None;
+    }
+
+    /// Whether `nlri` was said since all of its family is being said again.
+    pub fn was_said_again(&self, nlri: Nlri) -> bool {
+        let said_again = self.said_again.of(nlri.prefix.family()).as_ref();
+        said_again.is_some_and(|it| it.contains(&nlri))
+    }
+
+    /// Of how many routes of `family` that is true; `None` when it is not being said again.
+    pub fn said_again_count(&self, family: AddressFamily) -> Option<usize> {
+        self.said_again.of(family).as_ref().map(BTreeSet::len)
+    }
+
+    /// Takes out all routes of `family`, and returns them.
+    pub fn clear(&mut self, family: AddressFamily) -> Vec<Nlri> {
+        self.begin_refresh(family);
+        self.end_refresh(family)
+    }
+
+    /// The peer has been away for long: its routes of `family` are marked with LLGR_STALE, but for
+    /// those that are not to be used so long, which go (RFC 9494 §4.2). Returns what changed.
+    pub fn mark_long_lived(&mut self, family: AddressFamily) -> Vec<RouteChange> {
+        let mut changes = Vec::new();
+        // Thousands of routes share one value, and shall go on to.
+        let mut marked: BTreeMap<Shared, Arc<PathAttributes>> = BTreeMap::new();
+        for (nlri, attributes) in &mut self.routes {
+            let communities = &attributes.communities;
+            if nlri.prefix.family() != family {
+                continue;
+            }
+            if communities.contains(&Community::NO_LLGR) {
+                changes.push(RouteChange { nlri: *nlri, attributes: None });
+                continue;
+            }
+            if communities.contains(&Community::LLGR_STALE) {
+                continue;
+            }
+            let mark = || Arc::new(attributes.with_community(Community::LLGR_STALE));
+            let with_mark = marked.entry(Shared(Arc::clone(attributes))).or_insert_with(mark);
+            *attributes = Arc::clone(with_mark);
+            changes.push(RouteChange { nlri: *nlri, attributes: Some(Arc::clone(attributes)) });
+        }
+        for change in changes.iter().filter(|it| it.attributes.is_none()) {
+            self.withdraw(change.nlri);
+        }
+        changes
+    }
+
     /// Whether `nlri` is one path to its prefix too many.
     pub fn is_crowded(&self, nlri: Nlri) -> bool {
         let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
         let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
+        // Those that are about to go do not keep others out: a peer that restarted may number its
+        // paths anew.
+        let is_said_again = |nlri: &Nlri| match self.said_again.of(nlri.prefix.family()) {
+            Some(said_again) => said_again.contains(nlri),
+            None => true,
+        };
+        let paths = paths.map(|(nlri, _)| nlri).filter(|it| is_said_again(it));
         // The first question is for the sake of sessions that have one path to each prefix.
         nlri.path_id != PathId::NONE
             && !self.routes.contains_key(&nlri)

@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::cmp::Reverse;
 
 use super::import::originator;
-use crate::types::{DecisionStep, Path, PeerKind};
+use crate::types::{Community, DecisionStep, Path, PeerKind};
 use crate::wire::attribute::code;
 
 /// LOCAL_PREF of a path that carries none: all external ones (FRR's and BIRD's default).
@@ -23,6 +23,7 @@ pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {
         return lost; // Nearly all prefixes have one path.
     }
     let mut contest = Contest { paths, lost: &mut lost };
+    contest.keep_least(DecisionStep::LongLivedStale, is_long_lived_stale);
     contest.keep_least(DecisionStep::LocalPref, |path| Reverse(local_pref(path)));
     contest.keep_least(DecisionStep::AsPathLength, |path| path.attributes.as_path.length());
     contest.keep_least(DecisionStep::Origin, |path| path.attributes.origin);
@@ -96,6 +97,12 @@ impl<P: Borrow<Path>> Contest<'_, P> {
             }
         }
     }
+}
+
+/// Its source, or one further away, has been gone for long: whatever else there is goes before it
+/// (RFC 9494 §4.3).
+fn is_long_lived_stale(path: &Path) -> bool {
+    path.attributes.communities.contains(&Community::LLGR_STALE)
 }
 
 fn local_pref(path: &Path) -> u32 {

@@ -49,6 +49,8 @@ pub struct Exporter {
     next_hops: LocalNextHops,
     chosen: ChosenNextHops,
     drain: DrainState,
+    /// The peer understands routes whose source has been away for long (RFC 9494). Not at first.
+    pub takes_long_lived: bool,
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
     passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
 }
@@ -72,6 +74,7 @@ impl Exporter {
             next_hops,
             chosen: config.next_hops,
             drain,
+            takes_long_lived: false,
             made: BTreeMap::new(),
             passed_on: BTreeMap::new(),
         }
@@ -155,8 +158,8 @@ impl Exporter {
                 to_internal(&path.attributes, next_hop)
             }
         };
-        let made = self.before_leaving(PathAttributes { only_to_customer, ..made });
-        let made = Arc::new(made);
+        let made = self.warned(PathAttributes { only_to_customer, ..made });
+        let made = Arc::new(self.before_leaving(made));
         self.passed_on.insert(key, Arc::clone(&made));
         Ok(Some(made))
     }
@@ -171,13 +174,20 @@ impl Exporter {
         if self.drain != DrainState::Draining {
             return attributes;
         }
-        let PathAttributes { mut communities, local_pref, .. } = attributes;
-        if !communities.contains(&Community::GRACEFUL_SHUTDOWN) {
-            communities.push(Community::GRACEFUL_SHUTDOWN);
-            communities.sort_unstable();
+        let local_pref = attributes.local_pref.map(|_| LOCAL_PREF_LAST);
+        let attributes = attributes.with_community(Community::GRACEFUL_SHUTDOWN);
+        PathAttributes { local_pref, ..attributes }
+    }
+
+    /// A route whose source has been away for long, for an internal peer that does not know what its
+    /// community says: the last resort all the same, and for nobody else (RFC 9494 §4.6).
+    fn warned(&self, attributes: PathAttributes) -> PathAttributes {
+        let is_stale = attributes.communities.contains(&Community::LLGR_STALE);
+        if !is_stale || self.takes_long_lived || self.kind == PeerKind::External {
+            return attributes;
         }
-        let local_pref = local_pref.map(|_| LOCAL_PREF_LAST);
-        PathAttributes { communities, local_pref, ..attributes }
+        let attributes = attributes.with_community(Community::NO_EXPORT);
+        PathAttributes { local_pref: Some(LOCAL_PREF_LAST), ..attributes }
     }
 
     fn mark(&self, mark: Option<u32>) -> Result<Option<u32>, Leak> {
@@ -218,6 +228,9 @@ impl Exporter {
         path.source.key != self.key
             && !(is_internal(path.source.kind) && is_internal(self.kind))
             && !communities.contains(&Community::NO_ADVERTISE)
+            && (is_internal(self.kind)
+                || self.takes_long_lived
+                || !communities.contains(&Community::LLGR_STALE))
             && (is_internal(self.kind)
                 || !communities.contains(&Community::NO_EXPORT)
                     && !communities.contains(&Community::NO_EXPORT_SUBCONFED))

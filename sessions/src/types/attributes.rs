@@ -114,4 +114,14 @@ impl PathAttributes {
             partial: Vec::new(),
         }
     }
+
+    /// The same with one more community, if it is not there yet.
+    pub fn with_community(&self, community: Community) -> Self {
+        let mut attributes = self.clone();
+        if !attributes.communities.contains(&community) {
+            attributes.communities.push(community);
+            attributes.communities.sort_unstable();
+        }
+        attributes
+    }
 }

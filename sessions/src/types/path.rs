@@ -46,6 +46,8 @@ pub struct RouteChange {
 pub enum DecisionStep {
     /// What this node originates goes before all that it hears.
     Originated,
+    /// A source that has been away for long is the last resort (RFC 9494 §4.4).
+    LongLivedStale,
     /// The highest LOCAL_PREF (§9.1.1).
     LocalPref,
     /// The fewest hops (§9.1.2.2 a).
@@ -68,6 +70,7 @@ impl fmt::Display for DecisionStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Originated => "Weight",
+            Self::LongLivedStale => "Path Staleness",
             Self::LocalPref => "Local Pref",
             Self::AsPathLength => "AS Path",
             Self::Origin => "Origin",
