@@ -21,11 +21,16 @@ mod collision;
 mod draining;
 mod fsm;
 mod fsm_table;
+mod helper;
 mod hold_time;
 mod links;
+mod long_lived;
 mod passing_on;
 mod receiving;
 mod recovery;
+mod replaced;
+mod restarting;
+mod restarts_at_random;
 mod scripted;
 mod timers;
 
