@@ -316,6 +316,11 @@ impl Peer {
         self.inbound().is_some_and(|it| it.is_stale(nlri))
     }
 
+    /// Whether there is any such route.
+    pub fn has_stale(&self) -> bool {
+        self.inbound().is_some_and(Inbound::has_stale)
+    }
+
     /// The receiving half of the session, or what the last one left behind.
     pub(super) fn inbound(&self) -> Option<&Inbound> {
         self.established.as_ref().map(|up| &up.inbound).or(self.retained.as_ref())

@@ -20,7 +20,7 @@ use super::core_task::Surroundings;
 use super::dial::{DialError, dial};
 use super::link::{LinkState, LinkWatch};
 use super::{sockopt, tcp_ao};
-use crate::backend::ViewScope;
+use crate::backend::{StalePhase, ViewScope};
 use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Malformed, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
@@ -85,6 +85,8 @@ pub(super) struct Neighbour {
     /// When a malformed UPDATE was logged last, and how many came since.
     malformed_logged_at: Option<Instant>,
     malformed_unlogged: u64,
+    /// How far its restart had come when that was logged last.
+    logged_stale: Option<StalePhase>,
     /// What it announced and withdrew, on its way to the RIB.
     pub(super) changes: VecDeque<(Arc<PathSource>, Vec<RouteChange>)>,
 }
@@ -105,6 +107,7 @@ impl Neighbour {
             logged_failure: None,
             malformed_logged_at: None,
             malformed_unlogged: 0,
+            logged_stale: None,
             changes: VecDeque::new(),
         }
     }
@@ -187,6 +190,7 @@ impl Neighbour {
                 Action::NearMaximum(family, count) => self.log_near_maximum(family, count),
             }
         }
+        self.log_stale(now);
         // Connections that had to go are gone: the others live on with the new keys.
         if std::mem::take(&mut self.keys_changed) {
             self.follow_keys();
@@ -408,6 +412,40 @@ impl Neighbour {
                 info!(peer = %config.key, name = config.name, reason = %reason, "session down");
             }
             _ => warn!(peer = %config.key, name = config.name, reason = %reason, "session down"),
+        }
+    }
+
+    /// Says what becomes of the routes of a neighbour that restarts.
+    fn log_stale(&mut self, now: Instant) {
+        let before = self.logged_stale;
+        if before.is_none() && !self.peer.has_stale() {
+            return;
+        }
+        let view = self.peer.view(now, ViewScope::SESSIONS);
+        let stale = view.stale.map(|it| (it.phase, it.routes, it.removed_in.as_secs()));
+        self.logged_stale = stale.map(|(phase, ..)| phase);
+        if self.logged_stale == before {
+            return;
+        }
+        let (peer, name) = (view.config.key, view.config.name);
+        let Some((phase, routes, seconds)) = stale else {
+            info!(%peer, name, "no route of it is stale any more");
+            return;
+        };
+        let (ipv4, ipv6) = (routes.ipv4, routes.ipv6);
+        match phase {
+            StalePhase::Away => info!(
+                %peer, name, ipv4, ipv6, seconds,
+                "its routes stay for that long, stale, for it to come back"
+            ),
+            StalePhase::LongLived => warn!(
+                %peer, name, ipv4, ipv6, seconds,
+                "it is away for longer than a restart takes: its routes are the last resort now"
+            ),
+            StalePhase::Back => info!(
+                %peer, name, ipv4, ipv6, seconds,
+                "it is back: what it does not say again goes with its End-of-RIB marker"
+            ),
         }
     }
 

@@ -302,6 +302,27 @@ mod tests {
         }
     }
 
+    //= RFC 9494 §4.3 MUST: a route with LLGR_STALE is the least preferred, whoever marked it.
+    //= RFC 9494 §4.4 MUST: a least preferred route loses against any that is not.
+    #[test]
+    fn a_path_whose_source_has_been_away_for_long_is_the_last_resort() {
+        let stale = |number| {
+            with(path(number), |it| {
+                it.communities = vec![Community(7), Community::LLGR_STALE];
+                it.local_pref = Some(1000);
+                it.as_path = AsPath::default();
+            })
+        };
+        let worst = with(from(path(3), |it| it.kind = PeerKind::Internal), |it| {
+            it.local_pref = Some(0);
+            it.as_path = AsPath::sequence(vec![9; 40]);
+            it.origin = Origin::Incomplete;
+        });
+        assert_beats(&worst, &stale(1), DecisionStep::LongLivedStale);
+        // Among themselves the usual steps decide.
+        assert_beats(&stale(1), &stale(2), DecisionStep::RouterId);
+    }
+
     #[test]
     fn no_paths_no_best() {
         assert_eq!(best::<Path>(&[]), None);

@@ -4,6 +4,7 @@ use crate::types::{AsPathSegment, Asn, Origin, PathId, PathSource, RemoteAs, Rou
 use crate::wire::attribute::code;
 
 mod draining;
+mod long_lived;
 mod originating;
 
 /// A path heard from an external (or internal) peer 192.0.2.9 in AS 65009.

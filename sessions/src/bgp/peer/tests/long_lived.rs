@@ -190,7 +190,6 @@ fn the_operator_bounds_what_a_neighbour_asks_for() {
 }
 
 //= RFC 9494 §4.5 MUST: the long-lived capability without that of graceful restart is ignored.
-//+ RFC 9494 §4.1: a family that only the long-lived capability names has no restart time.
 #[test]
 fn the_long_lived_capability_needs_the_other_one_but_not_its_families() {
     let alone = Offer { restart: None, ..Offer::new().long_lived(100) };

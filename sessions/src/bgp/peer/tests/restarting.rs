@@ -154,7 +154,7 @@ fn who_flaps_for_ever_and_never_says_everything_keeps_nothing_alive() {
 
 //= RFC 8538 §4 MUST: with N from both sides routes outlive a NOTIFICATION that is received, unless it is a Hard Reset.
 //= RFC 8538 §3.2 MUST: a Hard Reset that is received ends the session as without graceful restart.
-//+ RFC 4724 §4: a NOTIFICATION ends a session as without graceful restart.
+//= RFC 4724 §4 MUST: a NOTIFICATION ends a session as without graceful restart.
 #[test]
 fn a_notification_leaves_routes_behind_where_both_said_so_and_a_hard_reset_never_does() {
     let kept = |offer: &Offer, code, subcode, data: &[u8]| {

@@ -13,6 +13,11 @@ use crate::types::{
 /// More than a neighbour announces, so that only stale routes can bring it near.
 const LIMIT: u32 = 12;
 
+/// It never tires of a silent neighbour, and so need not be kept awake.
+fn patient() -> PeerConfig {
+    PeerConfig { hold_time: HoldTime::OFF, ..helping() }
+}
+
 struct Story {
     helper: Helper,
     rng: Rng,
@@ -29,7 +34,7 @@ struct Story {
 impl Story {
     fn new(seed: u64) -> Self {
         let mut story = Self {
-            helper: Helper::new(helping()),
+            helper: Helper::new(patient()),
             rng: Rng::seeded(seed),
             offer: Offer::new(),
             said: BTreeMap::new(),
@@ -44,11 +49,15 @@ impl Story {
         self.rng.next_u64() % below
     }
 
+    fn one_of<T: Copy, const N: usize>(&mut self, values: [T; N]) -> T {
+        values[usize::try_from(self.rng.next_u64() >> 32).unwrap() % N]
+    }
+
     /// What its next OPEN says. Mostly it forwarded all the time.
     fn reconsider_offer(&mut self) {
-        let restart_time_seconds = [0, 5, 120, 4095][self.draw(4) as usize];
+        let restart_time_seconds = self.one_of([0, 5, 120, 4095]);
         let (notifications, cold) = (self.draw(2) == 0, self.draw(6) == 0);
-        let stale_time = [0, 0, 60, 10_000][self.draw(4) as usize];
+        let stale_time = self.one_of([0, 0, 60, 10_000]);
         let router_id = 2 + u32::from(self.draw(4) == 0);
         let offer = Offer { router_id, ..Offer::new() }.with(|it| {
             it.restart_time_seconds = restart_time_seconds;
@@ -151,7 +160,7 @@ impl Story {
         let maximum = Some(MaximumPrefixes { limit: LIMIT, warn_percent: 100 });
         let import = ImportPolicy { allowed, maximum };
         let now = self.helper.now;
-        self.helper.peer.reconfigure(now, PeerConfig { import, ..helping() });
+        self.helper.peer.reconfigure(now, PeerConfig { import, ..patient() });
         self.helper.settle();
         self.promised = None;
         if self.helper.up.is_some() {
@@ -236,7 +245,7 @@ impl Story {
 #[test]
 fn after_any_restarts_the_table_is_that_of_a_first_session() {
     let (mut kept, mut synchronized) = (0, 0);
-    for seed in 0..400 {
+    for seed in 0..150 {
         let mut story = Story::new(seed);
         for _ in 0..120 {
             story.step();
@@ -257,5 +266,5 @@ fn after_any_restarts_the_table_is_that_of_a_first_session() {
         story.check_synchronized();
         synchronized += 1;
     }
-    assert!(kept > 1000 && synchronized == 400, "{kept}");
+    assert!(kept > 1000 && synchronized == 150, "{kept}");
 }
