@@ -29,6 +29,7 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (8654, "Extended Message Support"),
     (4486, "Subcodes for BGP Cease"),
     (9003, "Extended BGP Administrative Shutdown Communication"),
+    (8326, "Graceful BGP Session Shutdown"),
     (9384, "A Cease Subcode for BFD"),
     (9687, "Send Hold Timer"),
     (8212, "Default EBGP Route Propagation without Policies"),

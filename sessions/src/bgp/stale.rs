@@ -216,8 +216,14 @@ impl Inbound {
         AddressFamily::ALL.into_iter().filter_map(deadline).min()
     }
 
+    /// The state of the family whose stale routes stay for longest.
+    fn last_stale(&self) -> Option<Stale> {
+        let stale = AddressFamily::ALL.into_iter().filter_map(|family| *self.stale.of(family));
+        stale.max_by_key(Stale::removed_at)
+    }
+
     fn has_stale(&self) -> bool {
-        AddressFamily::ALL.into_iter().any(|family| self.stale.of(family).is_some())
+        self.last_stale().is_some()
     }
 
     /// Whether the neighbour has not said `nlri` since it restarted.
@@ -242,8 +248,7 @@ impl Inbound {
             let said_again = u32::try_from(said_again).unwrap_or(u32::MAX);
             *routes.of_mut(family) = count.saturating_sub(said_again);
         }
-        let stale = AddressFamily::ALL.into_iter().filter_map(|family| *self.stale.of(family));
-        let last = stale.max_by_key(Stale::removed_at)?;
+        let last = self.last_stale()?;
         Some(StaleView { routes, phase: last.phase, removed_in: last.removed_at().since(now) })
     }
 }
@@ -316,9 +321,9 @@ impl Peer {
         self.inbound().is_some_and(|it| it.is_stale(nlri))
     }
 
-    /// Whether there is any such route.
-    pub fn has_stale(&self) -> bool {
-        self.inbound().is_some_and(Inbound::has_stale)
+    /// How far the neighbour's restart has come, of the family for which it takes longest.
+    pub fn stale_phase(&self) -> Option<StalePhase> {
+        Some(self.inbound()?.last_stale()?.phase)
     }
 
     /// The receiving half of the session, or what the last one left behind.

@@ -2,6 +2,8 @@
 //!
 //! Does what the pure [`Peer`] wants done. Called by the core task, which owns it.
 
+mod log;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,12 +23,11 @@ use super::dial::{DialError, dial};
 use super::link::{LinkState, LinkWatch};
 use super::{sockopt, tcp_ao};
 use crate::backend::{StalePhase, ViewScope};
-use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Malformed, Peer};
+use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{AddressFamily, Nlri, PathSource, PeerConfig, PeerKey, Remote, RouteChange};
+use crate::types::{PathSource, PeerConfig, PeerKey, Remote, RouteChange};
 use crate::wire::Notification;
-use crate::wire::attribute::Disposition;
 use crate::wire::notification::cease;
 
 /// Bytes given to a socket at once. Small enough that a change never waits behind much, large
@@ -35,9 +36,6 @@ const TRANSMIT_LENGTH_BYTES: usize = 64 * 1024;
 
 /// How long a peer is left alone after a fault of ours: the same bytes may bring it about again.
 const FAULT_WAIT: Duration = Duration::from_secs(30);
-
-/// How often malformed UPDATEs of one neighbour are worth a line with all their bytes.
-const MALFORMED_LOG_GAP: Duration = Duration::from_secs(10);
 
 /// What connections, dials and listeners report of a neighbour.
 #[derive(Debug)]
@@ -415,40 +413,6 @@ impl Neighbour {
         }
     }
 
-    /// Says what becomes of the routes of a neighbour that restarts.
-    fn log_stale(&mut self, now: Instant) {
-        let before = self.logged_stale;
-        if before.is_none() && !self.peer.has_stale() {
-            return;
-        }
-        let view = self.peer.view(now, ViewScope::SESSIONS);
-        let stale = view.stale.map(|it| (it.phase, it.routes, it.removed_in.as_secs()));
-        self.logged_stale = stale.map(|(phase, ..)| phase);
-        if self.logged_stale == before {
-            return;
-        }
-        let (peer, name) = (view.config.key, view.config.name);
-        let Some((phase, routes, seconds)) = stale else {
-            info!(%peer, name, "no route of it is stale any more");
-            return;
-        };
-        let (ipv4, ipv6) = (routes.ipv4, routes.ipv6);
-        match phase {
-            StalePhase::Away => info!(
-                %peer, name, ipv4, ipv6, seconds,
-                "its routes stay for that long, stale, for it to come back"
-            ),
-            StalePhase::LongLived => warn!(
-                %peer, name, ipv4, ipv6, seconds,
-                "it is away for longer than a restart takes: its routes are the last resort now"
-            ),
-            StalePhase::Back => info!(
-                %peer, name, ipv4, ipv6, seconds,
-                "it is back: what it does not say again goes with its End-of-RIB marker"
-            ),
-        }
-    }
-
     fn log_failure(&mut self, reason: &DownReason) {
         let config = self.peer.config();
         let reason = reason.to_string();
@@ -462,53 +426,5 @@ impl Neighbour {
             );
             self.logged_failure = Some(reason);
         }
-    }
-
-    fn log_routes(&self, changes: &[RouteChange]) {
-        if !tracing::enabled!(tracing::Level::DEBUG) {
-            return; // A table may be large.
-        }
-        let config = self.peer.config();
-        let (peer, name) = (config.key, &config.name);
-        for RouteChange { nlri: Nlri { prefix, path_id }, attributes } in changes {
-            match attributes {
-                Some(attributes) => {
-                    let (next_hop, as_path) = (attributes.next_hop, &attributes.as_path);
-                    debug!(%peer, name, %prefix, %path_id, %next_hop, %as_path, "route learned");
-                }
-                None => debug!(%peer, name, %prefix, %path_id, "route gone"),
-            }
-        }
-    }
-
-    fn log_near_maximum(&self, family: AddressFamily, count: u32) {
-        let config = self.peer.config();
-        let limit = config.import.maximum.map(|maximum| maximum.limit);
-        warn!(
-            peer = %config.key, name = config.name, %family, count, limit,
-            "the neighbour announces nearly as many prefixes as it may (toReceive.maxPrefixes); \
-             one over the limit ends the session"
-        );
-    }
-
-    fn log_malformed(&mut self, now: Instant, malformed: &Malformed) {
-        let config = self.peer.config();
-        let (peer, name) = (config.key, &config.name);
-        self.malformed_unlogged = self.malformed_unlogged.saturating_add(1);
-        // No neighbour writes our log as fast as it likes.
-        if self.malformed_logged_at.is_some_and(|at| now.since(at) < MALFORMED_LOG_GAP) {
-            debug!(%peer, name, %malformed, "malformed UPDATE");
-            return;
-        }
-        let updates = self.malformed_unlogged;
-        // All of the last one (RFC 7606 §6); its prefixes are in there.
-        let bytes = format!("{:x}", Bytes::copy_from_slice(&malformed.body));
-        if malformed.disposition() == Some(Disposition::Discard) {
-            info!(%peer, name, %malformed, updates, bytes, "malformed UPDATEs");
-        } else {
-            warn!(%peer, name, %malformed, updates, bytes, "malformed UPDATEs");
-        }
-        self.malformed_logged_at = Some(now);
-        self.malformed_unlogged = 0;
     }
 }

@@ -192,6 +192,35 @@ mod tests {
         assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
     }
 
+    #[test]
+    fn a_family_that_is_marked_as_long_lived_shares_its_attributes_and_loses_who_does_not_want_it()
+    {
+        const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
+        let prefixes = ["10.0.0.0/8", "11.0.0.0/8", "12.0.0.0/8", "2001:db8::/32"];
+        let [one, two, three, other_family] = prefixes.map(|it| it.parse().unwrap());
+        let (plain, unwilling) =
+            (attributes(1), Arc::new(attributes(1).with_community(Community::NO_LLGR)));
+        let mut table = AdjRibIn::default();
+        for (prefix, attributes) in
+            [(one, &plain), (two, &plain), (three, &unwilling), (other_family, &plain)]
+        {
+            table.announce(prefix, attributes);
+        }
+        let changes = table.mark_long_lived(IPV4);
+        let [first, second, third] = &changes[..] else { panic!("{changes:?}") };
+        let marked = plain.with_community(Community::LLGR_STALE);
+        assert_eq!((first.nlri, first.attributes.as_deref()), (one, Some(&marked)));
+        let attributes = |change: &RouteChange| Arc::clone(change.attributes.as_ref().unwrap());
+        assert!(Arc::ptr_eq(&attributes(first), &attributes(second)));
+        assert_eq!((third.nlri, &third.attributes), (three, &None));
+        assert_eq!(table.routes()[&other_family], plain);
+        assert_eq!(table.counts(), PerFamily { ipv4: 2, ipv6: 1 });
+        assert_eq!(table.mark_long_lived(IPV4), [], "once is enough");
+        assert_eq!(table.clear(IPV4), [one, two]);
+        assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
+        assert_eq!(table.said_again_count(IPV4), None);
+    }
+
     //= RFC 4271 §9 MUST: a route takes the place of the earlier one of the same prefix.
     //= RFC 4271 §9 MUST: withdrawn prefixes leave the Adj-RIB-In.
     #[test]
@@ -243,6 +272,10 @@ mod tests {
         assert!(!table.is_crowded(path(3)), "it is there already");
         assert!(!table.is_crowded(Nlri { prefix: "10.0.0.0/9".parse().unwrap(), ..path(1_000) }));
         table.withdraw(path(3));
+        assert!(!table.is_crowded(path(1_000)));
+        // Paths of before a restart do not keep those out that it has now.
+        table.announce(path(3), &attributes);
+        table.begin_refresh(AddressFamily::Ipv4Unicast);
         assert!(!table.is_crowded(path(1_000)));
     }
 }
