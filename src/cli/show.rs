@@ -147,6 +147,9 @@ enum NeighborRoutes {
     /// What it announces and toReceive lets in
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 received-routes")]
     ReceivedRoutes,
+    /// What outlives the session when one side restarts, or everybody's
+    #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 graceful-restart")]
+    GracefulRestart,
     /// The same as rows of the table, with what became of them
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 routes")]
     Routes,
@@ -225,6 +228,9 @@ impl What {
             }
             Self::Bgp { what: Bgp::Neighbors { peer, routes: Some(routes) } } => {
                 let routes = match routes {
+                    NeighborRoutes::GracefulRestart => {
+                        return Some(ShowCommand::BgpGracefulRestart { peer, family: None });
+                    }
                     NeighborRoutes::AdvertisedRoutes => PeerRoutes::Advertised,
                     NeighborRoutes::ReceivedRoutes => PeerRoutes::Received,
                     NeighborRoutes::Routes => PeerRoutes::Accepted,

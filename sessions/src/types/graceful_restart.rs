@@ -15,6 +15,10 @@ impl GracefulRestart {
     /// The most that the long-lived one can say, in seconds: 24 bits, half a year (RFC 9494 §3.1).
     pub const LONG_LIVED_STALE_TIME_SECONDS_MAX: u32 = 0x00FF_FFFF;
 
+    /// How long routes may stay stale that a neighbour which is back has not said again, where it
+    /// does not say that it is done: what FRR calls the stalepath-time, and as long.
+    pub const STALE_PATH_TIME: Duration = Duration::from_secs(360);
+
     /// `restart_time_seconds` is 1 to 4095, `long_lived_stale_time_seconds` 0 to 16,777,215; `None`
     /// for others.
     pub fn new(restart_time_seconds: u16, long_lived_stale_time_seconds: u32) -> Option<Self> {
@@ -31,6 +35,12 @@ impl GracefulRestart {
     /// The same as time.
     pub fn restart_time(self) -> Duration {
         Duration::from_secs(self.restart_time_seconds.into())
+    }
+
+    /// How long after our start the neighbour waits at most to hear that these are all our routes:
+    /// half of the time that it keeps the old ones.
+    pub fn deferral_time(self) -> Duration {
+        self.restart_time() / 2
     }
 
     /// How long routes may then still be used where there are no others, in seconds (RFC 9494).
@@ -59,5 +69,6 @@ mod tests {
         }
         let longest = GracefulRestart::new(4095, (1 << 24) - 1).unwrap();
         assert_eq!(longest.restart_time(), Duration::from_secs(4095));
+        assert_eq!(GracefulRestart::default().deferral_time(), Duration::from_secs(60));
     }
 }

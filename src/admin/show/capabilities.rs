@@ -1,7 +1,6 @@
 //! Which side of a session offered what, in FRR's words.
 //!
-//! Left out: the restart timers, whose values are not interpreted yet. What has no
-//! name here is printed with its bytes.
+//! What has no name here is printed with its bytes.
 
 use std::fmt::Write;
 
@@ -11,9 +10,9 @@ use fairway_sessions::wire::capability::shown;
 use fairway_sessions::wire::{Capability, NextHopEncoding};
 use serde_json::Value;
 
-use super::add_path;
 use super::neighbor::family_key;
 use super::object::Object;
+use super::{add_path, graceful_restart};
 
 const FOUR_OCTET_AS: u8 = 65;
 const ROLE: u8 = 9;
@@ -180,7 +179,8 @@ pub(super) fn json(session: &SessionView) -> Object {
     object = object.optional("role", Offer::with_code(session, ROLE).key());
     let [extended_message, long_lived] = BEFORE_REFRESH;
     object = by_code(object, extended_message).optional("addPath", add_path::json(session));
-    object = by_code(object, long_lived);
+    object = by_code(object, long_lived)
+        .optional("longLivedGracefulRestartByPeer", long_lived_by_peer(session));
     let over_ipv6: Object = families_over_ipv6(session)
         .map(|family| (family_key(family).to_owned(), "recieved".into()))
         .collect();
@@ -210,10 +210,50 @@ pub(super) fn json(session: &SessionView) -> Object {
         .map(|version| Object::new().field("receivedSoftwareVersion", version));
     object = object.optional("hostName", name).optional("softwareVersion", version);
     object = by_code(object, GRACEFUL_RESTART);
+    if let Some(offer) = graceful_restart::offered(session) {
+        let milliseconds = u32::from(offer.restart_time_seconds).saturating_mul(1_000);
+        let families: Object = graceful_restart::families(offer)
+            .map(|(family, forwarding)| {
+                let value = Object::new().flag("preserved", forwarding);
+                (family_key(family).to_owned(), value.into())
+            })
+            .collect();
+        let families = if families.is_empty() { "none".into() } else { Value::from(families) };
+        object = object
+            .field("gracefulRestartRemoteTimerMsecs", milliseconds)
+            .field("addressFamiliesByPeer", families);
+    }
     let unknown: Vec<Value> = unnamed(session)
         .map(|(code, hex)| Object::new().field("code", code).field("valueHex", hex).into())
         .collect();
     object.optional("unknownCapabilities", (!unknown.is_empty()).then_some(unknown))
+}
+
+/// The families whose routes the neighbour would have kept for long.
+fn families_long_lived(session: &SessionView) -> Option<Vec<AddressFamily>> {
+    let offers = graceful_restart::offered_long_lived(session)?.iter();
+    Some(offers.filter_map(|offer| offer.family.family()).collect())
+}
+
+fn long_lived_by_peer(session: &SessionView) -> Option<Object> {
+    let families = families_long_lived(session)?.into_iter();
+    Some(families.map(|family| (family_key(family).to_owned(), "received".into())).collect())
+}
+
+/// What FRR prints below the capability of graceful restart.
+fn graceful_restart_lines(session: &SessionView) -> Option<String> {
+    let offer = graceful_restart::offered(session)?;
+    let families: Vec<_> = graceful_restart::families(offer)
+        .map(|(family, forwarding)| {
+            format!("{family}({})", if forwarding { "preserved" } else { "not preserved" })
+        })
+        .collect();
+    let families = if families.is_empty() { "none".to_owned() } else { families.join(", ") };
+    let seconds = offer.restart_time_seconds;
+    Some(format!(
+        "      Remote Restart timer is {seconds} seconds\n      Address families by peer:\n        \
+         {families}\n"
+    ))
 }
 
 /// The lines under `Neighbor capabilities:`.
@@ -228,6 +268,10 @@ pub(super) fn text(session: &SessionView) -> String {
     lines.extend(line(extended_message.2, by_code(extended_message.0)));
     lines.push(add_path::text(session));
     lines.extend(line(long_lived.2, by_code(long_lived.0)));
+    if let Some(families) = families_long_lived(session) {
+        lines.push("      Address families by peer:\n".to_owned());
+        lines.extend(families.iter().map(|family| format!("           {family}\n")));
+    }
     let mut over_ipv6 = by_code(EXTENDED_NEXT_HOP.0);
     if let Some(text) = over_ipv6.as_mut().filter(|_| theirs_by_family(session).is_some()) {
         text.push_str("\n      Address families by peer:");
@@ -255,6 +299,7 @@ pub(super) fn text(session: &SessionView) -> String {
         .map(|version| format!("not advertised received software version ({version})"));
     lines.extend(line("Version Capability", version));
     lines.extend(line(GRACEFUL_RESTART.2, by_code(GRACEFUL_RESTART.0)));
+    lines.extend(graceful_restart_lines(session));
     for (code, hex) in unnamed(session) {
         lines
             .extend(line(&format!("Unknown capability {code}"), Some(format!("received ({hex})"))));

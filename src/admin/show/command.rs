@@ -22,6 +22,13 @@ pub enum ShowCommand {
         /// Only those configured for it; all when absent.
         family: Option<AddressFamily>,
     },
+    /// `show bgp [ipv4|ipv6] neighbors [PEER] graceful-restart`.
+    BgpGracefulRestart {
+        /// An address or the name of a BGPPeer; everybody when absent.
+        peer: Option<String>,
+        /// Only those configured for it; all when absent.
+        family: Option<AddressFamily>,
+    },
     /// `show bgp [ipv4|ipv6 unicast] neighbors PEER advertised-routes` and the like.
     BgpPeerRoutes {
         /// An address or the name of a BGPPeer.
@@ -158,6 +165,7 @@ impl ShowCommand {
         match self {
             Self::BgpSummary { .. }
             | Self::BgpNeighbors { .. }
+            | Self::BgpGracefulRestart { .. }
             | Self::BgpPeerGroups { .. }
             | Self::BgpRouter
             | Self::BfdPeers { .. }

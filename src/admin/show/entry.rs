@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use fairway_sessions::backend::{DesiredRoute, LearnedRoute};
+use fairway_sessions::backend::{DesiredRoute, LearnedRoute, StalePhase};
 use fairway_sessions::types::{
     AddressFamily, AsPath, AsPathSegment, Path, PathId, PeerKey, PeerKind, Prefix, UnknownAttribute,
 };
@@ -93,8 +93,27 @@ fn lines(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Str
     let reason = entry.selection_reason();
     for (position, path) in entry.paths.iter().enumerate() {
         text.push_str(&path_lines(*path, position, &reason, instance));
+        if let Some((title, _, left)) = removal(snapshot, *path) {
+            let _ = writeln!(text, "      Time until {title} stale route deleted: {left}");
+        }
     }
     text
+}
+
+/// When a stale path goes, in seconds, while its neighbour is away: FRR's title and key for it.
+fn removal(
+    snapshot: &Snapshot<'_>,
+    path: EntryPath<'_>,
+) -> Option<(&'static str, &'static str, u64)> {
+    let EntryPath::Learned(LearnedRoute { path, stale: true, .. }) = path else { return None };
+    let mut peers = snapshot.bgp.peers.iter();
+    let stale = peers.find(|peer| peer.config.key == path.source.key)?.stale.as_ref()?;
+    let (title, key) = match stale.phase {
+        StalePhase::Away => ("Graceful Restart", "gracefulRestartSecondsRemaining"),
+        StalePhase::LongLived => ("Long-lived", "llgrSecondsRemaining"),
+        StalePhase::Back => return None,
+    };
+    Some((title, key, stale.removed_in.as_secs()))
 }
 
 /// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not
@@ -120,7 +139,8 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
         ),
     };
     let mut text = format!(
-        "  {head}\n    {next_hop} from {from} ({router_id}){}\n      Origin {}",
+        "  {head}{}\n    {next_hop} from {from} ({router_id}){}\n      Origin {}",
+        if path.is_stale() { ", (stale)" } else { "" },
         path.link_local().map(|it| format!("\n    ({it}) (used)")).unwrap_or_default(),
         path.origin()
     );
@@ -218,7 +238,7 @@ fn paths(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Vec
         };
         match path {
             EntryPath::Originated(route) => originated(snapshot, instance, route, rank),
-            EntryPath::Learned(route) => learned(instance, route, rank),
+            EntryPath::Learned(route) => learned(instance, route, rank, removal(snapshot, *path)),
         }
         .into()
     };
@@ -258,6 +278,7 @@ fn learned(
     instance: &Instance,
     route: &LearnedRoute,
     rank: impl FnOnce(Object) -> Object,
+    removal: Option<(&str, &str, u64)>,
 ) -> Object {
     let Path { source, path_id, attributes } = &route.path;
     let path = EntryPath::Learned(route);
@@ -270,6 +291,7 @@ fn learned(
     let aggregator = attributes.aggregator;
     let object = Object::new()
         .field("aspath", as_path(&attributes.as_path))
+        .flag("stale", path.is_stale())
         .field("origin", path.origin().name())
         .optional("metric", path.metric())
         .optional("locPrf", path.local_pref())
@@ -285,6 +307,7 @@ fn learned(
         .optional("largeCommunity", large_communities(path.large_communities()))
         .optional("unknownAttributes", (!unknown.is_empty()).then_some(unknown))
         .optional("addpathRxId", Some(path_id.get()).filter(|number| *number > 0))
+        .extend(removal.into_iter().map(|(_, key, left)| (key.to_owned(), left.into())).collect())
         .field("nexthops", path.next_hops(None, Detail::Entry))
         .field("peer", peer)
 }

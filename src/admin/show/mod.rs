@@ -17,6 +17,7 @@ mod command;
 mod config;
 mod drain;
 mod entry;
+mod graceful_restart;
 mod hex;
 mod instance;
 mod neighbor;
@@ -147,6 +148,9 @@ pub(super) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::BgpNeighbors { peer, family } => {
             neighbors::text(snapshot, peer.as_deref(), *family)
         }
+        ShowCommand::BgpGracefulRestart { peer, family } => {
+            neighbors::graceful_restart_text(snapshot, peer.as_deref(), *family)
+        }
         ShowCommand::BgpPeerRoutes { peer, family, routes } => {
             peer_routes::text(snapshot, peer, *family, *routes)
         }
@@ -181,6 +185,9 @@ pub(super) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::BgpSummary { families, filter } => summary::json(snapshot, *families, *filter),
         ShowCommand::BgpNeighbors { peer, family } => {
             neighbors::json(snapshot, peer.as_deref(), *family)
+        }
+        ShowCommand::BgpGracefulRestart { peer, family } => {
+            neighbors::graceful_restart_json(snapshot, peer.as_deref(), *family)
         }
         ShowCommand::BgpPeerRoutes { peer, family, routes } => {
             peer_routes::json(snapshot, peer, *family, *routes)

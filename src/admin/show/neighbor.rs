@@ -116,11 +116,20 @@ pub(super) fn exceeded_maximum(peer: &PeerView) -> bool {
     peer.state < SessionState::OpenSent && cause == Some(&ResetCause::NotificationSent(6, 1))
 }
 
+/// FRR's word for a neighbour whose routes are kept while it restarts.
+const RESTARTING: &str = "NSF passive";
+
+/// Whether it is away and its routes are not.
+pub(super) fn is_restarting(peer: &PeerView) -> bool {
+    !is_established(peer) && peer.stale.is_some()
+}
+
 /// What keeps it down, in FRR's words for the column of the summary.
 pub(super) fn peer_state(peer: &PeerView) -> &'static str {
     match peer {
         peer if peer.config.shutdown.is_some() => "Admin",
         peer if exceeded_maximum(peer) => "PfxCt",
+        peer if is_restarting(peer) => RESTARTING,
         _ => "OK",
     }
 }
@@ -129,7 +138,7 @@ pub(super) fn peer_state(peer: &PeerView) -> &'static str {
 pub(super) fn state_name(peer: &PeerView) -> String {
     let name = peer.state.name();
     match peer_state(peer) {
-        "OK" => name.to_owned(),
+        "OK" | RESTARTING => name.to_owned(),
         why => format!("{name} ({why})"),
     }
 }

@@ -1,10 +1,12 @@
-//! `show bgp neighbors [PEER]`: which neighbours are meant, and what is said of nobody.
+//! `show bgp neighbors [PEER] [graceful-restart]`: which neighbours are meant, and what is said of nobody.
 
 use fairway_sessions::backend::PeerView;
 use fairway_sessions::types::AddressFamily;
 
 use super::object::Object;
-use super::{ShowError, Snapshot, drain, neighbor, neighbors_json, neighbors_text};
+use super::{
+    ShowError, Snapshot, drain, graceful_restart, neighbor, neighbors_json, neighbors_text,
+};
 
 /// Those called `wanted`, or everybody who is configured for `family`.
 fn find<'a>(
@@ -26,15 +28,11 @@ pub(super) fn text(
     family: Option<AddressFamily>,
 ) -> Result<String, ShowError> {
     let peers = find(snapshot, wanted, family);
-    if !peers.is_empty() {
-        let one = |peer| neighbors_text::one(peer) + &drain::line(snapshot.drain);
-        let texts: Vec<_> = peers.into_iter().map(one).collect();
-        return Ok(texts.join("\n"));
+    if peers.is_empty() {
+        return nobody(wanted);
     }
-    match wanted {
-        Some(_) => Err(ShowError::NoSuchNeighbor),
-        None => Ok("% No BGP neighbors found\n".to_owned()),
-    }
+    let one = |peer| neighbors_text::one(peer) + &drain::line(snapshot.drain);
+    Ok(peers.into_iter().map(one).collect::<Vec<_>>().join("\n"))
 }
 
 /// An object by address.
@@ -43,16 +41,50 @@ pub(super) fn json(
     wanted: Option<&str>,
     family: Option<AddressFamily>,
 ) -> Object {
+    let one = |peer: &PeerView| {
+        neighbors_json::one(peer, snapshot.now_epoch_seconds)
+            .optional("drain", drain::json(snapshot.drain))
+    };
+    by_address(&find(snapshot, wanted, family), wanted, one)
+}
+
+/// What outlives the sessions with them.
+pub(super) fn graceful_restart_text(
+    snapshot: &Snapshot<'_>,
+    wanted: Option<&str>,
+    family: Option<AddressFamily>,
+) -> Result<String, ShowError> {
     let peers = find(snapshot, wanted, family);
+    if peers.is_empty() {
+        return nobody(wanted);
+    }
+    let texts = peers.into_iter().map(graceful_restart::one_text);
+    Ok(graceful_restart::HEAD.to_owned() + &texts.collect::<String>())
+}
+
+/// The same by address.
+pub(super) fn graceful_restart_json(
+    snapshot: &Snapshot<'_>,
+    wanted: Option<&str>,
+    family: Option<AddressFamily>,
+) -> Object {
+    by_address(&find(snapshot, wanted, family), wanted, graceful_restart::one_json)
+}
+
+fn nobody(wanted: Option<&str>) -> Result<String, ShowError> {
+    match wanted {
+        Some(_) => Err(ShowError::NoSuchNeighbor),
+        None => Ok("% No BGP neighbors found\n".to_owned()),
+    }
+}
+
+fn by_address(
+    peers: &[&PeerView],
+    wanted: Option<&str>,
+    one: impl Fn(&PeerView) -> Object,
+) -> Object {
     if peers.is_empty() && wanted.is_some() {
         return Object::new().field("bgpNoSuchNeighbor", true);
     }
-    peers
-        .into_iter()
-        .map(|peer| {
-            let fields = neighbors_json::one(peer, snapshot.now_epoch_seconds)
-                .optional("drain", drain::json(snapshot.drain));
-            (peer.config.key.to_string(), fields.into())
-        })
-        .collect()
+    peers.iter().map(|peer| (peer.config.key.to_string(), one(peer).into())).collect()
 }

@@ -2,15 +2,15 @@
 //!
 //! FRR's keys that are left out. Not known from a snapshot: `bgpInUpdateElapsedTimeMsecs`,
 //! `estimatedRttInMsecs`, `nexthop`, `nexthopGlobal`, `nexthopLocal`, `bgpConnection`. About
-//! things that do not exist here: `gracefulRestartInfo`, `peerGroup`,
-//! `peerBfdInfo`, `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
+//! things that do not exist here: `peerGroup`, `peerBfdInfo`,
+//! `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
 //! `readThread`, `writeThread`, `bgpTimerConfiguredConditionalAdvertisementsSec`,
 //! `extendedOptionalParametersLength`. Not true here: `reducePrefixNumAndClearIpBgp`, since a
 //! session that ended for too many prefixes comes back by itself.
 //!
 //! Ours: `notAccepted`, `setAside`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
 //! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`,
-//! `drain`, and `prefixesRefused` in each family.
+//! `drain`, `prefixesRefused` in each family, and `staleRoutes` in `gracefulRestartInfo`.
 
 use fairway_sessions::backend::{PeerView, SessionState};
 use fairway_sessions::types::PeerKind;
@@ -23,7 +23,7 @@ use super::neighbor::{
 };
 use super::object::Object;
 use super::time::{clock, milliseconds};
-use super::{capabilities, reset};
+use super::{capabilities, graceful_restart, reset};
 
 /// Everything about `peer`.
 pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
@@ -32,6 +32,7 @@ pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
     identity(peer)
         .extend(timers(peer, now_epoch_seconds))
         .optional("neighborCapabilities", capabilities)
+        .field("gracefulRestartInfo", graceful_restart::json(peer))
         .field("messageStats", message_statistics(peer))
         .field("minBtwnAdvertisementRunsTimerMsecs", 0)
         .field("addressFamilyInfo", families(peer))

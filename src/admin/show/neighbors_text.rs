@@ -1,8 +1,8 @@
 //! One neighbour for people, in FRR's lines.
 //!
 //! Lines whose facts are unknown here, or are about things that do not exist here, are left out:
-//! see `neighbors_json`. Ours are those on refused and unannounced prefixes, on malformed UPDATEs,
-//! `Last error` and `Drain`.
+//! see `neighbors_json`. Ours are those on stale, refused and unannounced prefixes, on malformed
+//! UPDATEs, `Last error` and `Drain`.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::neighbor::{
     keepalive_configured, local_role, marked_key, remote_asn, remote_role, sent, timers_in_use,
 };
 use super::time::{clock, clock_or_never};
-use super::{capabilities, reset};
+use super::{capabilities, graceful_restart, reset};
 
 /// Everything about `peer`.
 pub(super) fn one(peer: &PeerView) -> String {
@@ -26,6 +26,7 @@ pub(super) fn one(peer: &PeerView) -> String {
         text.push_str("  Neighbor capabilities:\n");
         text.push_str(&capabilities::text(session));
     }
+    text.push_str(&graceful_restart::text(peer));
     text.push_str(&message_statistics(peer));
     for family in peer.config.families.iter() {
         text.push_str(&family_lines(peer, family));

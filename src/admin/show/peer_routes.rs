@@ -119,9 +119,9 @@ pub(super) fn text(
         return Ok(String::new());
     }
     let mut text = instance(snapshot, peer).table_head();
-    for PeerRoute { prefix, attributes, .. } in &routes {
+    for PeerRoute { prefix, attributes, stale, .. } in &routes {
         let row = Row {
-            status: "*>",
+            status: if *stale { "S>" } else { "*>" },
             network: prefix.to_string(),
             next_hop: attributes.next_hop.to_string(),
             metric: attributes.med,
@@ -200,7 +200,8 @@ fn by_prefix(routes: &[&PeerRoute], direction: Direction) -> Object {
 }
 
 fn route(route: &PeerRoute, direction: Direction) -> Object {
-    let PeerRoute { prefix, path_id, attributes, .. } = route;
+    let PeerRoute { prefix, path_id, attributes, stale } = route;
+    let symbol = if *stale { "S" } else { "*" };
     let object = Object::new()
         .field("addrPrefix", prefix.address().to_string())
         .field("prefixLen", prefix.length())
@@ -217,7 +218,7 @@ fn route(route: &PeerRoute, direction: Direction) -> Object {
         .field("weight", direction.weight())
         .field("path", attributes.as_path.to_string())
         .field("bgpOriginCode", attributes.origin.code().to_string())
-        .field("appliedStatusSymbols", Object::new().field("*", true).field(">", true))
+        .field("appliedStatusSymbols", Object::new().field(symbol, true).field(">", true))
         .optional("community", communities(&attributes.communities))
         .optional("largeCommunity", large_communities(&attributes.large_communities))
         .optional("pathId", (*path_id != PathId::NONE).then_some(path_id.get()))

@@ -34,13 +34,23 @@ fn due_to(cause: &ResetCause) -> (&'static str, u8) {
     })
 }
 
+/// The same for the end of the last session of `peer`: FRR has a name of its own for one whose
+/// routes are kept.
+fn due_to_of(peer: &PeerView, cause: &ResetCause) -> (&'static str, u8) {
+    match cause {
+        ResetCause::PeerClosed if peer.stale.is_some() => ("NSF peer closed the session", 22),
+        _ => due_to(cause),
+    }
+}
+
 /// FRR's name and number for why there is no session. Before a first attempt has failed, what is
 /// waited for is the other side, unless nobody is to be waited for.
 pub(super) fn reason_of_absence(peer: &PeerView) -> (&'static str, u8) {
     if peer.config.shutdown.is_some() {
         return due_to(&ResetCause::NotificationSent(6, cease::ADMINISTRATIVE_SHUTDOWN));
     }
-    due_to(peer.last_reset.as_ref().map_or(&ResetCause::ConnectFailed, |reset| &reset.cause))
+    let cause = peer.last_reset.as_ref().map(|reset| &reset.cause);
+    due_to_of(peer, cause.unwrap_or(&ResetCause::ConnectFailed))
 }
 
 /// A NOTIFICATION that ended the session.
@@ -85,7 +95,7 @@ pub(super) fn json(peer: &PeerView) -> Object {
     let Some(reset) = &peer.last_reset else {
         return Object::new().field("lastReset", "never");
     };
-    let (name, number) = due_to(&reset.cause);
+    let (name, number) = due_to_of(peer, &reset.cause);
     let ending = ending(reset);
     let mut object = Object::new().field("lastResetTimerMsecs", milliseconds(reset.ago));
     if let Some(ending) = &ending {
@@ -117,7 +127,7 @@ pub(super) fn text(peer: &PeerView) -> String {
     };
     let cause = match ending(reset) {
         Some(it) => format!("Notification {} ({})", it.direction, it.reason()),
-        None => due_to(&reset.cause).0.to_owned(),
+        None => due_to_of(peer, &reset.cause).0.to_owned(),
     };
     // Two blanks after the comma, as in FRR.
     format!("  Last reset {},  {cause}\n  Last error: {}\n", clock(reset.ago), reset.text)

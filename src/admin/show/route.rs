@@ -52,6 +52,11 @@ impl EntryPath<'_> {
         matches!(self, Self::Learned(it) if it.path.source.kind == PeerKind::Internal)
     }
 
+    /// Its neighbour restarts and has not said it again.
+    pub(super) fn is_stale(self) -> bool {
+        matches!(self, Self::Learned(it) if it.stale)
+    }
+
     /// The next hop for people. What comes from an unnumbered neighbour goes to its link, and FRR
     /// names that.
     pub(super) fn next_hop(self) -> String {

@@ -77,7 +77,7 @@ pub(super) fn text(
         displayed = displayed.saturating_add(usize::from(!paths.is_empty()));
         for (row, (position, path)) in paths.into_iter().enumerate() {
             let row = Row {
-                status: status(path, position),
+                status: &status(path, position),
                 network: if row == 0 { entry.prefix.to_string() } else { String::new() },
                 next_hop: path.next_hop(),
                 metric: path.metric(),
@@ -106,14 +106,15 @@ fn total_paths(entries: &[Entry<'_>]) -> usize {
 }
 
 /// The first characters of a row.
-fn status(path: EntryPath<'_>, position: usize) -> &'static str {
-    match (position, path.is_multipath(position), path.is_internal()) {
-        (0, _, false) => "*>",
-        (0, _, true) => "*>i",
-        (_, true, _) => "*=",
-        (_, false, false) => "*",
-        (_, false, true) => "* i",
-    }
+fn status(path: EntryPath<'_>, position: usize) -> String {
+    let rank = match (position, path.is_multipath(position), path.is_internal()) {
+        (0, _, false) => ">",
+        (0, _, true) => ">i",
+        (_, true, _) => "=",
+        (_, false, false) => "",
+        (_, false, true) => " i",
+    };
+    format!("{}{rank}", if path.is_stale() { 'S' } else { '*' })
 }
 
 /// The head, and the paths by prefix. `totalRoutes` and `totalPaths` are FRR 10's.
@@ -154,6 +155,7 @@ fn rows(
             EntryPath::Learned(learned) => (learned.path.source.address.to_string(), None),
         };
         Object::new()
+            .flag("stale", path.is_stale())
             .field("valid", true)
             .flag("multipath", path.is_multipath(position))
             .flag("bestpath", is_best)

@@ -83,9 +83,10 @@ const COMMON: [Command; 9] = [
     ("show <history|memory|logging|debugging|thread|work-queues>", |_| None),
 ];
 
-const BGP: [Command; 12] = [
+const BGP: [Command; 13] = [
     (bgp!("[<ipv4|ipv6> [unicast]] summary [<established|failed>] [json]"), summary),
     (bgp!("[<ipv4|ipv6>] neighbors [PEER] [json]"), neighbors),
+    (bgp!("[<ipv4|ipv6>] neighbors [PEER] graceful-restart [json]"), graceful_restart),
     (
         bgp!(
             "[<ipv4|ipv6> [unicast]] neighbors PEER \
@@ -225,6 +226,11 @@ fn summary(words: &Words<'_>) -> Option<Question> {
 fn neighbors(words: &Words<'_>) -> Option<Question> {
     let peer = words.after("neighbors").map(str::to_owned);
     show(words, ShowCommand::BgpNeighbors { peer, family: family_of(words) })
+}
+
+fn graceful_restart(words: &Words<'_>) -> Option<Question> {
+    let peer = words.after("neighbors").map(str::to_owned);
+    show(words, ShowCommand::BgpGracefulRestart { peer, family: family_of(words) })
 }
 
 /// Without a family, both: where FRR looks at IPv6 alone, or with `ip` at IPv4.

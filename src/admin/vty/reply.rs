@@ -173,7 +173,10 @@ fn unknown_vrf(what: &ShowCommand, format: Format, name: &str) -> Reply {
 /// FRR's sentence, and how bad it finds it.
 fn fault(what: &ShowCommand, error: &ShowError) -> Reply {
     let text = match (what, error) {
-        (ShowCommand::BgpNeighbors { .. }, ShowError::NoSuchNeighbor) => {
+        (
+            ShowCommand::BgpNeighbors { .. } | ShowCommand::BgpGracefulRestart { .. },
+            ShowError::NoSuchNeighbor,
+        ) => {
             return Reply::success(format!("{error}\n\n"));
         }
         (_, ShowError::NoSuchNeighbor) => error.to_string().trim_start_matches("% ").to_owned(),

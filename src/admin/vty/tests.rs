@@ -87,6 +87,26 @@ fn the_routes_of_a_neighbor_are_told_apart() {
 }
 
 #[test]
+fn what_outlives_a_session_is_asked_of_one_neighbor_or_of_all() {
+    let asked = |peer: Option<&str>, family| ShowCommand::BgpGracefulRestart {
+        peer: peer.map(str::to_owned),
+        family,
+    };
+    for (line, expected) in [
+        (
+            "show bgp ipv4 neighbors 10.1.1.2 graceful-restart json",
+            asked(Some("10.1.1.2"), Some(IPV4)),
+        ),
+        ("show bgp ipv6 neighbors graceful-restart", asked(None, Some(IPV6))),
+        ("show bgp neighbors graceful-restart", asked(None, None)),
+    ] {
+        assert_eq!(question(line).0, expected, "{line}");
+    }
+    let line = "show bgp ipv4 unicast neighbors 10.1.1.2 graceful-restart";
+    assert_eq!(understand(Daemon::Bgpd, line), Err(Misread::NoMatch));
+}
+
+#[test]
 fn refusals_are_those_of_frr() {
     for (line, text, status) in [
         ("show bgp nonsense", "% [BGP] Unknown command: show bgp nonsense\n", 2),
@@ -113,6 +133,11 @@ fn refusals_are_those_of_frr() {
             1,
         ),
         ("show bgp neighbors 10.1.1.77", "% No such neighbor in this view/vrf\n\n", 0),
+        (
+            "show bgp ipv4 neighbors 10.1.1.77 graceful-restart",
+            "% No such neighbor in this view/vrf\n\n",
+            0,
+        ),
         ("show ip bgp 2001:db8::/32", "% Cannot specify IPv6 address or prefix with IPv4 AFI\n", 1),
         ("show bgp vrf red", "View/Vrf red is unknown\n", 1),
         ("show bgp vrf red nexthop", "% No such BGP instance exist\n", 1),
@@ -193,6 +218,7 @@ fn no_command_is_understood_in_two_ways() {
         "show bgp nexthop",
         "show bgp router",
         "show bgp neighbors a prefix-counts",
+        "show bgp neighbors a graceful-restart",
         "show version",
         "show running-config",
         "write terminal",

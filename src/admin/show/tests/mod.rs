@@ -5,6 +5,7 @@ mod drain;
 mod frr_words;
 pub(in crate::admin) mod lab;
 mod learned;
+mod restarts;
 mod services;
 mod shapes;
 mod texts;
@@ -57,6 +58,7 @@ fn all_commands() -> Vec<ShowCommand> {
     let families = AddressFamily::ALL;
     let mut commands =
         vec![summary(), BgpNeighbors { peer: None, family: None }, Services, Pools, Config];
+    commands.push(BgpGracefulRestart { peer: None, family: None });
     commands.extend(families.map(table));
     commands.extend(["10.1.1.2", "router-two"].map(neighbors));
     commands.extend(["10.1.1.2", "10.1.1.97", "2001:db8:1:1::2"].map(advertised));

@@ -97,7 +97,7 @@ const TIMERS: &str = "-bgpInUpdateElapsedTimeMsecs:n bgpTimerConfiguredHoldTimeM
     bgpTimerConfiguredKeepAliveIntervalMsecs:n bgpTimerHoldTimeMsecs:n \
     bgpTimerKeepAliveIntervalMsecs:n -extendedOptionalParametersLength:b \
     -bgpTimerConfiguredConditionalAdvertisementsSec:n";
-const COUNTERS: &str = "-gracefulRestartInfo:o messageStats:o \
+const COUNTERS: &str = "gracefulRestartInfo:o messageStats:o \
     minBtwnAdvertisementRunsTimerMsecs:n addressFamilyInfo:o connectionsEstablished:n \
     connectionsDropped:n";
 const NOTIFICATION: &str = "lastResetTimerMsecs:n lastErrorCodeSubcode:s \

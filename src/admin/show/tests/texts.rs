@@ -85,6 +85,14 @@ Hostname: r1
     Address Family IPv4 Unicast: advertised and received
     Hostname Capability: not advertised received (name: r1,domain name: n/a)
     Unknown capability 99: received (01ff)
+  Graceful restart information:
+    Local GR Mode: Disable
+    Remote GR Mode: Disable
+    R bit: False
+    N bit: False
+    Timers:
+      Configured Restart Time(sec): 0
+      Received Restart Time(sec): 0
   Message statistics:
     Inq depth is 0
     Outq depth is 0
