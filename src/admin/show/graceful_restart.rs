@@ -95,8 +95,8 @@ fn family_facts(peer: &PeerView) -> Vec<FamilyFacts> {
         return Vec::new();
     };
     let facts = |family: AddressFamily| {
-        let offers = offered_long_lived(session).unwrap_or_default().iter();
-        let long_lived = offers.filter(|it| it.family.family() == Some(family)).next_back();
+        let mut offers = offered_long_lived(session).unwrap_or_default().iter();
+        let long_lived = offers.find(|it| it.family.family() == Some(family));
         FamilyFacts {
             family,
             forwarding: families(offer).any(|it| it == (family, true)),
