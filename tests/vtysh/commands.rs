@@ -19,8 +19,6 @@ pub(crate) struct Command {
     pub(crate) known: Known,
     /// What a neighbour does shows in it, too.
     pub(crate) follows_states: bool,
-    /// Why it is refused.
-    pub(crate) refused: Option<&'static str>,
 }
 
 impl Command {
@@ -39,7 +37,7 @@ impl Command {
 }
 
 const fn both(words: &'static str) -> Command {
-    Command { words, known: Known::Both, follows_states: false, refused: None }
+    Command { words, known: Known::Both, follows_states: false }
 }
 
 const fn following(words: &'static str) -> Command {
@@ -48,10 +46,6 @@ const fn following(words: &'static str) -> Command {
 
 const fn only_new(words: &'static str) -> Command {
     Command { known: Known::OnlyNew, ..both(words) }
-}
-
-const fn refused(words: &'static str, why: &'static str) -> Command {
-    Command { refused: Some(why), ..both(words) }
 }
 
 pub(crate) const COMMANDS: &[Command] = &[
@@ -65,11 +59,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     following("show bgp neighbors"),
     following("show bgp vrf all neighbors"),
     both("show bgp vrf all"),
-    both("show bgp ipv4 unicast"),
+    following("show bgp ipv4 unicast"),
     both("show bgp ipv6 unicast"),
     only_new("show bgp ipv4 unicast detail"),
     both("show bgp ipv4 unicast 198.51.100.0/24"),
     both("show bgp ipv4 unicast 198.51.100.128/25"),
+    following("show bgp ipv4 unicast 10.40.0.0/16"),
     both("show bgp ipv4 unicast 10.20.0.0/16"),
     both("show bgp ipv4 unicast 10.30.0.0/16"),
     both("show bgp ipv4 unicast 203.0.113.10/32"),
@@ -82,10 +77,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     both("show bgp ipv4 unicast neighbors 10.1.1.2 prefix-counts"),
     both("show bgp ipv6 unicast neighbors 2001:db8:1:1::2 advertised-routes"),
     both("show bgp ipv6 unicast neighbors 2001:db8:1:1::2 received-routes"),
-    refused(
-        "show bgp ipv4 neighbors 10.1.1.2 graceful-restart",
-        "there is no graceful restart here yet",
-    ),
+    both("show bgp ipv4 neighbors 10.1.1.2 graceful-restart"),
+    following("show bgp ipv4 neighbors 10.1.2.2 graceful-restart"),
     both("show bgp peer-group"),
     only_new("show ip bgp vrf all nexthop"),
     only_new("show bgp router"),

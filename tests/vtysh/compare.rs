@@ -50,10 +50,6 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
     let mut table = "| command | answer |\n|---|---|\n".to_owned();
     for command in COMMANDS {
         let words = command.words;
-        if let Some(why) = command.refused {
-            let _ = writeln!(table, "| `{words}` | refused: {why} |");
-            continue;
-        }
         let frr = match command.known {
             Known::Both => &old,
             Known::BothAsNew | Known::OnlyNew => &new,

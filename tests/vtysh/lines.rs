@@ -24,10 +24,12 @@ pub(crate) const COMMANDS: &[&str] = &[
     "show bgp neighbors",
     "show bgp ipv4 unicast",
     "show bgp ipv4 unicast 10.20.0.0/16",
+    "show bgp ipv4 unicast 10.40.0.0/16",
     "show bgp ipv4 unicast 198.51.100.128/25",
     "show bgp ipv4 unicast 203.0.113.10/32",
     "show bgp ipv4 unicast neighbors 10.1.1.2 received-routes",
     "show bgp ipv4 unicast neighbors 10.1.1.2 prefix-counts",
+    "show bgp ipv4 neighbors 10.1.2.2 graceful-restart",
     "show bgp nexthop",
 ];
 

@@ -55,16 +55,6 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     Reason::new(
         Way::Missing,
-        &["stale", "gracefulRestartInfo", "gracefulRestartRemoteTimerMsecs"],
-        "There is no graceful restart yet.",
-    ),
-    Reason::new(
-        Way::Missing,
-        &["addressFamiliesByPeer", "longLivedGracefulRestartByPeer"],
-        "The families and timers inside these capabilities of the neighbour are not shown.",
-    ),
-    Reason::new(
-        Way::Missing,
         &["addPath", "hostName"],
         "Capabilities that FRR always offers: Fairway offers `addPath` to a BGPPeer with `addPath`, \
          and tells nobody its name. What the neighbour offers is shown.",
@@ -183,34 +173,6 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
         "There are no peer groups.",
     ),
     (Way::Missing, &["BFD:", "Detect Multiplier:", "Status: Up", "Status: Down"], "No BFD yet."),
-    (
-        Way::Missing,
-        &[
-            "Configured Restart Time",
-            "Configured Selection Deferral Time",
-            "Configured Stale Path Time",
-            "End-of-RIB",
-            "F bit",
-            "Graceful restart information:",
-            "IPvN Unicast:",
-            "Local GR Mode",
-            "Long-lived Graceful Restart: advertised and received",
-            "N bit",
-            "R bit",
-            "Received Restart Time",
-            "Remote GR Mode",
-            "Restart Time Remaining",
-            "S> (row)",
-            "The remaining time of",
-            "Timers:",
-        ],
-        "There is no graceful restart yet.",
-    ),
-    (
-        Way::Missing,
-        &["Address families by peer:", "IPvN Unicast(not preserved)", "Remote Restart timer"],
-        "What is inside the neighbour's capability of graceful restart is not shown.",
-    ),
     (
         Way::Missing,
         &["AddPath:", "Hostname Capability: advertised"],

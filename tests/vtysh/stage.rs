@@ -35,8 +35,8 @@ pub(crate) struct End {
 
 struct Router {
     directory: PathBuf,
-    _bird: Process,
-    _namespace: Namespace,
+    bird: Process,
+    namespace: Namespace,
 }
 
 impl Router {
@@ -57,13 +57,16 @@ impl Router {
         }
         let directory = directory.join(name);
         make_directory(&directory)?;
+        fs::write(directory.join("bird.conf"), text).context("bird.conf")?;
+        let bird = Self::spawn(&namespace, &directory, &[])?;
+        Ok(Self { directory, bird, namespace })
+    }
+
+    fn spawn(namespace: &Namespace, directory: &Path, more: &[&str]) -> Result<Process> {
         let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
-        fs::write(file("bird.conf"), text).context("bird.conf")?;
         let words = ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P", &file("pid")];
-        let words = words.map(str::to_owned);
-        let log = directory.join("bird.log");
-        let bird = Process::spawn(&namespace, Path::new(BIRD), &words, &log)?;
-        Ok(Self { directory, _bird: bird, _namespace: namespace })
+        let words: Vec<_> = words.iter().chain(more).map(|it| (*it).to_owned()).collect();
+        Process::spawn(namespace, Path::new(BIRD), &words, &directory.join("bird.log"))
     }
 
     fn birdc(&self, words: &[&str]) -> Result<String> {
@@ -167,6 +170,19 @@ impl Stage {
     pub(crate) fn hear_router_two(&self) -> Result<()> {
         self.node.run("nft", &["delete table ip silence"])?;
         self.wait_for_routes()
+    }
+
+    /// Router two dies without a word.
+    pub(crate) fn kill_router_two(&mut self) -> Result<()> {
+        self.routers.get_mut(1).context("router two")?.bird.kill();
+        Ok(())
+    }
+
+    /// It starts again, and says that it was away (`-R`).
+    pub(crate) fn start_router_two_again(&mut self) -> Result<()> {
+        let router = self.routers.get_mut(1).context("router two")?;
+        router.bird = Router::spawn(&router.namespace, &router.directory, &["-R"])?;
+        Ok(())
     }
 
     fn bgpd(&self, words: &str) -> Result<Value> {
