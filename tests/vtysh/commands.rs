@@ -48,6 +48,9 @@ const fn only_new(words: &'static str) -> Command {
     Command { known: Known::OnlyNew, ..both(words) }
 }
 
+/// A route that router two alone has.
+pub(crate) const FROM_ROUTER_TWO: &str = "show bgp ipv4 unicast 10.40.0.0/16";
+
 pub(crate) const COMMANDS: &[Command] = &[
     following("show bgp summary"),
     following("show bgp summary failed"),
@@ -64,7 +67,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     only_new("show bgp ipv4 unicast detail"),
     both("show bgp ipv4 unicast 198.51.100.0/24"),
     both("show bgp ipv4 unicast 198.51.100.128/25"),
-    following("show bgp ipv4 unicast 10.40.0.0/16"),
+    both(FROM_ROUTER_TWO),
     both("show bgp ipv4 unicast 10.20.0.0/16"),
     both("show bgp ipv4 unicast 10.30.0.0/16"),
     both("show bgp ipv4 unicast 203.0.113.10/32"),

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail, ensure};
 
 use asking::{Vtysh, raw, scrape, scrape_json};
-use commands::{COMMANDS, Command, Known, REFUSALS, TEXTS};
+use commands::{COMMANDS, Command, FROM_ROUTER_TWO, Known, REFUSALS, TEXTS};
 use lab::wait::{end_on_signals, exit_code};
 use lines::Lines;
 use shape::Shape;
@@ -162,54 +162,62 @@ fn steady(stage: &Stage, vtyshs: &[Vtysh], answers: &mut Answers) -> Result<()> 
 
 /// What a session goes through shows in some commands.
 fn states(stage: &mut Stage, answers: &mut Answers) -> Result<()> {
-    let mut look = |stage: &Stage| -> Result<()> {
-        let following = COMMANDS.iter().filter(|command| command.follows_states);
-        for command in following {
-            add(stage, command, answers)?;
-            if lines::COMMANDS.contains(&command.words) {
-                let answer = scrape(&stage.socket(command.socket()), command.words)?;
-                lines::add(&mut answers.lines, command.words, &answer);
-            }
-        }
-        Ok(())
-    };
     stage.router_two(&["disable", "node4", "\"planned work\""])?;
     stage.wait_for_end(&RECEIVED)?;
-    look(stage)?;
+    look(stage, answers)?;
     stage.router_two(&["enable", "node4"])?;
     stage.wait_for_routes()?;
-    look(stage)?;
+    look(stage, answers)?;
     // BIRD would refuse the next dial with a Cease of its own, sometimes.
     stage.silence_router_two()?;
     stage.fairway.clear(&[stage::ROUTER_TWO])?;
     stage.wait_for_end(&CLEARED)?;
-    look(stage)?;
+    look(stage, answers)?;
     stage.hear_router_two()?;
     stage.silence_router_two()?;
     stage.wait_for_end(&NOT_HEARD)?;
-    look(stage)?;
+    look(stage, answers)?;
     stage.hear_router_two()?;
     let limit = "maxPrefixes: {limit: 1000}}\n";
     stage.change_router_two(limit, &format!("{limit}  shutdown: {{message: moving racks}}\n"))?;
     stage.wait_for_router_two("Idle (Admin)")?;
     stage.wait_for_end(&SHUT_DOWN)?;
-    look(stage)?;
+    look(stage, answers)?;
     stage.restore_router_two()?;
     stage.change_router_two("peerASN: 65020", "peerASN: 65021")?;
     stage.wait_for_end(&WRONG_AS)?;
-    look(stage)?;
+    look(stage, answers)?;
     stage.restore_router_two()?;
     stage.change_router_two("limit: 1000", "limit: 2")?;
     stage.wait_for_router_two("Idle (PfxCt)")?;
     stage.wait_for_end(&TOO_MANY)?;
-    look(stage)?;
+    look(stage, answers)?;
     stage.restore_router_two()?;
     stage.kill_router_two()?;
     stage.wait_for_end(&RESTARTING)?;
-    look(stage)?;
+    look(stage, answers)?;
+    let stale = COMMANDS.iter().find(|command| command.words == FROM_ROUTER_TWO);
+    add_both(stage, stale.context(FROM_ROUTER_TWO)?, answers)?;
     stage.start_router_two_again()?;
+    stage.wait_for_router_two("Established")?;
     stage.wait_for_routes()?;
-    look(stage)
+    look(stage, answers)
+}
+
+/// Whatever follows what a neighbour does.
+fn look(stage: &Stage, answers: &mut Answers) -> Result<()> {
+    let mut following = COMMANDS.iter().filter(|command| command.follows_states);
+    following.try_for_each(|command| add_both(stage, command, answers))
+}
+
+/// What it answers to programs, and to people where their lines are compared.
+fn add_both(stage: &Stage, command: &Command, answers: &mut Answers) -> Result<()> {
+    add(stage, command, answers)?;
+    if lines::COMMANDS.contains(&command.words) {
+        let answer = scrape(&stage.socket(command.socket()), command.words)?;
+        lines::add(&mut answers.lines, command.words, &answer);
+    }
+    Ok(())
 }
 
 fn add(stage: &Stage, command: &Command, answers: &mut Answers) -> Result<()> {

@@ -55,6 +55,18 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     Reason::new(
         Way::Missing,
+        &["gracefulStalepathTimerMsecs", "stalePathTimerRemaining"],
+        "FRR counts from the loss of the session on, and goes on when the neighbour has said all \
+         its routes again. Here there is nothing to wait for then; until then the two are there.",
+    ),
+    Reason::new(
+        Way::Sometimes,
+        &["gracefulRestartSecondsRemaining", "stale"],
+        "FRR was asked for this route only while its neighbour was away.",
+    )
+    .of("10.40.0.0/16"),
+    Reason::new(
+        Way::Missing,
         &["addPath", "hostName"],
         "Capabilities that FRR always offers: Fairway offers `addPath` to a BGPPeer with `addPath`, \
          and tells nobody its name. What the neighbour offers is shown.",
@@ -156,10 +168,11 @@ pub(crate) const REASONS: &[Reason] = &[
             "pfxRefused",
             "prefixesRefused",
             "refusedPrefixes",
+            "staleRoutes",
             "unannounced",
         ],
-        "What Fairway says beside: why a session ended, what was refused, and what the neighbour \
-         does not get.",
+        "What Fairway says beside: why a session ended, what was refused, what is kept of a \
+         neighbour that restarts, and what it does not get.",
     ),
     Reason::new(Way::Ours, &["warning"], "See above.").of("filtered-routes"),
 ];

@@ -262,6 +262,8 @@ impl Capability {
             (65, [a, b, c, d]) => Self::FourOctetAs(u32::from_be_bytes([*a, *b, *c, *d])),
             (69, value) => tuples(value, AddPathOffer::parse).map_or_else(other, Self::AddPath),
             (70, []) => Self::EnhancedRouteRefresh,
+            // Zero or more tuples: who names no family only helps others (RFC 9494 §3.1).
+            (71, []) => Self::LongLivedGracefulRestart(Vec::new()),
             (71, value) => tuples(value, LongLivedOffer::parse)
                 .map_or_else(other, Self::LongLivedGracefulRestart),
             (73, value) => Self::parse_host_name(value).unwrap_or_else(other),
@@ -430,6 +432,7 @@ mod tests {
                 }]),
                 &[71, 7, 0, 1, 1, 0x80, 1, 2, 3],
             ),
+            (Capability::LongLivedGracefulRestart(Vec::new()), &[71, 0]),
             (
                 Capability::HostName { host: b"node".to_vec(), domain: b"lab".to_vec() },
                 b"\x49\x09\x04node\x03lab",
