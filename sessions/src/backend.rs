@@ -321,6 +321,8 @@ pub struct StaleView {
     pub routes: PerFamily<u32>,
     /// What is waited for.
     pub phase: StalePhase,
+    /// When that is waited for no longer.
+    pub phase_ends_in: Duration,
     /// When those go that are still stale then.
     pub removed_in: Duration,
 }

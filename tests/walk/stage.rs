@@ -55,7 +55,7 @@ pub(crate) struct Stage {
     node: Namespace,
     router: Namespace,
     _middle: Option<Namespace>,
-    _fairway: Fairway,
+    fairway: Fairway,
     _daemons: Vec<Process>,
     directory: PathBuf,
 }
@@ -97,14 +97,21 @@ impl Stage {
             node,
             router,
             _middle: middle,
-            _fairway: fairway,
+            fairway,
             _daemons: daemons,
             directory: directory.to_owned(),
         })
     }
 
-    /// Types a command until it answers what is printed.
+    /// Types a command until it answers what is printed. What systemd would do to fairway is done
+    /// here: there is none in a namespace.
     pub(crate) fn follow(&mut self, prompt: &Prompt) -> Result<()> {
+        match prompt.command.as_str() {
+            "systemctl kill --signal=KILL fairway" => return self.fairway.kill(),
+            "systemctl stop fairway" => return self.fairway.stop(),
+            "systemctl start fairway" => return self.fairway.start(&self.node),
+            _ => {}
+        }
         let place = if prompt.place == "node" { &self.node } else { &self.router };
         let script = format!(
             "PATH={0}/bin:$PATH FAIRWAY_SOCKET={0}/fairway.sock; export PATH FAIRWAY_SOCKET; {1}",

@@ -15,12 +15,12 @@ use super::reason::DownReason;
 use super::receive::Inbound;
 use crate::backend::{StalePhase, StaleView};
 use crate::time::Instant;
-use crate::types::{AddressFamily, Nlri, PathSource, PerFamily, RouteChange};
+use crate::types::{AddressFamily, GracefulRestart, Nlri, PathSource, PerFamily, RouteChange};
 use crate::wire::notification::cease;
 
 /// How long a neighbour that is back may take until it has said everything (RFC 4724 §4.2, and the
-/// stale timer of RFC 8538 §4.1; FRR has the same 360 s).
-const SYNCHRONIZATION_TIME_MAX: Duration = Duration::from_secs(360);
+/// stale timer of RFC 8538 §4.1).
+const SYNCHRONIZATION_TIME_MAX: Duration = GracefulRestart::STALE_PATH_TIME;
 
 /// What is waited for before the stale routes of a family go.
 #[derive(Debug, Clone, Copy)]
@@ -249,7 +249,12 @@ impl Inbound {
             *routes.of_mut(family) = count.saturating_sub(said_again);
         }
         let last = self.last_stale()?;
-        Some(StaleView { routes, phase: last.phase, removed_in: last.removed_at().since(now) })
+        Some(StaleView {
+            routes,
+            phase: last.phase,
+            phase_ends_in: last.until.since(now),
+            removed_in: last.removed_at().since(now),
+        })
     }
 }
 

@@ -113,7 +113,7 @@ fn removal(
         StalePhase::LongLived => ("Long-lived", "llgrSecondsRemaining"),
         StalePhase::Back => return None,
     };
-    Some((title, key, stale.removed_in.as_secs()))
+    Some((title, key, stale.phase_ends_in.as_secs()))
 }
 
 /// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not

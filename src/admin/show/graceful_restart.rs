@@ -62,12 +62,12 @@ fn remote_mode(peer: &PeerView) -> &'static str {
 
 /// How long the neighbour may still be away.
 fn restart_time_left(peer: &PeerView) -> Option<Duration> {
-    peer.stale.as_ref().filter(|it| it.phase == StalePhase::Away).map(|it| it.removed_in)
+    peer.stale.as_ref().filter(|it| it.phase == StalePhase::Away).map(|it| it.phase_ends_in)
 }
 
 /// How long it may still take to say its routes again.
 fn stale_path_time_left(peer: &PeerView) -> Option<Duration> {
-    peer.stale.as_ref().filter(|it| it.phase == StalePhase::Back).map(|it| it.removed_in)
+    peer.stale.as_ref().filter(|it| it.phase == StalePhase::Back).map(|it| it.phase_ends_in)
 }
 
 /// The times of both sides in seconds: our restart time, our long-lived time, its restart time.

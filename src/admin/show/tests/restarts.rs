@@ -51,6 +51,7 @@ fn away(phase: StalePhase, seconds: u64) -> Lab {
     peer.stale = Some(StaleView {
         routes: PerFamily { ipv4: 3, ipv6: 0 },
         phase,
+        phase_ends_in: Duration::from_secs(seconds),
         removed_in: Duration::from_secs(seconds),
     });
     let from_router_two = lab::address("10.1.2.2");
@@ -124,6 +125,7 @@ fn a_neighbor_that_is_back_shows_what_it_preserved() {
     peer.stale = Some(StaleView {
         routes: PerFamily { ipv4: 2, ipv6: 1 },
         phase: StalePhase::Back,
+        phase_ends_in: Duration::from_secs(354),
         removed_in: Duration::from_secs(354),
     });
     let offers =
