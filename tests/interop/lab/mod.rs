@@ -4,6 +4,8 @@
 
 pub(crate) mod fairway;
 pub(crate) mod namespace;
+#[allow(dead_code, reason = "asked by the tests of restarts and drains, which share this lab")]
+pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod resources;
 pub(crate) mod wait;

@@ -97,6 +97,8 @@ pub(crate) struct Peer {
     pub(crate) role_strict: bool,
     /// Administratively down, with this text.
     pub(crate) shutdown: Option<&'static str>,
+    /// Routes outlive a restart of either side.
+    pub(crate) graceful_restart: bool,
 }
 
 /// How a BGPPeer names neighbours without their address.
@@ -135,6 +137,7 @@ impl Peer {
             role: None,
             role_strict: false,
             shutdown: None,
+            graceful_restart: router.graceful_restart.is_some(),
         }
     }
 
@@ -197,6 +200,7 @@ impl Peer {
             ("passive", self.passive),
             ("extendedNexthop", self.extended_next_hop),
             ("roleStrict", self.role_strict),
+            ("enableGracefulRestart", self.graceful_restart),
         ] {
             if is_set {
                 field(name, &true);

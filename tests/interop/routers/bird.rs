@@ -1,7 +1,7 @@
 //! How is BIRD configured, run and asked? In the foreground, through its control socket, whose
 //! numbered lines are what birdc prints for people. Used by every case.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -151,6 +151,10 @@ impl Bird {
             None if far => "  multihop;\n".to_owned(),
             None => "  direct;\n".to_owned(),
         };
+        if let Some(restart) = spec.graceful_restart {
+            text += "  graceful restart on;\n";
+            text += &format!("  graceful restart time {};\n", restart.restart_seconds);
+        }
         if let Some(role) = spec.role {
             text += &format!("  local role {};\n", role.word().replace('-', "_"));
         }
@@ -298,6 +302,22 @@ impl Router for Bird {
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
         let blocks = starts.iter().zip(ends).filter_map(|(start, end)| lines.get(*start..end));
         blocks.map(|block| self.route_of(block)).collect()
+    }
+
+    /// It marks the session, not its routes.
+    fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>> {
+        let lines = self.ask("show protocols all \"node*\"")?;
+        let stale = lines.iter().any(|line| line.trim() == "Neighbor graceful restart active");
+        Ok(self.prefixes(family)?.into_iter().map(|prefix| (prefix, stale)).collect())
+    }
+
+    /// It says so in its log, and of the last family, of which there is one marker for each.
+    fn has_end_of_rib(&self, family: Family) -> Result<bool> {
+        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
+        let session = log.rsplit_once(": BGP session established").map_or("", |(_, after)| after);
+        let markers = session.matches(": Got END-OF-RIB").count();
+        let place = self.spec.families.iter().position(|one| *one == family);
+        Ok(place.is_some() && markers >= self.spec.families.len())
     }
 
     /// birdc does not count messages, the log names each.

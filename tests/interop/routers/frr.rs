@@ -1,7 +1,7 @@
 //! How is FRR configured, run and asked? zebra and bgpd (and mgmtd, in FRR 10) in the foreground with private sockets, the
 //! configuration loaded through vtysh, answers as vtysh's JSON. Used by every case.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,7 @@ impl Frr {
              no bgp default ipv4-unicast\n",
             spec.local_as, spec.router_id,
         );
+        text += &self.restart_lines();
         let mut say = |words: &str| text += &format!(" neighbor {neighbour} {words}\n");
         match spec.interface {
             Some(_) if spec.is_internal() => say("interface remote-as internal"),
@@ -88,6 +89,38 @@ impl Frr {
         if let Some(feeder) = spec.feeder {
             text += &format!(" neighbor {feeder} remote-as {FEEDER_AS}\n");
         }
+        text += &self.family_lines();
+        text += "exit\n";
+        if let Some(interface) = spec.interface {
+            // It dials whom it has heard, and is heard by its own advertisements.
+            text += &format!(
+                "interface {interface}\n ipv6 nd ra-interval 3\n no ipv6 nd suppress-ra\nexit\n"
+            );
+        }
+        let originated =
+            spec.originated.iter().flat_map(|origination| self.origination(origination));
+        text = originated.fold(text, |text, line| text + &line + "\n");
+        // Whole, before the first connection.
+        text + &format!("router bgp {}\n no neighbor {neighbour} shutdown\nexit\n", spec.local_as)
+    }
+
+    fn restart_lines(&self) -> String {
+        let Some(restart) = self.spec.graceful_restart else {
+            return String::new();
+        };
+        let notifications = if restart.notifications { "" } else { "no " };
+        format!(
+            " bgp graceful-restart\n \
+             bgp graceful-restart preserve-fw-state\n \
+             bgp graceful-restart restart-time {}\n \
+             {notifications}bgp graceful-restart notification\n",
+            restart.restart_seconds
+        )
+    }
+
+    fn family_lines(&self) -> String {
+        let (spec, neighbour) = (&self.spec, self.spec.neighbour());
+        let mut text = String::new();
         for family in &spec.families {
             text += &format!(" address-family {} unicast\n", family.word());
             let mut say = |words: &str| text += &format!("  neighbor {neighbour} {words}\n");
@@ -103,17 +136,7 @@ impl Frr {
             }
             text += " exit-address-family\n";
         }
-        // Whole, before the first connection.
-        text += &format!(" no neighbor {neighbour} shutdown\nexit\n");
-        if let Some(interface) = spec.interface {
-            // It dials whom it has heard, and is heard by its own advertisements.
-            text += &format!(
-                "interface {interface}\n ipv6 nd ra-interval 3\n no ipv6 nd suppress-ra\nexit\n"
-            );
-        }
-        let originated =
-            spec.originated.iter().flat_map(|origination| self.origination(origination));
-        originated.fold(text, |text, line| text + &line + "\n")
+        text
     }
 
     /// The lines that originate a prefix. What is said about it is a route map of its own.
@@ -264,6 +287,24 @@ impl Router for Frr {
         let answer = self.ask(&format!("show bgp {family} unicast {prefix} json"))?;
         let paths = answer.get("paths").and_then(Value::as_array).into_iter().flatten();
         paths.map(route_of).collect()
+    }
+
+    fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>> {
+        let answer = self.ask(&format!("show bgp {} unicast json", family.word()))?;
+        let routes = answer.get("routes").and_then(Value::as_object).into_iter().flatten();
+        let is_stale = |path: &Value| path.get("stale").and_then(Value::as_bool).unwrap_or(false);
+        let stale = |paths: &Value| paths.as_array().into_iter().flatten().any(is_stale);
+        Ok(routes.map(|(prefix, paths)| (prefix.clone(), stale(paths))).collect())
+    }
+
+    fn has_end_of_rib(&self, family: Family) -> Result<bool> {
+        let neighbour = self.neighbour()?;
+        let families = neighbour.pointer("/gracefulRestartInfo/endOfRibRecv");
+        let name = match family {
+            Family::Ipv4 => "ipv4Unicast",
+            Family::Ipv6 => "ipv6Unicast",
+        };
+        Ok(families.and_then(|all| all.get(name)?.as_bool()).unwrap_or(false))
     }
 
     fn received(&self) -> Result<Received> {

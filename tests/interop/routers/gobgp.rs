@@ -1,7 +1,7 @@
 //! How is GoBGP configured, run and asked? gobgpd with a TOML file, gobgp in the same namespace
 //! with JSON answers, and gobgpd's JSON log for notifications. Used by every case.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -99,9 +99,34 @@ impl Gobgp {
             }
             None => {}
         }
+        text += &self.family_lines();
+        if let Some(feeder) = spec.feeder {
+            text += "[[neighbors]]\n[neighbors.config]\n";
+            text += &format!("neighbor-address = \"{feeder}\"\npeer-as = {FEEDER_AS}\n");
+            text += "[neighbors.transport.config]\npassive-mode = true\n";
+        }
+        text
+    }
+
+    /// The families of its neighbour, and how their routes outlive a restart.
+    fn family_lines(&self) -> String {
+        let spec = &self.spec;
+        let mut text = String::new();
+        if let Some(restart) = spec.graceful_restart {
+            text += &format!(
+                "[neighbors.graceful-restart.config]\n\
+                 enabled = true\n\
+                 restart-time = {}\n\
+                 notification-enabled = {}\n",
+                restart.restart_seconds, restart.notifications
+            );
+        }
         for family in &spec.families {
             text += "[[neighbors.afi-safis]]\n[neighbors.afi-safis.config]\n";
             text += &format!("afi-safi-name = \"{}-unicast\"\n", family.word());
+            if spec.graceful_restart.is_some() {
+                text += "[neighbors.afi-safis.mp-graceful-restart.config]\nenabled = true\n";
+            }
             if spec.add_path {
                 text += "[neighbors.afi-safis.add-paths.config]\nreceive = true\nsend-max = 8\n";
             }
@@ -109,11 +134,6 @@ impl Gobgp {
                 text += "[neighbors.afi-safis.prefix-limit.config]\n";
                 text += &format!("max-prefixes = {limit}\n");
             }
-        }
-        if let Some(feeder) = spec.feeder {
-            text += "[[neighbors]]\n[neighbors.config]\n";
-            text += &format!("neighbor-address = \"{feeder}\"\npeer-as = {FEEDER_AS}\n");
-            text += "[neighbors.transport.config]\npassive-mode = true\n";
         }
         text
     }
@@ -248,6 +268,28 @@ impl Router for Gobgp {
         let answer = self.ask(&["global", "rib", "-a", Family::of(prefix).word(), prefix])?;
         let paths = answer.get(prefix).and_then(Value::as_array).into_iter().flatten();
         paths.map(route_of).collect()
+    }
+
+    fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>> {
+        let table = self.ask(&["global", "rib", "-a", family.word()])?;
+        let is_stale = |path: &Value| path.get("stale").and_then(Value::as_bool).unwrap_or(false);
+        let stale = |paths: &Value| paths.as_array().into_iter().flatten().any(is_stale);
+        let routes = table.as_object().into_iter().flatten();
+        Ok(routes.map(|(prefix, paths)| (prefix.clone(), stale(paths))).collect())
+    }
+
+    fn has_end_of_rib(&self, family: Family) -> Result<bool> {
+        let neighbour = self.neighbour()?;
+        let number: u64 = match family {
+            Family::Ipv4 => 1,
+            Family::Ipv6 => 2,
+        };
+        let families = neighbour.get("afi_safis").and_then(Value::as_array).into_iter().flatten();
+        let mut of_family = families.filter(|one| {
+            one.pointer("/config/family/afi").and_then(Value::as_u64) == Some(number)
+        });
+        let received = "/mp_graceful_restart/state/end_of_rib_received";
+        Ok(of_family.any(|one| one.pointer(received).and_then(Value::as_bool) == Some(true)))
     }
 
     fn received(&self) -> Result<Received> {

@@ -9,7 +9,7 @@ mod gobgp;
 pub(crate) mod installation;
 mod openbgpd;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,6 +72,17 @@ pub(crate) struct RouterSpec {
     pub(crate) max_prefixes: Option<u32>,
     /// A neighbour at this address, in AS [`FEEDER_AS`], that tells it other paths.
     pub(crate) feeder: Option<Ipv4Addr>,
+    /// Routes outlive a restart of either side.
+    pub(crate) graceful_restart: Option<GracefulRestart>,
+}
+
+/// How a router does graceful restart, RFC 4724.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GracefulRestart {
+    /// How long it asks its neighbour to wait for it.
+    pub(crate) restart_seconds: u16,
+    /// After a NOTIFICATION, too: the N bit of RFC 8538. BIRD and OpenBGPD have none.
+    pub(crate) notifications: bool,
 }
 
 /// The AS of a router's other neighbour.
@@ -150,6 +161,7 @@ impl RouterSpec {
             role_strict: false,
             max_prefixes: None,
             feeder: None,
+            graceful_restart: None,
         }
     }
 
@@ -184,7 +196,7 @@ pub(crate) struct Session {
 }
 
 /// A route in the router's table that came from the neighbour.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RouterRoute {
     pub(crate) next_hops: Vec<IpAddr>,
     pub(crate) as_path: Vec<u32>,
@@ -281,6 +293,15 @@ pub(crate) trait Router {
         let used = paths.iter().position(|path| path.usable).unwrap_or(0);
         Ok((!paths.is_empty()).then(|| paths.swap_remove(used)))
     }
+
+    /// All prefixes of a family that the neighbour has announced, and whether each is stale: only
+    /// kept since the session ended.
+    #[allow(dead_code, reason = "asked by the tests of restarts")]
+    fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>>;
+
+    /// Whether the neighbour has told all that it has of a family, in this session.
+    #[allow(dead_code, reason = "asked by the tests of restarts")]
+    fn has_end_of_rib(&self, family: Family) -> Result<bool>;
 
     fn received(&self) -> Result<Received>;
 

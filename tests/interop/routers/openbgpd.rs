@@ -1,7 +1,7 @@
 //! How is OpenBGPD configured, run and asked? bgpd in the foreground with a private socket, bgpctl
 //! with JSON answers. Used by every case.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -185,6 +185,23 @@ impl Router for Openbgpd {
         let routes = self.routes(&["detail"])?;
         let is_it = |route: &&Value| route.get("prefix").and_then(Value::as_str) == Some(prefix);
         routes.iter().filter(is_it).map(route_of).collect()
+    }
+
+    fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>> {
+        let prefixes = self.prefixes(family)?;
+        let routes = self.routes(&["detail"])?;
+        let stale = routes
+            .iter()
+            .filter(|route| route.get("stale").and_then(Value::as_bool).unwrap_or(false));
+        let stale: BTreeSet<_> = stale.filter_map(|route| route.get("prefix")?.as_str()).collect();
+        let mark = |prefix: String| (prefix.clone(), stale.contains(prefix.as_str()));
+        Ok(prefixes.into_iter().map(mark).collect())
+    }
+
+    fn has_end_of_rib(&self, _: Family) -> Result<bool> {
+        let neighbour = self.neighbour()?;
+        let eors = neighbour.pointer("/stats/update/received/eor").and_then(Value::as_u64);
+        Ok(eors.is_some_and(|eors| eors > 0))
     }
 
     fn received(&self) -> Result<Received> {

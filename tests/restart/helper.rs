@@ -1,0 +1,238 @@
+//! What does one router see while the node restarts? Its tables, when asked; every change that takes
+//! a route away, as its kernel or GoBGP tells it all the time; and the answers to its probes.
+//! Used by the stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::announced;
+use crate::lab::namespace::Namespace;
+use crate::lab::probe::{Prober, Tally};
+use crate::lab::process::Process;
+use crate::lab::resources::Peer;
+use crate::lab::{Family, Site, make_directory};
+use crate::routers::{
+    Dialling, GracefulRestart, Release, Router, RouterKind, RouterRoute, RouterSpec, Session,
+};
+
+/// The routers that help, and how many of them there are at once.
+pub(crate) const KINDS: [RouterKind; 4] = [
+    RouterKind::Frr(Release::Bookworm),
+    RouterKind::Frr(Release::Trixie),
+    RouterKind::Bird(Release::Bookworm),
+    RouterKind::Gobgp,
+];
+
+const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
+
+const PASSWORD: &str = "bound-to-one-another";
+const RESTART_SECONDS: u16 = 120;
+const NODE_AS: u32 = 65001;
+const INTERFACE: &str = "to-node";
+
+/// Room for the kernel's news of every route several times over: none may be missed.
+const NEWS_BYTES: &str = "16777216";
+
+/// How much the helpers do for the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Help {
+    /// Nothing: graceful restart is off at both ends.
+    None,
+    /// When the connection goes without a word.
+    Silent,
+    /// After a NOTIFICATION, too: the N bit.
+    Always,
+}
+
+/// A router in a namespace of its own, on a cable of its own to the node.
+pub(crate) struct Helper {
+    pub(crate) kind: RouterKind,
+    pub(crate) spec: RouterSpec,
+    watchers: Vec<Watcher>,
+    prober: Option<Prober>,
+    router: Box<dyn Router>,
+    site: Site,
+}
+
+/// A program that tells of every change, and the file that it writes to.
+struct Watcher {
+    process: Process,
+    log: PathBuf,
+}
+
+/// What a router has at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub(crate) session: Session,
+    /// Each prefix of the node, and whether it is stale.
+    pub(crate) kept: BTreeMap<String, bool>,
+    /// The routes of the kernel, as `ip` prints them; GoBGP has none.
+    pub(crate) kernel: BTreeSet<String>,
+}
+
+impl Sample {
+    pub(crate) fn stale(&self) -> usize {
+        self.kept.values().filter(|stale| **stale).count()
+    }
+}
+
+impl Helper {
+    /// Lays the cable and starts the router; `number` tells it apart from the others.
+    pub(crate) fn start(
+        node: &Namespace,
+        number: u8,
+        kind: RouterKind,
+        help: Help,
+        directory: &Path,
+    ) -> Result<Self> {
+        let namespace = Namespace::create(0, kind.word())?;
+        let cable = format!("to-{}", kind.word());
+        node.connect(&cable, &namespace, INTERFACE)?;
+        let end = |host: u8| [format!("10.81.{number}.{host}"), format!("fd81:{number}::{host}")];
+        let ([node_ipv4, node_ipv6], [ipv4, ipv6]) = (end(1), end(2));
+        for (place, interface, addresses) in [
+            (node, cable.as_str(), [&node_ipv4, &node_ipv6]),
+            (&namespace, INTERFACE, [&ipv4, &ipv6]),
+        ] {
+            for (address, length) in addresses.into_iter().zip(["24", "64"]) {
+                place.add_address(interface, &format!("{address}/{length}"))?;
+            }
+        }
+        let spec = RouterSpec {
+            router_id: [10, 0, 0, number + 1].into(),
+            local_as: 65001 + u32::from(number),
+            peer_as: NODE_AS,
+            families: FAMILIES.to_vec(),
+            password: Some(PASSWORD.to_owned()),
+            dialling: Dialling::Dials,
+            graceful_restart: (help != Help::None).then_some(GracefulRestart {
+                restart_seconds: RESTART_SECONDS,
+                notifications: help == Help::Always,
+            }),
+            ..RouterSpec::between(ipv4.parse()?, ipv6.parse()?, node_ipv4.parse()?)
+        };
+        let directory = directory.join(kind.word());
+        make_directory(&directory)?;
+        let site = Site { namespace, directory };
+        let mut router = kind.prepare(&site, &spec)?;
+        router.start(&site)?;
+        Ok(Self { kind, spec, watchers: Vec::new(), prober: None, router, site })
+    }
+
+    /// The node's other end of the session.
+    pub(crate) fn peer(&self) -> String {
+        Peer { name: self.kind.word(), ..Peer::towards(&self.spec) }.yaml()
+    }
+
+    /// Whether routes reach a kernel.
+    pub(crate) fn forwards(&self) -> bool {
+        self.kind != RouterKind::Gobgp
+    }
+
+    /// Begins to watch for routes that go, and to probe.
+    pub(crate) fn watch(&mut self, targets: &[IpAddr]) -> Result<()> {
+        let directory = self.site.directory.clone();
+        if self.forwards() {
+            let words = ["-rcvbuf", NEWS_BYTES, "-timestamp", "monitor", "route"];
+            self.add_watcher("ip", &words, "routes.log")?;
+            let (report, log) = (directory.join("probes.json"), directory.join("probes.log"));
+            self.prober = Some(Prober::start(&self.site.namespace, targets, &report, &log)?);
+        } else {
+            for family in FAMILIES {
+                let word = family.word();
+                let words = ["monitor", "global", "rib", "-a", word];
+                self.add_watcher("gobgp", &words, &format!("routes-{word}.log"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_watcher(&mut self, program: &str, words: &[&str], log: &str) -> Result<()> {
+        let log = self.site.directory.join(log);
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let process = Process::spawn(&self.site.namespace, Path::new(program), &words, &log)?;
+        self.watchers.push(Watcher { process, log });
+        Ok(())
+    }
+
+    /// The lines that told of a route of the node that went, since the beginning.
+    pub(crate) fn withdrawals(&mut self, announced: &BTreeSet<String>) -> Result<Vec<String>> {
+        let mut gone = Vec::new();
+        for watcher in &mut self.watchers {
+            watcher.process.check_running()?;
+            let text = fs::read_to_string(&watcher.log)
+                .with_context(|| watcher.log.display().to_string())?;
+            ensure!(!text.contains("No buffer space"), "the kernel's news were too many");
+            let taken = text.lines().filter(|line| {
+                let rest = line.split_once("Deleted ").or_else(|| line.split_once("[DELROUTE] "));
+                rest.is_some_and(|(_, rest)| names_one_of(rest, announced))
+            });
+            gone.extend(taken.map(str::to_owned));
+        }
+        Ok(gone)
+    }
+
+    /// None where nothing is forwarded.
+    pub(crate) fn tallies(&mut self) -> Result<Vec<Tally>> {
+        self.prober.as_mut().map_or(Ok(Vec::new()), Prober::tallies)
+    }
+
+    pub(crate) fn session(&mut self) -> Result<Session> {
+        self.router.check_running()?;
+        self.router.session()
+    }
+
+    pub(crate) fn sample(&mut self) -> Result<Sample> {
+        let session = self.session()?;
+        let mut kept = BTreeMap::new();
+        let mut kernel = BTreeSet::new();
+        for family in FAMILIES {
+            kept.extend(self.router.kept(family)?);
+            if self.forwards() {
+                let option = if family == Family::Ipv6 { "-6" } else { "-4" };
+                let text = self.site.namespace.ip(&[option, "route", "show"])?;
+                kernel.extend(text.lines().map(plain));
+            }
+        }
+        Ok(Sample { session, kept, kernel })
+    }
+
+    pub(crate) fn has_end_of_rib(&self) -> Result<bool> {
+        FAMILIES
+            .iter()
+            .try_fold(true, |all, family| Ok(all && self.router.has_end_of_rib(*family)?))
+    }
+
+    /// All that a route says, for those that are probed.
+    pub(crate) fn routes(&self) -> Result<Vec<Option<RouterRoute>>> {
+        let length = |address: &str| if address.contains(':') { 128 } else { 32 };
+        let prefixes = announced::PROBED.map(|address| format!("{address}/{}", length(address)));
+        prefixes.iter().map(|prefix| self.router.route(prefix)).collect()
+    }
+}
+
+/// Whether one of the first words is a prefix of ours; `ip` writes host routes without a length.
+fn names_one_of(text: &str, announced: &BTreeSet<String>) -> bool {
+    text.split_whitespace().take(2).any(|word| {
+        let length = if word.contains(':') { 128 } else { 32 };
+        announced.contains(word) || announced.contains(&format!("{word}/{length}"))
+    })
+}
+
+/// A route without the number of its next hop, by which FRR names it anew each time.
+fn plain(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "nhid" {
+            words.next();
+        } else {
+            kept.push(word);
+        }
+    }
+    kept.join(" ")
+}
