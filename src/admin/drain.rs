@@ -63,7 +63,7 @@ impl Order {
     }
 }
 
-/// Has the loop do what is asked, and looks.
+/// Has the loop do what is asked, and looks how far it is.
 pub(super) async fn drain(
     request: DrainRequest,
     orders: &mpsc::Sender<Order>,
@@ -104,4 +104,56 @@ fn heard_of(status: DrainStatus, bgp: &BgpView) -> (usize, Vec<String>) {
     });
     let name = |peer: &PeerView| format!("{} ({})", peer.config.key, peer.config.name);
     (told.len(), untold.into_iter().map(name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::show::tests::lab::Lab;
+
+    const DRAINED: DrainStatus = DrainStatus::Drained { since_epoch_seconds: 7 };
+
+    /// Two neighbours of the lab have a session.
+    #[test]
+    fn neighbours_have_been_told_when_nothing_is_left_to_say() {
+        let mut bgp = Lab::new().bgp;
+        bgp.drain = DrainState::Draining;
+        let named = ["10.1.1.2 (router one over IPv4)", "2001:db8:1:1::2 (router one over IPv6)"];
+        let who = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        assert_eq!(heard_of(DRAINED, &bgp), (0, who(&named)), "the backend has not acted yet");
+        bgp.drain = DrainState::Drained;
+        assert_eq!(heard_of(DRAINED, &bgp), (0, who(&named)), "they have routes");
+        let first = bgp.peers.iter_mut().find(|peer| peer.prefixes_advertised.ipv4 > 0).unwrap();
+        first.prefixes_advertised.ipv4 = 0;
+        first.is_being_told = true;
+        assert_eq!(heard_of(DRAINED, &bgp), (0, who(&named)), "it is not written yet");
+        bgp.peers.iter_mut().for_each(|peer| peer.is_being_told = false);
+        assert_eq!(heard_of(DRAINED, &bgp), (1, who(&named[1..])));
+        for peer in &mut bgp.peers {
+            peer.prefixes_advertised = Default::default();
+        }
+        assert_eq!(heard_of(DRAINED, &bgp), (2, who(&[])), "those without a session do not count");
+    }
+
+    #[test]
+    fn requests_and_reports_cross_the_socket() {
+        for request in [
+            DrainRequest::Begin { wait_milliseconds: 30_000 },
+            DrainRequest::Undo,
+            DrainRequest::Look,
+        ] {
+            let line = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<DrainRequest>(&line).unwrap(), request, "{line}");
+        }
+        let report = DrainReport {
+            step: DrainStep::Began,
+            status: DRAINED,
+            now_epoch_seconds: 7,
+            told: 1,
+            untold: vec!["192.0.2.1 (tor-1)".to_owned()],
+        };
+        let answer = Answer::Drain(report);
+        let line = serde_json::to_string(&answer).unwrap();
+        assert_eq!(serde_json::from_str::<Answer>(&line).unwrap(), answer, "{line}");
+    }
 }

@@ -192,3 +192,82 @@ fn log_findings(before: &[Finding], now: &[Finding]) {
         info!("no longer so: {finding}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fairway_sessions::io::NativeBackend;
+
+    use super::*;
+
+    fn options(state_dir: &Path) -> Options {
+        Options {
+            config: Vec::new(),
+            node: "node-a".to_owned(),
+            bgp_listen: Vec::new(),
+            socket: state_dir.join("fairway.sock"),
+            vty_dir: None,
+            state_dir: state_dir.to_owned(),
+            load_balancer_class: None,
+        }
+    }
+
+    /// A daemon that begins so many seconds after the first one.
+    fn daemon(state_dir: &Path, seconds: u64) -> (Daemon, Moment) {
+        let now = Moment { epoch_seconds: 1_795_192_683 + seconds, monotonic: Instant::ZERO };
+        let backend = Arc::new(NativeBackend::start(&[], 7));
+        (Daemon::new(&options(state_dir), backend, now), now)
+    }
+
+    fn drain(seconds: u64) -> DrainOrder {
+        DrainOrder::Begin { wait: Duration::from_secs(seconds) }
+    }
+
+    #[tokio::test]
+    async fn a_drain_goes_on_over_restarts_until_it_is_undone() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut first, now) = daemon(root.path(), 0);
+        assert_eq!(first.how_to_leave(), Leave::ForRestart);
+        assert_eq!(first.obey(now, drain(60)), DrainStep::Began);
+        let begun = first.published().drain;
+        first.finish().await;
+
+        let (mut second, now) = daemon(root.path(), 20);
+        assert_eq!(second.published().drain, begun, "since and until are the same");
+        assert_eq!(second.next_deadline(), Some(Instant::ZERO + Duration::from_secs(40)));
+        assert_eq!(second.how_to_leave(), Leave::ForGood);
+        second.tick(Moment { monotonic: Instant::ZERO + Duration::from_secs(40), ..now });
+        assert_eq!(second.published().drain.state(), DrainState::Drained);
+        second.finish().await;
+
+        let (mut third, now) = daemon(root.path(), 500);
+        assert_eq!(third.published().drain.state(), DrainState::Drained);
+        assert_eq!(third.obey(now, DrainOrder::Undo), DrainStep::Undone);
+        third.finish().await;
+        let (fourth, _) = daemon(root.path(), 501);
+        assert_eq!(fourth.published().drain, DrainStatus::InService);
+        fourth.finish().await;
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_ended_while_nothing_ran_is_over() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut first, now) = daemon(root.path(), 0);
+        first.obey(now, drain(60));
+        first.finish().await;
+        let (second, _) = daemon(root.path(), 3_600);
+        assert_eq!(second.published().drain.state(), DrainState::Drained);
+        second.finish().await;
+    }
+
+    #[tokio::test]
+    async fn a_file_that_makes_no_sense_is_set_aside_and_the_node_serves() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("drain.json"), r#"{"version": 9}"#).unwrap();
+        let (daemon, _) = daemon(root.path(), 0);
+        assert_eq!(daemon.published().drain, DrainStatus::InService);
+        assert!(root.path().join("drain.json.unreadable-1").exists());
+        daemon.finish().await;
+    }
+}

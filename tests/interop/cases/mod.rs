@@ -3,6 +3,7 @@
 
 mod capabilities;
 mod changes;
+mod draining;
 mod failures;
 mod faults;
 mod neighbours;
@@ -16,7 +17,7 @@ mod transit;
 
 use anyhow::Result;
 
-use crate::routers::RouterKind;
+use crate::routers::{Release, RouterKind};
 use scene::Cell;
 
 /// A row of the matrix.
@@ -41,6 +42,12 @@ impl Case {
 
 /// What some routers lack, and the cases that need it.
 type Lack = (&'static [RouterKind], &'static [&'static str], &'static str);
+
+/// They need a router that uses two ways at once.
+const SHARED_TRAFFIC: &[&str] = &[
+    "a_node_that_is_drained_leaves_its_traffic_to_another",
+    "a_node_that_is_drained_leaves_its_traffic_to_another_inside_the_as",
+];
 
 const LACKS: &[Lack] = &[
     // It logs `route refresh: AID IPv4 unicast not negotiated`, although it was: towards BIRD, too.
@@ -72,6 +79,12 @@ const LACKS: &[Lack] = &[
         &[RouterKind::Gobgp],
         &["an_extended_next_hop_carries_ipv4_over_ipv6"],
         "3.10 offers it on unnumbered sessions only",
+    ),
+    (&[RouterKind::Gobgp, RouterKind::Openbgpd], SHARED_TRAFFIC, "forwards nothing in the lab"),
+    (
+        &[RouterKind::Bird(Release::Bookworm), RouterKind::Bird(Release::Trixie)],
+        SHARED_TRAFFIC,
+        "shares no traffic in the lab",
     ),
     (
         &[RouterKind::Gobgp],
@@ -145,5 +158,8 @@ pub(crate) const CASES: &[Case] = cases![
     capabilities::a_shut_down_peer_is_told_why,
     capabilities::a_router_that_shuts_down_says_why,
     capabilities::a_router_that_takes_no_more_prefixes_says_so,
+    draining::a_drained_node_says_so_then_withdraws_and_comes_back,
+    draining::a_node_that_is_drained_leaves_its_traffic_to_another,
+    draining::a_node_that_is_drained_leaves_its_traffic_to_another_inside_the_as,
     capabilities::an_advertisement_sets_med_prepends_and_link_bandwidth,
 ];

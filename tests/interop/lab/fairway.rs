@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -170,6 +171,14 @@ impl Fairway {
         let mut command = bounded(&self.program);
         command.args(["clear", "--socket"]).arg(self.path("fairway.sock")).arg("bgp").args(words);
         output_of(&mut command)
+    }
+
+    /// A command that will run `fairway drain WORDS`.
+    #[allow(dead_code, reason = "asked by the cases about drains")]
+    pub(crate) fn drain(&self, words: &[&str]) -> Command {
+        let mut command = bounded(&self.program);
+        command.arg("drain").args(words).arg("--socket").arg(self.path("fairway.sock"));
+        command
     }
 
     /// The neighbour as the summary of either family shows it.

@@ -33,6 +33,10 @@ pub(crate) const NODE_TO_SECOND: [&str; 2] = ["10.79.0.1", "fd79::1"];
 /// The second router's addresses.
 pub(crate) const SECOND: [&str; 2] = ["10.79.0.2", "fd79::2"];
 
+/// The other node that announces the same, and the router's address on the cable to it.
+pub(crate) const TWIN: &str = "10.81.0.1";
+pub(crate) const ROUTER_TO_TWIN: &str = "10.81.0.2";
+
 /// The router's other neighbour, and the router's address on the cable to it.
 pub(crate) const FEEDER: &str = "10.80.0.9";
 pub(crate) const ROUTER_TO_FEEDER: &str = "10.80.0.2";
@@ -135,6 +139,21 @@ impl Lab {
             namespace.ip(&["address", "flush", "dev", interface, "scope", "global"])?;
         }
         Ok(())
+    }
+
+    /// Lays a cable from the router to a second node. What one of them is sent with the router's address
+    /// on the cable to the other is answered, too.
+    pub(crate) fn add_twin(&self, cell: usize) -> Result<Site> {
+        let namespace = Namespace::create(cell, "twin")?;
+        let router = &self.router.namespace;
+        router.connect("to-twin", &namespace, NODE_INTERFACE)?;
+        router.add_address("to-twin", &with_length(ROUTER_TO_TWIN))?;
+        namespace.add_address(NODE_INTERFACE, &with_length(TWIN))?;
+        namespace.add_route("10.77.0.0/24", ROUTER_TO_TWIN)?;
+        self.node.add_route("10.81.0.0/24", "10.77.0.2")?;
+        let directory = self.directory.join("twin");
+        make_directory(&directory)?;
+        Ok(Site { namespace, directory })
     }
 
     /// Lays a cable from the router to a site that feeds it with routes.

@@ -89,6 +89,13 @@ impl Frr {
         if let Some(feeder) = spec.feeder {
             text += &format!(" neighbor {feeder} remote-as {FEEDER_AS}\n");
         }
+        if let Some(twin) = spec.twin {
+            text += &format!(
+                " bgp bestpath as-path multipath-relax\n neighbor {twin} remote-as {}\n \
+                 neighbor {twin} timers connect 1\n neighbor {twin} passive\n",
+                spec.peer_as
+            );
+        }
         text += &self.family_lines();
         text += "exit\n";
         if let Some(interface) = spec.interface {
@@ -133,6 +140,11 @@ impl Frr {
             }
             if let Some(feeder) = spec.feeder {
                 text += &format!("  neighbor {feeder} activate\n");
+            }
+            if let Some(twin) = spec.twin {
+                text += &format!(
+                    "  neighbor {twin} activate\n  maximum-paths 2\n  maximum-paths ibgp 2\n"
+                );
             }
             text += " exit-address-family\n";
         }

@@ -72,6 +72,9 @@ pub(crate) struct RouterSpec {
     pub(crate) max_prefixes: Option<u32>,
     /// A neighbour at this address, in AS [`FEEDER_AS`], that tells it other paths.
     pub(crate) feeder: Option<Ipv4Addr>,
+    /// Another neighbour in the AS of the first, with which it shares traffic: to prefixes that both
+    /// announce it uses both ways. Only FRR does that here.
+    pub(crate) twin: Option<IpAddr>,
     /// Routes outlive a restart of either side.
     pub(crate) graceful_restart: Option<GracefulRestart>,
 }
@@ -161,6 +164,7 @@ impl RouterSpec {
             role_strict: false,
             max_prefixes: None,
             feeder: None,
+            twin: None,
             graceful_restart: None,
         }
     }
