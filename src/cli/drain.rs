@@ -18,11 +18,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-First every route gets the community GRACEFUL_SHUTDOWN (RFC 8326), and LOCAL_PREF 0 inside the AS, so
-that routers prefer other nodes while this one still serves; after the wait all routes are withdrawn.
-The sessions and the daemon stay up. A drained node stays drained when the daemon starts again.
+First every route gets the community GRACEFUL_SHUTDOWN (RFC 8326), and LOCAL_PREF 0 inside the AS, \
+so that routers prefer other nodes while this one still serves; after the wait all routes are \
+withdrawn. The sessions and the daemon stay up. A drained node stays drained when the daemon starts \
+again.
 
-The command ends when every neighbor with a session has been told the withdrawal. Ctrl-C ends only
+The command ends when every neighbor with a session has been told the withdrawal. Ctrl-C ends only \
 the command: the drain goes on, and `fairway show bgp summary` says how far it is.
 
 Examples:
