@@ -7,6 +7,7 @@
 mod advertisements;
 mod announcement;
 mod bandwidth;
+pub mod change;
 mod diff;
 mod endpoints;
 mod peers;

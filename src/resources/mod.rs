@@ -31,6 +31,11 @@ mod service;
 mod suggest;
 mod yaml;
 
+#[cfg(test)]
+mod known_fields;
+#[cfg(test)]
+mod tests;
+
 pub use catalog::{Catalog, Resolution, RestoreError, StaleObject};
 pub use finding::{Finding, FindingObject, Severity};
 pub use yaml::FILE_BYTES_MAX;

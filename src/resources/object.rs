@@ -225,7 +225,7 @@ fn field_lines(root: &Node, kind: Option<Kind>) -> FieldLines {
     }
 }
 
-fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
+pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
     let is_ours = !matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Node | Kind::Secret);
     if is_ours {
         let root = report.root();

@@ -34,12 +34,20 @@ pub(crate) struct Remark {
 pub(crate) struct Report<'a> {
     root: &'a Node,
     remarks: Vec<Remark>,
+    /// Every field that was asked for, for tests that want to know.
+    #[cfg(test)]
+    pub(crate) asked_for: Option<std::collections::BTreeSet<String>>,
 }
 
 impl<'a> Report<'a> {
     /// Nothing found yet in the object at `root`.
     pub(crate) fn new(root: &'a Node) -> Self {
-        Self { root, remarks: Vec::new() }
+        Self {
+            root,
+            remarks: Vec::new(),
+            #[cfg(test)]
+            asked_for: None,
+        }
     }
 
     /// The object.
@@ -111,6 +119,10 @@ impl<'a> Report<'a> {
     where
         T: for<'de> Deserialize<'de>,
     {
+        #[cfg(test)]
+        if let Some(asked_for) = &mut self.asked_for {
+            asked_for.extend(super::known_fields::of::<T>(&path.to_string()));
+        }
         let node = self.root.at(path).filter(|node| !node.is_null())?;
         // Most objects are right, and tracking paths costs time.
         if let Ok(value) = T::deserialize(node) {

@@ -1,0 +1,71 @@
+//! What changes of pools, advertisements and communities do.
+
+use super::Change;
+use super::Effect::{
+    Addresses, Attributes, AttributesInside, AttributesOutside, Kept, LaterAddresses, Nothing,
+    Prefixes, Routes,
+};
+use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
+
+pub(super) const IP_ADDRESS_POOL: &[Change] = &[
+    Change::field("metadata.name", Routes).when("`ipAddressPools` of a BGPAdvertisement names it"),
+    Change::field("metadata.name", Nothing),
+    Change::field("metadata.namespace", Nothing),
+    Change::field("metadata.labels", Routes)
+        .when("`ipAddressPoolSelectors` of a BGPAdvertisement asks for them"),
+    Change::field("metadata.labels", Nothing),
+    Change::field("metadata.annotations", Nothing),
+    Change::field("spec.addresses", Addresses),
+    Change::field("spec.autoAssign", LaterAddresses),
+    Change::field("spec.avoidBuggyIPs", Addresses),
+    Change::field("spec.reserved", LaterAddresses),
+    Change::field("spec.serviceAllocation", Kept),
+    Change::field("status", Nothing),
+    Change::of(OtherFields, Kept),
+    Change::of(Appears, Addresses),
+    Change::of(Vanishes, Routes).when("it is the only pool: Services keep their addresses, unannounced"),
+    Change::of(Vanishes, Addresses),
+    Change::of(Breaks, Kept),
+    Change::of(Moves, Nothing),
+];
+
+pub(super) const BGP_ADVERTISEMENT: &[Change] = &[
+    Change::field("metadata.name", Nothing),
+    Change::field("metadata.namespace", Nothing),
+    Change::field("metadata.labels", Nothing),
+    Change::field("metadata.annotations", Nothing),
+    Change::field("spec.aggregationLength", Prefixes),
+    Change::field("spec.aggregationLengthV6", Prefixes),
+    Change::field("spec.localPref", AttributesInside),
+    Change::field("spec.med", Attributes),
+    Change::field("spec.asPathPrepend", AttributesOutside),
+    Change::field("spec.linkBandwidth", Attributes),
+    Change::field("spec.communities", Attributes),
+    Change::field("spec.ipAddressPools", Routes),
+    Change::field("spec.ipAddressPoolSelectors", Routes),
+    Change::field("spec.peers", Routes),
+    Change::field("spec.nodeSelectors", Routes),
+    Change::field("spec.serviceSelectors", Routes),
+    Change::field("spec.prefixes", Routes),
+    Change::field("status", Nothing),
+    Change::of(OtherFields, Kept),
+    Change::of(Appears, Routes),
+    Change::of(Vanishes, Routes),
+    Change::of(Breaks, Kept),
+    Change::of(Moves, Nothing),
+];
+
+pub(super) const COMMUNITY: &[Change] = &[
+    Change::field("metadata.name", Nothing),
+    Change::field("metadata.namespace", Nothing),
+    Change::field("metadata.labels", Nothing),
+    Change::field("metadata.annotations", Nothing),
+    Change::field("spec.communities[].name", Kept).when("a BGPAdvertisement names it"),
+    Change::field("spec.communities[].value", Attributes),
+    Change::field("status", Nothing),
+    Change::of(OtherFields, Kept),
+    Change::of(Appears, Nothing),
+    Change::of(Vanishes, Kept).when("a BGPAdvertisement names one of its aliases"),
+    Change::of(Breaks, Kept),
+    Change::of(Moves, Nothing),
+];

@@ -1,0 +1,168 @@
+//! What a change of each field of each kind does to routers, while the daemon runs.
+//!
+//! One table, for the documentation and for whoever says beforehand what a change would do. Holds
+//! answers and finds none: `diff` says what a change does to one node; tests make each change under
+//! a running daemon and look at its neighbours. Tests of `resources` see that no field is missing.
+
+mod announced;
+mod peers;
+mod services;
+
+use fairway_sessions::types::ChangeEffect;
+
+use crate::model::Kind;
+
+/// What routers notice of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// What happens to the session of the peer that it is about.
+    Session(ChangeEffect),
+    /// The peer begins or ends on this node.
+    PeerComesOrGoes,
+    /// The session ends, for there are more routes than it may have.
+    TooManyPrefixes,
+    /// Routes that it is about are announced or withdrawn.
+    Routes,
+    /// All routes of this node are.
+    AllRoutes,
+    /// Routes that it is about are sent again, in place of what they were.
+    Attributes,
+    /// The same on iBGP alone.
+    AttributesInside,
+    /// The same on eBGP alone.
+    AttributesOutside,
+    /// Other prefixes stand for the same addresses.
+    Prefixes,
+    /// A Service has other addresses, or more, or fewer.
+    Addresses,
+    /// Addresses that are given out later.
+    LaterAddresses,
+    /// It is another object.
+    OtherObject,
+    /// A fault: what was in force before stays.
+    Kept,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A field, as the path to it, with `[]` for any element of a list.
+    Field(&'static str),
+    /// A label or annotation, by the path to all of them and its key.
+    Key(&'static str, &'static str),
+    /// Fields that nothing here reads.
+    OtherFields,
+    /// A new object.
+    Appears,
+    /// Its document is gone.
+    Vanishes,
+    /// Its document is at fault.
+    Breaks,
+    /// Its document is in another file, or in another place of its file.
+    Moves,
+}
+
+/// A line of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// What is changed.
+    pub part: Part,
+    /// Under which circumstances the effect is this; empty for all, or all others.
+    pub when: &'static str,
+    /// What routers notice.
+    pub effect: Effect,
+}
+
+impl Change {
+    const fn of(part: Part, effect: Effect) -> Self {
+        Self { part, when: "", effect }
+    }
+
+    const fn field(path: &'static str, effect: Effect) -> Self {
+        Self::of(Part::Field(path), effect)
+    }
+
+    const fn when(self, when: &'static str) -> Self {
+        Self { when, ..self }
+    }
+
+    /// The table of a kind.
+    pub fn all(kind: Kind) -> &'static [Self] {
+        match kind {
+            Kind::BgpPeer => peers::BGP_PEER,
+            Kind::Secret => peers::SECRET,
+            Kind::IpAddressPool => announced::IP_ADDRESS_POOL,
+            Kind::BgpAdvertisement => announced::BGP_ADVERTISEMENT,
+            Kind::Community => announced::COMMUNITY,
+            Kind::Service => services::SERVICE,
+            Kind::EndpointSlice => services::ENDPOINT_SLICE,
+            Kind::Node => services::NODE,
+        }
+    }
+}
+
+impl Effect {
+    /// What it is, for operators.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Session(effect) => session_words(effect),
+            Self::PeerComesOrGoes => {
+                "the peer is dialled, or told Peer De-configured (6/3); the sessions of others stay \
+                 up"
+            }
+            Self::TooManyPrefixes => {
+                "the session ends with Maximum Number of Prefixes Reached (6/1), and is tried again \
+                 after 30 s"
+            }
+            Self::Routes => "the routes that it is about are announced or withdrawn, and no others",
+            Self::AllRoutes => {
+                "all routes of the node are withdrawn, or announced again; sessions stay up"
+            }
+            Self::Attributes => "one UPDATE in place of each route: it is never withdrawn",
+            Self::AttributesInside => {
+                "iBGP: one UPDATE in place of each route, it is never withdrawn; eBGP: nothing"
+            }
+            Self::AttributesOutside => {
+                "eBGP: one UPDATE in place of each route, it is never withdrawn; iBGP: nothing"
+            }
+            Self::Prefixes => "other prefixes are announced, and those of before withdrawn",
+            Self::Addresses => {
+                "addresses that still fit stay; what no longer fits is given up and withdrawn, and \
+                 what is missing is given and announced; other Services keep theirs"
+            }
+            Self::LaterAddresses => {
+                "nothing: what has been given out stays, and only addresses given out later follow it"
+            }
+            Self::OtherObject => "it is another object: the old one is gone, the new one appears",
+            Self::Kept => "a fault: what was in force before stays, and nothing is noticed",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+fn session_words(effect: ChangeEffect) -> &'static str {
+    match effect {
+        ChangeEffect::OtherPeer => {
+            "it is another peer: the old one is told Peer De-configured (6/3), the new one is dialled"
+        }
+        ChangeEffect::NewSession => "a new session (6/6)",
+        ChangeEffect::NewExternalSession => {
+            "a new session (6/6) with a router in another AS, nothing with one in ours"
+        }
+        ChangeEffect::ExchangesKeys => {
+            "the session stays up, if both sides change within the hold time"
+        }
+        ChangeEffect::Down => {
+            "ends the session with Administrative Shutdown (6/2) and the text; another text while it \
+             is down changes nothing; without `shutdown` it is dialled at once"
+        }
+        ChangeEffect::AsksAgain => {
+            "what is no longer wanted goes, and the router is asked for its routes (ROUTE-REFRESH); \
+             one that cannot be asked gets a new session (6/6)"
+        }
+        ChangeEffect::SaysAgain => "routes that change by it are sent again or withdrawn",
+        ChangeEffect::Nothing => "nothing",
+    }
+}

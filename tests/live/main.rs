@@ -1,0 +1,65 @@
+//! Does a change of a field do what `docs/changes.md` says, and nothing else? Each line of the table
+//! is tried on a daemon that runs, with a router that sees everything.
+
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
+
+mod scene;
+mod stage;
+mod trial;
+mod trials;
+
+use std::time::Instant;
+
+use fairway::model::Kind;
+use fairway::plan::change::Change;
+
+use stage::Stage;
+
+/// The only one that is tried, for whoever looks for a fault: words of its name.
+const ONLY: &str = "FAIRWAY_TRIAL";
+
+#[test]
+fn every_line_of_the_table_is_tried() {
+    let trials = trials::all();
+    let kinds = [
+        Kind::BgpPeer,
+        Kind::IpAddressPool,
+        Kind::BgpAdvertisement,
+        Kind::Community,
+        Kind::Service,
+        Kind::EndpointSlice,
+        Kind::Node,
+        Kind::Secret,
+    ];
+    let mut missing = Vec::new();
+    for kind in kinds {
+        for Change { part, when, .. } in Change::all(kind) {
+            let is_tried =
+                |it: &trial::Trial| it.kind == kind && it.part == *part && it.when == *when;
+            if !trials.iter().any(is_tried) {
+                missing.push(format!("{kind} {part:?} {when:?}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no trial for\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_change_under_a_running_daemon_does_what_the_table_says() {
+    let mut stage = Stage::start();
+    scene::set_ports(stage.node_port, stage.router_port);
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let mut wrong = Vec::new();
+    for trial in trials::all() {
+        let name = trial.name();
+        if !only.split_whitespace().all(|word| name.contains(word)) || !trial.can_run() {
+            continue;
+        }
+        let started = Instant::now();
+        if let Err(why) = trial.run(&mut stage) {
+            wrong.push(format!("{name}: {why}"));
+        }
+        println!("{:5} ms  {name}", started.elapsed().as_millis());
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n\n"), stage.logs());
+}

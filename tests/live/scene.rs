@@ -1,0 +1,157 @@
+//! Which files does a trial begin with? One object of each kind, in use, and what must not be
+//! touched whatever a trial does: the sessions `inside` and `outside`, and the Service `steady`.
+
+use std::cell::Cell;
+
+use serde_json::{Value, json};
+
+use crate::stage::Scene;
+
+/// The label that keeps a node from announcing.
+pub(crate) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+
+thread_local! {
+    static PORTS: Cell<(u16, u16)> = const { Cell::new((0, 0)) };
+}
+
+/// On which ports the node and the router listen, before any scene is made.
+pub(crate) fn set_ports(node: u16, router: u16) {
+    PORTS.set((node, router));
+}
+
+/// Where the node listens for who comes from a range.
+pub(crate) fn node_port() -> u16 {
+    PORTS.get().0
+}
+
+/// Where the router listens.
+pub(crate) fn router_port() -> u16 {
+    PORTS.get().1
+}
+
+fn object(kind: &str, name: &str, spec: Value) -> Value {
+    let version = match kind {
+        "BGPPeer" => "metallb.io/v1beta2",
+        "Service" => "v1",
+        _ => "metallb.io/v1beta1",
+    };
+    json!({
+        "apiVersion": version, "kind": kind,
+        "metadata": {"name": name, "namespace": "default"}, "spec": spec,
+    })
+}
+
+/// A pool with these addresses.
+pub(crate) fn pool(name: &str, addresses: &[&str]) -> Value {
+    object("IPAddressPool", name, json!({"addresses": addresses}))
+}
+
+/// An advertisement of one pool.
+pub(crate) fn advertisement(name: &str, pool: &str) -> Value {
+    object("BGPAdvertisement", name, json!({"ipAddressPools": [pool]}))
+}
+
+/// A Service with one port.
+pub(crate) fn service(name: &str) -> Value {
+    let ports = json!([{"port": 80, "protocol": "TCP"}]);
+    object("Service", name, json!({"type": "LoadBalancer", "ports": ports}))
+}
+
+/// A slice of the Service `trial` with one endpoint, which is ready and on `node`.
+pub(crate) fn slice(name: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {
+            "name": name, "namespace": "default",
+            "labels": {"kubernetes.io/service-name": "trial"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [
+            {"addresses": ["10.1.0.1"], "nodeName": node, "conditions": {"ready": true}},
+        ],
+    })
+}
+
+/// A Secret for `passwordSecret`.
+pub(crate) fn secret(name: &str, password: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth",
+        "metadata": {"name": name, "namespace": "default"}, "stringData": {"password": password},
+    })
+}
+
+/// The node's peer on session `name`, between addresses that end so.
+fn peer(name: &str, asn: u32, ours: u8, theirs: u8) -> Value {
+    object(
+        "BGPPeer",
+        name,
+        json!({
+            "myASN": 65001, "peerASN": asn, "peerAddress": format!("127.0.0.{theirs}"),
+            "sourceAddress": format!("127.0.0.{ours}"), "peerPort": PORTS.get().1,
+            "connectTime": "1s",
+        }),
+    )
+}
+
+/// The router's peer on session `name`, which waits to be dialled, and hears everything.
+fn their_peer(name: &str, asn: u32, ours: u8, theirs: u8) -> Value {
+    let mut spec = json!({
+        "myASN": asn, "peerASN": 65001, "peerAddress": format!("127.0.0.{ours}"),
+        "sourceAddress": format!("127.0.0.{theirs}"), "passive": true,
+        "routerID": format!("192.0.2.{theirs}"), "connectTime": "1s",
+        "dualStackAddressFamily": true, "toReceive": {"allowed": {"mode": "all"}},
+    });
+    if asn != 65001 {
+        // So that next hops are taken as they come.
+        spec["ebgpMultiHop"] = json!(true);
+    }
+    object("BGPPeer", name, spec)
+}
+
+/// The scene that all trials share.
+pub(crate) fn common() -> Scene {
+    let mut inside = peer("inside", 65001, 12, 2);
+    let mut outside = peer("outside", 65002, 13, 3);
+    for peer in [&mut inside, &mut outside] {
+        peer["spec"]["routerID"] = json!("192.0.2.1");
+        peer["spec"]["dualStackAddressFamily"] = json!(true);
+        peer["spec"]["toAdvertise"] = json!({"nextHop": {"ipv6": "2001:db8::1"}});
+    }
+    outside["spec"]["toReceive"] = json!({"allowed": {"mode": "all"}});
+    let theirs = json!({
+        "prefixes": ["192.0.2.0/24", "198.51.100.0/24"], "peers": ["outside", "trial"],
+    });
+    let mut steady = service("steady");
+    steady["metadata"]["annotations"] = json!({"metallb.io/address-pool": "steady"});
+    let mut steady_pool = pool("steady", &["10.8.0.0/24"]);
+    steady_pool["spec"]["autoAssign"] = json!(false);
+    let aliases = json!({"communities": [{"name": "green", "value": "65001:1"}]});
+    let mut advertised = advertisement("trial", "trial");
+    advertised["spec"]["communities"] = json!(["green"]);
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "node-a", "labels": {"kubernetes.io/hostname": "node-a"}},
+        "status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.14"}]},
+    });
+    Scene::from(
+        [
+            ("their-inside", their_peer("inside", 65001, 12, 2)),
+            ("their-outside", their_peer("outside", 65002, 13, 3)),
+            ("their-trial", their_peer("trial", 65003, 14, 4)),
+            ("their-routes", object("BGPAdvertisement", "theirs", theirs)),
+            ("inside", inside),
+            ("outside", outside),
+            ("peer", peer("trial", 65003, 14, 4)),
+            ("steady", steady),
+            ("steady-pool", steady_pool),
+            ("steady-advertisement", advertisement("steady", "steady")),
+            ("pool", pool("trial", &["10.9.0.0/24", "2001:db8:9::/120"])),
+            ("advertisement", advertised),
+            ("community", object("Community", "trial", aliases)),
+            ("service", service("trial")),
+            ("slice", slice("trial", "node-a")),
+            ("node", node),
+        ]
+        .map(|(name, object)| (name.to_owned(), object)),
+    )
+}

@@ -1,0 +1,290 @@
+//! What do the trials run on? A node under test and a router, both `fairway run` with files in a
+//! folder of their own, and three sessions between them over loopback: `inside` (iBGP), `outside`
+//! (eBGP), and `trial`, which is the one that trials change.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fairway::admin::show::{Format, ShowCommand};
+use fairway::admin::{Request, client};
+use fairway_sessions::types::AddressFamily;
+use serde_json::{Value, json};
+
+/// How long anything here may take before it counts as broken.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two looks at the router.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The sessions, as both sides call them.
+pub(crate) const SESSIONS: [&str; 3] = ["inside", "outside", "trial"];
+/// The one route that nobody changes but the barrier.
+const MARKER: &str = "203.0.113.255/32";
+
+/// The objects of one side, by the names of their files.
+pub(crate) type Scene = BTreeMap<String, Value>;
+
+/// A daemon and its files.
+struct Daemon {
+    child: Child,
+    folder: PathBuf,
+    written: Scene,
+}
+
+/// Everything that runs. Dropping it ends the daemons and removes the files.
+pub(crate) struct Stage {
+    node: Daemon,
+    router: Daemon,
+    pub(crate) node_port: u16,
+    pub(crate) router_port: u16,
+    marks: u32,
+    _folder: tempfile::TempDir,
+}
+
+/// A session as the router sees it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Session {
+    pub(crate) is_up: bool,
+    pub(crate) established: u64,
+    pub(crate) dropped: u64,
+    pub(crate) updates: u64,
+    pub(crate) refreshes: u64,
+    /// Code, subcode and text of the NOTIFICATION that ended it last.
+    pub(crate) farewell: Option<(u64, u64, String)>,
+    /// What it was told, with everything that FRR's JSON has of the attributes.
+    pub(crate) routes: BTreeMap<String, Value>,
+}
+
+/// All sessions by name.
+pub(crate) type View = BTreeMap<&'static str, Session>;
+
+fn free_port(addresses: &[&str]) -> u16 {
+    let is_free = |port: &u16| addresses.iter().all(|it| TcpListener::bind((*it, *port)).is_ok());
+    (12_790..16_384).find(is_free).unwrap()
+}
+
+impl Daemon {
+    fn start(folder: PathBuf, node: &str, listen: &[String]) -> Self {
+        fs::create_dir_all(folder.join("files")).unwrap();
+        let program = std::env::var_os("FAIRWAY_BIN")
+            .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from);
+        let mut command = Command::new(program);
+        command.args(["--log-level", "debug", "run", "--node", node]);
+        command.args([Path::new("--config"), &folder.join("files")]);
+        command.args([Path::new("--socket"), &folder.join("socket")]);
+        command.args([Path::new("--state-dir"), &folder.join("state")]);
+        for address in listen {
+            command.args(["--bgp-listen", address]);
+        }
+        let log = File::create(folder.join("log")).unwrap();
+        let child = command.env("NO_COLOR", "1").stdin(Stdio::null()).stderr(log).spawn().unwrap();
+        Self { child, folder, written: Scene::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join("files").join(format!("{name}.json"))
+    }
+
+    /// Puts one whole file in place at once.
+    fn put(&mut self, name: &str, object: &Value) {
+        if self.written.get(name) == Some(object) {
+            return;
+        }
+        let beside = self.path(name).with_extension("new");
+        fs::write(&beside, serde_json::to_string_pretty(object).unwrap()).unwrap();
+        fs::rename(&beside, self.path(name)).unwrap();
+        self.written.insert(name.to_owned(), object.clone());
+    }
+
+    fn remove(&mut self, name: &str) {
+        fs::remove_file(self.path(name)).unwrap();
+        self.written.remove(name);
+    }
+
+    /// Makes the files those of `scene`. What goes, goes last, so that nothing is without what it
+    /// needs meanwhile.
+    fn put_all(&mut self, scene: &Scene) {
+        for (name, object) in scene {
+            self.put(name, object);
+        }
+        let gone: Vec<_> = self.written.keys().filter(|it| !scene.contains_key(*it)).cloned().collect();
+        for name in gone.iter().filter(|it| *it != "marker") {
+            self.remove(name);
+        }
+    }
+
+    fn show(&self, what: ShowCommand) -> Option<Value> {
+        let request = Request::Show { what, format: Format::Json };
+        let text = client::ask(&self.folder.join("socket"), &request).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    fn log(&self) -> String {
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Stage {
+    /// Starts both daemons, with no files yet.
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let node_port = free_port(&["127.0.0.14"]);
+        let router_port = free_port(&["127.0.0.2", "127.0.0.3", "127.0.0.4"]);
+        let at = |address: &str, port: u16| format!("{address}:{port}");
+        let listen = ["127.0.0.2", "127.0.0.3", "127.0.0.4"].map(|it| at(it, router_port));
+        Self {
+            router: Daemon::start(folder.path().join("router"), "router", &listen),
+            node: Daemon::start(folder.path().join("node"), "node-a", &[at("127.0.0.14", node_port)]),
+            node_port,
+            router_port,
+            marks: 0,
+            _folder: folder,
+        }
+    }
+
+    /// Makes the files of the node those of `scene`; what begins with `their-` are the router's.
+    pub(crate) fn put_all(&mut self, scene: &Scene) {
+        let (theirs, ours): (Scene, Scene) =
+            scene.clone().into_iter().partition(|(name, _)| name.starts_with("their-"));
+        self.router.put_all(&theirs);
+        self.node.put_all(&ours);
+    }
+
+    /// Renames a file of the node.
+    pub(crate) fn rename(&mut self, name: &str, new_name: &str) {
+        fs::rename(self.node.path(name), self.node.path(new_name)).unwrap();
+        let object = self.node.written.remove(name).unwrap();
+        self.node.written.insert(new_name.to_owned(), object);
+    }
+
+    /// What the router sees; `None` while it does not answer yet.
+    fn look(&self) -> Option<View> {
+        let neighbors = ShowCommand::BgpNeighbors { peer: None, family: None };
+        let neighbors = self.router.show(neighbors)?;
+        let mut view: View = SESSIONS.map(|name| (name, Session::default())).into();
+        let mut name_of = BTreeMap::new();
+        for (address, neighbor) in neighbors.as_object()? {
+            let Some(name) = SESSIONS.iter().find(|it| neighbor["nbrDesc"] == **it) else { continue };
+            name_of.insert(address.clone(), *name);
+            let counter = |field: &str| neighbor[field].as_u64().unwrap_or_default();
+            let messages = |field: &str| neighbor["messageStats"][field].as_u64().unwrap_or_default();
+            let farewell = &neighbor["lastNotification"];
+            let farewell = farewell["code"].as_u64().zip(farewell["subcode"].as_u64()).map(
+                |(code, subcode)| {
+                    (code, subcode, farewell["text"].as_str().unwrap_or_default().to_owned())
+                },
+            );
+            view.insert(
+                name,
+                Session {
+                    is_up: neighbor["bgpState"] == "Established",
+                    established: counter("connectionsEstablished"),
+                    dropped: counter("connectionsDropped"),
+                    updates: messages("updatesRecv"),
+                    refreshes: messages("routeRefreshRecv"),
+                    farewell,
+                    routes: BTreeMap::new(),
+                },
+            );
+        }
+        for family in AddressFamily::ALL {
+            let table = self.router.show(ShowCommand::BgpUnicastDetail { family })?;
+            for (prefix, paths) in table["routes"].as_object()? {
+                for path in paths.as_array().into_iter().flatten() {
+                    let peer = path["peer"]["peerId"].as_str();
+                    if let Some(name) = peer.and_then(|it| name_of.get(it)) {
+                        view.get_mut(name)?.routes.insert(prefix.clone(), attributes(path));
+                    }
+                }
+            }
+        }
+        Some(view)
+    }
+
+    /// Waits until the router sees what is `wanted`.
+    pub(crate) fn wait(&self, what: &str, wanted: impl Fn(&View) -> bool) -> View {
+        let started = Instant::now();
+        loop {
+            let view = self.look();
+            match view {
+                Some(view) if wanted(&view) => return view,
+                _ if started.elapsed() < PATIENCE => sleep(PAUSE),
+                view => panic!(
+                    "{what}: not within {PATIENCE:?}\nsees {view:#?}\nnode:\n{}\nrouter:\n{}",
+                    self.node.log(),
+                    self.router.log()
+                ),
+            }
+        }
+    }
+
+    /// Waits until everything that was written before has reached those of `sessions` that are up,
+    /// and says how many UPDATEs each got for that. A change can be overtaken by one that is told
+    /// together with it, but not by the second.
+    pub(crate) fn barrier(&mut self, what: &str, sessions: &[&str]) -> (View, u64) {
+        const ROUNDS: u64 = 2;
+        let mut view = View::new();
+        for _ in 0..ROUNDS {
+            self.marks += 1;
+            let med = self.marks;
+            let marker = json!({
+                "apiVersion": "metallb.io/v1beta1", "kind": "BGPAdvertisement",
+                "metadata": {"name": "marker"},
+                "spec": {"prefixes": [MARKER], "med": med, "ipAddressPools": ["no-such"]},
+            });
+            self.node.put("marker", &marker);
+            view = self.wait(&format!("{what}: the marker"), |view| {
+                sessions.iter().all(|name| {
+                    let session = &view[name];
+                    session.is_up && session.routes.get(MARKER).is_some_and(|it| has_med(it, med))
+                })
+            });
+        }
+        for session in view.values_mut() {
+            session.routes.remove(MARKER);
+        }
+        (view, ROUNDS)
+    }
+
+    /// The faults that the node found in its files, and what it left out.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let config = self.node.show(ShowCommand::Config).unwrap();
+        let list = |field: &str| config[field].as_array().cloned().unwrap_or_default();
+        let findings = list("findings").into_iter();
+        let faults = findings.filter(|it| it["severity"].as_str() != Some("warning"));
+        faults.chain(list("leftOut")).map(|it| it.to_string()).collect()
+    }
+
+    /// What the node answers, for whoever has to find out why.
+    pub(crate) fn logs(&self) -> String {
+        format!("node:\n{}\nrouter:\n{}", self.node.log(), self.router.log())
+    }
+}
+
+/// What of a path is the neighbour's word, and not the router's opinion.
+fn attributes(path: &Value) -> Value {
+    const SAID: [&str; 8] = [
+        "aspath", "origin", "metric", "locPrf", "community", "extendedCommunity", "largeCommunity",
+        "otc",
+    ];
+    let said = SAID.iter().map(|field| ((*field).to_owned(), path[*field].clone()));
+    let next_hop = ("nexthop".to_owned(), path["nexthops"][0]["ip"].clone());
+    Value::Object(said.chain([next_hop]).collect())
+}
+
+fn has_med(attributes: &Value, med: u32) -> bool {
+    attributes["metric"].as_u64() == Some(u64::from(med))
+}

@@ -1,0 +1,87 @@
+//! Fields of pools, advertisements and communities.
+
+use fairway::model::Kind::{BgpAdvertisement, Community, IpAddressPool};
+use serde_json::{Value, json};
+
+use crate::scene;
+use crate::trial::Trial;
+
+pub(crate) fn all() -> Vec<Trial> {
+    [pools(), advertisements(), communities()].concat()
+}
+
+fn pools() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(IpAddressPool, path, before, after);
+    let second = || Some(scene::pool("second", &["10.10.0.0/24"]));
+    vec![
+        field("metadata.name", json!("trial"), json!("zebra"))
+            .when("`ipAddressPools` of a BGPAdvertisement names it"),
+        field("metadata.name", json!("trial"), json!("zebra")).with(
+            "advertisement",
+            "spec.ipAddressPools",
+            Value::Null,
+        ),
+        field("metadata.namespace", json!("default"), json!("other")),
+        field("metadata.labels", json!({"tier": "a"}), json!({"tier": "b"}))
+            .when("`ipAddressPoolSelectors` of a BGPAdvertisement asks for them")
+            .with("advertisement", "spec.ipAddressPools", Value::Null)
+            .with(
+                "advertisement",
+                "spec.ipAddressPoolSelectors",
+                json!([{"matchLabels": {"tier": "a"}}]),
+            ),
+        field("metadata.labels", json!({"tier": "a"}), json!({"tier": "b"})),
+        field("metadata.annotations", Value::Null, json!({"note": "x"})),
+        field("spec.addresses", json!(["10.9.0.0/24"]), json!(["10.11.0.0/24"])),
+        field("spec.autoAssign", json!(true), json!(false)).object("second", second(), second()),
+        field("spec.avoidBuggyIPs", json!(false), json!(true)),
+        field("spec.reserved", Value::Null, json!(["10.9.0.0/30"])),
+        field("spec.serviceAllocation", Value::Null, json!({"priority": 5})),
+        field("status", Value::Null, json!({"assignedIPv4": 7})),
+    ]
+}
+
+fn advertisements() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(BgpAdvertisement, path, before, after);
+    let dual = |trial: Trial| trial.with("service", "spec.ipFamilies", json!(["IPv6"]));
+    vec![
+        field("metadata.name", json!("trial"), json!("zebra")),
+        field("metadata.namespace", json!("default"), json!("other")),
+        field("metadata.labels", Value::Null, json!({"a": "b"})),
+        field("metadata.annotations", Value::Null, json!({"a": "b"})),
+        field("spec.aggregationLength", json!(32), json!(28)),
+        dual(field("spec.aggregationLengthV6", json!(128), json!(124))),
+        field("spec.localPref", json!(150), json!(200)),
+        field("spec.med", json!(5), json!(6)),
+        field("spec.asPathPrepend", json!(1), json!(2)),
+        field("spec.linkBandwidth", json!(1_000_000), json!(2_000_000)),
+        field("spec.communities", json!(["65001:1"]), json!(["65001:2"])),
+        field("spec.ipAddressPools", json!(["trial"]), json!(["none"])),
+        field(
+            "spec.ipAddressPoolSelectors",
+            json!([{"matchLabels": {"tier": "a"}}]),
+            json!([{"matchLabels": {"tier": "b"}}]),
+        )
+        .with("advertisement", "spec.ipAddressPools", Value::Null)
+        .with("pool", "metadata.labels", json!({"tier": "a"})),
+        field("spec.peers", json!(["inside", "outside"]), json!(["outside"])),
+        field("spec.nodeSelectors", Value::Null, json!([{"matchLabels": {"rack": "9"}}])),
+        field("spec.serviceSelectors", Value::Null, json!([{"matchLabels": {"app": "x"}}])),
+        field("spec.prefixes", json!(["10.20.0.0/24"]), json!(["10.20.0.0/24", "10.21.0.0/24"])),
+        field("status", Value::Null, json!({"a": "b"})),
+    ]
+}
+
+fn communities() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(Community, path, before, after);
+    vec![
+        field("metadata.name", json!("trial"), json!("zebra")),
+        field("metadata.namespace", json!("default"), json!("other")),
+        field("metadata.labels", Value::Null, json!({"a": "b"})),
+        field("metadata.annotations", Value::Null, json!({"a": "b"})),
+        field("spec.communities[].name", json!("green"), json!("blue"))
+            .when("a BGPAdvertisement names it"),
+        field("spec.communities[].value", json!("65001:1"), json!("65001:2")),
+        field("status", Value::Null, json!({"a": "b"})),
+    ]
+}

@@ -1,0 +1,13 @@
+//! The trials, kind by kind.
+
+mod announced;
+mod objects;
+mod peers;
+mod services;
+
+use crate::trial::Trial;
+
+/// All of them.
+pub(crate) fn all() -> Vec<Trial> {
+    [peers::all(), announced::all(), services::all(), objects::all()].concat()
+}

@@ -1,0 +1,110 @@
+//! Objects that appear, vanish, break or move, and fields that nothing reads.
+
+use fairway::model::Kind;
+use fairway::plan::change::Part;
+use serde_json::{Value, json};
+
+use crate::scene;
+use crate::trial::{Trial, file_of};
+
+const ALL: [Kind; 8] = [
+    Kind::BgpPeer,
+    Kind::IpAddressPool,
+    Kind::BgpAdvertisement,
+    Kind::Community,
+    Kind::Service,
+    Kind::EndpointSlice,
+    Kind::Node,
+    Kind::Secret,
+];
+
+pub(crate) fn all() -> Vec<Trial> {
+    let same = ALL.into_iter().flat_map(|kind| [moves(kind), breaks(kind), other_fields(kind)]);
+    same.chain(come_and_go()).collect()
+}
+
+/// A trial of a kind whose object is there and in use.
+fn of(kind: Kind, part: Part) -> Trial {
+    let trial = Trial::of(kind, part);
+    if kind == Kind::Secret { with_secret(trial) } else { trial }
+}
+
+/// With a session that has its key from the Secret.
+pub(crate) fn with_secret(trial: Trial) -> Trial {
+    let secret = scene::secret("trial", "autumn");
+    trial
+        .object("secret", Some(secret.clone()), Some(secret))
+        .with("peer", "spec.passwordSecret.name", json!("trial"))
+        .with("their-trial", "spec.password", json!("autumn"))
+}
+
+fn moves(kind: Kind) -> Trial {
+    of(kind, Part::Moves).moves()
+}
+
+fn breaks(kind: Kind) -> Trial {
+    let (path, value) = match kind {
+        Kind::BgpPeer => ("spec.holdTime", json!("soon")),
+        Kind::IpAddressPool => ("spec.addresses", json!(["10.9.0.0/99"])),
+        Kind::BgpAdvertisement => ("spec.med", json!(-1)),
+        Kind::Community => ("spec.communities", json!([{"name": "green", "value": "many"}])),
+        Kind::Service => ("spec.ipFamilies", json!(["IPv5"])),
+        Kind::EndpointSlice => ("endpoints", json!(5)),
+        Kind::Node => ("status.addresses", json!([{"type": "InternalIP", "address": "here"}])),
+        Kind::Secret => ("stringData", json!({"password": ""})),
+    };
+    of(kind, Part::Breaks).change(file_of(kind), path, value)
+}
+
+fn other_fields(kind: Kind) -> Trial {
+    let path = match kind {
+        Kind::EndpointSlice | Kind::Secret => "color",
+        _ => "spec.color",
+    };
+    of(kind, Part::OtherFields).change(file_of(kind), path, json!("green"))
+}
+
+fn come_and_go() -> Vec<Trial> {
+    let appears = |kind| of(kind, Part::Appears).appears();
+    let vanishes = |kind| of(kind, Part::Vanishes).vanishes();
+    let stable = |trial: Trial| trial.with("peer", "spec.routerID", json!("192.0.2.1"));
+    let silent = |trial: Trial| {
+        stable(trial.set_where_it_is(
+            "node",
+            "status.conditions",
+            json!([{"type": "NetworkUnavailable", "status": "True"}]),
+        ))
+    };
+    let unready = |trial: Trial| {
+        trial.set_where_it_is("slice", "endpoints[].conditions", json!({"ready": false}))
+    };
+    let second = || Some(scene::pool("second", &["10.10.0.0/24"]));
+    let everywhere =
+        |trial: Trial| trial.with("advertisement", "spec.ipAddressPools", json!(["trial", "second"]));
+    vec![
+        appears(Kind::BgpPeer),
+        vanishes(Kind::BgpPeer),
+        everywhere(appears(Kind::IpAddressPool)),
+        everywhere(vanishes(Kind::IpAddressPool)).object("second", second(), second()),
+        vanishes(Kind::IpAddressPool)
+            .when("it is the only pool: Services keep their addresses, unannounced")
+            .object("steady-pool", None, None)
+            .object("steady", None, None),
+        appears(Kind::BgpAdvertisement),
+        vanishes(Kind::BgpAdvertisement),
+        appears(Kind::Community).with("advertisement", "spec.communities", Value::Null),
+        vanishes(Kind::Community).when("a BGPAdvertisement names one of its aliases"),
+        appears(Kind::Service),
+        vanishes(Kind::Service),
+        unready(appears(Kind::EndpointSlice))
+            .when("it is the first of its Service, and has no ready endpoint"),
+        appears(Kind::EndpointSlice),
+        vanishes(Kind::EndpointSlice),
+        silent(appears(Kind::Node)).when("it says that this node is not to announce"),
+        stable(appears(Kind::Node)),
+        silent(vanishes(Kind::Node)).when("it said that this node is not to announce"),
+        stable(vanishes(Kind::Node)),
+        appears(Kind::Secret).when("a peer waits for it"),
+        vanishes(Kind::Secret).when("a running session needs it"),
+    ]
+}
