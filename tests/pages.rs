@@ -6,64 +6,88 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use fairway_sessions::types::{ChangeEffect, PeerSetting};
+use fairway::model::Kind;
+use fairway::plan::change::{Change, Part};
 
-const PEER_CHANGES: &str = "docs/peers-changes.md";
+const CHANGES: &str = "docs/changes.md";
 
-fn peer_changes() -> String {
-    let mut page = "\
-# What a change of a BGPPeer does to its session
+const HEAD: &str = "\
+# What a change does while the daemon runs
 
-This page is made from the source by `make docs`, and a test changes each of these settings while a
-session is up and looks what happens. Of several changes at once the strongest counts; a session that
-is down is tried again with the new settings at once.
+A file that is written, moved in place or removed takes effect at once, and nothing has to be
+restarted. This page says of each field what routers notice of its change. It is made from the source
+by `make docs`; a test makes each of these changes under a running daemon, with a router at the other
+end that sees everything, and looks that this happens and nothing else. A field that is missing here
+fails a test, too.
 
-| field of the BGPPeer | what its change does to a session that is up |
-|---|---|
-"
-    .to_owned();
-    for setting in PeerSetting::ALL.iter().filter(|setting| !setting.written.is_empty()) {
-        let PeerSetting { written, effect, .. } = setting;
-        let _ = writeln!(page, "| {written} | {} |", words(*effect));
+What is said of a field is said of the peers, routes and Services that it is about. All others are
+left alone: their sessions stay up, and their routes are not even sent again. Of several changes in
+one file the strongest counts. A change back does what the change did.
+
+- **Nothing** means no UPDATE at all.
+- **One UPDATE in place of a route**: BGP replaces a route by naming it again (RFC 4271 §3.1), so the
+  router has it all the time.
+- **A new session** is a Cease 6/6 (Other Configuration Change) and a dial at once: what both sides
+  agreed on, or the connection itself, was fixed when the session began. A router drops our routes for
+  that moment, unless both sides have graceful restart (`BGPPeer.enableGracefulRestart`, RFC 4724): it
+  then keeps our routes until the new session has told them again, and nothing is lost. A session that
+  is down is tried again with the new settings at once.
+- **A fault** changes nothing: the last good version of the object stays in force, across restarts
+  too, and `fairway show config` lists it as stale. The log names file, line and field.
+- **Addresses** of Services stay while they fit, whatever changes around them.
+";
+
+const KINDS: [Kind; 8] = [
+    Kind::BgpPeer,
+    Kind::BgpAdvertisement,
+    Kind::IpAddressPool,
+    Kind::Community,
+    Kind::Service,
+    Kind::EndpointSlice,
+    Kind::Node,
+    Kind::Secret,
+];
+
+/// The page: a section for each kind, and in it a line for each run of lines that say the same.
+fn changes() -> String {
+    let mut page = HEAD.to_owned();
+    for kind in KINDS {
+        let _ = writeln!(page, "\n## {kind}\n\n| field | what its change does |\n|---|---|");
+        let same = |one: &Change, next: &Change| {
+            let are_fields = [one, next].iter().all(|it| matches!(it.part, Part::Field(_)));
+            are_fields && (one.when, one.effect) == (next.when, next.effect)
+        };
+        for lines in Change::all(kind).chunk_by(same) {
+            let Some(first) = lines.first() else { continue };
+            let names: Vec<_> = lines.iter().map(|line| name(line.part)).collect();
+            let when =
+                if first.when.is_empty() { String::new() } else { format!(" ({})", first.when) };
+            let _ = writeln!(page, "| {}{when} | {} |", names.join(", "), first.effect.words());
+        }
     }
     page
 }
 
-fn words(effect: ChangeEffect) -> &'static str {
-    match effect {
-        ChangeEffect::OtherPeer => {
-            "it is another peer: the old one is told Peer De-configured (6/3), the new one is dialled"
-        }
-        ChangeEffect::NewSession => {
-            "a new session: the router is told Other Configuration Change (6/6)"
-        }
-        ChangeEffect::NewExternalSession => {
-            "a new session (6/6) with a router in another AS, nothing with one in ours"
-        }
-        ChangeEffect::ExchangesKeys => {
-            "stays up, if both sides change within the hold time; a key where there was none, none \
-             where there was one, and another secret under an ID of `tcpAO` are a new session (6/6)"
-        }
-        ChangeEffect::Down => {
-            "ends it with Administrative Shutdown (6/2) and the text; another text while it is down \
-             changes nothing; without `shutdown` it is dialled at once"
-        }
-        ChangeEffect::AsksAgain => {
-            "stays up: what is no longer wanted goes, and the router is asked for its routes \
-             (ROUTE-REFRESH); one that cannot be asked gets a new session (6/6)"
-        }
-        ChangeEffect::SaysAgain => "stays up: routes that change by it are sent again or withdrawn",
-        ChangeEffect::Nothing => "stays up: the router notices nothing",
+/// What a part is called; most fields are in `spec`, and are written without it.
+fn name(part: Part) -> String {
+    match part {
+        Part::Field(path) => format!("`{}`", path.strip_prefix("spec.").unwrap_or(path)),
+        Part::Key(map, key) => format!("`{key}` in `{map}`"),
+        Part::OtherFields => "*any other field*".to_owned(),
+        Part::Appears => "*a new object*".to_owned(),
+        Part::Vanishes => "*the object is removed*".to_owned(),
+        Part::Breaks => "*the object has a fault*".to_owned(),
+        Part::Moves => "*the object moves to another file*".to_owned(),
     }
 }
 
 #[test]
-fn the_page_on_changes_of_a_peer_is_the_table_of_the_source() {
-    let page = peer_changes();
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(PEER_CHANGES);
+fn the_page_on_changes_is_the_table_of_the_source() {
+    let page = changes();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(CHANGES);
     if std::env::var_os("FAIRWAY_WRITE").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let present = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(present == page, "{PEER_CHANGES} is stale: run make docs");
+    assert!(present == page, "{CHANGES} is stale: run make docs");
 }

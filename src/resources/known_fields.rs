@@ -203,7 +203,10 @@ struct Field<'a> {
 impl<'de> de::MapAccess<'de> for Field<'_> {
     type Error = Stop;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Stop> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Stop> {
         let name = match self.path.first() {
             Some(Step::Field(name)) => *name,
             _ => "?",
@@ -237,7 +240,10 @@ struct ListAsked<'a>(&'a mut Found);
 impl<'de> de::SeqAccess<'de> for ListAsked<'_> {
     type Error = Stop;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, _: T) -> Result<Option<T::Value>, Stop> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        _: T,
+    ) -> Result<Option<T::Value>, Stop> {
         *self.0 = Found::List;
         Err(Stop::Other)
     }

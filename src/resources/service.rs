@@ -126,7 +126,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
 pub(super) struct Annotations<'a>(BTreeMap<&'static str, (FieldPath, &'a str)>);
 
 impl<'a> Annotations<'a> {
-    pub(super) const NAMES: [&'static str; 3] = ["loadBalancerIPs", "address-pool", "allow-shared-ip"];
+    pub(super) const NAMES: [&'static str; 3] =
+        ["loadBalancerIPs", "address-pool", "allow-shared-ip"];
     /// What MetalLB writes itself.
     const STATUS_NAME: &'static str = "ip-allocated-from-pool";
 

@@ -49,7 +49,10 @@ fn every_field_that_is_read_has_its_line_in_the_table_of_changes() {
         let read = fields_read(*kind, text);
         let table = fields_in_table(*kind);
         let missing: Vec<_> = read.iter().filter(|field| !table.contains(field.as_str())).collect();
-        assert!(missing.is_empty(), "{kind}: say in plan::change what a change of {missing:?} does");
+        assert!(
+            missing.is_empty(),
+            "{kind}: say in plan::change what a change of {missing:?} does"
+        );
         let unknown: Vec<_> =
             table.iter().filter(|it| !read.contains(**it) && !UNREAD.contains(it)).collect();
         assert!(unknown.is_empty(), "{kind}: no parser reads {unknown:?}");
@@ -78,9 +81,7 @@ fn fields_are_found_however_they_are_read() {
 fn every_annotation_that_is_read_has_its_line_in_the_table_of_changes() {
     for name in Annotations::NAMES {
         let key = format!("metallb.io/{name}");
-        let has_line = |change: &Change| {
-            matches!(change.part, Part::Key("metadata.annotations", it) if it == key)
-        };
+        let has_line = |change: &Change| matches!(change.part, Part::Key("metadata.annotations", it) if it == key);
         assert!(Change::all(Kind::Service).iter().any(has_line), "{key}");
     }
 }
@@ -106,7 +107,10 @@ fn no_line_of_the_table_hides_another() {
     for (kind, _) in DOCUMENTS {
         let mut seen = Vec::new();
         for change in Change::all(*kind) {
-            assert!(!seen.contains(&(change.part, change.when)), "{kind}: {change:?} is there twice");
+            assert!(
+                !seen.contains(&(change.part, change.when)),
+                "{kind}: {change:?} is there twice"
+            );
             // Whoever looks for the first line that fits must not stop at one that always does.
             assert!(!seen.contains(&(change.part, "")), "{kind}: {change:?} comes too late");
             seen.push((change.part, change.when));

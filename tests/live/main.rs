@@ -8,6 +8,7 @@ mod stage;
 mod trial;
 mod trials;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use fairway::model::Kind;
@@ -56,10 +57,11 @@ fn every_change_under_a_running_daemon_does_what_the_table_says() {
             continue;
         }
         let started = Instant::now();
-        if let Err(why) = trial.run(&mut stage) {
-            wrong.push(format!("{name}: {why}"));
-        }
-        println!("{:5} ms  {name}", started.elapsed().as_millis());
+        let outcome = catch_unwind(AssertUnwindSafe(|| trial.run(&mut stage)));
+        let outcome = outcome.unwrap_or_else(|_| Err("see above".to_owned()));
+        let verdict = if outcome.is_ok() { "" } else { ": WRONG" };
+        println!("{:5} ms  {name}{verdict}", started.elapsed().as_millis());
+        wrong.extend(outcome.err().map(|why| format!("{name}: {why}")));
     }
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n\n"), stage.logs());
 }

@@ -16,7 +16,7 @@ use fairway_sessions::types::AddressFamily;
 use serde_json::{Value, json};
 
 /// How long anything here may take before it counts as broken.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(8);
 /// Between two looks at the router.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -53,8 +53,6 @@ pub(crate) struct Session {
     pub(crate) dropped: u64,
     pub(crate) updates: u64,
     pub(crate) refreshes: u64,
-    /// Code, subcode and text of the NOTIFICATION that ended it last.
-    pub(crate) farewell: Option<(u64, u64, String)>,
     /// What it was told, with everything that FRR's JSON has of the attributes.
     pub(crate) routes: BTreeMap<String, Value>,
 }
@@ -100,20 +98,47 @@ impl Daemon {
         self.written.insert(name.to_owned(), object.clone());
     }
 
-    fn remove(&mut self, name: &str) {
-        fs::remove_file(self.path(name)).unwrap();
-        self.written.remove(name);
-    }
-
     /// Makes the files those of `scene`. What goes, goes last, so that nothing is without what it
     /// needs meanwhile.
     fn put_all(&mut self, scene: &Scene) {
         for (name, object) in scene {
             self.put(name, object);
         }
-        let gone: Vec<_> = self.written.keys().filter(|it| !scene.contains_key(*it)).cloned().collect();
-        for name in gone.iter().filter(|it| *it != "marker") {
-            self.remove(name);
+        let is_gone = |name: &&String| !scene.contains_key(*name) && *name != "marker";
+        let gone: Vec<_> = self.written.keys().filter(is_gone).cloned().collect();
+        for name in &gone {
+            fs::remove_file(self.path(name)).unwrap();
+            self.written.remove(name);
+        }
+        if !gone.is_empty() {
+            self.wait_for_absence();
+        }
+    }
+
+    /// Waits until the daemon knows what is gone: it looks twice, since editors remove a file and
+    /// write it anew.
+    fn wait_for_absence(&mut self) {
+        const NAME: &str = "gone-after-all-others";
+        let is_there = |daemon: &Self| {
+            let config = daemon.show(ShowCommand::Config).unwrap_or_default();
+            config["items"]
+                .as_array()
+                .is_some_and(|items| items.iter().any(|it| it["name"] == NAME))
+        };
+        let started = Instant::now();
+        let object = json!({
+            "apiVersion": "metallb.io/v1beta1", "kind": "Community", "metadata": {"name": NAME},
+        });
+        self.put(NAME, &object);
+        while !is_there(self) {
+            assert!(started.elapsed() < PATIENCE, "a file is not read\n{}", self.log());
+            sleep(PAUSE);
+        }
+        fs::remove_file(self.path(NAME)).unwrap();
+        self.written.remove(NAME);
+        while is_there(self) {
+            assert!(started.elapsed() < PATIENCE, "a file is not gone\n{}", self.log());
+            sleep(PAUSE);
         }
     }
 
@@ -147,7 +172,11 @@ impl Stage {
         let listen = ["127.0.0.2", "127.0.0.3", "127.0.0.4"].map(|it| at(it, router_port));
         Self {
             router: Daemon::start(folder.path().join("router"), "router", &listen),
-            node: Daemon::start(folder.path().join("node"), "node-a", &[at("127.0.0.14", node_port)]),
+            node: Daemon::start(
+                folder.path().join("node"),
+                "node-a",
+                &[at("127.0.0.14", node_port)],
+            ),
             node_port,
             router_port,
             marks: 0,
@@ -168,6 +197,7 @@ impl Stage {
         fs::rename(self.node.path(name), self.node.path(new_name)).unwrap();
         let object = self.node.written.remove(name).unwrap();
         self.node.written.insert(new_name.to_owned(), object);
+        self.node.wait_for_absence();
     }
 
     /// What the router sees; `None` while it does not answer yet.
@@ -175,18 +205,11 @@ impl Stage {
         let neighbors = ShowCommand::BgpNeighbors { peer: None, family: None };
         let neighbors = self.router.show(neighbors)?;
         let mut view: View = SESSIONS.map(|name| (name, Session::default())).into();
-        let mut name_of = BTreeMap::new();
-        for (address, neighbor) in neighbors.as_object()? {
-            let Some(name) = SESSIONS.iter().find(|it| neighbor["nbrDesc"] == **it) else { continue };
-            name_of.insert(address.clone(), *name);
+        for name in SESSIONS {
+            let neighbor = &neighbors[address(name)];
             let counter = |field: &str| neighbor[field].as_u64().unwrap_or_default();
-            let messages = |field: &str| neighbor["messageStats"][field].as_u64().unwrap_or_default();
-            let farewell = &neighbor["lastNotification"];
-            let farewell = farewell["code"].as_u64().zip(farewell["subcode"].as_u64()).map(
-                |(code, subcode)| {
-                    (code, subcode, farewell["text"].as_str().unwrap_or_default().to_owned())
-                },
-            );
+            let messages =
+                |field: &str| neighbor["messageStats"][field].as_u64().unwrap_or_default();
             view.insert(
                 name,
                 Session {
@@ -195,7 +218,6 @@ impl Stage {
                     dropped: counter("connectionsDropped"),
                     updates: messages("updatesRecv"),
                     refreshes: messages("routeRefreshRecv"),
-                    farewell,
                     routes: BTreeMap::new(),
                 },
             );
@@ -205,7 +227,7 @@ impl Stage {
             for (prefix, paths) in table["routes"].as_object()? {
                 for path in paths.as_array().into_iter().flatten() {
                     let peer = path["peer"]["peerId"].as_str();
-                    if let Some(name) = peer.and_then(|it| name_of.get(it)) {
+                    if let Some(name) = SESSIONS.iter().find(|it| Some(address(it)) == peer) {
                         view.get_mut(name)?.routes.insert(prefix.clone(), attributes(path));
                     }
                 }
@@ -246,17 +268,54 @@ impl Stage {
                 "spec": {"prefixes": [MARKER], "med": med, "ipAddressPools": ["no-such"]},
             });
             self.node.put("marker", &marker);
+            let started = Instant::now();
+            while !self.has_marker(med, sessions) && started.elapsed() < PATIENCE {
+                sleep(PAUSE);
+            }
+            // Counters are to be read after the routes that they count.
             view = self.wait(&format!("{what}: the marker"), |view| {
-                sessions.iter().all(|name| {
-                    let session = &view[name];
-                    session.is_up && session.routes.get(MARKER).is_some_and(|it| has_med(it, med))
-                })
+                sessions
+                    .iter()
+                    .all(|name| view[name].is_up && view[name].routes.contains_key(MARKER))
             });
+            assert!(
+                self.has_marker(med, sessions),
+                "{what}: no marker {med}\n{view:#?}\n{}",
+                self.logs()
+            );
         }
         for session in view.values_mut() {
             session.routes.remove(MARKER);
         }
         (view, ROUNDS)
+    }
+
+    /// Whether all of `sessions` have told the marker as it was written last.
+    fn has_marker(&self, med: u32, sessions: &[&str]) -> bool {
+        let prefix = Some(MARKER.to_owned());
+        let what = ShowCommand::BgpUnicast { family: AddressFamily::Ipv4Unicast, prefix };
+        let answer = self.router.show(what).unwrap_or_default();
+        let paths = answer["paths"].as_array().cloned().unwrap_or_default();
+        let current = paths.iter().filter(|path| path["metric"].as_u64() == Some(u64::from(med)));
+        let told: Vec<_> = current.filter_map(|it| it["peer"]["peerId"].as_str()).collect();
+        sessions.iter().all(|name| told.contains(&address(name)))
+    }
+
+    /// Why the router lost a session, each time. What `show` has is about the last attempt, which
+    /// may be a later one.
+    pub(crate) fn farewells(&self, session: &str, count: u64) -> Vec<String> {
+        let started = Instant::now();
+        loop {
+            let log = fs::read_to_string(self.router.folder.join("log")).unwrap();
+            let name = format!("name=\"{session}\" reason=");
+            let lines = log.lines().filter(|line| line.contains("session down"));
+            let reasons = lines.filter_map(|line| Some(line.split_once(&name)?.1.to_owned()));
+            let reasons: Vec<_> = reasons.collect();
+            if reasons.len() as u64 >= count || started.elapsed() > PATIENCE {
+                return reasons;
+            }
+            sleep(PAUSE);
+        }
     }
 
     /// The faults that the node found in its files, and what it left out.
@@ -277,7 +336,13 @@ impl Stage {
 /// What of a path is the neighbour's word, and not the router's opinion.
 fn attributes(path: &Value) -> Value {
     const SAID: [&str; 8] = [
-        "aspath", "origin", "metric", "locPrf", "community", "extendedCommunity", "largeCommunity",
+        "aspath",
+        "origin",
+        "metric",
+        "locPrf",
+        "community",
+        "extendedCommunity",
+        "largeCommunity",
         "otc",
     ];
     let said = SAID.iter().map(|field| ((*field).to_owned(), path[*field].clone()));
@@ -285,6 +350,11 @@ fn attributes(path: &Value) -> Value {
     Value::Object(said.chain([next_hop]).collect())
 }
 
-fn has_med(attributes: &Value, med: u32) -> bool {
-    attributes["metric"].as_u64() == Some(u64::from(med))
+/// From where the node speaks on a session.
+pub(crate) fn address(session: &str) -> &'static str {
+    match session {
+        "inside" => "127.0.0.12",
+        "outside" => "127.0.0.13",
+        _ => "127.0.0.14",
+    }
 }

@@ -3,9 +3,11 @@
 use super::Change;
 use super::Effect::{
     Addresses, Attributes, AttributesInside, AttributesOutside, Kept, LaterAddresses, Nothing,
-    Prefixes, Routes,
+    Prefixes, Routes, SetAside,
 };
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
+
+const NAMED: &str = "`communities` of a BGPAdvertisement names it";
 
 pub(super) const IP_ADDRESS_POOL: &[Change] = &[
     Change::field("metadata.name", Routes).when("`ipAddressPools` of a BGPAdvertisement names it"),
@@ -23,7 +25,8 @@ pub(super) const IP_ADDRESS_POOL: &[Change] = &[
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Addresses),
-    Change::of(Vanishes, Routes).when("it is the only pool: Services keep their addresses, unannounced"),
+    Change::of(Vanishes, Routes)
+        .when("it is the only pool: Services keep their addresses, unannounced"),
     Change::of(Vanishes, Addresses),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),
@@ -60,12 +63,14 @@ pub(super) const COMMUNITY: &[Change] = &[
     Change::field("metadata.namespace", Nothing),
     Change::field("metadata.labels", Nothing),
     Change::field("metadata.annotations", Nothing),
-    Change::field("spec.communities[].name", Kept).when("a BGPAdvertisement names it"),
+    Change::field("spec.communities[].name", SetAside).when(NAMED),
+    Change::field("spec.communities[].name", Nothing),
     Change::field("spec.communities[].value", Attributes),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Nothing),
-    Change::of(Vanishes, Kept).when("a BGPAdvertisement names one of its aliases"),
+    Change::of(Vanishes, SetAside).when(NAMED),
+    Change::of(Vanishes, Nothing),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),
 ];

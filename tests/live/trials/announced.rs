@@ -80,7 +80,12 @@ fn communities() -> Vec<Trial> {
         field("metadata.labels", Value::Null, json!({"a": "b"})),
         field("metadata.annotations", Value::Null, json!({"a": "b"})),
         field("spec.communities[].name", json!("green"), json!("blue"))
-            .when("a BGPAdvertisement names it"),
+            .when("`communities` of a BGPAdvertisement names it"),
+        field("spec.communities[].name", json!("green"), json!("blue")).with(
+            "advertisement",
+            "spec.communities",
+            Value::Null,
+        ),
         field("spec.communities[].value", json!("65001:1"), json!("65001:2")),
         field("status", Value::Null, json!({"a": "b"})),
     ]

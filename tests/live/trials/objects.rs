@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use crate::scene;
 use crate::trial::{Trial, file_of};
 
+const NAMED: &str = "`communities` of a BGPAdvertisement names it";
+
 const ALL: [Kind; 8] = [
     Kind::BgpPeer,
     Kind::IpAddressPool,
@@ -79,8 +81,9 @@ fn come_and_go() -> Vec<Trial> {
         trial.set_where_it_is("slice", "endpoints[].conditions", json!({"ready": false}))
     };
     let second = || Some(scene::pool("second", &["10.10.0.0/24"]));
-    let everywhere =
-        |trial: Trial| trial.with("advertisement", "spec.ipAddressPools", json!(["trial", "second"]));
+    let everywhere = |trial: Trial| {
+        trial.with("advertisement", "spec.ipAddressPools", json!(["trial", "second"]))
+    };
     vec![
         appears(Kind::BgpPeer),
         vanishes(Kind::BgpPeer),
@@ -93,7 +96,8 @@ fn come_and_go() -> Vec<Trial> {
         appears(Kind::BgpAdvertisement),
         vanishes(Kind::BgpAdvertisement),
         appears(Kind::Community).with("advertisement", "spec.communities", Value::Null),
-        vanishes(Kind::Community).when("a BGPAdvertisement names one of its aliases"),
+        vanishes(Kind::Community).when(NAMED),
+        vanishes(Kind::Community).with("advertisement", "spec.communities", Value::Null),
         appears(Kind::Service),
         vanishes(Kind::Service),
         unready(appears(Kind::EndpointSlice))
@@ -104,7 +108,10 @@ fn come_and_go() -> Vec<Trial> {
         stable(appears(Kind::Node)),
         silent(vanishes(Kind::Node)).when("it said that this node is not to announce"),
         stable(vanishes(Kind::Node)),
-        appears(Kind::Secret).when("a peer waits for it"),
+        appears(Kind::Secret)
+            .when("a peer waits for it")
+            // Another one than was there before, or that would go on.
+            .with("peer", "metadata.name", json!("new")),
         vanishes(Kind::Secret).when("a running session needs it"),
     ]
 }

@@ -20,9 +20,9 @@ fn field(path: &'static str, before: Value, after: Value) -> Trial {
 
 /// The peer is named by its address no longer.
 fn without_address(trial: Trial) -> Trial {
-    ["spec.peerAddress", "spec.sourceAddress", "spec.peerPort"].iter().fold(trial, |trial, path| {
-        trial.change("peer", path, Value::Null)
-    })
+    ["spec.peerAddress", "spec.sourceAddress", "spec.peerPort"]
+        .iter()
+        .fold(trial, |trial, path| trial.change("peer", path, Value::Null))
 }
 
 fn identity() -> Vec<Trial> {
@@ -135,9 +135,11 @@ fn keys() -> Vec<Trial> {
 fn agreed() -> Vec<Trial> {
     vec![
         field("spec.holdTime", json!("90s"), json!("30s")),
-        field("spec.keepaliveTime", json!("30s"), json!("10s"))
-            .when("beside a `holdTime`")
-            .with("peer", "spec.holdTime", json!("90s")),
+        field("spec.keepaliveTime", json!("30s"), json!("10s")).when("beside a `holdTime`").with(
+            "peer",
+            "spec.holdTime",
+            json!("90s"),
+        ),
         field("spec.keepaliveTime", json!("30s"), json!("10s")),
         field("spec.routerID", json!("192.0.2.8"), json!("192.0.2.9")),
         field("spec.dualStackAddressFamily", json!(false), json!(true)),
@@ -177,9 +179,11 @@ fn policies() -> Vec<Trial> {
         ),
         received("spec.toReceive.allowed.prefixes[].ge", json!(16), json!(20)),
         received("spec.toReceive.allowed.prefixes[].le", json!(24), json!(28)),
-        field(limit, json!(10), json!(1))
-            .when("below what was accepted already")
-            .with("peer", receive, all.clone()),
+        field(limit, json!(10), json!(1)).when("below what was accepted already").with(
+            "peer",
+            receive,
+            all.clone(),
+        ),
         field(limit, json!(10), json!(20)).with("peer", receive, all.clone()),
         field("spec.toReceive.maxPrefixes.warnPercent", json!(75), json!(80))
             .with("peer", receive, all)
@@ -190,8 +194,11 @@ fn policies() -> Vec<Trial> {
             json!("192.0.0.0/8"),
             json!("198.0.0.0/8"),
         ),
-        advertised("spec.toAdvertise.allowed.prefixes[].ge", json!(24), json!(25))
-            .with("peer", "spec.toAdvertise.allowed.prefixes[].le", json!(32)),
+        advertised("spec.toAdvertise.allowed.prefixes[].ge", json!(24), json!(25)).with(
+            "peer",
+            "spec.toAdvertise.allowed.prefixes[].le",
+            json!(32),
+        ),
         advertised("spec.toAdvertise.allowed.prefixes[].le", json!(24), json!(23)),
         field("spec.toAdvertise.nextHop.ipv4", json!("127.0.0.77"), json!("127.0.0.78")),
         field("spec.toAdvertise.nextHop.ipv6", json!("2001:db8::1"), json!("2001:db8::2"))
@@ -227,7 +234,10 @@ fn secrets() -> Vec<Trial> {
         field("data", json!({"password": "YXV0dW1u"}), json!({"password": "d2ludGVy"}))
             .with("secret", "stringData", Value::Null)
             .change("their-trial", "spec.password", json!("winter")),
-        field("stringData", json!({"password": "autumn"}), json!({"password": "winter"}))
-            .change("their-trial", "spec.password", json!("winter")),
+        field("stringData", json!({"password": "autumn"}), json!({"password": "winter"})).change(
+            "their-trial",
+            "spec.password",
+            json!("winter"),
+        ),
     ]
 }

@@ -68,10 +68,11 @@ fn slices() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(EndpointSlice, path, before, after);
     let weighted = |trial: Trial| {
         let other = scene::slice("second", "node-a");
-        trial
-            .when(WEIGHTED)
-            .with("advertisement", "spec.linkBandwidth", json!("auto"))
-            .object("second", Some(other.clone()), Some(other))
+        trial.when(WEIGHTED).with("advertisement", "spec.linkBandwidth", json!("auto")).object(
+            "second",
+            Some(other.clone()),
+            Some(other),
+        )
     };
     let elsewhere = |trial: Trial| {
         let other = scene::slice("second", "node-b");
@@ -145,12 +146,18 @@ fn nodes() -> Vec<Trial> {
         field("status.conditions[].type", json!("Ready"), json!("NetworkUnavailable"))
             .when("to or from `NetworkUnavailable`")
             .with("node", "status.conditions[].status", json!("True")),
-        field("status.conditions[].type", json!("Ready"), json!("DiskPressure"))
-            .with("node", "status.conditions[].status", json!("True")),
+        field("status.conditions[].type", json!("Ready"), json!("DiskPressure")).with(
+            "node",
+            "status.conditions[].status",
+            json!("True"),
+        ),
         field("status.conditions[].status", json!("False"), json!("True"))
             .when("of `NetworkUnavailable`")
             .with("node", "status.conditions[].type", json!("NetworkUnavailable")),
-        field("status.conditions[].status", json!("False"), json!("True"))
-            .with("node", "status.conditions[].type", json!("Ready")),
+        field("status.conditions[].status", json!("False"), json!("True")).with(
+            "node",
+            "status.conditions[].type",
+            json!("Ready"),
+        ),
     ]
 }
