@@ -16,7 +16,7 @@ CASE ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-corpus test-soak \
+.PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-interop test-walk test-compose corpus-bird interop vm compose sim mutants bench soak docs \
 	lint setup install clean
 
@@ -33,7 +33,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-demo test-corpus corpus-bird test-soak test-vtysh test-interop test-walk test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-walk test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test pages --test canary
@@ -47,6 +47,9 @@ fuzz: ## The same for longer, with new seeds each time (SECONDS=3600)
 
 test-demo: build ## The demo, to its end
 	timeout 60 $(BINARY) demo --once
+
+test-live: build ## Every field of every kind, changed under a running daemon
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test live
 
 test-corpus: build ## Malformed and malicious input, entry by entry, against a daemon of its own
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test corpus

@@ -171,3 +171,36 @@ fn session_words(effect: ChangeEffect) -> &'static str {
         ChangeEffect::Nothing => "nothing",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairway_sessions::types::PeerSetting;
+
+    use super::*;
+
+    #[test]
+    fn what_a_peer_changes_is_what_its_session_makes_of_it() {
+        for PeerSetting { field, written, effect } in PeerSetting::ALL {
+            // Behind it stands which other field decides.
+            let names = written.split(" beside ").next().unwrap_or_default();
+            for name in names.split('`').skip(1).step_by(2) {
+                let path = if name.starts_with("metadata.") {
+                    name.to_owned()
+                } else {
+                    format!("spec.{name}")
+                };
+                let fits = |change: &&Change| {
+                    let is_it = matches!(change.part, Part::Field(it)
+                        if it == path || it.starts_with(&format!("{path}.")));
+                    let says = change.effect == Effect::Session(*effect)
+                        || (*effect == ChangeEffect::Nothing && change.effect == Effect::Nothing)
+                        // A field of a later version.
+                        || change.effect == Effect::Kept;
+                    is_it && says
+                };
+                let found = Change::all(Kind::BgpPeer).iter().find(fits);
+                assert!(found.is_some(), "{field}: no line says {effect:?} of {path}");
+            }
+        }
+    }
+}
