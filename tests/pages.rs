@@ -21,8 +21,8 @@ end that sees everything, and looks that this happens and nothing else. A field 
 fails a test, too.
 
 What is said of a field is said of the peers, routes and Services that it is about. All others are
-left alone: their sessions stay up, and their routes are not even sent again. Of several changes in
-one file the strongest counts. A change back does what the change did.
+left alone: their sessions stay up, and their routes are not even sent again. Of several changes at
+once the strongest counts.
 
 - **Nothing** means no UPDATE at all.
 - **One UPDATE in place of a route**: BGP replaces a route by naming it again (RFC 4271 §3.1), so the

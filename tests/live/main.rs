@@ -14,7 +14,7 @@ use std::time::Instant;
 use fairway::model::Kind;
 use fairway::plan::change::Change;
 
-use stage::Stage;
+use stage::{SESSIONS, Stage, View};
 
 /// The only one that is tried, for whoever looks for a fault: words of its name.
 const ONLY: &str = "FAIRWAY_TRIAL";
@@ -63,5 +63,35 @@ fn every_change_under_a_running_daemon_does_what_the_table_says() {
         println!("{:5} ms  {name}{verdict}", started.elapsed().as_millis());
         wrong.extend(outcome.err().map(|why| format!("{name}: {why}")));
     }
+    if only.is_empty() {
+        a_new_session_loses_routes_unless_both_sides_keep_them(&mut stage);
+    }
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n\n"), stage.logs());
+}
+
+/// What the head of the page says of graceful restart. The new session is one that cannot begin, so
+/// that there is time to look.
+fn a_new_session_loses_routes_unless_both_sides_keep_them(stage: &mut Stage) {
+    for keeps in [false, true] {
+        let mut scene = scene::common();
+        for side in ["peer", "their-trial"] {
+            scene.get_mut(side).unwrap()["spec"]["enableGracefulRestart"] = keeps.into();
+        }
+        stage.put_all(&scene);
+        let (before, _) = stage.barrier("before a new session", &SESSIONS);
+        assert!(!before["trial"].routes.is_empty());
+        let mut elsewhere = scene.clone();
+        elsewhere.get_mut("peer").unwrap()["spec"]["peerPort"] = 9.into();
+        stage.put_all(&elsewhere);
+        let is_down = |view: &View| view["trial"].dropped > before["trial"].dropped;
+        stage.wait("the end of the session", is_down);
+        let (between, _) = stage.barrier("between sessions", &SESSIONS[..2]);
+        assert!(!between["trial"].is_up);
+        let is_kept = between["trial"].routes == before["trial"].routes;
+        assert_eq!(is_kept, keeps, "{between:#?}");
+        assert!(is_kept || between["trial"].routes.is_empty(), "{between:#?}");
+        stage.put_all(&scene);
+        let (after, _) = stage.barrier("after a new session", &SESSIONS);
+        assert_eq!(after["trial"].routes, before["trial"].routes);
+    }
 }

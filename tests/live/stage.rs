@@ -237,7 +237,7 @@ impl Stage {
     }
 
     /// Waits until the router sees what is `wanted`.
-    pub(crate) fn wait(&self, what: &str, wanted: impl Fn(&View) -> bool) -> View {
+    pub(crate) fn wait(&self, what: &str, mut wanted: impl FnMut(&View) -> bool) -> View {
         let started = Instant::now();
         loop {
             let view = self.look();

@@ -154,7 +154,7 @@ fn session_words(effect: ChangeEffect) -> &'static str {
         }
         ChangeEffect::NewSession => "a new session (6/6)",
         ChangeEffect::NewExternalSession => {
-            "a new session (6/6) with a router in another AS, nothing with one in ours"
+            "a new session (6/6); it is for routers in another AS only"
         }
         ChangeEffect::ExchangesKeys => {
             "the session stays up, if both sides change within the hold time"

@@ -147,6 +147,17 @@ fn agreed() -> Vec<Trial> {
         field("spec.extendedNexthop", json!(false), json!(true)),
         field("spec.addPath.send", json!(1), json!(2)),
         field("spec.addPath.receive", json!(false), json!(true)),
+        field("spec.enableGracefulRestart", json!(false), json!(true)),
+        field("spec.gracefulRestart.restartTime", json!("60s"), json!("90s")).with(
+            "peer",
+            "spec.enableGracefulRestart",
+            json!(true),
+        ),
+        field("spec.gracefulRestart.longLivedStaleTime", json!("60s"), json!("90s")).with(
+            "peer",
+            "spec.enableGracefulRestart",
+            json!(true),
+        ),
         field("spec.role", json!("provider"), json!("peer")),
         field("spec.roleStrict", json!(false), json!(true))
             .with("peer", "spec.role", json!("provider"))
@@ -212,8 +223,6 @@ fn later() -> Vec<Trial> {
     vec![
         field("spec.bfdProfile", Value::Null, json!("fast")),
         field("spec.bfdStrict", Value::Null, json!(true)),
-        field("spec.enableGracefulRestart", Value::Null, json!(true)),
-        field("spec.gracefulRestart", Value::Null, json!({"restartTime": 10})),
         field("spec.installRoutes", Value::Null, json!(true)),
     ]
 }
