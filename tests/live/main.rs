@@ -9,7 +9,6 @@ mod trial;
 mod trials;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 use fairway::model::Kind;
 use fairway::plan::change::Change;
@@ -56,11 +55,10 @@ fn every_change_under_a_running_daemon_does_what_the_table_says() {
         if !only.split_whitespace().all(|word| name.contains(word)) || !trial.can_run() {
             continue;
         }
-        let started = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| trial.run(&mut stage)));
         let outcome = outcome.unwrap_or_else(|_| Err("see above".to_owned()));
         let verdict = if outcome.is_ok() { "" } else { ": WRONG" };
-        println!("{:5} ms  {name}{verdict}", started.elapsed().as_millis());
+        println!("{name}{verdict}");
         wrong.extend(outcome.err().map(|why| format!("{name}: {why}")));
     }
     if only.is_empty() {

@@ -125,21 +125,16 @@ impl Daemon {
                 .as_array()
                 .is_some_and(|items| items.iter().any(|it| it["name"] == NAME))
         };
-        let started = Instant::now();
         let object = json!({
             "apiVersion": "metallb.io/v1beta1", "kind": "Community", "metadata": {"name": NAME},
         });
         self.put(NAME, &object);
-        while !is_there(self) {
-            assert!(started.elapsed() < PATIENCE, "a file is not read\n{}", self.log());
-            sleep(PAUSE);
-        }
+        let is_read = poll(|| is_there(self).then_some(())).is_some();
+        assert!(is_read, "a file is not read\n{}", self.log());
         fs::remove_file(self.path(NAME)).unwrap();
         self.written.remove(NAME);
-        while is_there(self) {
-            assert!(started.elapsed() < PATIENCE, "a file is not gone\n{}", self.log());
-            sleep(PAUSE);
-        }
+        let is_gone = poll(|| (!is_there(self)).then_some(())).is_some();
+        assert!(is_gone, "a file is not gone\n{}", self.log());
     }
 
     fn show(&self, what: ShowCommand) -> Option<Value> {
@@ -238,19 +233,11 @@ impl Stage {
 
     /// Waits until the router sees what is `wanted`.
     pub(crate) fn wait(&self, what: &str, mut wanted: impl FnMut(&View) -> bool) -> View {
-        let started = Instant::now();
-        loop {
+        let found = poll(|| self.look().filter(&mut wanted));
+        found.unwrap_or_else(|| {
             let view = self.look();
-            match view {
-                Some(view) if wanted(&view) => return view,
-                _ if started.elapsed() < PATIENCE => sleep(PAUSE),
-                view => panic!(
-                    "{what}: not within {PATIENCE:?}\nsees {view:#?}\nnode:\n{}\nrouter:\n{}",
-                    self.node.log(),
-                    self.router.log()
-                ),
-            }
-        }
+            panic!("{what}: not within {PATIENCE:?}\nsees {view:#?}\n{}", self.logs())
+        })
     }
 
     /// Waits until everything that was written before has reached those of `sessions` that are up,
@@ -268,21 +255,14 @@ impl Stage {
                 "spec": {"prefixes": [MARKER], "med": med, "ipAddressPools": ["no-such"]},
             });
             self.node.put("marker", &marker);
-            let started = Instant::now();
-            while !self.has_marker(med, sessions) && started.elapsed() < PATIENCE {
-                sleep(PAUSE);
-            }
+            let told = poll(|| self.has_marker(med, sessions).then_some(()));
             // Counters are to be read after the routes that they count.
             view = self.wait(&format!("{what}: the marker"), |view| {
                 sessions
                     .iter()
                     .all(|name| view[name].is_up && view[name].routes.contains_key(MARKER))
             });
-            assert!(
-                self.has_marker(med, sessions),
-                "{what}: no marker {med}\n{view:#?}\n{}",
-                self.logs()
-            );
+            assert!(told.is_some(), "{what}: no marker {med}\n{view:#?}\n{}", self.logs());
         }
         for session in view.values_mut() {
             session.routes.remove(MARKER);
@@ -301,21 +281,23 @@ impl Stage {
         sessions.iter().all(|name| told.contains(&address(name)))
     }
 
-    /// Why the router lost a session, each time. What `show` has is about the last attempt, which
-    /// may be a later one.
-    pub(crate) fn farewells(&self, session: &str, count: u64) -> Vec<String> {
-        let started = Instant::now();
-        loop {
+    /// Why the router lost a session, each time from the loss `from` up to the loss `to`. What `show`
+    /// has is about the last attempt, which may be a later one.
+    pub(crate) fn farewells(&self, session: &str, from: u64, to: u64) -> Vec<String> {
+        let name = format!("name=\"{session}\" reason=");
+        let look = || {
             let log = fs::read_to_string(self.router.folder.join("log")).unwrap();
-            let name = format!("name=\"{session}\" reason=");
             let lines = log.lines().filter(|line| line.contains("session down"));
             let reasons = lines.filter_map(|line| Some(line.split_once(&name)?.1.to_owned()));
-            let reasons: Vec<_> = reasons.collect();
-            if reasons.len() as u64 >= count || started.elapsed() > PATIENCE {
-                return reasons;
-            }
-            sleep(PAUSE);
-        }
+            reasons.collect::<Vec<_>>()
+        };
+        poll(|| Some(look()).filter(|reasons| reasons.len() as u64 >= to))
+            .unwrap_or_else(look)
+            .into_iter()
+            .zip(0..to)
+            .filter(|(_, position)| *position >= from)
+            .map(|(reason, _)| reason)
+            .collect()
     }
 
     /// The faults that the node found in its files, and what it left out.
@@ -330,6 +312,19 @@ impl Stage {
     /// What the node answers, for whoever has to find out why.
     pub(crate) fn logs(&self) -> String {
         format!("node:\n{}\nrouter:\n{}", self.node.log(), self.router.log())
+    }
+}
+
+/// What `look` finds, as soon as it finds something; `None` when it took too long.
+#[expect(clippy::disallowed_methods, reason = "daemons that run for real take real time")]
+fn poll<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match look() {
+            Some(found) => return Some(found),
+            None if Instant::now() > deadline => return None,
+            None => sleep(PAUSE),
+        }
     }
 }
 

@@ -203,14 +203,13 @@ impl Trial {
         };
         // Those that were told nothing before were told of all there is.
         let rounds = if is_silent(&self.before) { 0 } else { rounds };
-        let farewells = stage.farewells("trial", after["trial"].dropped);
-        let farewells = farewells.get(before["trial"].dropped as usize..).unwrap_or_default();
+        let farewells = stage.farewells("trial", before["trial"].dropped, after["trial"].dropped);
         let faults = stage.faults();
         let is_fault = matches!(effect, Effect::Kept | Effect::SetAside);
         if is_fault == faults.is_empty() {
             return Err(format!("expected {effect:?}; faults: {faults:?}"));
         }
-        judge(effect, &before, &after, farewells, rounds).map_err(|why| {
+        judge(effect, &before, &after, &farewells, rounds).map_err(|why| {
             format!("expected {effect:?}, but {why}\nbefore: {before:#?}\nafter: {after:#?}")
         })?;
         if self.renamed {
