@@ -13,12 +13,14 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] && echo env || echo sudo -E)
 RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
 CASE ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-interop test-walk test-compose corpus-bird interop vm compose sim mutants bench soak docs \
-	lint setup install clean
+	lint setup install uninstall deb test-service clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -33,10 +35,10 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-walk test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-walk test-service test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
-	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test pages --test canary
+	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test pages --test canary --test notify
 
 test-fuzz: ## Ten million messages that no good neighbour sends; a second decoder
 	$(CARGO) test --locked --package fairway-fuzzing --profile fuzzing --test oracle
@@ -68,6 +70,10 @@ test-interop: build ## Real routers in network namespaces (root or sudo)
 
 test-walk: build ## docs/peers.md, section by section, as it is printed (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
+
+test-service: deb ## The package under a real systemd: start, reload, watchdog, upgrade, purge (root or sudo)
+	@scripts/setup.sh trixie network
+	FAIRWAY_DEBS=$(CURDIR)/target/debian $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test service
 
 test-compose: static ## The compose lab, for real (root or sudo)
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test compose
@@ -115,6 +121,18 @@ lint: ## Format and clippy, warnings are errors
 
 setup: ## Install what the tests need (root or sudo)
 	scripts/setup.sh rust routers trixie network docker
+
+install: ## Into the system, below PREFIX=/usr/local (root; after `make build`; DESTDIR for packages)
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' FAIRWAY_BIN=$(BINARY) scripts/install.sh
+
+uninstall: ## Out of the system; configuration and state stay (root)
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install.sh --uninstall
+
+deb: build ## A Debian package, in target/debian
+	@scripts/setup.sh deb
+	rm -rf target/package
+	PREFIX=/usr DESTDIR=target/package FAIRWAY_BIN=$(BINARY) scripts/install.sh
+	$(CARGO) deb --no-build --no-strip --quiet --output target/debian/
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -14,6 +14,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
   vm        QEMU and what scripts/vm.sh makes its initrd with: for tests that need another kernel
   lint      shellcheck, for `make lint`
+  deb       dpkg-deb, and cargo-deb by `cargo install`, for `make deb`
 
 Installs only Debian packages that are missing, as root or through sudo, removes none and starts nothing.
 `make run` needs none of them.
@@ -41,6 +42,7 @@ packages_of() {
         ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;
     lint) echo shellcheck ;;
+    deb) echo dpkg gcc libc6-dev ;;
     *) return 1 ;;
     esac
 }
@@ -144,4 +146,8 @@ else
 fi
 
 [[ " ${groups[*]} " != *" trixie "* ]] || scripts/trixie.sh
-[[ " ${groups[*]} " != *" rust "* ]] || check_rust
+if [[ " ${groups[*]} " == *" rust "* ]]; then check_rust; fi
+if [[ " ${groups[*]} " == *" deb "* ]] && ! command -v cargo-deb >/dev/null; then
+    say "installing cargo-deb"
+    cargo install --locked --quiet cargo-deb
+fi

@@ -15,6 +15,7 @@
 //! - [`drain`]: whether this node is in service, or about to leave.
 //! - [`controller`], [`speaker`]: who gives addresses, who announces them.
 //! - [`standalone`]: both in one process, fed from files.
+//! - `service`: what systemd is told: ready, how it is, alive.
 //! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
 //! - [`cli`]: the command line.
 //!
@@ -29,6 +30,7 @@ pub mod drain;
 pub mod model;
 pub mod plan;
 pub mod resources;
+mod service;
 pub mod source;
 pub mod speaker;
 pub mod standalone;

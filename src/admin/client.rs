@@ -27,7 +27,8 @@ pub enum ClientError {
     },
     /// There is one, and it is not ours.
     #[error(
-        "the daemon at {} belongs to another user; ask as that user, or with sudo", path.display()
+        "the daemon at {} belongs to another user; ask as that user, with sudo, or, where the daemon \
+         lets its group ask, as a member of that", path.display()
     )]
     Denied {
         /// The socket.

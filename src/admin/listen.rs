@@ -1,12 +1,57 @@
-//! A listening socket with a name in the file system: only its owner may connect.
+//! A listening socket with a name in the file system: its owner may connect, and its group if the
+//! operator said so.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use tokio::net::UnixListener;
 use tracing::debug;
+
+/// Who may connect to a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SocketMode {
+    /// The daemon's user, and root.
+    #[default]
+    Owner,
+    /// The daemon's group, too.
+    Group,
+}
+
+impl SocketMode {
+    fn of_socket(self) -> u32 {
+        match self {
+            Self::Owner => 0o600,
+            Self::Group => 0o660,
+        }
+    }
+
+    fn of_folder(self) -> u32 {
+        match self {
+            Self::Owner => 0o700,
+            Self::Group => 0o750,
+        }
+    }
+}
+
+/// A mode that gives the socket to fewer or to more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected 0600, for the daemon's user, or 0660, for its group, too")]
+pub struct SocketModeError;
+
+impl FromStr for SocketMode {
+    type Err = SocketModeError;
+
+    fn from_str(text: &str) -> Result<Self, SocketModeError> {
+        match text {
+            "0600" | "600" => Ok(Self::Owner),
+            "0660" | "660" => Ok(Self::Group),
+            _ => Err(SocketModeError),
+        }
+    }
+}
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +94,20 @@ impl Drop for SocketFile {
     }
 }
 
-/// Opens the socket at `path`, mode 0600; a missing folder is made, mode 0700. What a dead daemon
-/// left behind is replaced. `option` is what chose the place.
+/// Opens the socket at `path`; a missing folder is made, for the same users. What a dead daemon left
+/// behind is replaced. `option` is what chose the place.
 pub(super) fn listen(
     path: &Path,
+    mode: SocketMode,
     option: &'static str,
 ) -> Result<(UnixListener, SocketFile), SocketError> {
     let system = |cause| SocketError::System { path: path.to_owned(), cause };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(system)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(mode.of_folder())
+            .create(folder)
+            .map_err(system)?;
     }
     match fs::symlink_metadata(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
@@ -72,7 +122,7 @@ pub(super) fn listen(
     }
     let listener = UnixListener::bind(path).map_err(system)?;
     let file = SocketFile(path.to_owned());
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(system)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode.of_socket())).map_err(system)?;
     Ok((listener, file))
 }
 
@@ -84,9 +134,23 @@ mod tests {
     async fn a_daemon_that_ends_early_leaves_no_socket_behind() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run/fairway.sock");
-        let bound = listen(&path, "--socket").unwrap();
-        assert!(matches!(listen(&path, "--socket"), Err(SocketError::InUse { .. })));
+        let bound = listen(&path, SocketMode::Owner, "--socket").unwrap();
+        let again = listen(&path, SocketMode::Owner, "--socket");
+        assert!(matches!(again, Err(SocketError::InUse { .. })));
         drop(bound);
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_for_its_owner_and_for_its_group_when_that_was_said() {
+        let folder = tempfile::tempdir().unwrap();
+        for (word, of_socket, of_folder) in [("0600", 0o600, 0o700), ("0660", 0o660, 0o750)] {
+            let path = folder.path().join(word).join("fairway.sock");
+            let _bound = listen(&path, word.parse().unwrap(), "--socket").unwrap();
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&path), of_socket);
+            assert_eq!(mode(path.parent().unwrap()), of_folder);
+        }
+        assert_eq!("0666".parse::<SocketMode>(), Err(SocketModeError));
     }
 }

@@ -20,7 +20,7 @@ use drain::{DrainReport, DrainRequest};
 use show::{Format, ShowCommand};
 
 pub use drain::{ORDERS_MAX, Order};
-pub use listen::{SocketError, SocketFile};
+pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
 pub use socket::{listen, serve};
 

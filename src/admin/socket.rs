@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 
 use super::clear::clear;
 use super::drain::{Order, drain};
-use super::listen::{self, SocketError, SocketFile};
+use super::listen::{self, SocketError, SocketFile, SocketMode};
 use super::observer::Observer;
 use super::show;
 use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
@@ -26,8 +26,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Opens the admin socket at `path`.
-pub fn listen(path: &Path) -> Result<(UnixListener, SocketFile), SocketError> {
-    listen::listen(path, "--socket")
+pub fn listen(path: &Path, mode: SocketMode) -> Result<(UnixListener, SocketFile), SocketError> {
+    listen::listen(path, mode, "--socket")
 }
 
 /// Answers clients until it is aborted. Each has a task of its own and sees the state as it is

@@ -19,7 +19,8 @@ pub(super) struct ClearArguments {
     #[command(subcommand)]
     what: What,
 
-    /// The daemon's socket [default: as for `fairway run`]
+    /// The daemon's socket [default: as for `fairway run`; when this user runs none, the one below
+    /// /run]
     #[arg(long, value_name = "PATH", global = true, env = "FAIRWAY_SOCKET")]
     socket: Option<PathBuf>,
 }
@@ -70,7 +71,7 @@ pub(super) fn run(arguments: &ClearArguments) -> Result<ExitCode> {
         Some(Soft::Soft { direction: Some(Direction::In) }) => Clear::SoftIn,
         Some(Soft::Soft { direction: Some(Direction::Out) }) => Clear::SoftOut,
     };
-    let socket = arguments.socket.clone().map_or_else(paths::default_socket, Ok)?;
+    let socket = paths::socket_of_daemon(arguments.socket.as_deref())?;
     show::print(&client::ask(&socket, &Request::Clear { peer, how })?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,16 +4,18 @@
 
 mod check;
 mod clear;
+mod completions;
 mod demo;
 mod drain;
 mod duration;
+mod man;
 mod paths;
 mod run;
 mod show;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::telemetry::{self, LogFormat, LogLevel};
 
@@ -57,6 +59,10 @@ enum Command {
     Check(check::CheckArguments),
     /// Two daemons on loopback: sessions come up, services arrive and leave
     Demo(demo::DemoArguments),
+    /// Completions for a shell, on stdout
+    Completions(completions::CompletionsArguments),
+    /// Man pages, on stdout or as files
+    Man(man::ManArguments),
 }
 
 /// Runs the command of this process.
@@ -70,6 +76,8 @@ pub fn main() -> ExitCode {
         Command::Drain(arguments) => drain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, &mut Cli::command()),
+        Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };
     match outcome {
         Ok(code) => code,

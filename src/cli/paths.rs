@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use nix::unistd::Uid;
@@ -30,11 +30,23 @@ fn private_folder() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// `--socket`, for daemon and client alike: below /run for root, else in the user's own runtime
+/// Where a daemon that root or the system started is asked.
+const SYSTEM_SOCKET: &str = "/run/fairway/fairway.sock";
+
+/// `--socket` of the clients: the daemon of this user, else that of the system.
+pub(super) fn socket_of_daemon(chosen: Option<&Path>) -> Result<PathBuf> {
+    if let Some(socket) = chosen {
+        return Ok(socket.to_owned());
+    }
+    let (own, system) = (default_socket()?, Path::new(SYSTEM_SOCKET));
+    Ok(if !own.exists() && system.exists() { system.to_owned() } else { own })
+}
+
+/// `--socket` of the daemon: below /run for root, else in the user's own runtime
 /// folder, else in a folder of /tmp that only the user may enter.
 pub(super) fn default_socket() -> Result<PathBuf> {
     if Uid::effective().is_root() {
-        return Ok(PathBuf::from("/run/fairway/fairway.sock"));
+        return Ok(PathBuf::from(SYSTEM_SOCKET));
     }
     let folder = match folder_from("XDG_RUNTIME_DIR") {
         Some(folder) => folder,

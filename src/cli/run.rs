@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use super::paths;
+use crate::admin::SocketMode;
 use crate::standalone::{self, ListenOption, Options};
 
 /// Threads: one is enough for the work, a second keeps a slow disk or a large file from it.
@@ -55,6 +56,11 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
     socket: Option<PathBuf>,
 
+    /// Who may use the sockets: 0600 for the daemon's user, 0660 for its group, too; whoever may,
+    /// can also clear sessions
+    #[arg(long, value_name = "MODE", default_value = "0600", env = "FAIRWAY_SOCKET_MODE")]
+    socket_mode: SocketMode,
+
     /// Where the addresses of services are kept [default: /var/lib/fairway, or without root
     /// $XDG_STATE_HOME/fairway]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_STATE_DIR")]
@@ -77,6 +83,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
         bgp: BackendChoice::Native,
         bgp_listen,
         socket,
+        socket_mode,
         state_dir,
         vty_dir,
         lb_class,
@@ -91,6 +98,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
         node,
         bgp_listen,
         socket: socket.map_or_else(paths::default_socket, Ok)?,
+        socket_mode,
         state_dir: state_dir.map_or_else(paths::default_state_dir, Ok)?,
         vty_dir: vty_dir.filter(|path| !path.as_os_str().is_empty()),
         load_balancer_class: lb_class.filter(|class| !class.is_empty()),

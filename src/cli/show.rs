@@ -29,7 +29,8 @@ pub(super) struct ShowArguments {
     #[arg(long, global = true)]
     json: bool,
 
-    /// The daemon's socket [default: as for `fairway run`]
+    /// The daemon's socket [default: as for `fairway run`; when this user runs none, the one below
+    /// /run]
     #[arg(long, value_name = "PATH", global = true, env = "FAIRWAY_SOCKET")]
     socket: Option<PathBuf>,
 }
@@ -262,7 +263,7 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     };
     let format = if arguments.json { Format::Json } else { Format::Text };
-    let socket = arguments.socket.clone().map_or_else(paths::default_socket, Ok)?;
+    let socket = paths::socket_of_daemon(arguments.socket.as_deref())?;
     print(&client::ask(&socket, &Request::Show { what, format })?)?;
     Ok(ExitCode::SUCCESS)
 }

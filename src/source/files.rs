@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
 use super::FileChange;
@@ -45,8 +45,8 @@ const ABSENCE: Duration = Duration::from_millis(50);
 enum Request {
     /// A folder was lost, or a file vanished.
     Missing,
-    /// Read everything again.
-    Reread,
+    /// Read everything again, and say so when that is done.
+    Reread(Option<oneshot::Sender<()>>),
     /// The source is gone.
     Stop,
 }
@@ -95,10 +95,13 @@ impl FileSource {
         Ok((Self { requests }, receiver))
     }
 
-    /// Reads everything again, as on SIGHUP. What is new arrives as a batch.
-    pub fn reread(&self) {
+    /// Reads everything again, as on SIGHUP. What is new arrives as a batch, and is in the channel
+    /// before the answer comes.
+    pub fn reread(&self) -> oneshot::Receiver<()> {
+        let (done, answer) = oneshot::channel();
         // Without a keeper the process is ending.
-        let _ = self.requests.send(Request::Reread);
+        let _ = self.requests.send(Request::Reread(Some(done)));
+        answer
     }
 }
 
@@ -135,13 +138,13 @@ fn on_event(
     let event = match event {
         Ok(event) if event.need_rescan() => {
             warn!("more files changed than the kernel could report; reading all of them again");
-            let _ = keeper.send(Request::Reread);
+            let _ = keeper.send(Request::Reread(None));
             return;
         }
         Ok(event) => event,
         Err(error) => {
             warn!(%error, "watching files failed; reading all of them again");
-            let _ = keeper.send(Request::Reread);
+            let _ = keeper.send(Request::Reread(None));
             return;
         }
     };
@@ -204,9 +207,13 @@ impl Keeper {
             let request = inbox.recv_timeout(self.pause());
             let is_wanted = match request {
                 Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Request::Reread) => {
+                Ok(Request::Reread(done)) => {
                     self.tend();
-                    self.rescan_all()
+                    let is_wanted = self.rescan_all();
+                    if let Some(done) = done {
+                        let _ = done.send(());
+                    }
+                    is_wanted
                 }
                 Ok(Request::Missing) => self.settle() && self.tend(),
                 Err(RecvTimeoutError::Timeout) => {

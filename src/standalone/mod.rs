@@ -18,11 +18,12 @@ use fairway_sessions::backend::Backend;
 use fairway_sessions::io::NativeBackend;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info};
 
 use crate::admin::{self, Observer};
+use crate::service::Service;
 use crate::source::{FileSource, FileSourceError};
 
 use clock::Clock;
@@ -97,14 +98,34 @@ fn raise_descriptor_limit() {
     }
 }
 
+/// Waits until all files have been read again; for ever when nobody wanted that. Cancel-safe.
+async fn done(rereading: &mut Option<oneshot::Receiver<()>>) {
+    match rereading {
+        // A source that is gone has read what it will ever read.
+        Some(answer) => drop(answer.await),
+        None => std::future::pending().await,
+    }
+}
+
+fn log_start(options: &Options) {
+    info!(
+        node = options.node,
+        version = env!("CARGO_PKG_VERSION"),
+        commit = env!("FAIRWAY_COMMIT"),
+        socket = %options.socket.display(),
+        "fairway is running"
+    );
+}
+
 /// Runs until a signal ends it.
 pub async fn run(options: Options) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     // First, so that a second daemon ends before it takes a port or touches a file.
-    let (socket, _socket_file) = admin::listen(&options.socket)?;
-    let vty = options.vty_dir.as_deref().map(admin::vty::Sockets::open).transpose()?;
+    let (socket, _socket_file) = admin::listen(&options.socket, options.socket_mode)?;
+    let vty = options.vty_dir.as_deref();
+    let vty = vty.map(|it| admin::vty::Sockets::open(it, options.socket_mode)).transpose()?;
     let _lock = saver::lock(&options.state_dir)?;
     raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;
@@ -113,19 +134,16 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let clock = Clock::start();
     let mut daemon = Daemon::new(&options, Arc::clone(&backend), clock.now());
     let (publish, published) = watch::channel(Arc::new(daemon.published()));
+    let mut service = Service::start(published.clone(), Arc::clone(&backend));
     let observer = Observer::new(published, Arc::clone(&backend));
     // Held to the end: dropping it takes the sockets away.
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
     let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
-    info!(
-        node = options.node,
-        version = env!("CARGO_PKG_VERSION"),
-        commit = env!("FAIRWAY_COMMIT"),
-        socket = %options.socket.display(),
-        "fairway is running"
-    );
+    log_start(&options);
     let mut saving = Saving::default();
+    let mut sources_have_spoken = false;
+    let mut rereading = None;
     loop {
         // Cancel-safe: a batch of changes is received whole or not at all.
         tokio::select! {
@@ -137,6 +155,11 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 daemon.files_changed(&batch);
                 publish.send_replace(Arc::new(daemon.published()));
                 saving.wanted();
+                sources_have_spoken = true;
+            }
+            question = service.asked() => {
+                // It may have lost interest.
+                let _ = question.send(sources_have_spoken);
             }
             Some(order) = orders.recv() => {
                 let step = daemon.obey(clock.now(), order.what);
@@ -153,7 +176,17 @@ pub async fn run(options: Options) -> Result<(), StartError> {
             }
             _ = hangup.recv() => {
                 info!("reading all files again");
-                source.reread();
+                service.reloading();
+                rereading = Some(source.reread());
+            }
+            () = done(&mut rereading) => {
+                rereading = None;
+                while let Ok(batch) = changes.try_recv() {
+                    daemon.files_changed(&batch);
+                }
+                publish.send_replace(Arc::new(daemon.published()));
+                saving.wanted();
+                service.reloaded();
             }
             () = backend.stopped() => return Err(StartError::Backend),
             _ = terminate.recv() => break,
@@ -161,6 +194,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         }
     }
     info!("leaving");
+    service.leaving();
     admin.abort();
     daemon.save_resources();
     backend.shutdown(daemon.how_to_leave()).await;

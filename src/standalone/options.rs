@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use fairway_sessions::io::ListenAddress;
 
+use crate::admin::SocketMode;
+
 /// The port that BGP has (RFC 4271 §8.2.1).
 const BGP_PORT: u16 = 179;
 
@@ -20,6 +22,8 @@ pub struct Options {
     pub bgp_listen: Vec<ListenOption>,
     /// The admin socket.
     pub socket: PathBuf,
+    /// Who may use it, and FRR's.
+    pub socket_mode: SocketMode,
     /// Where the sockets of FRR's daemons are opened, if they are.
     pub vty_dir: Option<PathBuf>,
     /// Where addresses are kept.

@@ -39,7 +39,7 @@ mod table;
 mod time;
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
 use fairway_sessions::backend::BgpView;
 use fairway_sessions::types::{AddressFamily, RouterId};

@@ -20,7 +20,7 @@ use super::Daemon;
 use super::commands::{Question, understand};
 use super::reply::{Reply, answer, refusal};
 use super::search::Search;
-use crate::admin::listen::{SocketError, SocketFile, listen};
+use crate::admin::listen::{SocketError, SocketFile, SocketMode, listen};
 use crate::admin::observer::Observer;
 
 /// Connections to one socket at the same time: people and scrapers, not a load.
@@ -43,10 +43,10 @@ pub struct Serving {
 }
 
 impl Sockets {
-    /// Opens them in `folder`, mode 0600; a missing folder is made, mode 0700.
-    pub fn open(folder: &Path) -> Result<Self, SocketError> {
+    /// Opens them in `folder`; a missing folder is made.
+    pub fn open(folder: &Path, mode: SocketMode) -> Result<Self, SocketError> {
         let open = |daemon: Daemon| {
-            let (listener, file) = listen(&folder.join(daemon.file_name()), "--vty-dir")?;
+            let (listener, file) = listen(&folder.join(daemon.file_name()), mode, "--vty-dir")?;
             Ok((daemon, listener, file))
         };
         let sockets = Daemon::ALL.into_iter().map(open).collect::<Result<_, SocketError>>()?;
@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn commands_are_answered_one_by_one_however_they_arrive() {
         let folder = tempfile::tempdir().unwrap();
-        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let _serving = Sockets::open(folder.path(), SocketMode::Owner).unwrap().serve(&observer());
         let mut client = Client::connect(folder.path(), Daemon::Bgpd).await;
         client.say(b"enable\0show bgp summary json\0show bgp n").await;
         assert_eq!(client.answer().await, (String::new(), 0));
@@ -229,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_is_too_long_is_the_last_one() {
         let folder = tempfile::tempdir().unwrap();
-        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let _serving = Sockets::open(folder.path(), SocketMode::Owner).unwrap().serve(&observer());
         let mut client = Client::connect(folder.path(), Daemon::Zebra).await;
         client.say(&[b'x'; COMMAND_LENGTH_BYTES_MAX]).await;
         assert_eq!(client.answer().await, ("% Command is too long.\n".to_owned(), 1));
@@ -243,7 +243,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_does_not_read_holds_up_nobody() {
         let folder = tempfile::tempdir().unwrap();
-        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let _serving = Sockets::open(folder.path(), SocketMode::Owner).unwrap().serve(&observer());
         let mut deaf = Client::connect(folder.path(), Daemon::Bgpd).await;
         // Until its questions are not taken any more, because its answers are not.
         let question = b"show version\0".repeat(512);
@@ -272,7 +272,7 @@ mod tests {
     #[tokio::test]
     async fn more_connections_than_slots_wait_for_one() {
         let folder = tempfile::tempdir().unwrap();
-        let _serving = Sockets::open(folder.path()).unwrap().serve(&observer());
+        let _serving = Sockets::open(folder.path(), SocketMode::Owner).unwrap().serve(&observer());
         let mut held = Vec::new();
         for _ in 0..CONNECTIONS_MAX {
             let mut client = Client::connect(folder.path(), Daemon::Bgpd).await;
@@ -293,11 +293,11 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("made/here");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let serving = Sockets::open(&folder).unwrap().serve(&observer());
+        let serving = Sockets::open(&folder, SocketMode::Owner).unwrap().serve(&observer());
         assert_eq!(mode(&folder), 0o700);
         let sockets = Daemon::ALL.map(|daemon| folder.join(daemon.file_name()));
         assert!(sockets.iter().all(|socket| mode(socket) == 0o600));
-        let taken = Sockets::open(&folder).unwrap_err().to_string();
+        let taken = Sockets::open(&folder, SocketMode::Owner).unwrap_err().to_string();
         assert!(taken.contains("bgpd.vty; stop it, or choose another --vty-dir"), "{taken}");
         assert!(sockets.iter().all(|socket| socket.exists()), "what is another's is left alone");
         drop(serving);
@@ -305,7 +305,7 @@ mod tests {
         // What a daemon left that was killed.
         drop(std::os::unix::net::UnixListener::bind(&sockets[0]).unwrap());
         assert!(sockets[0].exists());
-        let serving = Sockets::open(&folder).unwrap().serve(&observer());
+        let serving = Sockets::open(&folder, SocketMode::Owner).unwrap().serve(&observer());
         let mut client = Client::connect(&folder, Daemon::Bgpd).await;
         client.say(b"enable\0").await;
         assert_eq!(client.answer().await, (String::new(), 0));

@@ -26,9 +26,9 @@ pub(super) const PASSWORD: &str = "canary-in-the-lab";
 pub(super) const NOW_EPOCH_SECONDS: u64 = 1_795_192_683;
 
 /// Owns what a snapshot borrows.
-pub(in crate::admin) struct Lab {
+pub(crate) struct Lab {
     pub(super) node: Node,
-    pub(in crate::admin) bgp: BgpView,
+    pub(crate) bgp: BgpView,
     pub(super) index: ClusterIndex,
     pub(super) outcomes: Outcomes,
     pub(super) plan: NodePlan,
@@ -39,7 +39,7 @@ pub(in crate::admin) struct Lab {
 }
 
 impl Lab {
-    pub(in crate::admin) fn without_peers() -> Self {
+    pub(crate) fn without_peers() -> Self {
         Self {
             node: Node::assumed("node-a", vec![address("10.0.0.1")]),
             bgp: BgpView::default(),
@@ -53,7 +53,7 @@ impl Lab {
         }
     }
 
-    pub(in crate::admin) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let peers = vec![router_one(), silent(), router_two(), unreachable(), router_one_ipv6()];
         let told: BTreeSet<PeerKey> = peers.iter().map(|peer| peer.config.key).collect();
         let routes = ROUTES.map(|(prefix, local_pref)| DesiredRoute {
@@ -72,7 +72,7 @@ impl Lab {
         Self { bgp, ..Self::without_peers() }
     }
 
-    pub(in crate::admin) fn snapshot(&self) -> Snapshot<'_> {
+    pub(crate) fn snapshot(&self) -> Snapshot<'_> {
         Snapshot {
             now_epoch_seconds: NOW_EPOCH_SECONDS,
             vrf_name: super::super::VRF_DEFAULT,
@@ -135,7 +135,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 /// A neighbour that nothing has happened to yet.
-pub(in crate::admin) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
+pub(crate) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
     let key = address(key);
     PeerView {
         config: PeerConfig {

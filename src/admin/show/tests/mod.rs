@@ -3,7 +3,7 @@
 mod add_path;
 mod drain;
 mod frr_words;
-pub(in crate::admin) mod lab;
+pub(crate) mod lab;
 mod learned;
 mod restarts;
 mod services;

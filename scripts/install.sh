@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Puts Fairway into the system, or takes it out again. `make install`, `make uninstall` and `make deb` call it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+prefix=${PREFIX:-/usr/local}
+root=${DESTDIR:-}
+binary=${FAIRWAY_BIN:-target/$(rustc -vV | sed -n 's/^host: //p')/release/fairway}
+config=$root/etc/fairway
+
+usage() {
+    cat <<EOT
+Usage: scripts/install.sh [--uninstall]
+
+Installs the binary, its man pages, completions, systemd unit and system user below PREFIX (default
+/usr/local), and an example configuration in /etc/fairway, unless there is one. Never starts anything.
+
+  DESTDIR      put all of it below this folder, for a package
+  FAIRWAY_BIN  the binary (default: the one of \`make build\`)
+EOT
+}
+
+say() { echo "install.sh: $*" >&2; }
+die() {
+    say "$@"
+    exit 1
+}
+
+install_files() {
+    [[ -x $binary ]] || die "there is no $binary; run: make build"
+    local to=$root$prefix man=$root$prefix/share/man/man1 shell
+    install -D -m 0755 "$binary" "$to/bin/fairway"
+    install -d -m 0755 "$man"
+    (umask 022 && "$binary" man --dir "$man")
+    local -A completions=(
+        [bash]=share/bash-completion/completions/fairway
+        [zsh]=share/zsh/$([[ $prefix == /usr ]] && echo vendor-completions || echo site-functions)/_fairway
+        [fish]=share/fish/vendor_completions.d/fairway.fish
+    )
+    for shell in "${!completions[@]}"; do
+        "$binary" completions "$shell" | install -D -m 0644 /dev/stdin "$to/${completions[$shell]}"
+    done
+    sed "s|/usr/bin/fairway|$prefix/bin/fairway|" packaging/fairway.service |
+        install -D -m 0644 /dev/stdin "$to/lib/systemd/system/fairway.service"
+    install -D -m 0644 packaging/fairway.sysusers "$to/lib/sysusers.d/fairway.conf"
+    # Files with passwords will be there: for root and the daemon alone.
+    [[ -d $config ]] || install -d -m 0750 "$config"
+    [[ -e $config/fairway.yaml ]] || install -m 0640 packaging/fairway.yaml "$config/fairway.yaml"
+}
+
+# What a package does when it is unpacked.
+set_up() {
+    if ! command -v systemd-sysusers >/dev/null; then
+        say "there is no systemd-sysusers here: make a user and a group fairway, and give /etc/fairway to the group"
+        return
+    fi
+    systemd-sysusers "$prefix/lib/sysusers.d/fairway.conf"
+    chgrp fairway "$config" "$config/fairway.yaml"
+    chmod 2750 "$config"
+    say "edit $config/fairway.yaml, then run: systemctl daemon-reload && systemctl enable --now fairway"
+}
+
+uninstall_files() {
+    local to=$root$prefix
+    rm -f "$to/bin/fairway" "$to"/share/man/man1/fairway{,-*}.1 \
+        "$to/share/bash-completion/completions/fairway" "$to"/share/zsh/{vendor-completions,site-functions}/_fairway \
+        "$to/share/fish/vendor_completions.d/fairway.fish" \
+        "$to/lib/systemd/system/fairway.service" "$to/lib/sysusers.d/fairway.conf"
+    say "removed; what is yours is still there: $config, $root/var/lib/fairway, and the user fairway"
+}
+
+case ${1:-} in
+'')
+    install_files
+    [[ -n $root ]] || set_up
+    ;;
+--uninstall)
+    if [[ -z $root && -d /run/systemd/system ]]; then
+        systemctl disable --now --quiet fairway.service || say "the service was not running"
+    fi
+    uninstall_files
+    ;;
+*)
+    usage
+    [[ $1 == -h || $1 == --help ]] && exit
+    exit 2
+    ;;
+esac

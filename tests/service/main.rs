@@ -1,0 +1,283 @@
+//! The package under a real systemd, from `dpkg -i` to `dpkg --purge`, with BIRD as the router. Run by
+//! `make test-service`, as root; needs the Debian 13 of scripts/trixie.sh and a package in FAIRWAY_DEBS.
+#![allow(clippy::disallowed_methods, reason = "a real systemd lives in real time")]
+
+mod machine;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use machine::{Machine, wait_until};
+
+/// How bad systemd finds what the unit lets the daemon do, at most: 0 is best, 10 is worst.
+const EXPOSURE_MAX: f64 = 1.5;
+
+/// systemd asks for a sign of life so often in one of the steps.
+const WATCHDOG: Duration = Duration::from_secs(2);
+
+const ROUTER_UNIT: &str = "\
+[Service]
+ExecStartPre=sh -c 'ip netns add router && ip link add uplink type veth peer name down netns router && \
+ip address add 10.79.0.1/24 dev uplink && ip link set uplink up && \
+ip -n router address add 10.79.0.2/24 dev down && ip -n router link set down up'
+ExecStart=ip netns exec router bird -f -c /etc/router.conf -s /run/router.ctl
+";
+
+const ROUTER: &str = "\
+router id 10.79.0.2;
+protocol device {}
+protocol bgp node {
+  local 10.79.0.2 as 64501;
+  neighbor 10.79.0.1 as 64500;
+  passive;
+  error wait time 1, 2;
+  ipv4 { import all; export none; };
+}
+";
+
+const CONFIGURATION: &str = "\
+apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: tor-1}
+spec: {myASN: 64500, peerASN: 64501, peerAddress: 10.79.0.2}
+---
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: public}
+spec: {addresses: [198.51.100.0/24]}
+---
+apiVersion: metallb.io/v1beta1
+kind: BGPAdvertisement
+metadata: {name: public}
+";
+
+fn service(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n\
+         spec: {{type: LoadBalancer, ports: [{{port: 80}}]}}\n"
+    )
+}
+
+type Step = (&'static str, fn(&Machine) -> Result<()>);
+
+/// Each begins where the one before it ended.
+const STEPS: [Step; 9] = [
+    ("dpkg -i starts the daemon, which announces nothing", installs),
+    ("the group may ask, others may not", asks),
+    ("systemctl start returns when the route is at the router", starts),
+    ("systemctl reload reads the files again", reloads),
+    ("a daemon that hangs is started again", restarts_what_hangs),
+    ("systemctl restart keeps the state", keeps_state),
+    ("another version takes over", upgrades),
+    ("the unit lets the daemon do little", confines),
+    ("purge removes everything", purges),
+];
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("service: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    ensure!(nix::unistd::geteuid().is_root(), "a machine needs root; run this as root");
+    let packages = PathBuf::from(
+        std::env::var_os("FAIRWAY_DEBS").context("FAIRWAY_DEBS: the folder with the package")?,
+    );
+    let start = Instant::now();
+    let machine = Machine::boot(&packages)?;
+    println!("ok   systemd is up ({:.1} s)", start.elapsed().as_secs_f64());
+    for (name, step) in STEPS {
+        let start = Instant::now();
+        if let Err(error) = step(&machine) {
+            let log = machine.ask("systemctl status --no-pager fairway router || true; journalctl -b -n 80 --no-pager");
+            println!("FAIL {name}\n{}", log.unwrap_or_default());
+            return Err(error.context(name));
+        }
+        println!("ok   {name} ({:.1} s)", start.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+/// What BIRD has in its table.
+fn routes(machine: &Machine) -> Result<String> {
+    machine.ask("birdc -s /run/router.ctl show route protocol node")
+}
+
+fn has_route(machine: &Machine, prefix: &str) -> Result<()> {
+    let routes = routes(machine)?;
+    ensure!(routes.contains(prefix), "{prefix} is not at the router: {routes}");
+    Ok(())
+}
+
+fn installs(machine: &Machine) -> Result<()> {
+    machine.ask("dpkg -i /packages/fairway_*.deb")?;
+    ensure!(machine.property("ActiveState")? == "active");
+    ensure!(
+        machine.property("StatusText")? == "no neighbors",
+        "{}",
+        machine.property("StatusText")?
+    );
+    machine.ask("systemctl is-enabled fairway")?;
+    let modes = machine.ask(
+        "stat -c '%a %U:%G' /etc/fairway /etc/fairway/fairway.yaml /var/lib/fairway \
+         /run/fairway/fairway.sock",
+    )?;
+    let expected =
+        "2750 root:fairway\n640 root:fairway\n700 fairway:fairway\n660 fairway:fairway\n";
+    ensure!(modes == expected, "{modes}");
+    let log = machine.ask("journalctl -b -u fairway --no-pager -o cat")?;
+    ensure!(!log.contains("ERROR") && !log.contains("WARN"), "{log}");
+    // Everything that a person looks for first.
+    machine.ask("test -s /usr/share/man/man1/fairway-run.1.gz")?;
+    machine.ask("test -s /usr/share/bash-completion/completions/fairway")?;
+    Ok(())
+}
+
+fn asks(machine: &Machine) -> Result<()> {
+    let summary = "fairway show config";
+    machine.ask(summary)?;
+    let nobody = "setpriv --reuid nobody --regid nogroup --clear-groups";
+    let member = "setpriv --reuid nobody --regid nogroup --groups fairway";
+    machine.ask(&format!("{member} {summary}"))?;
+    let refused = machine.run(&format!("{nobody} {summary}"))?;
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    ensure!(!refused.status.success() && why.contains("as a member"), "{why}");
+    Ok(())
+}
+
+fn starts(machine: &Machine) -> Result<()> {
+    machine.write("/etc/systemd/system/router.service", ROUTER_UNIT)?;
+    machine.write("/etc/router.conf", ROUTER)?;
+    machine.ask("systemctl daemon-reload; systemctl stop fairway")?;
+    machine.write("/etc/fairway/fairway.yaml", CONFIGURATION)?;
+    machine.write("/etc/fairway/web.yaml", &service("web"))?;
+    machine.ask("chgrp fairway /etc/fairway/*; chmod 640 /etc/fairway/*")?;
+    // The router comes while the start waits for it.
+    let start = Instant::now();
+    machine.ask("systemctl start --no-block fairway")?;
+    wait_until("a start that waits", || {
+        let text = machine.property("StatusText")?;
+        ensure!(text.contains("waiting for tor-1"), "it says {text:?}");
+        Ok(())
+    })?;
+    ensure!(machine.property("ActiveState")? == "activating");
+    machine.ask("systemctl start router; systemctl start fairway")?;
+    // It was sent before; BIRD may need a moment to read it.
+    let ready = Instant::now();
+    while let Err(error) = has_route(machine, "198.51.100.0/32") {
+        ensure!(ready.elapsed() < Duration::from_millis(500), "{error:#}");
+    }
+    ensure!(start.elapsed() < Duration::from_secs(10), "it gave the router up");
+    let status = machine.ask("systemctl status --no-pager fairway")?;
+    let expected = "Status: \"1 of 1 neighbor Established, 1 route announced\"";
+    ensure!(status.contains(expected), "{status}");
+    Ok(())
+}
+
+fn reloads(machine: &Machine) -> Result<()> {
+    let before = machine.property("MainPID")?;
+    machine.write("/etc/fairway/dns.yaml", &service("dns"))?;
+    machine.ask("systemctl reload fairway")?;
+    wait_until("the second route", || has_route(machine, "198.51.100.1/32"))?;
+    wait_until("an end of the reload", || {
+        ensure!(machine.property("ActiveState")? == "active");
+        let text = machine.property("StatusText")?;
+        ensure!(text.contains("2 routes announced"), "it says {text:?}");
+        Ok(())
+    })?;
+    let log = machine.ask("journalctl -b -u fairway --no-pager -o cat")?;
+    ensure!(log.contains("reading all files again"), "{log}");
+    ensure!(machine.property("MainPID")? == before, "it was restarted");
+    Ok(())
+}
+
+fn restarts_what_hangs(machine: &Machine) -> Result<()> {
+    let drop_in = "/run/systemd/system/fairway.service.d/test.conf";
+    machine.write(drop_in, &format!("[Service]\nWatchdogSec={}\n", WATCHDOG.as_secs()))?;
+    machine.ask("systemctl daemon-reload; systemctl restart fairway")?;
+    let before = machine.property("MainPID")?;
+    // It lives as long as it answers.
+    let start = Instant::now();
+    while start.elapsed() < WATCHDOG + WATCHDOG / 2 {
+        ensure!(machine.property("MainPID")? == before, "it was ended although it answered");
+    }
+    machine.ask(&format!("kill -STOP {before}"))?;
+    wait_until("another process", || {
+        let now = machine.property("MainPID")?;
+        ensure!(now != before && now != "0", "it is {now}");
+        ensure!(machine.property("ActiveState")? == "active");
+        Ok(())
+    })?;
+    ensure!(machine.property("NRestarts")? == "1");
+    let log = machine.ask("journalctl -b -u fairway --no-pager -o cat")?;
+    ensure!(log.contains("Watchdog timeout"), "{log}");
+    wait_until("the routes", || has_route(machine, "198.51.100.1/32"))?;
+    machine.ask(&format!("rm {drop_in}; systemctl daemon-reload"))?;
+    Ok(())
+}
+
+/// By name, `dns` comes before `web`: without state, they would change places.
+fn keeps_state(machine: &Machine) -> Result<()> {
+    let addresses = || machine.ask("fairway show services");
+    let before = addresses()?;
+    machine.ask("systemctl restart fairway")?;
+    let after = addresses()?;
+    ensure!(before == after, "before:\n{before}after:\n{after}");
+    let web = after.lines().find(|line| line.contains("web")).context("no web")?;
+    ensure!(web.contains("198.51.100.0"), "{web}");
+    Ok(())
+}
+
+fn upgrades(machine: &Machine) -> Result<()> {
+    machine.ask(
+        "mkdir /root/next; dpkg-deb -R /packages/fairway_*.deb /root/next
+         sed -i 's/^Version: .*/Version: 99/' /root/next/DEBIAN/control
+         dpkg-deb -b /root/next /root/next.deb",
+    )?;
+    let (before, services) = (machine.property("MainPID")?, machine.ask("fairway show services")?);
+    machine.ask("dpkg -i /root/next.deb")?;
+    ensure!(machine.property("MainPID")? != before, "the old one still runs");
+    ensure!(machine.property("ActiveState")? == "active");
+    ensure!(machine.ask("dpkg-query -W -f '${Version}' fairway")? == "99");
+    // dpkg has waited for the start, and the start for the routes.
+    wait_until("the routes", || has_route(machine, "198.51.100.1/32"))?;
+    ensure!(machine.ask("fairway show services")? == services);
+    let mode = machine
+        .ask("stat -c '%a %U:%G' /etc/fairway/fairway.yaml; cat /etc/fairway/fairway.yaml")?;
+    ensure!(mode == format!("640 root:fairway\n{CONFIGURATION}"), "{mode}");
+    Ok(())
+}
+
+fn confines(machine: &Machine) -> Result<()> {
+    let verdict = machine.ask("systemd-analyze security --no-pager fairway | tail -n 1")?;
+    let score = verdict.split_whitespace().find_map(|word| word.parse::<f64>().ok());
+    ensure!(score.is_some_and(|score| score <= EXPOSURE_MAX), "{verdict}");
+    let problems =
+        machine.ask("systemd-analyze verify fairway.service 2>&1 | grep -i fairway || true")?;
+    ensure!(problems.is_empty(), "{problems}");
+    Ok(())
+}
+
+fn purges(machine: &Machine) -> Result<()> {
+    machine.ask("rm /etc/fairway/web.yaml /etc/fairway/dns.yaml; dpkg --purge fairway")?;
+    let left = machine.ask(
+        "ls -d /etc/fairway /var/lib/fairway /run/fairway /usr/bin/fairway \
+         /lib/systemd/system/fairway.service /etc/systemd/system/*/fairway.service 2>/dev/null || true
+         pgrep -x fairway || true
+         systemctl list-units --all --no-legend 'fairway*'",
+    )?;
+    ensure!(left.is_empty(), "still there: {left}");
+    wait_until("a router without routes", || {
+        let routes = routes(machine)?;
+        ensure!(!routes.contains("198.51.100."), "{routes}");
+        Ok(())
+    })
+}
