@@ -28,7 +28,7 @@ mount --bind "$packages" packages
 mount -o remount,bind,ro packages
 # Services may start here, but not the routers that are in that root for other tests.
 rm -f usr/sbin/policy-rc.d
-for unit in frr bird cron; do ln -sf /dev/null "etc/systemd/system/$unit.service"; done
+for unit in frr bird cron console-getty; do ln -sf /dev/null "etc/systemd/system/$unit.service"; done
 : >etc/machine-id
 ip link set lo up
 

@@ -1,6 +1,6 @@
 //! A machine with a real systemd, in namespaces: booted in a second, and gone without a trace.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -29,6 +29,8 @@ impl Machine {
         let root = String::from_utf8(root.stdout)?;
         ensure!(Path::new(root.trim()).exists(), "no {root}: run scripts/setup.sh trixie");
         let place = TempDir::new()?;
+        let (layer, log) = (place.path().join("layer"), place.path().join("log"));
+        fs::create_dir(&layer)?;
         let cgroup = own_cgroup()?;
         // systemd takes the cgroup that it finds itself in for the root of all.
         let unshare = Command::new("sh")
@@ -39,9 +41,10 @@ impl Machine {
             .arg(&cgroup)
             .arg(checkout.join("tests/service/boot.sh"))
             .arg(root.trim())
-            .arg(place.path())
+            .arg(&layer)
             .arg(packages)
             .stdin(Stdio::null())
+            .stderr(File::create(&log)?)
             .spawn()?;
         let mut machine = Self { init: 0, unshare, cgroup, _place: place };
         machine.init = wait_until("process 1", || {
@@ -52,7 +55,8 @@ impl Machine {
         wait_until("a booted machine", || {
             let state = machine.ask("systemctl is-system-running || true")?;
             // Degraded: something that Debian has and namespaces cannot have.
-            ensure!(["running", "degraded"].contains(&state.trim()), "it is {state}");
+            let is_up = ["running", "degraded"].contains(&state.trim());
+            ensure!(is_up, "it is {state}{}", fs::read_to_string(&log)?);
             Ok(())
         })?;
         Ok(machine)

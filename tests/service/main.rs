@@ -20,9 +20,9 @@ const WATCHDOG: Duration = Duration::from_secs(2);
 
 const ROUTER_UNIT: &str = "\
 [Service]
-ExecStartPre=sh -c 'ip netns add router && ip link add uplink type veth peer name down netns router && \
+ExecStartPre=sh -c 'ip netns add router && ip link add uplink type veth peer name port netns router && \
 ip address add 10.79.0.1/24 dev uplink && ip link set uplink up && \
-ip -n router address add 10.79.0.2/24 dev down && ip -n router link set down up'
+ip -n router address add 10.79.0.2/24 dev port && ip -n router link set port up'
 ExecStart=ip netns exec router bird -f -c /etc/router.conf -s /run/router.ctl
 ";
 
@@ -240,7 +240,7 @@ fn upgrades(machine: &Machine) -> Result<()> {
     machine.ask(
         "mkdir /root/next; dpkg-deb -R /packages/fairway_*.deb /root/next
          sed -i 's/^Version: .*/Version: 99/' /root/next/DEBIAN/control
-         dpkg-deb -b /root/next /root/next.deb",
+         dpkg-deb -Zgzip -z1 -b /root/next /root/next.deb",
     )?;
     let (before, services) = (machine.property("MainPID")?, machine.ask("fairway show services")?);
     machine.ask("dpkg -i /root/next.deb")?;
@@ -260,8 +260,8 @@ fn confines(machine: &Machine) -> Result<()> {
     let verdict = machine.ask("systemd-analyze security --no-pager fairway | tail -n 1")?;
     let score = verdict.split_whitespace().find_map(|word| word.parse::<f64>().ok());
     ensure!(score.is_some_and(|score| score <= EXPOSURE_MAX), "{verdict}");
-    let problems =
-        machine.ask("systemd-analyze verify fairway.service 2>&1 | grep -i fairway || true")?;
+    let problems = machine
+        .ask("systemd-analyze verify --man=no fairway.service 2>&1 | grep -i fairway || true")?;
     ensure!(problems.is_empty(), "{problems}");
     Ok(())
 }
