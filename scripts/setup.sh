@@ -42,7 +42,7 @@ packages_of() {
         ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;
     lint) echo shellcheck ;;
-    deb) echo dpkg gcc libc6-dev ;;
+    deb) echo dpkg gcc libc6-dev xz-utils ;;
     *) return 1 ;;
     esac
 }
@@ -148,6 +148,7 @@ fi
 [[ " ${groups[*]} " != *" trixie "* ]] || scripts/trixie.sh
 if [[ " ${groups[*]} " == *" rust "* ]]; then check_rust; fi
 if [[ " ${groups[*]} " == *" deb "* ]] && ! command -v cargo-deb >/dev/null; then
-    say "installing cargo-deb"
-    cargo install --locked --quiet cargo-deb
+    # Not optimized: building it would take longer than all that it will ever do.
+    say "installing cargo-deb, which takes a minute"
+    cargo install --locked --quiet --debug --no-default-features cargo-deb
 fi

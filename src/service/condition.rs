@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fairway_sessions::backend::{BgpView, DrainState, PeerView, SessionState};
+use fairway_sessions::backend::{BgpView, PeerView, SessionState};
 
 use crate::plan::NodePlan;
 
@@ -26,8 +26,8 @@ pub(super) struct Facts<'a> {
     pub(super) view: &'a BgpView,
     /// Objects, or parts of them, that are at fault.
     pub(super) faults: usize,
-    /// Whether traffic should come here.
-    pub(super) drain: DrainState,
+    /// That traffic should not come here, in words.
+    pub(super) drain: Option<String>,
 }
 
 /// What follows.
@@ -89,11 +89,7 @@ fn text(facts: &Facts<'_>, missing: Vec<String>, set_aside: Vec<String>) -> Stri
             counted(routes, "route")
         ),
     }];
-    match facts.drain {
-        DrainState::InService => {}
-        DrainState::Draining => parts.push("draining".to_owned()),
-        DrainState::Drained => parts.push("drained, nothing is announced".to_owned()),
-    }
+    parts.extend(facts.drain.clone());
     if !missing.is_empty() {
         parts.push(format!("waiting for {}", listed(missing)));
     }

@@ -11,7 +11,7 @@ mod notifier;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_sessions::backend::{Backend, BgpView, DrainState, ViewScope};
+use fairway_sessions::backend::{Backend, BgpView, ViewScope};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 use tracing::info;
@@ -19,6 +19,9 @@ use tracing::info;
 use crate::standalone::Published;
 use condition::{Condition, Facts, condition};
 use notifier::{Notifier, Word};
+
+#[cfg(test)]
+mod tests;
 
 /// How soon it is noticed that the first routes are out.
 const START_INTERVAL: Duration = Duration::from_millis(50);
@@ -144,7 +147,7 @@ impl Attendant {
             plan: &published.plan,
             view,
             faults: published.findings.iter().filter(|finding| finding.is_fault()).count(),
-            drain: DrainState::InService,
+            drain: None,
         });
         let mut words = Vec::new();
         if is_ready && self.notifier.set_ready() {

@@ -33,6 +33,11 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
+    #[cfg(test)]
+    pub(super) fn into(messages: SyncSender<Vec<Word>>) -> Self {
+        Self { messages, is_ready: Arc::default() }
+    }
+
     /// `None` where nobody wants to be told.
     pub(super) fn start() -> Option<Self> {
         std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty())?;

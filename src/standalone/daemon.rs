@@ -207,6 +207,7 @@ mod tests {
             node: "node-a".to_owned(),
             bgp_listen: Vec::new(),
             socket: state_dir.join("fairway.sock"),
+            socket_mode: crate::admin::SocketMode::default(),
             vty_dir: None,
             state_dir: state_dir.to_owned(),
             load_balancer_class: None,

@@ -33,6 +33,7 @@ protocol bgp node {
   local 10.79.0.2 as 64501;
   neighbor 10.79.0.1 as 64500;
   passive;
+  password \"secret\";
   error wait time 1, 2;
   ipv4 { import all; export none; };
 }
@@ -42,7 +43,7 @@ const CONFIGURATION: &str = "\
 apiVersion: metallb.io/v1beta2
 kind: BGPPeer
 metadata: {name: tor-1}
-spec: {myASN: 64500, peerASN: 64501, peerAddress: 10.79.0.2}
+spec: {myASN: 64500, peerASN: 64501, peerAddress: 10.79.0.2, password: secret}
 ---
 apiVersion: metallb.io/v1beta1
 kind: IPAddressPool
