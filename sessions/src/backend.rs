@@ -458,6 +458,8 @@ pub enum ResetCause {
     NotificationReceived(u8, u8, Option<String>),
     /// TCP ended without a word.
     PeerClosed,
+    /// We ended TCP without a word, for the neighbour to keep our routes.
+    Left,
     /// TCP never came up.
     ConnectFailed,
 }

@@ -4,6 +4,7 @@
 //! Knows no node, no router and no session. The standalone loop calls it after every change of
 //! the index.
 
+pub mod announced;
 pub mod state;
 
 use tracing::{info, warn};

@@ -242,7 +242,8 @@ pub fn decode_document(text: &str, supported: u64) -> Result<Value, FormatError>
     }
 }
 
-fn text(document: &impl Serialize) -> String {
+/// A document as text.
+pub(super) fn text(document: &impl Serialize) -> String {
     // Strings, numbers and lists always have a JSON form; were that ever to fail, an empty file
     // would be noticed and set aside at the next start.
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();

@@ -19,22 +19,34 @@ pub struct Speaker {
     plan: Arc<NodePlan>,
     generation: u64,
     drain: DrainState,
+    awaits_sources: bool,
 }
 
 impl Speaker {
     /// Announces through `backend`, nothing yet, from a node that is as `drain` says.
     pub fn new(backend: Arc<dyn Backend>, drain: DrainState) -> Self {
-        Self { backend, plan: Arc::default(), generation: 0, drain }
+        Self { backend, plan: Arc::default(), generation: 0, drain, awaits_sources: true }
     }
 
-    /// Makes a new plan for `node` and hands it to the backend if it is another one.
-    pub fn update(&mut self, index: &ClusterIndex, outcomes: &Outcomes, node: &Node) {
+    /// Makes a new plan for `node` and hands it to the backend if it is another one; the first one
+    /// always, since it may be to announce nothing. `awaits_sources`: there may be more than that.
+    pub fn update(
+        &mut self,
+        index: &ClusterIndex,
+        outcomes: &Outcomes,
+        node: &Node,
+        awaits_sources: bool,
+    ) {
         let plan = plan::for_node(index, outcomes, node);
-        if plan == *self.plan {
+        let is_first = self.generation == 0;
+        let is_complete_now = self.awaits_sources && !awaits_sources;
+        if plan == *self.plan && !is_first && !is_complete_now {
             return;
         }
+        self.awaits_sources = awaits_sources;
         self.generation = self.generation.saturating_add(1);
-        if plan.peers != self.plan.peers || plan.routes != self.plan.routes {
+        let is_other = plan.peers != self.plan.peers || plan.routes != self.plan.routes;
+        if is_first || is_complete_now || is_other {
             // First the wire, then the log: nobody waits for a line of text.
             self.apply(&plan);
         }
@@ -58,8 +70,13 @@ impl Speaker {
             peers: plan.peers.clone(),
             routes: plan.routes.clone(),
             drain: self.drain,
-            ..Desired::default()
+            awaits_sources: self.awaits_sources,
         });
+    }
+
+    /// Whether the backend was told anything.
+    pub fn has_spoken(&self) -> bool {
+        self.generation > 0
     }
 
     /// The plan in force.

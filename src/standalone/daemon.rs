@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fairway_sessions::backend::{Backend, DrainState, Leave};
+use fairway_sessions::backend::{Backend, DesiredRoute, DrainState, EarlierRun, Leave};
+use fairway_sessions::bgp;
 use fairway_sessions::time::Instant;
 use tracing::{error, info, warn};
 
@@ -12,6 +13,7 @@ use super::options::Options;
 use super::published::Published;
 use super::saver::{self, Saver};
 use crate::allocator::Allocator;
+use crate::controller::announced::{ANNOUNCED_FILE, Announced};
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
 use crate::model::{ClusterIndex, Node};
@@ -33,12 +35,21 @@ pub(super) struct Daemon {
     stale: Vec<StaleObject>,
     sources: Vec<String>,
     drain: Drain,
+    /// Some of them could not be read since the start: there may be more than what is known.
+    awaits_sources: bool,
+    /// What an earlier run announced, while that may still be in force.
+    earlier: Vec<DesiredRoute>,
     saver: Saver,
 }
 
 impl Daemon {
     /// Goes on from the state directory; what cannot be read there is said and done without.
-    pub(super) fn new(options: &Options, backend: Arc<dyn Backend>, now: Moment) -> Self {
+    pub(super) fn new(
+        options: &Options,
+        backend: Arc<dyn Backend>,
+        earlier: Option<EarlierRun>,
+        now: Moment,
+    ) -> Self {
         let assumed_node = Node::assumed(&options.node, machine::addresses());
         let saver = Saver::start(options.state_dir.clone());
         let drain = restored_drain(&options.state_dir, &saver, now);
@@ -55,6 +66,8 @@ impl Daemon {
             findings: Vec::new(),
             stale: Vec::new(),
             sources: options.config.iter().map(|path| path.display().to_string()).collect(),
+            awaits_sources: true,
+            earlier: earlier.unwrap_or_default().routes,
             drain,
             saver,
         }
@@ -74,7 +87,11 @@ impl Daemon {
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         let outcomes = self.controller.converge(&self.index);
-        self.speaker.update(&self.index, outcomes, &self.node);
+        self.awaits_sources &= self.sources.iter().any(|path| self.catalog.is_unreadable(path));
+        if !self.awaits_sources {
+            self.earlier = Vec::new();
+        }
+        self.speaker.update(&self.index, outcomes, &self.node, self.awaits_sources);
         // Small, and what a crash must not lose: it does not wait for the rest of the state.
         self.saver.save_assignments(self.controller.allocator().assignments());
         log_findings(&self.findings, &resolution.findings);
@@ -141,9 +158,13 @@ impl Daemon {
         }
     }
 
-    /// Puts on disk what the files say. Returns at once.
-    pub(super) fn save_resources(&self) {
+    /// Puts on disk what the files say, and what is announced. Returns at once.
+    pub(super) fn save(&self) {
         self.saver.save_resources(self.catalog.last_good());
+        if self.speaker.has_spoken() {
+            let routes = bgp::beside(&self.speaker.plan().routes, &self.earlier);
+            self.saver.save_announced(Announced { boot_id: machine::boot_id(), routes });
+        }
     }
 
     /// Waits until everything is on disk.
@@ -158,6 +179,27 @@ fn restored_allocator(directory: &Path) -> Allocator {
         Vec::new()
     });
     Allocator::restore(assignments)
+}
+
+/// What the run before this one announced. Without that, routers are not told that this is a
+/// restart.
+pub(super) fn earlier_run(directory: &Path) -> Option<EarlierRun> {
+    const CONSEQUENCE: &str = "neighbours are not told that this is a restart, and may drop the \
+                               routes of this node until it announces them again";
+    match saver::restore_announced(directory) {
+        Ok(Some(announced)) => Some(announced.into_earlier_run(machine::boot_id().as_deref())),
+        Ok(None) => {
+            if saver::has_resources(directory) {
+                let path = directory.join(ANNOUNCED_FILE);
+                error!("{} is missing; {CONSEQUENCE}", path.display());
+            }
+            None
+        }
+        Err(error) => {
+            error!("{error}; {CONSEQUENCE}");
+            None
+        }
+    }
 }
 
 fn restored_catalog(directory: &Path) -> Catalog {
@@ -217,8 +259,8 @@ mod tests {
     /// A daemon that begins so many seconds after the first one.
     fn daemon(state_dir: &Path, seconds: u64) -> (Daemon, Moment) {
         let now = Moment { epoch_seconds: 1_795_192_683 + seconds, monotonic: Instant::ZERO };
-        let backend = Arc::new(NativeBackend::start(&[], 7));
-        (Daemon::new(&options(state_dir), backend, now), now)
+        let backend = Arc::new(NativeBackend::start(&[], 7, None));
+        (Daemon::new(&options(state_dir), backend, None, now), now)
     }
 
     fn drain(seconds: u64) -> DrainOrder {

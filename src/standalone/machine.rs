@@ -36,6 +36,12 @@ fn outward_address() -> Option<IpAddr> {
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
+/// The kernel's name for the time since the machine started.
+pub(super) fn boot_id() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
 /// A number that differs from start to start, for the jitter of timers.
 pub(super) fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())

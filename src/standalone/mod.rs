@@ -129,10 +129,12 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let _lock = saver::lock(&options.state_dir)?;
     raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;
+    let earlier = daemon::earlier_run(&options.state_dir);
+    let (addresses, seed) = (options.listen_addresses(), machine::seed());
     let backend: Arc<dyn Backend> =
-        Arc::new(NativeBackend::start(&options.listen_addresses(), machine::seed()));
+        Arc::new(NativeBackend::start(&addresses, seed, earlier.clone()));
     let clock = Clock::start();
-    let mut daemon = Daemon::new(&options, Arc::clone(&backend), clock.now());
+    let mut daemon = Daemon::new(&options, Arc::clone(&backend), earlier, clock.now());
     let (publish, published) = watch::channel(Arc::new(daemon.published()));
     let mut service = Service::start(published.clone(), Arc::clone(&backend));
     let observer = Observer::new(published, Arc::clone(&backend));
@@ -171,7 +173,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 publish.send_replace(Arc::new(daemon.published()));
             }
             () = saving.due() => {
-                daemon.save_resources();
+                daemon.save();
                 saving.done();
             }
             _ = hangup.recv() => {
@@ -196,7 +198,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     info!("leaving");
     service.leaving();
     admin.abort();
-    daemon.save_resources();
+    daemon.save();
     backend.shutdown(daemon.how_to_leave()).await;
     daemon.finish().await;
     Ok(())

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tracing::{error, info};
 
 use crate::allocator::Assignment;
+use crate::controller::announced::{self, ANNOUNCED_FILE, Announced};
 use crate::controller::state::{self, FormatError, StateError, StateFile};
 use crate::drain::{self, DRAIN_FILE, DrainStatus};
 use crate::model::ObjectName;
@@ -40,6 +41,8 @@ struct Wanted {
     resources: Value,
     /// `None` until the operator has wanted something, now or in an earlier run.
     drain: Option<DrainStatus>,
+    /// `None` until it is known what is announced: what an earlier run left stays.
+    announced: Option<Announced>,
 }
 
 /// The writing task.
@@ -69,6 +72,11 @@ impl Saver {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).drain = Some(drain));
     }
 
+    /// These routes were announced. Returns at once.
+    pub(super) fn save_announced(&self, announced: Announced) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).announced = Some(announced));
+    }
+
     /// Waits until it is.
     pub(super) async fn finish(self) {
         drop(self.wanted);
@@ -91,6 +99,16 @@ pub(super) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), Sta
 /// What [`Saver::save_drain`] left in an earlier run.
 pub(super) fn restore_drain(directory: &Path) -> Result<Option<DrainStatus>, StateError> {
     StateFile::new(directory, DRAIN_FILE).load(drain::decode)
+}
+
+/// What an earlier run announced last; `None` if it left no word.
+pub(super) fn restore_announced(directory: &Path) -> Result<Option<Announced>, StateError> {
+    StateFile::new(directory, ANNOUNCED_FILE).load(announced::decode)
+}
+
+/// Whether there was an earlier run at all.
+pub(super) fn has_resources(directory: &Path) -> bool {
+    StateFile::new(directory, RESOURCES_FILE).path().exists()
 }
 
 /// Keeps `directory` to one daemon for as long as the file lives. `None` when the system does not
@@ -156,6 +174,11 @@ fn write(directory: &Path, before: &Wanted, wanted: &Wanted) -> Result<(), State
     }
     if before.resources != wanted.resources {
         StateFile::new(directory, RESOURCES_FILE).save(&wanted.resources.to_string())?;
+    }
+    if let Some(announced) =
+        wanted.announced.as_ref().filter(|_| before.announced != wanted.announced)
+    {
+        StateFile::new(directory, ANNOUNCED_FILE).save(&announced::encode(announced))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Connected;
-use super::graceful_restart::OwnRestart;
+use super::graceful_restart::{OwnRestart, Restarts};
 use super::negotiate::{Negotiated, negotiate, our_open};
 use crate::backend::SessionState;
 use crate::rng::Rng;
@@ -173,6 +173,11 @@ impl Connection {
     /// TCP is up.
     pub(super) fn is_connected(&self) -> bool {
         self.remote.is_some()
+    }
+
+    /// What both sides agreed on for restarts; nothing before both have said OPEN.
+    pub(super) fn restarts(&self) -> Restarts {
+        self.negotiated.as_ref().map(|it| it.restarts).unwrap_or_default()
     }
 
     /// Our OPEN has gone, or is free to go. Before it no NOTIFICATION is sent (RFC 4271 §8.1.1,

@@ -2,7 +2,10 @@
 //!
 //! Another part of [`Peer`]. Called by the core task of `io`.
 
+use bytes::Bytes;
+
 use super::backoff::Backoff;
+use super::connection::{Connection, ConnectionId};
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
 use crate::backend::Leave;
@@ -11,11 +14,27 @@ use crate::types::PeerConfig;
 use crate::wire::Notification;
 use crate::wire::notification::cease;
 
+/// What a neighbour is to make of the end of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parting {
+    /// There will be no other: nothing of ours is to be kept (RFC 8538 §5.1).
+    ForGood,
+    /// The process will be back in a moment. Any NOTIFICATION would cost the routes with those who
+    /// know RFC 4724 alone, and some who know RFC 8538 handle it no better: TCP ends without one.
+    ForRestart,
+    /// Another session follows at once. `Ours:` where a NOTIFICATION would cost the routes, TCP ends
+    /// without one, and the neighbour does not hear that a setting changed.
+    ForNewSession,
+    /// The operator asked for it, and for what follows from it.
+    AsAsked,
+}
+
 impl Peer {
     /// The same neighbour after a panic in what concerned this one: nothing of its state can be
     /// trusted but what only counts. It is left alone, and not let in, until `at`.
     pub fn after_panic(&self, now: Instant, at: Instant, seed: u64, incarnation: u64) -> Self {
         let mut peer = Self::new(now, self.config.clone(), seed, incarnation);
+        peer.comeback = self.comeback;
         peer.messages = self.messages;
         peer.malformed = self.malformed;
         peer.last_malformed.clone_from(&self.last_malformed);
@@ -39,7 +58,7 @@ impl Peer {
             if !was_down {
                 let subcode = cease::ADMINISTRATIVE_SHUTDOWN;
                 let farewell = Notification::cease_with_message(subcode, message);
-                self.stop_with(now, &farewell, "the operator shut the peer down");
+                self.stop_with(now, &farewell, Parting::ForGood, "the operator shut the peer down");
                 self.forget_stale();
             }
             self.config = config;
@@ -52,7 +71,8 @@ impl Peer {
         }
         if self.config.needs_reset(&config) || self.needs_to_hear_again(&config) {
             let farewell = Notification::cease(cease::CONFIGURATION_CHANGE);
-            self.stop_with(now, &farewell, "the configuration of the peer changed");
+            let why = "the configuration of the peer changed";
+            self.stop_with(now, &farewell, Parting::ForNewSession, why);
             self.config = config;
             self.review_stale();
             self.begin(now);
@@ -130,38 +150,81 @@ impl Peer {
             self.forget_stale();
         }
         let farewell = Notification::cease(cease::ADMINISTRATIVE_RESET);
-        self.stop_with(now, &farewell, "the operator cleared the session");
+        self.stop_with(now, &farewell, Parting::AsAsked, "the operator cleared the session");
         self.begin(now);
     }
 
-    /// Ends everything, with a Cease where there is somebody to tell. The peer dials no more until
-    /// it is reconfigured.
+    /// Ends everything for good, with a Cease where there is somebody to tell. The peer dials no more
+    /// until it is reconfigured.
     pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
-        self.stop_with(now, &Notification::cease(subcode), why);
+        self.stop_with(now, &Notification::cease(subcode), Parting::ForGood, why);
         self.forget_stale();
     }
 
     /// The daemon ends.
-    pub fn leave(&mut self, now: Instant, _how: Leave) {
-        self.stop(now, cease::ADMINISTRATIVE_SHUTDOWN, "fairway is stopping");
+    pub fn leave(&mut self, now: Instant, how: Leave) {
+        let farewell = Notification::cease(cease::ADMINISTRATIVE_SHUTDOWN);
+        let parting = match how {
+            Leave::ForRestart => Parting::ForRestart,
+            Leave::ForGood => Parting::ForGood,
+        };
+        self.stop_with(now, &farewell, parting, "fairway is stopping");
     }
 
-    fn stop_with(&mut self, now: Instant, farewell: &Notification, why: &str) {
+    fn stop_with(&mut self, now: Instant, farewell: &Notification, parting: Parting, why: &str) {
         for id in self.connection_ids() {
-            if self.established.as_ref().is_some_and(|up| up.connection == id) {
-                let notification = farewell.clone();
-                self.end(now, id, DownReason::Sent { notification, why: why.to_owned() });
+            let is_quiet = self.connection(id).is_some_and(|it| self.is_quiet(it, parting));
+            let notification = match parting {
+                Parting::ForGood => self.for_good(id, farewell),
+                _ => farewell.clone(),
+            };
+            if self.is_session(id) {
+                let why = why.to_owned();
+                let reason = if is_quiet {
+                    DownReason::Left(why)
+                } else {
+                    DownReason::Sent { notification, why }
+                };
+                self.end(now, id, reason);
                 continue;
             }
             // An attempt that is given up has not failed: nobody needs to hear of it.
             let connection = self.take_connection(id);
             let has_spoken = connection.is_some_and(|it| it.has_spoken());
-            let last_words = has_spoken.then(|| farewell.encode());
-            self.messages.sent.notifications += u64::from(has_spoken);
-            self.actions.push_back(Action::Close(id, last_words));
+            let is_told = has_spoken && !is_quiet;
+            let last_words = if is_told { notification.encode() } else { Bytes::new() };
+            self.messages.sent.notifications += u64::from(is_told);
+            self.actions.push_back(Action::Close(id, has_spoken.then_some(last_words)));
         }
         self.dial_at = None;
         self.idle_hold = true;
+    }
+
+    fn is_session(&self, id: ConnectionId) -> bool {
+        self.established.as_ref().is_some_and(|up| up.connection == id)
+    }
+
+    /// Whether a connection ends without a NOTIFICATION, for the neighbour to keep our routes.
+    fn is_quiet(&self, connection: &Connection, parting: Parting) -> bool {
+        let restarts = connection.restarts();
+        let is_session = self.is_session(connection.id);
+        // Who has not come as far as a session may keep the routes of an earlier one.
+        let keeps = match is_session {
+            true => !restarts.kept_for_us.is_empty(),
+            false => self.config.graceful_restart.is_some(),
+        };
+        match parting {
+            Parting::ForGood | Parting::AsAsked => false,
+            Parting::ForRestart => keeps,
+            Parting::ForNewSession => keeps && !(is_session && restarts.notifications),
+        }
+    }
+
+    /// What to say on this connection for the neighbour to keep nothing of ours: where it would keep
+    /// routes over any other NOTIFICATION, a Hard Reset (RFC 8538 §3).
+    pub(super) fn for_good(&self, id: ConnectionId, farewell: &Notification) -> Notification {
+        let notifications = self.connection(id).is_some_and(|it| it.restarts().notifications);
+        if notifications { farewell.as_hard_reset() } else { farewell.clone() }
     }
 
     /// The link of the session is gone: nobody is left to hear a word, nor to be waited for.

@@ -19,7 +19,9 @@ mod reason;
 mod receive;
 mod refresh;
 mod replacement;
+mod restart;
 mod stale;
+mod startup;
 mod transmit;
 mod view;
 
@@ -30,3 +32,4 @@ pub use negotiate::Negotiated;
 pub use peer::{Action, Connected, Event, Peer};
 pub use reason::DownReason;
 pub use receive::Malformed;
+pub use startup::{Startup, beside};

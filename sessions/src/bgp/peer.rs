@@ -9,9 +9,10 @@ use bytes::Bytes;
 
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
-use super::graceful_restart::{OwnRestart, takes_long_lived};
+use super::graceful_restart::takes_long_lived;
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
+use super::restart::Comeback;
 use crate::backend::{DrainState, MalformedCounters, MessageCounters, SessionState};
 use crate::rib::{AdjRibOut, Exporter, Ineligible};
 use crate::rng::Rng;
@@ -55,7 +56,8 @@ pub struct Connected {
 pub enum Action {
     /// Dial the neighbour.
     Connect(ConnectionId),
-    /// End a connection, after what is on its way and these last bytes.
+    /// End a connection, after what is on its way and these last bytes, which may be none. Without
+    /// them it ends at once.
     Close(ConnectionId, Option<Bytes>),
     /// The session is up: [`Peer::announce_all`] is due.
     Established,
@@ -107,10 +109,11 @@ pub struct Peer {
     pub(super) refused_until: Option<Instant>,
     /// Why it is left alone, whatever the operator wants.
     pub(super) set_aside: Option<String>,
-    /// What the next OPEN says of our restart.
-    pub(super) own_restart: OwnRestart,
     /// Whether what it is told draws traffic here.
     pub(super) drain: DrainState,
+    /// When it was configured.
+    pub(super) since: Instant,
+    pub(super) comeback: Comeback,
     pub(super) backoff: Backoff,
     pub(super) rng: Rng,
     incarnation: u64,
@@ -156,8 +159,9 @@ impl Peer {
             rejected_at: None,
             refused_until: None,
             set_aside: None,
-            own_restart: OwnRestart::default(),
             drain: DrainState::default(),
+            since: now,
+            comeback: Comeback::default(),
             backoff: Backoff::default(),
             rng: Rng::seeded(seed.wrapping_add(incarnation)),
             incarnation,
@@ -226,7 +230,7 @@ impl Peer {
             self.actions.push_back(Action::Close(older.id, None));
         }
         let mut connection = Connection::new(now, id, SessionState::Active);
-        connection.connected(now, connected, &self.config, self.own_restart);
+        connection.connected(now, connected, &self.config, self.own_restart(now));
         self.incoming = Some(connection);
         id
     }
@@ -241,7 +245,7 @@ impl Peer {
         let connections = self.outgoing.iter().chain(&self.incoming);
         let deadlines = connections.filter_map(Connection::next_deadline);
         let kept = self.refresh_deadline().into_iter().chain(self.stale_deadline());
-        deadlines.chain(self.dial_at).chain(kept).min()
+        deadlines.chain(self.dial_at).chain(kept).chain(self.end_of_rib_deadline()).min()
     }
 
     fn new_id(&mut self) -> ConnectionId {
@@ -267,9 +271,10 @@ impl Peer {
     }
 
     fn connected(&mut self, now: Instant, id: ConnectionId, connected: Connected) {
+        let own_restart = self.own_restart(now);
         match self.outgoing.as_mut().filter(|it| it.id == id) {
             Some(connection) => {
-                connection.connected(now, connected, &self.config, self.own_restart);
+                connection.connected(now, connected, &self.config, own_restart);
                 self.backoff.connected();
             }
             // It was given up while the dial was on its way.
@@ -329,6 +334,7 @@ impl Peer {
 
     fn session_up(&mut self, now: Instant, id: ConnectionId) {
         self.end_all_but(now, id);
+        let holds_end_of_rib = self.holds_end_of_rib();
         let Some(connection) = self.connection_mut(id) else { return };
         let Some(negotiated) = &connection.negotiated else { return };
         let (families, restarts) = (negotiated.families, negotiated.restarts);
@@ -340,6 +346,9 @@ impl Peer {
         }
         if negotiated.enhanced_route_refresh {
             adj_rib_out.mark_refreshes();
+        }
+        if holds_end_of_rib {
+            adj_rib_out.hold_end_of_rib();
         }
         connection.next_hops = connection.agreed(connection.next_hops);
         let next_hops = connection.next_hops;
@@ -377,6 +386,8 @@ impl Peer {
                 let last_words = notification.encode();
                 (reason, Some(last_words))
             }
+            // What is on its way arrives, and then the end of the stream.
+            DownReason::Left(_) => (reason, Some(Bytes::new())),
             _ => (reason, None),
         };
         self.actions.push_back(Action::Close(id, last_words));
@@ -441,6 +452,7 @@ impl Peer {
         }
         self.expire_refreshes(now);
         self.expire_stale(now);
+        self.expire_end_of_rib(now);
         if self.dial_at.is_some_and(|at| at <= now) {
             self.dial_at = None;
             self.idle_hold = self.is_down();

@@ -19,6 +19,8 @@ pub enum DownReason {
     Received(Notification),
     /// TCP ended without one.
     Closed,
+    /// We ended TCP without one: the neighbour keeps our routes until we are back. What led to it.
+    Left(String),
     /// TCP broke, as the system says it.
     Broken(String),
     /// The neighbour dialled anew, and has restarted without a word (RFC 4724 §4.2).
@@ -37,7 +39,10 @@ impl DownReason {
     pub fn cause(&self) -> ResetCause {
         match self {
             Self::Sent { notification, .. } => {
-                ResetCause::NotificationSent(notification.code, notification.subcode)
+                // A Hard Reset only says that nothing is kept; the cause is in it.
+                let enclosed = notification.enclosed();
+                let cause = enclosed.as_ref().unwrap_or(notification);
+                ResetCause::NotificationSent(cause.code, cause.subcode)
             }
             Self::Received(notification) => ResetCause::NotificationReceived(
                 notification.code,
@@ -45,6 +50,7 @@ impl DownReason {
                 notification.shutdown_text(),
             ),
             Self::Closed | Self::Broken(_) | Self::Replaced => ResetCause::PeerClosed,
+            Self::Left(_) => ResetCause::Left,
             Self::ConnectFailed(_) => ResetCause::ConnectFailed,
         }
     }
@@ -64,6 +70,10 @@ impl fmt::Display for DownReason {
             }
             Self::Received(notification) => write!(f, "notification received: {notification}"),
             Self::Closed => f.write_str("the neighbour closed the connection"),
+            Self::Left(why) => write!(
+                f,
+                "closed without a notification, so that the neighbour keeps our routes: {why}"
+            ),
             Self::Broken(why) => write!(f, "the connection broke: {why}"),
             Self::Replaced => {
                 f.write_str("the neighbour has restarted, and opened a new connection")

@@ -273,11 +273,11 @@ impl Peer {
             return;
         };
         let limit = maximum.limit;
+        let id = up.connection;
         let reason = DownReason::Sent {
-            notification: Notification::maximum_prefixes(family, limit),
+            notification: self.for_good(id, &Notification::maximum_prefixes(family, limit)),
             why: format!("more than {limit} prefixes of {family} (toReceive.maxPrefixes)"),
         };
-        let id = up.connection;
         self.end(now, id, reason);
         self.forget_stale();
         self.refuse_until(now + MAXIMUM_PREFIXES_WAIT);

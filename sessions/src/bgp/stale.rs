@@ -52,7 +52,9 @@ impl Stale {
 /// Whether routes outlive a session that ended like this.
 fn leaves_routes(reason: &DownReason, restarts: &Restarts) -> bool {
     match reason {
-        DownReason::Closed | DownReason::Broken(_) | DownReason::Replaced => true,
+        DownReason::Closed | DownReason::Broken(_) | DownReason::Replaced | DownReason::Left(_) => {
+            true
+        }
         // Who sends one keeps routes by the same rule as who gets it.
         DownReason::Sent { notification, .. } | DownReason::Received(notification) => {
             let is_hard_reset = (notification.code, notification.subcode) == (6, cease::HARD_RESET);

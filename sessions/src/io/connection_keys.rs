@@ -106,7 +106,8 @@ mod tests {
         fn new(octet: u8, settings: impl Fn(&mut PeerConfig)) -> Self {
             let address = |number| IpAddr::from([127, 0, octet, number]);
             let listen = [ListenAddress(SocketAddr::new(address(1), 0))];
-            let daemons = [NativeBackend::start(&listen, 7), NativeBackend::start(&[], 8)];
+            let daemons =
+                [NativeBackend::start(&listen, 7, None), NativeBackend::start(&[], 8, None)];
             let port = daemons[0].listening()[0].port();
             let configs = [(1, 1), (2, port)].map(|(number, port)| {
                 let mut config = PeerConfig {

@@ -22,9 +22,9 @@ use super::listeners::Listeners;
 use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
 use crate::backend::{
-    BgpView, Clear, ClearError, Desired, DrainState, LearnedRoute, Leave, ViewScope,
+    BgpView, Clear, ClearError, Desired, DesiredRoute, EarlierRun, LearnedRoute, Leave, ViewScope,
 };
-use crate::bgp::{Event, Peer};
+use crate::bgp::{Event, Peer, Startup};
 use crate::rib::{LocRib, Touched};
 use crate::time::Instant;
 use crate::types::{Nlri, PeerConfig, PeerKey, Remote};
@@ -67,8 +67,11 @@ pub(super) struct CoreTask {
     neighbours: BTreeMap<PeerKey, Neighbour>,
     agenda: Agenda,
     ranges: Ranges,
-    generation: u64,
-    drain: DrainState,
+    startup: Startup,
+    /// What is in force.
+    desired: Arc<Desired>,
+    /// Some neighbour may wait for its End-of-RIB.
+    holds_end_of_rib: bool,
     listeners: Listeners,
     addresses_due: Instant,
     seed: u64,
@@ -82,15 +85,18 @@ impl CoreTask {
         events: mpsc::Sender<NetworkEvent>,
         tasks: TaskTracker,
         seed: u64,
+        earlier: Option<EarlierRun>,
     ) -> Self {
+        let clock = Clock::start();
         Self {
-            clock: Clock::start(),
+            clock,
             surroundings: Surroundings { rib: LocRib::default(), events, tasks },
             neighbours: BTreeMap::new(),
             agenda: Agenda::default(),
             ranges: Ranges::default(),
-            generation: 0,
-            drain: DrainState::default(),
+            startup: Startup::new(clock.now(), earlier),
+            desired: Arc::default(),
+            holds_end_of_rib: false,
             listeners,
             addresses_due: Instant::ZERO,
             seed,
@@ -109,7 +115,8 @@ impl CoreTask {
             // Who has no peers needs to know nothing of the machine.
             let looks = !self.neighbours.is_empty() || self.listeners.follows_devices();
             let look = looks.then_some(self.addresses_due);
-            let deadline = self.agenda.next_deadline().into_iter().chain(look).min();
+            let earlier = self.startup.deadline(&self.desired);
+            let deadline = self.agenda.next_deadline().into_iter().chain(look).chain(earlier).min();
             let clock = self.clock;
             let wake = async {
                 match deadline {
@@ -125,7 +132,7 @@ impl CoreTask {
                         return;
                     }
                     let wanted = Arc::clone(&desired.borrow_and_update());
-                    self.apply(&wanted);
+                    self.apply(wanted);
                 }
                 Some(event) = network.recv() => self.network_event(event),
                 command = commands.recv() => match command {
@@ -192,6 +199,7 @@ impl CoreTask {
     fn turn(&mut self) {
         let now = self.clock.now();
         self.look_around(now);
+        self.end_startup(now);
         self.agenda.wake(now);
         let mut acted = BTreeSet::new();
         while let Some(key) = self.agenda.next() {
@@ -362,8 +370,12 @@ impl CoreTask {
     fn insert(&mut self, now: Instant, config: PeerConfig) {
         let key = config.key;
         self.incarnations = self.incarnations.saturating_add(1);
+        let own = self.startup.own_restart(now, &config);
+        let hold_until = self.startup.hold_end_of_rib_until(now, &config);
+        self.holds_end_of_rib |= hold_until.is_some();
         let mut peer = Peer::new(now, config, self.seed, self.incarnations);
-        peer.set_drain(&self.surroundings.rib, self.drain);
+        peer.restarted(own, hold_until);
+        peer.set_drain(&self.surroundings.rib, self.desired.drain);
         let mut neighbour = Neighbour::new(peer, self.seed, &self.surroundings);
         neighbour.examine(now);
         self.neighbours.insert(key, neighbour);
@@ -371,13 +383,13 @@ impl CoreTask {
     }
 
     /// Makes the desired state true: peers first, so that routes find them.
-    fn apply(&mut self, desired: &Desired) {
+    fn apply(&mut self, desired: Arc<Desired>) {
         let now = self.clock.now();
-        self.generation = desired.generation;
-        self.drain = desired.drain;
+        let routes = self.startup.routes(&desired);
+        self.desired = Arc::clone(&desired);
         self.listeners.admit(desired.peers.iter());
         self.ranges.set(desired.peers.iter());
-        let wanted = self.wanted(desired);
+        let wanted = self.wanted(&desired);
         for key in self.keys() {
             if !wanted.contains_key(&key) {
                 self.remove(now, key);
@@ -397,13 +409,44 @@ impl CoreTask {
                 }
             });
         }
-        let touched = self.surroundings.rib.set(desired.routes.clone());
-        for key in wanted.into_keys() {
+        self.originate(now, routes);
+    }
+
+    /// Makes these all the routes of our own, and tells everybody.
+    fn originate(&mut self, now: Instant, routes: Vec<DesiredRoute>) {
+        let touched = self.surroundings.rib.set(routes);
+        let drain = self.desired.drain;
+        for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.peer.set_drain(&surroundings.rib, desired.drain);
+                neighbour.peer.set_drain(&surroundings.rib, drain);
                 neighbour.peer.announce(&surroundings.rib, &touched);
             });
         }
+    }
+
+    /// Whether what was waited for after the start of the process has come, or will not any more.
+    fn end_startup(&mut self, now: Instant) {
+        if self.startup.deadline(&self.desired).is_some_and(|deadline| deadline <= now) {
+            warn!("a source has not spoken: what only the earlier run announced is withdrawn");
+            self.startup.forget_earlier();
+            self.originate(now, self.desired.routes.clone());
+        }
+        if !self.holds_end_of_rib || self.startup.awaits_sources() {
+            return;
+        }
+        let owing = self.neighbours.iter().filter(|(_, it)| it.peer.owes_end_of_rib());
+        // None of them waits for itself.
+        let owing: BTreeSet<PeerKey> = owing.map(|(key, _)| *key).take(2).collect();
+        let is_complete = |(key, it): &(&PeerKey, &Neighbour)| {
+            let others_owe = owing.iter().any(|other| other != *key);
+            it.peer.holds_end_of_rib()
+                && !(others_owe && self.startup.defers_to_neighbours(it.peer.config()))
+        };
+        let complete = self.neighbours.iter().filter(is_complete).map(|(key, _)| *key);
+        for key in complete.collect::<Vec<_>>() {
+            self.with_neighbour(now, key, |neighbour, _| neighbour.peer.sources_have_spoken());
+        }
+        self.holds_end_of_rib = self.neighbours.values().any(|it| it.peer.holds_end_of_rib());
     }
 
     /// The neighbours that there should be: those that are named, and of those that came from a
@@ -481,8 +524,8 @@ impl CoreTask {
             rib.learned().map(mark).collect()
         });
         BgpView {
-            generation: self.generation,
-            drain: self.drain,
+            generation: self.desired.generation,
+            drain: self.desired.drain,
             peers: views.collect(),
             listen_ranges,
             routes: originated.unwrap_or_default(),
@@ -507,9 +550,9 @@ mod tests {
     async fn a_panic_ends_one_peer_and_not_the_others() {
         let (events, _network) = mpsc::channel(16);
         let listeners = Listeners::open(Vec::new(), events.clone());
-        let mut core = CoreTask::new(listeners, events, TaskTracker::new(), 7);
+        let mut core = CoreTask::new(listeners, events, TaskTracker::new(), 7, None);
         let desired = Desired { peers: vec![config(2), config(3)], ..Desired::default() };
-        core.apply(&desired);
+        core.apply(Arc::new(desired));
         core.turn();
         let state = |core: &CoreTask, number: u8| {
             core.neighbours[&PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]))]

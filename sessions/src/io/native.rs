@@ -13,7 +13,7 @@ use tracing::warn;
 use super::core_task::{Command, CoreTask};
 use super::listeners::Listeners;
 use crate::backend::{
-    Backend, BackendError, Clear, ClearFuture, Desired, Leave, ViewFuture, ViewScope,
+    Backend, BackendError, Clear, ClearFuture, Desired, EarlierRun, Leave, ViewFuture, ViewScope,
 };
 use crate::types::PeerKey;
 
@@ -41,10 +41,11 @@ pub struct NativeBackend {
 
 impl NativeBackend {
     /// Starts the tasks. An address that cannot be listened on is reported once and left out;
-    /// dialling goes on. `seed` decides the jitter of the timers.
+    /// dialling goes on. `seed` decides the jitter of the timers. `earlier` is what an earlier run
+    /// left behind, if one did and it is known.
     ///
     /// Must be called inside a tokio runtime.
-    pub fn start(addresses: &[ListenAddress], seed: u64) -> Self {
+    pub fn start(addresses: &[ListenAddress], seed: u64, earlier: Option<EarlierRun>) -> Self {
         let tasks = TaskTracker::new();
         let (events, network) = mpsc::channel(EVENTS_MAX);
         let addresses = addresses.iter().map(|ListenAddress(address)| *address).collect();
@@ -52,7 +53,7 @@ impl NativeBackend {
         let listening = listeners.addresses();
         let (desired, wanted) = watch::channel(Arc::new(Desired::default()));
         let (commands, questions) = mpsc::channel(COMMANDS_MAX);
-        let core = CoreTask::new(listeners, events, tasks.clone(), seed);
+        let core = CoreTask::new(listeners, events, tasks.clone(), seed, earlier);
         tokio::spawn(core.run(wanted, questions, network));
         Self { desired, commands, tasks, listening }
     }

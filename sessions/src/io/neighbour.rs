@@ -406,7 +406,8 @@ impl Neighbour {
         let config = self.peer.config();
         match reason {
             // We meant it.
-            DownReason::Sent { notification, .. } if notification.code == 6 => {
+            DownReason::Sent { notification: Notification { code: 6, .. }, .. }
+            | DownReason::Left(_) => {
                 info!(peer = %config.key, name = config.name, reason = %reason, "session down");
             }
             _ => warn!(peer = %config.key, name = config.name, reason = %reason, "session down"),

@@ -48,6 +48,8 @@ pub struct AdjRibOut {
     end: FamilySet,
     /// Families whose End-of-RIB marker is still owed.
     end_of_rib: FamilySet,
+    /// Not yet: there is more to come that nobody knows of.
+    end_of_rib_held: bool,
     /// Families whose End-of-RIB marker was sent.
     end_of_rib_sent: PerFamily<bool>,
 }
@@ -81,6 +83,7 @@ impl AdjRibOut {
             begin: FamilySet::EMPTY,
             end: FamilySet::EMPTY,
             end_of_rib: families,
+            end_of_rib_held: false,
             end_of_rib_sent: PerFamily::default(),
         }
     }
@@ -94,6 +97,16 @@ impl AdjRibOut {
     /// end is an End-of-RIB marker.
     pub fn mark_refreshes(&mut self) {
         self.marks_refreshes = true;
+    }
+
+    /// No End-of-RIB marker goes before [`AdjRibOut::release_end_of_rib`].
+    pub fn hold_end_of_rib(&mut self) {
+        self.end_of_rib_held = true;
+    }
+
+    /// What the peer is to be told is complete: the markers may follow it.
+    pub fn release_end_of_rib(&mut self) {
+        self.end_of_rib_held = false;
     }
 
     /// Families of which the peer is told several paths to a prefix.
@@ -183,14 +196,24 @@ impl AdjRibOut {
     /// Turns the refreshes that were asked for into prefixes that are owed.
     fn expand_refreshes(&mut self) {
         for family in AddressFamily::ALL {
-            // RFC 7313 §4: no mark comes before End-of-RIB.
-            let is_busy = self.end.contains(family)
-                || self.marks_refreshes && self.end_of_rib.contains(family);
-            if self.refresh.contains(family) && self.owed.of(family).is_empty() && !is_busy {
+            if self.refresh.contains(family) && self.can_refresh(family) {
                 self.refresh.remove(family);
                 self.owe_all(family);
             }
         }
+    }
+
+    /// Whether an answer to a refresh can begin.
+    fn can_refresh(&self, family: AddressFamily) -> bool {
+        // RFC 7313 §4: no mark comes before End-of-RIB.
+        let is_busy =
+            self.end.contains(family) || self.marks_refreshes && self.end_of_rib.contains(family);
+        self.owed.of(family).is_empty() && !is_busy
+    }
+
+    /// The next family whose End-of-RIB marker may go.
+    fn due_end_of_rib(&self) -> Option<AddressFamily> {
+        self.end_of_rib.iter().next().filter(|_| !self.end_of_rib_held)
     }
 
     fn owe_all(&mut self, family: AddressFamily) {
@@ -231,9 +254,9 @@ impl AdjRibOut {
 
     /// Whether there is anything to send.
     pub fn has_pending(&self) -> bool {
-        !self.end_of_rib.is_empty()
+        self.due_end_of_rib().is_some()
             || !self.end.is_empty()
-            || !self.refresh.is_empty()
+            || self.refresh.iter().any(|family| self.can_refresh(family))
             || !self.groups.is_empty()
             || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
     }
@@ -282,7 +305,7 @@ impl AdjRibOut {
             }
             return Some(MessageType::Update);
         }
-        if let Some(family) = self.end_of_rib.iter().next() {
+        if let Some(family) = self.due_end_of_rib() {
             self.end_of_rib.remove(family);
             *self.end_of_rib_sent.of_mut(family) = true;
             announce::end_of_rib(family, to);

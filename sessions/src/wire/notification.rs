@@ -66,6 +66,22 @@ impl Notification {
         Self { code: 6, subcode: cease::MAXIMUM_PREFIXES, data }
     }
 
+    /// The same as a Hard Reset: both codes and the data go along (RFC 8538 §3.1).
+    pub fn as_hard_reset(&self) -> Self {
+        let data = [&[self.code, self.subcode], self.data.as_slice()].concat();
+        Self { code: 6, subcode: cease::HARD_RESET, data }
+    }
+
+    /// The NOTIFICATION that a Hard Reset stands for.
+    pub fn enclosed(&self) -> Option<Self> {
+        match (self.code, self.subcode, self.data.as_slice()) {
+            (6, cease::HARD_RESET, [code, subcode, data @ ..]) => {
+                Some(Self { code: *code, subcode: *subcode, data: data.to_vec() })
+            }
+            _ => None,
+        }
+    }
+
     /// Reads a body. The framing has made sure that the two codes are there; a shorter body gives
     /// code 0, since a NOTIFICATION is never answered, however broken.
     pub fn parse(body: &[u8]) -> Self {
@@ -98,8 +114,16 @@ impl Notification {
         (!text.is_empty()).then(|| text.escape_debug().to_string())
     }
 
-    /// The name of the code, and of the subcode if it has one, in FRR's words.
+    /// The name of the code, and of the subcode if it has one, in FRR's words. A Hard Reset is named
+    /// after what it stands for.
     pub fn reason(&self) -> String {
+        match self.enclosed() {
+            Some(enclosed) => format!("{}/Hard Reset", enclosed.own_reason()),
+            None => self.own_reason(),
+        }
+    }
+
+    fn own_reason(&self) -> String {
         let (code, subcodes): (&str, &[&str]) = match self.code {
             1 => (
                 "Message Header Error",
@@ -232,6 +256,24 @@ mod tests {
         let notification = Notification { code: 4, subcode: 0, data: Vec::new() };
         assert_eq!(notification.to_string(), "Hold Timer Expired (4/0)");
         assert_eq!(Notification { code: 99, subcode: 9, data: vec![] }.reason(), "Unknown Error");
+    }
+
+    //= RFC 8538 §3.1 MUST: the data of a Hard Reset is code, subcode and data of the NOTIFICATION that it stands for.
+    #[test]
+    fn a_hard_reset_carries_what_it_stands_for() {
+        let message = ShutdownMessage::new("bye").unwrap();
+        let shutdown = Notification::cease_with_message(cease::ADMINISTRATIVE_SHUTDOWN, &message);
+        let hard = shutdown.as_hard_reset();
+        let golden = [&[0xFF; 16][..], &[0, 27, 3, 6, 9, 6, 2, 3], b"bye"].concat();
+        assert_eq!(hard.encode(), golden);
+        assert_eq!(hard.enclosed(), Some(shutdown));
+        let text = "Cease/Administrative Shutdown/Hard Reset (6/9): \"bye\"";
+        assert_eq!(hard.to_string(), text);
+        // Who says nothing more, or a Hard Reset of a Hard Reset, is named as well.
+        assert_eq!(Notification::cease(9).to_string(), "Cease/Hard Reset (6/9)");
+        let twice = hard.as_hard_reset();
+        assert_eq!(twice.reason(), "Cease/Hard Reset/Hard Reset");
+        assert_eq!(Notification { data: vec![6], ..twice }.enclosed(), None);
     }
 
     //+ RFC 4271 §4.1: no message is longer than 4096 octets.

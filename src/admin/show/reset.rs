@@ -30,6 +30,8 @@ fn due_to(cause: &ResetCause) -> (&'static str, u8) {
         ResetCause::NotificationReceived(..) => ("BGP Notification received", 13),
         ResetCause::NotificationSent(..) => ("BGP Notification send", 14),
         ResetCause::PeerClosed => ("Peer closed the session", 15),
+        // FRR has a number for each setting; this is the one for what an OPEN says.
+        ResetCause::Left => ("Capability changed", 19),
         ResetCause::ConnectFailed => ("Waiting for peer OPEN", 32),
     })
 }
@@ -86,7 +88,7 @@ fn ending(reset: &LastReset) -> Option<Ending<'_>> {
             subcode: *subcode,
             text: text.as_deref(),
         }),
-        ResetCause::PeerClosed | ResetCause::ConnectFailed => None,
+        ResetCause::PeerClosed | ResetCause::Left | ResetCause::ConnectFailed => None,
     }
 }
 

@@ -183,7 +183,7 @@ mod tests {
             drain: Default::default(),
         };
         let (_, published) = watch::channel(Arc::new(published));
-        Observer::new(published, Arc::new(NativeBackend::start(&[], 7)))
+        Observer::new(published, Arc::new(NativeBackend::start(&[], 7, None)))
     }
 
     struct Client(UnixStream);

@@ -106,6 +106,11 @@ impl Catalog {
         self.unreadable.remove(path);
     }
 
+    /// Whether the file or folder `path`, or the folder that the file is in, could not be read.
+    pub fn is_unreadable(&self, path: &str) -> bool {
+        is_unreadable(&self.unreadable, path)
+    }
+
     /// Where the version of an object that is in force stands: file and line.
     pub fn place_of(&self, key: &ObjectKey) -> Option<(&str, usize)> {
         let version = &self.held.get(key)?.version;

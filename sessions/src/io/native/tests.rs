@@ -24,7 +24,7 @@ use crate::wire::{Capability, Notification, Open};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn backend() -> NativeBackend {
-    NativeBackend::start(&[ListenAddress(([127, 0, 0, 1], 0).into())], 7)
+    NativeBackend::start(&[ListenAddress(([127, 0, 0, 1], 0).into())], 7, None)
 }
 
 fn address(number: u8) -> IpAddr {
