@@ -158,7 +158,7 @@ fn every_cease_is_named_with_its_text() {
         (6, &[], "Cease/Other Configuration Change (6/6)"),
         (7, &[], "Cease/Connection Collision Resolution (6/7)"),
         (8, &[], "Cease/Out of Resources (6/8)"),
-        (9, &hard_reset, "Cease/Hard Reset (6/9): \"rack 4, U17\""),
+        (9, &hard_reset, "Cease/Administrative Shutdown/Hard Reset (6/9): \"rack 4, U17\""),
         (10, &[], "Cease/BFD Down (6/10)"),
     ];
     for (subcode, data, expected) in cases {
