@@ -100,3 +100,95 @@ pub fn beside(desired: &[DesiredRoute], earlier: &[DesiredRoute]) -> Vec<Desired
     let missing = earlier.iter().filter(|route| !known.contains(&route.prefix));
     desired.iter().chain(missing).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::types::PeerKey;
+
+    fn at(second: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(second)
+    }
+
+    fn routes(prefixes: &[&str]) -> Vec<DesiredRoute> {
+        let peer = PeerKey::from(IpAddr::from([192, 0, 2, 1]));
+        let peers = Arc::new(BTreeSet::from([peer]));
+        let route = |prefix: &&str| DesiredRoute {
+            prefix: prefix.parse().unwrap(),
+            peers: Arc::clone(&peers),
+            attributes: Arc::default(),
+        };
+        prefixes.iter().map(route).collect()
+    }
+
+    fn earlier(prefixes: &[&str], forwarding: bool) -> Option<EarlierRun> {
+        Some(EarlierRun { routes: routes(prefixes), forwarding })
+    }
+
+    fn desired(prefixes: &[&str], awaits_sources: bool) -> Desired {
+        let peers = vec![patient(120)];
+        Desired { peers, routes: routes(prefixes), awaits_sources, ..Desired::default() }
+    }
+
+    fn patient(seconds: u16) -> PeerConfig {
+        let graceful_restart = GracefulRestart::new(seconds, 0);
+        PeerConfig { graceful_restart, ..PeerConfig::example(1) }
+    }
+
+    #[test]
+    fn what_was_announced_stays_until_the_sources_have_spoken() {
+        let mut startup = Startup::new(at(5), earlier(&["10.0.0.1/32", "10.0.0.2/32"], true));
+        let partial = desired(&["10.0.0.2/32", "10.0.0.3/32"], true);
+        let expected = routes(&["10.0.0.2/32", "10.0.0.3/32", "10.0.0.1/32"]);
+        assert_eq!(startup.routes(&partial), expected);
+        assert!(startup.awaits_sources());
+        assert_eq!(startup.deadline(&partial), Some(at(65)));
+        let complete = desired(&["10.0.0.3/32"], false);
+        assert_eq!(startup.routes(&complete), complete.routes);
+        assert_eq!((startup.awaits_sources(), startup.deadline(&complete)), (false, None));
+        // What is gone does not come back, whatever a source says later.
+        assert_eq!(startup.routes(&partial), partial.routes);
+    }
+
+    #[test]
+    fn what_no_source_speaks_of_goes_in_the_end() {
+        let mut startup = Startup::new(at(0), earlier(&["10.0.0.1/32"], true));
+        let mut partial = desired(&[], true);
+        partial.peers.push(patient(300));
+        assert_eq!(startup.deadline(&partial), Some(at(150)), "the most patient neighbour decides");
+        startup.forget_earlier();
+        assert_eq!((startup.routes(&partial), startup.deadline(&partial)), (Vec::new(), None));
+        assert_eq!(Startup::new(at(0), None).deadline(&partial), None);
+    }
+
+    #[test]
+    fn end_of_rib_waits_for_what_may_be_missing() {
+        let (asks, told) = (patient(120), patient(60));
+        let told = PeerConfig { pass_on: PrefixFilter::Everything, ..told };
+        let mut startup = Startup::new(at(10), earlier(&[], true));
+        // Before the daemon has said anything, everything may be missing.
+        assert_eq!(startup.hold_end_of_rib_until(at(10), &asks), Some(at(70)));
+        startup.routes(&desired(&[], false));
+        assert_eq!(startup.hold_end_of_rib_until(at(10), &asks), None);
+        assert_eq!(startup.hold_end_of_rib_until(at(10), &told), Some(at(40)));
+        assert_eq!(startup.hold_end_of_rib_until(at(40), &told), None);
+        // Without a restart nobody waits for a complete table.
+        let mut first = Startup::new(at(10), None);
+        assert_eq!(first.hold_end_of_rib_until(at(10), &asks), Some(at(70)));
+        first.routes(&desired(&[], false));
+        assert_eq!(first.hold_end_of_rib_until(at(10), &told), None);
+    }
+
+    #[test]
+    fn a_neighbour_that_comes_late_hears_of_no_restart() {
+        let own = |restarted, forwarding| OwnRestart { restarted, forwarding };
+        let startup = Startup::new(at(10), earlier(&[], false));
+        assert_eq!(startup.own_restart(at(10), &patient(60)), own(true, false));
+        assert_eq!(startup.own_restart(at(70), &patient(60)), own(false, true));
+        let first = Startup::new(at(10), None);
+        assert_eq!(first.own_restart(at(10), &patient(60)), own(false, false));
+    }
+}

@@ -76,7 +76,8 @@ impl Scripted {
         self.closed.contains(&id)
     }
 
-    fn listen(&mut self) {
+    /// Carries out what the peer wants done, and hears what it has to say.
+    pub(super) fn listen(&mut self) {
         while let Some(action) = self.peer.poll_action() {
             match action {
                 Action::Connect(id) => self.dialled = Some(id),
