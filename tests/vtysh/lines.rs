@@ -13,7 +13,6 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
 
-use crate::commands::FROM_ROUTER_TWO;
 use crate::compare::Way;
 use crate::reasons::LINES;
 
@@ -25,7 +24,6 @@ pub(crate) const COMMANDS: &[&str] = &[
     "show bgp neighbors",
     "show bgp ipv4 unicast",
     "show bgp ipv4 unicast 10.20.0.0/16",
-    FROM_ROUTER_TWO,
     "show bgp ipv4 unicast 198.51.100.128/25",
     "show bgp ipv4 unicast 203.0.113.10/32",
     "show bgp ipv4 unicast neighbors 10.1.1.2 received-routes",

@@ -197,25 +197,26 @@ fn states(stage: &mut Stage, answers: &mut Answers) -> Result<()> {
     stage.wait_for_end(&RESTARTING)?;
     look(stage, answers)?;
     let stale = COMMANDS.iter().find(|command| command.words == FROM_ROUTER_TWO);
-    add_both(stage, stale.context(FROM_ROUTER_TWO)?, answers)?;
+    add(stage, stale.context(FROM_ROUTER_TWO)?, answers)?;
+    let text = scrape(&stage.socket("bgpd.vty"), FROM_ROUTER_TWO)?;
+    for part in [", (stale)\n", "Time until Graceful Restart stale route deleted: "] {
+        ensure!(text.contains(part), "{FROM_ROUTER_TWO}: expected {part} in:\n{text}");
+    }
     stage.start_router_two_again()?;
-    stage.wait_for_router_two("Established")?;
+    stage.wait_for_end_of_restart()?;
     stage.wait_for_routes()?;
     look(stage, answers)
 }
 
-/// Whatever follows what a neighbour does.
+/// Whatever follows what a neighbour does: what it answers to programs, and to people where their
+/// lines are compared.
 fn look(stage: &Stage, answers: &mut Answers) -> Result<()> {
-    let mut following = COMMANDS.iter().filter(|command| command.follows_states);
-    following.try_for_each(|command| add_both(stage, command, answers))
-}
-
-/// What it answers to programs, and to people where their lines are compared.
-fn add_both(stage: &Stage, command: &Command, answers: &mut Answers) -> Result<()> {
-    add(stage, command, answers)?;
-    if lines::COMMANDS.contains(&command.words) {
-        let answer = scrape(&stage.socket(command.socket()), command.words)?;
-        lines::add(&mut answers.lines, command.words, &answer);
+    for command in COMMANDS.iter().filter(|command| command.follows_states) {
+        add(stage, command, answers)?;
+        if lines::COMMANDS.contains(&command.words) {
+            let answer = scrape(&stage.socket(command.socket()), command.words)?;
+            lines::add(&mut answers.lines, command.words, &answer);
+        }
     }
     Ok(())
 }

@@ -188,7 +188,7 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
     (Way::Missing, &["BFD:", "Detect Multiplier:", "Status: Up", "Status: Down"], "No BFD yet."),
     (
         Way::Missing,
-        &["AddPath:", "Hostname Capability: advertised"],
+        &["AddPath:", "IPvN Unicast: RX advertised", "Hostname Capability: advertised"],
         "Capabilities that FRR always offers; see the keys.",
     ),
     (
@@ -244,14 +244,42 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
         "Of one's own routes: the communities that they are sent with.",
     ),
     (
+        Way::Missing,
+        &["Long-lived Graceful Restart: advertised and received"],
+        "Fairway offers it to a BGPPeer with `gracefulRestart.longLivedStaleTime`.",
+    ),
+    (
         Way::Ours,
         &["Long-lived Graceful Restart: received"],
         "A capability that only the neighbour offers.",
     ),
+    (
+        Way::Missing,
+        &["Local GR Mode: Restart*", "Global BGP GR Mode : Restart"],
+        "Each BGPPeer says for itself whether it has graceful restart: there is no mode to inherit.",
+    ),
+    (Way::Ours, &["Local GR Mode:", "Global BGP GR Mode : Disable"], "The same lines, thus."),
+    (
+        Way::Missing,
+        &["The remaining time of stalepath timer", "Stale Path Remaining"],
+        "Until the neighbour has said all its routes again; see the keys.",
+    ),
+    (
+        Way::Ours,
+        &["F bit: True", "IPvN Unicast(preserved)", "R bit: True", "S (row)"],
+        "Of a neighbour that is back, and of a stale path that is not the best: moments in which \
+         FRR was not asked.",
+    ),
     (Way::Ours, &["Last read never"], "FRR counts from the start of the machine."),
     (
         Way::Ours,
-        &["Last error:", "Refused announcements:", "N refused prefixes", "N sent prefixes"],
+        &[
+            "Last error:",
+            "Refused announcements:",
+            "Stale routes:",
+            "N refused prefixes",
+            "N sent prefixes",
+        ],
         "What Fairway says beside.",
     ),
 ];

@@ -185,6 +185,18 @@ impl Stage {
         Ok(())
     }
 
+    /// Router two is back, and nothing of what it said before is waited for.
+    pub(crate) fn wait_for_end_of_restart(&self) -> Result<()> {
+        self.wait_for_router_two("Established")?;
+        wait_until("router two has said all its routes", PATIENCE, || {
+            let neighbors = self.bgpd("show bgp neighbors json")?;
+            let stale =
+                neighbors.pointer(&format!("/{ROUTER_TWO}/gracefulRestartInfo/staleRoutes"));
+            ensure!(stale.is_none(), "{stale:?}");
+            Ok(())
+        })
+    }
+
     fn bgpd(&self, words: &str) -> Result<Value> {
         scrape_json(&self.socket("bgpd.vty"), words)
     }
