@@ -49,7 +49,7 @@ pub(super) struct DrainArguments {
 }
 
 pub(super) fn run(arguments: &DrainArguments) -> Result<ExitCode> {
-    let socket = arguments.socket.clone().map_or_else(paths::default_socket, Ok)?;
+    let socket = paths::socket_of_daemon(arguments.socket.as_deref())?;
     let outcome = if arguments.undo { undo(&socket)? } else { drain(&socket, arguments.wait)? };
     show::print(&outcome)?;
     Ok(ExitCode::SUCCESS)

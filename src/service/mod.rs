@@ -16,6 +16,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
+use crate::drain::DrainStatus;
+use crate::source::FileChange;
 use crate::standalone::Published;
 use condition::{Condition, Facts, condition};
 use notifier::{Notifier, Word};
@@ -34,12 +36,13 @@ const EXTENSION: Duration = Duration::from_secs(30);
 const SIGNS_OF_LIFE: u32 = 4;
 
 /// The question of the task to the main loop: are you there, and have all sources spoken?
-pub(crate) type Question = oneshot::Sender<bool>;
+type Question = oneshot::Sender<bool>;
 
 /// The main loop's end.
 pub(crate) struct Service {
     notifier: Option<Notifier>,
     questions: mpsc::Receiver<Question>,
+    sources_have_spoken: bool,
 }
 
 impl Service {
@@ -63,14 +66,14 @@ impl Service {
             };
             tokio::spawn(attendant.run());
         }
-        Self { notifier, questions }
+        Self { notifier, questions, sources_have_spoken: false }
     }
 
-    /// The next question, which the main loop answers; for ever when there is nobody who asks.
-    /// Cancel-safe.
-    pub(crate) async fn asked(&mut self) -> Question {
+    /// Answers the next question; for ever when there is nobody who asks. Cancel-safe.
+    pub(crate) async fn answer(&mut self) {
         match self.questions.recv().await {
-            Some(question) => question,
+            // It may have lost interest.
+            Some(question) => drop(question.send(self.sources_have_spoken)),
             None => std::future::pending().await,
         }
     }
@@ -80,9 +83,13 @@ impl Service {
         self.say_if_ready(Word::Reloading);
     }
 
-    /// They have been, and what they say is in force.
-    pub(crate) fn reloaded(&self) {
-        self.say_if_ready(Word::Ready);
+    /// What these changes say is in force. The first are all that there is; none say that all files
+    /// have been read again.
+    pub(crate) fn files_changed(&mut self, batch: &[FileChange]) {
+        self.sources_have_spoken = true;
+        if batch.is_empty() {
+            self.say_if_ready(Word::Ready);
+        }
     }
 
     /// The daemon ends.
@@ -147,7 +154,7 @@ impl Attendant {
             plan: &published.plan,
             view,
             faults: published.findings.iter().filter(|finding| finding.is_fault()).count(),
-            drain: None,
+            drain: (published.drain != DrainStatus::InService).then(|| published.drain.to_string()),
         });
         let mut words = Vec::new();
         if is_ready && self.notifier.set_ready() {

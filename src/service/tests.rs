@@ -63,6 +63,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         findings: Vec::new(),
         stale: Vec::new(),
         sources: Vec::new(),
+        drain: DrainStatus::InService,
     }));
     let (messages, said): (_, Receiver<Vec<Word>>) = sync_channel(1000);
     let (ask, questions) = mpsc::channel(1);
@@ -75,10 +76,10 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         notifier: notifier.clone(),
         said: Said::default(),
     };
-    let mut service = Service { notifier: Some(notifier), questions };
+    let mut service = Service { notifier: Some(notifier), questions, sources_have_spoken: true };
     let answering = async {
         for _ in 0..of_loop {
-            let _ = service.asked().await.send(true);
+            service.answer().await;
         }
         std::future::pending::<()>().await;
     };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::FileChange;
@@ -45,8 +45,8 @@ const ABSENCE: Duration = Duration::from_millis(50);
 enum Request {
     /// A folder was lost, or a file vanished.
     Missing,
-    /// Read everything again, and say so when that is done.
-    Reread(Option<oneshot::Sender<()>>),
+    /// Read everything again.
+    Reread,
     /// The source is gone.
     Stop,
 }
@@ -67,7 +67,8 @@ struct Shared {
 
 impl FileSource {
     /// Reads all of `paths` and watches them from then on. The first batch is everything there is;
-    /// later ones hold what one event changed. A path that does not exist is an error.
+    /// later ones hold what one event changed, and an empty one says that everything was read again.
+    /// A path that does not exist is an error.
     pub fn start(
         paths: &[PathBuf],
     ) -> Result<(Self, mpsc::Receiver<Vec<FileChange>>), FileSourceError> {
@@ -95,13 +96,10 @@ impl FileSource {
         Ok((Self { requests }, receiver))
     }
 
-    /// Reads everything again, as on SIGHUP. What is new arrives as a batch, and is in the channel
-    /// before the answer comes.
-    pub fn reread(&self) -> oneshot::Receiver<()> {
-        let (done, answer) = oneshot::channel();
+    /// Reads everything again, as on SIGHUP. What is new arrives as a batch, and then an empty one.
+    pub fn reread(&self) {
         // Without a keeper the process is ending.
-        let _ = self.requests.send(Request::Reread(Some(done)));
-        answer
+        let _ = self.requests.send(Request::Reread);
     }
 }
 
@@ -138,13 +136,13 @@ fn on_event(
     let event = match event {
         Ok(event) if event.need_rescan() => {
             warn!("more files changed than the kernel could report; reading all of them again");
-            let _ = keeper.send(Request::Reread(None));
+            let _ = keeper.send(Request::Reread);
             return;
         }
         Ok(event) => event,
         Err(error) => {
             warn!(%error, "watching files failed; reading all of them again");
-            let _ = keeper.send(Request::Reread(None));
+            let _ = keeper.send(Request::Reread);
             return;
         }
     };
@@ -207,13 +205,9 @@ impl Keeper {
             let request = inbox.recv_timeout(self.pause());
             let is_wanted = match request {
                 Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Request::Reread(done)) => {
+                Ok(Request::Reread) => {
                     self.tend();
-                    let is_wanted = self.rescan_all();
-                    if let Some(done) = done {
-                        let _ = done.send(());
-                    }
-                    is_wanted
+                    self.rescan_all()
                 }
                 Ok(Request::Missing) => self.settle() && self.tend(),
                 Err(RecvTimeoutError::Timeout) => {
@@ -316,6 +310,6 @@ impl Keeper {
     fn rescan_all(&self) -> bool {
         let mut shared = lock(&self.shared);
         let changes = shared.tracker.rescan_all();
-        shared.send(changes)
+        shared.send(changes) && shared.batches.blocking_send(Vec::new()).is_ok()
     }
 }

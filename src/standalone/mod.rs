@@ -18,7 +18,7 @@ use fairway_sessions::backend::Backend;
 use fairway_sessions::io::NativeBackend;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info};
 
@@ -98,15 +98,6 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// Waits until all files have been read again; for ever when nobody wanted that. Cancel-safe.
-async fn done(rereading: &mut Option<oneshot::Receiver<()>>) {
-    match rereading {
-        // A source that is gone has read what it will ever read.
-        Some(answer) => drop(answer.await),
-        None => std::future::pending().await,
-    }
-}
-
 fn log_start(options: &Options) {
     info!(
         node = options.node,
@@ -144,8 +135,6 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
     log_start(&options);
     let mut saving = Saving::default();
-    let mut sources_have_spoken = false;
-    let mut rereading = None;
     loop {
         // Cancel-safe: a batch of changes is received whole or not at all.
         tokio::select! {
@@ -157,12 +146,9 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 daemon.files_changed(&batch);
                 publish.send_replace(Arc::new(daemon.published()));
                 saving.wanted();
-                sources_have_spoken = true;
+                service.files_changed(&batch);
             }
-            question = service.asked() => {
-                // It may have lost interest.
-                let _ = question.send(sources_have_spoken);
-            }
+            () = service.answer() => {}
             Some(order) = orders.recv() => {
                 let step = daemon.obey(clock.now(), order.what);
                 publish.send_replace(Arc::new(daemon.published()));
@@ -179,16 +165,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
             _ = hangup.recv() => {
                 info!("reading all files again");
                 service.reloading();
-                rereading = Some(source.reread());
-            }
-            () = done(&mut rereading) => {
-                rereading = None;
-                while let Ok(batch) = changes.try_recv() {
-                    daemon.files_changed(&batch);
-                }
-                publish.send_replace(Arc::new(daemon.published()));
-                saving.wanted();
-                service.reloaded();
+                source.reread();
             }
             () = backend.stopped() => return Err(StartError::Backend),
             _ = terminate.recv() => break,
