@@ -393,6 +393,8 @@ async fn rereading_finds_what_no_event_told() {
     source.reread();
     let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
     assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+    // That was all.
+    assert_eq!(timeout(DEADLINE, batches.recv()).await.unwrap().unwrap(), []);
 }
 
 #[tokio::test]
