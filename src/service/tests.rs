@@ -63,7 +63,6 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         findings: Vec::new(),
         stale: Vec::new(),
         sources: Vec::new(),
-        drain: DrainStatus::InService,
     }));
     let (messages, said): (_, Receiver<Vec<Word>>) = sync_channel(1000);
     let (ask, questions) = mpsc::channel(1);
