@@ -4,7 +4,7 @@
 use super::helper::{Helper, IPV4, IPV6, Offer, helping};
 use super::*;
 use crate::backend::StalePhase;
-use crate::types::{Community, GracefulRestart};
+use crate::types::{ChosenNextHops, Community, GracefulRestart, PathSource, PeerKey, PrefixFilter};
 
 const ALL: &str = "10.0.0.0/8 11.0.0.0/8 2001:db8::/32";
 const STALE: Community = Community::LLGR_STALE;
@@ -201,4 +201,46 @@ fn the_long_lived_capability_needs_the_other_one_but_not_its_families() {
     helper.lose();
     assert_eq!((helper.table().as_str(), helper.carrying(STALE)), (ALL, 3));
     assert_eq!(helper.stale(), Some((2, 1, StalePhase::LongLived, 100)));
+}
+
+/// How many routes `left` hears when we know one route whose source has been away for long, before
+/// and after a change of what is passed on.
+fn heard_by(left: PeerConfig) -> [usize; 2] {
+    let graceful_restart = GracefulRestart::new(120, 60);
+    let ours = PeerConfig { pass_on: PrefixFilter::Everything, ..config(65_002, 65_001, 2) };
+    let mut pair = Pair::new(left, PeerConfig { graceful_restart, ..ours.clone() });
+    pair.run_for(seconds(5));
+    pair.assert_up();
+    let mut away = Helper::with_routes(&Offer::new().long_lived(60));
+    away.lose();
+    away.pass(120);
+    let now = pair.now;
+    let Side { peer, rib, .. } = &mut pair.sides[1];
+    for route in away.rib.learned() {
+        let source = PathSource {
+            key: PeerKey::from(std::net::IpAddr::from([192, 0, 2, 9])),
+            ..(*route.path.source).clone()
+        };
+        let nlri = route.prefix.into();
+        let change = RouteChange { nlri, attributes: Some(route.path.attributes) };
+        let touched = rib.learn(&Arc::new(source), vec![change]);
+        peer.pass_on(rib, &touched);
+    }
+    pair.settle();
+    let first = pair.sides[0].rib.learned().count();
+    let Side { peer, rib, .. } = &mut pair.sides[1];
+    let next_hops = ChosenNextHops { ipv4: Some([192, 0, 2, 77].into()), ipv6: None };
+    peer.reconfigure(now, PeerConfig { graceful_restart, next_hops, ..ours });
+    peer.announce_all(rib);
+    pair.settle();
+    [first, pair.sides[0].rib.learned().count()]
+}
+
+#[test]
+fn what_a_neighbour_offered_decides_whether_it_hears_of_the_last_resort() {
+    let left = config(65_001, 65_002, 1);
+    assert_eq!(heard_by(left.clone()), [0, 0]);
+    let restarts = |stale_time| GracefulRestart::new(120, stale_time);
+    assert_eq!(heard_by(PeerConfig { graceful_restart: restarts(0), ..left.clone() }), [0, 0]);
+    assert_eq!(heard_by(PeerConfig { graceful_restart: restarts(9), ..left }), [3, 3]);
 }
