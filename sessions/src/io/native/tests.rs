@@ -1,10 +1,11 @@
 //! Sessions over loopback, with a neighbour that is a script.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
@@ -15,11 +16,13 @@ use crate::backend::{
 };
 use crate::io::sockopt;
 use crate::types::{
-    HoldTime, ListenRange, Password, PeerConfig, PeerKey, Prefix, Remote, ShutdownMessage,
+    AddressFamily, AsPath, GracefulRestart, HoldTime, ListenRange, NextHop, Password,
+    PathAttributes, PeerConfig, PeerKey, Prefix, Remote, ShutdownMessage,
 };
+use crate::wire::announce::{AttributeBlock, announcement};
 use crate::wire::header::keepalive;
 use crate::wire::notification::cease;
-use crate::wire::{Capability, Notification, Open};
+use crate::wire::{Capability, KeptFamily, Notification, Open, RestartOffer};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -83,9 +86,14 @@ fn socket_from(number: u8) -> TcpSocket {
 }
 
 /// Speaker 2 says OPEN and KEEPALIVE.
-async fn introduce(mut stream: TcpStream) -> TcpStream {
+async fn introduce(stream: TcpStream) -> TcpStream {
+    introduce_with(stream, Vec::new()).await
+}
+
+/// The same with more capabilities than it needs.
+async fn introduce_with(mut stream: TcpStream, mut capabilities: Vec<Capability>) -> TcpStream {
     let PeerConfig { local_asn, hold_time, router_id, .. } = PeerConfig::example(2);
-    let capabilities = vec![Capability::FourOctetAs(local_asn.get())];
+    capabilities.push(Capability::FourOctetAs(local_asn.get()));
     let open = Open { asn: local_asn.get(), hold_time, router_id, capabilities };
     stream.write_all(&[open.encode(), keepalive()].concat()).await.unwrap();
     stream
@@ -193,6 +201,45 @@ async fn routes_for_a_range_reach_each_of_its_neighbours() {
     for stream in [&mut early, &mut late] {
         hear(stream, &[32, 203, 0, 113, 7]).await;
     }
+}
+
+/// It keeps its place until then, and what it said is marked.
+#[tokio::test]
+async fn a_neighbour_of_a_range_that_restarts_is_waited_for() {
+    let backend = backend();
+    let graceful_restart = GracefulRestart::new(120, 0);
+    apply(&backend, &[PeerConfig { graceful_restart, ..range(1) }]);
+    wait_until(&backend, |view| !view.listen_ranges.is_empty()).await;
+    let ipv4 = AddressFamily::Ipv4Unicast;
+    let restart = RestartOffer {
+        restart_time_seconds: 1,
+        families: vec![KeptFamily { family: ipv4.into(), forwarding: true }],
+        ..RestartOffer::default()
+    };
+    let stream = socket_from(2).connect(backend.listening()[0]).await.unwrap();
+    let mut stream = introduce_with(stream, vec![Capability::GracefulRestart(restart)]).await;
+    wait_until(&backend, |view| is_up(view, 2)).await;
+    let as_path = AsPath::sequence(vec![PeerConfig::example(2).local_asn.get()]);
+    let next_hop = NextHop::Ipv4([127, 0, 0, 2].into());
+    let attributes = PathAttributes::originated(as_path, next_hop);
+    let block = AttributeBlock::encode(&attributes, true).unwrap();
+    let mut prefixes = BTreeSet::from(["203.0.113.0/24".parse().unwrap()]);
+    let mut update = BytesMut::new();
+    announcement(ipv4, false, &block, &mut prefixes, &mut update);
+    stream.write_all(&update).await.unwrap();
+    let stale = async || {
+        let view = backend.view(ViewScope::EVERYTHING).await.unwrap();
+        view.learned.iter().map(|it| it.stale).collect::<Vec<_>>()
+    };
+    let heard = |view: &BgpView| find(view, 2).is_some_and(|it| it.prefixes_accepted.ipv4 == 1);
+    wait_until(&backend, heard).await;
+    assert_eq!(stale().await, [false]);
+    drop(stream);
+    wait_until(&backend, |view| find(view, 2).is_some_and(|it| it.stale.is_some())).await;
+    assert_eq!(stale().await, [true]);
+    // It does not come back, and is forgotten like anybody who came from a range.
+    wait_until(&backend, |view| find(view, 2).is_none()).await;
+    assert_eq!(stale().await, [false; 0]);
 }
 
 #[tokio::test]
