@@ -54,7 +54,7 @@ impl Offer {
     }
 
     pub(super) fn open(&self) -> Vec<u8> {
-        let mut open = our_open(&config(self.asn, 65_001, 2), OwnRestart::default());
+        let mut open = our_open(&config(self.asn, 65_001, 2), crate::bgp::OwnRestart::default());
         open.router_id = RouterId::new(self.router_id).unwrap();
         open.capabilities.retain(|it| !matches!(it, Capability::GracefulRestart(_)));
         open.capabilities.extend(self.restart.clone().map(Capability::GracefulRestart));
