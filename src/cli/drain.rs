@@ -87,8 +87,8 @@ fn drain(socket: &Path, wait: Duration) -> Result<String> {
             "{told} neighbors were told that its routes are withdrawn, and their sessions stay up"
         ),
     };
-    let already = if was_drained { " already" } else { "" };
-    Ok(format!("{}{already}; {told}\n", report.status))
+    let already = if was_drained { "nothing to do: " } else { "" };
+    Ok(format!("{already}{}; {told}\n", report.status))
 }
 
 /// Nothing else happens in this process meanwhile.

@@ -33,6 +33,7 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (9384, "A Cease Subcode for BFD"),
     (9687, "Send Hold Timer"),
     (8212, "Default EBGP Route Propagation without Policies"),
+    (8326, "Graceful BGP Session Shutdown"),
     (8950, "IPv4 NLRI with an IPv6 Next Hop"),
     (9234, "Roles and the Only to Customer Attribute"),
     (1997, "BGP Communities Attribute"),
