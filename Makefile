@@ -19,7 +19,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-interop test-walk test-compose corpus-bird interop vm compose sim mutants bench soak docs \
+	test-vtysh test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -35,7 +35,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-walk test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test conformance --test pages --test canary --test notify --test install --test state_directory
@@ -68,6 +68,9 @@ test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own 
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
 
+test-restart: build ## Restarts beside four routers, each way once (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short
+
 test-walk: build ## docs/peers.md, section by section, as it is printed (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
 
@@ -83,6 +86,10 @@ interop: build ## The whole matrix; writes the table of docs/interop.md
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
 	scripts/table.sh target/interop.md docs/interop.md
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh -- --all
+
+restart: build ## kill -9, SIGTERM and upgrade, ten times each: a thousand routes, a probe every 10 ms
+	@scripts/setup.sh routers trixie network
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart
 
 vm: build ## VRF and TCP-AO, and their sections of docs/peers.md, on an emulated machine that has both
 	@scripts/setup.sh routers trixie network vm

@@ -142,11 +142,8 @@ impl Helper {
             let (report, log) = (directory.join("probes.json"), directory.join("probes.log"));
             self.prober = Some(Prober::start(&self.site.namespace, targets, &report, &log)?);
         } else {
-            for family in FAMILIES {
-                let word = family.word();
-                let words = ["monitor", "global", "rib", "-a", word];
-                self.add_watcher("gobgp", &words, &format!("routes-{word}.log"))?;
-            }
+            // Of all families, whatever it is asked for.
+            self.add_watcher("gobgp", &["monitor", "global", "rib"], "routes.log")?;
         }
         Ok(())
     }
