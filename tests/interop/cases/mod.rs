@@ -9,6 +9,7 @@ mod faults;
 mod neighbours;
 mod passwords;
 mod receiving;
+mod restarts;
 mod routes;
 pub(crate) mod scene;
 mod sessions;
@@ -125,6 +126,12 @@ pub(crate) const CASES: &[Case] = cases![
     failures::a_restarted_router_gets_its_routes_again,
     failures::a_restarted_fairway_keeps_its_addresses,
     failures::a_killed_fairway_keeps_its_addresses,
+    restarts::a_crashed_router_finds_its_routes_when_it_is_back,
+    restarts::a_crashed_router_that_stays_away_loses_its_routes_in_time,
+    restarts::a_killed_fairway_finds_its_routes_when_it_is_back,
+    restarts::a_stopped_fairway_finds_its_routes_when_it_is_back,
+    restarts::a_cleared_session_keeps_the_routes_of_both_sides,
+    restarts::a_removed_peer_leaves_no_stale_route,
     faults::broken_files_are_named_and_change_nothing,
     receiving::received_routes_are_those_that_the_filter_lists,
     receiving::received_routes_need_no_address_of_our_own_in_their_family,

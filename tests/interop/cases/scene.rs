@@ -151,6 +151,11 @@ impl Scene {
         })
     }
 
+    /// How long the router may take for a session.
+    pub(crate) fn patience(&self) -> Duration {
+        self.kind.patience()
+    }
+
     /// The session is up and is still the one that `established` has seen.
     pub(crate) fn expect_same_session(&self, incarnation: &str) -> Result<()> {
         let session = self.router.session()?;

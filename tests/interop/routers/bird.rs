@@ -174,6 +174,19 @@ impl Bird {
         Ok(received)
     }
 
+    fn start_with(&mut self, site: &Site, options: &[&str]) -> Result<()> {
+        fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
+        let _ = fs::remove_file(&self.socket);
+        let mut arguments: Vec<String> =
+            options.iter().map(|option| (*option).to_owned()).collect();
+        for (option, name) in [("-c", CONFIGURATION), ("-s", SOCKET), ("-P", "bird.pid")] {
+            arguments.extend([option.to_owned(), self.installation.seen(name)]);
+        }
+        let place = self.installation.within(&site.namespace);
+        let daemon = Process::spawn(&place, Path::new(BIRD), &arguments, &self.log)?;
+        self.keep("BIRD", daemon)
+    }
+
     /// Sends one command; the texts of all lines of the answer.
     fn ask(&self, command: &str) -> Result<Vec<String>> {
         let mut stream = UnixStream::connect(&self.socket).context("BIRD's control socket")?;
@@ -246,15 +259,12 @@ impl Bird {
 
 impl Router for Bird {
     fn start(&mut self, site: &Site) -> Result<()> {
-        fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
-        let _ = fs::remove_file(&self.socket);
-        let mut arguments = vec!["-f".to_owned()];
-        for (option, name) in [("-c", CONFIGURATION), ("-s", SOCKET), ("-P", "bird.pid")] {
-            arguments.extend([option.to_owned(), self.installation.seen(name)]);
-        }
-        let place = self.installation.within(&site.namespace);
-        let daemon = Process::spawn(&place, Path::new(BIRD), &arguments, &self.log)?;
-        self.keep("BIRD", daemon)
+        self.start_with(site, &["-f"])
+    }
+
+    fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()> {
+        self.spec.originated = originated.to_vec();
+        self.start_with(site, &["-f", "-R"])
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {

@@ -232,6 +232,24 @@ impl Frr {
     }
 }
 
+impl Frr {
+    fn start_bgpd(&mut self, site: &Site) -> Result<()> {
+        let [option, file] = ["-f".to_owned(), self.installation.seen("empty.conf")];
+        let port = self.spec.port.to_string();
+        let bgpd = self.start_daemon(site, BGPD, &[option, file, "-p".to_owned(), port])?;
+        self.daemons.insert(0, bgpd);
+        // With `-b`, bgpd would hold its sessions back for seconds, in case more came.
+        self.configure(self.configuration().lines())?;
+        wait_until("FRR is ready for its neighbour", PATIENCE, || {
+            self.check_running()?;
+            // While it is Idle it refuses connections; without an address it has nobody to wait for.
+            let session = self.session()?;
+            ensure!(session.state != "Idle" || self.spec.interface.is_some(), "it is Idle");
+            Ok(())
+        })
+    }
+}
+
 impl Router for Frr {
     fn start(&mut self, site: &Site) -> Result<()> {
         fs::write(self.directory.join("empty.conf"), "").context("writing empty.conf")?;
@@ -249,19 +267,13 @@ impl Router for Frr {
         let empty = ["-f".to_owned(), self.installation.seen("empty.conf")];
         let zebra = self.start_daemon(site, ZEBRA, &empty)?;
         self.daemons.insert(0, zebra);
-        let [option, file] = empty;
-        let port = self.spec.port.to_string();
-        let bgpd = self.start_daemon(site, BGPD, &[option, file, "-p".to_owned(), port])?;
-        self.daemons.insert(0, bgpd);
-        // With `-b`, bgpd would hold its sessions back for seconds, in case more came.
-        self.configure(self.configuration().lines())?;
-        wait_until("FRR is ready for its neighbour", PATIENCE, || {
-            self.check_running()?;
-            // While it is Idle it refuses connections; without an address it has nobody to wait for.
-            let session = self.session()?;
-            ensure!(session.state != "Idle" || self.spec.interface.is_some(), "it is Idle");
-            Ok(())
-        })
+        self.start_bgpd(site)
+    }
+
+    /// zebra has stayed.
+    fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()> {
+        self.spec.originated = originated.to_vec();
+        self.start_bgpd(site)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {

@@ -153,6 +153,17 @@ impl Gobgp {
         Process::spawn(&site.namespace, Path::new(super::bird::BIRD), &arguments, &self.log)
     }
 
+    fn start_with(&mut self, site: &Site, options: &[&str]) -> Result<()> {
+        fs::write(&self.configuration, self.configuration()).context("writing gobgpd.toml")?;
+        let file = self.configuration.to_string_lossy().into_owned();
+        let mut arguments = vec!["--config-file".to_owned(), file];
+        arguments.extend(["--api-hosts", "127.0.0.1:50051", "--pprof-disable"].map(str::to_owned));
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
+        let daemon = Process::spawn(&site.namespace, Path::new(GOBGPD), &arguments, &self.log)?;
+        self.keep("gobgpd", daemon)?;
+        self.spec.originated.iter().try_for_each(|origination| self.add(origination))
+    }
+
     fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = bounded("ip");
         command.args(["netns", "exec", &self.namespace, GOBGP]).args(words);
@@ -221,13 +232,12 @@ impl Router for Gobgp {
                 Ok(())
             })?;
         }
-        fs::write(&self.configuration, self.configuration()).context("writing gobgpd.toml")?;
-        let file = self.configuration.to_string_lossy().into_owned();
-        let mut arguments = vec!["--config-file".to_owned(), file];
-        arguments.extend(["--api-hosts", "127.0.0.1:50051", "--pprof-disable"].map(str::to_owned));
-        let daemon = Process::spawn(&site.namespace, Path::new(GOBGPD), &arguments, &self.log)?;
-        self.keep("gobgpd", daemon)?;
-        self.spec.originated.iter().try_for_each(|origination| self.add(origination))
+        self.start_with(site, &[])
+    }
+
+    fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()> {
+        self.spec.originated = originated.to_vec();
+        self.start_with(site, &["--graceful-restart"])
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {

@@ -258,6 +258,19 @@ pub(crate) trait Router {
         Ok(())
     }
 
+    /// SIGKILL to what speaks BGP. What forwards goes on: FRR's zebra, a kernel.
+    #[allow(dead_code, reason = "asked by the cases of restarts")]
+    fn crash(&mut self) -> Result<()> {
+        ensure!(!self.daemons().is_empty(), "the router does not run");
+        self.daemons().remove(0).kill();
+        Ok(())
+    }
+
+    /// Starts it again after a crash, as a program that has restarted and forwards as before, and
+    /// originates these.
+    #[allow(dead_code, reason = "asked by the cases of restarts")]
+    fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()>;
+
     /// Stops the router's clocks, sockets stay open.
     fn freeze(&mut self) -> Result<()> {
         self.daemons().iter().try_for_each(Process::freeze)

@@ -149,6 +149,12 @@ impl Router for Openbgpd {
         self.keep("OpenBGPD", daemon)
     }
 
+    /// It has no word for that; a start is a start.
+    fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()> {
+        self.spec.originated = originated.to_vec();
+        self.start(site)
+    }
+
     fn daemons(&mut self) -> &mut Vec<Process> {
         &mut self.daemons
     }
