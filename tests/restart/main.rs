@@ -111,7 +111,7 @@ fn acts(options: &Options) -> Vec<Act> {
         Act {
             name: "control: no graceful restart, so routes must go",
             help: Help::None,
-            rounds: vec![(Way::Kill, 1)],
+            rounds: Vec::new(),
         },
     ];
     let has = |act: &Act, word: &String| act.name.split([' ', ':']).any(|part| part == word);
@@ -119,10 +119,15 @@ fn acts(options: &Options) -> Vec<Act> {
     acts
 }
 
-/// Whether the routers lost nothing; or, in the control, whether all of them did.
+/// Whether the routers lost nothing; or, in the control, whether all of them lost all.
 fn perform(act: &Act, builds: [PathBuf; 2], directory: &Path) -> Result<bool> {
     println!("\n{}", act.name);
     let mut stage = Stage::set_up(act.help, builds, directory)?;
+    if act.help == Help::None {
+        stage.control()?;
+        tell_routes("gone", &mut stage);
+        return tell_probes(&mut stage, |lost| lost > 0);
+    }
     let mut is_kept = true;
     for (way, rounds) in &act.rounds {
         for round in 1..=*rounds {
@@ -130,10 +135,39 @@ fn perform(act: &Act, builds: [PathBuf; 2], directory: &Path) -> Result<bool> {
             let time = stage.round(*way, round % 2 == 1)?;
             println!("  {} {round} of {rounds}: {:.1} s", way.word(), time.as_secs_f64());
         }
-        for (kind, count) in stage.take_counts() {
-            is_kept &= tell(*way, kind, &count, act.help);
-        }
+        is_kept &= tell_routes(way.word(), &mut stage);
     }
+    is_kept &= tell_probes(&mut stage, |lost| lost == 0)?;
+    stage.gather()?;
+    let is_quiet = stage.take_counts().iter().all(|(_, count)| count.withdrawn == 0);
+    ensure!(is_quiet, "a route was withdrawn after the last round");
+    Ok(is_kept)
+}
+
+/// Whether no router missed a route.
+fn tell_routes(when: &str, stage: &mut Stage) -> bool {
+    let mut is_kept = true;
+    for (kind, count) in stage.take_counts() {
+        println!(
+            "  {when:<8} {:<6} {:>2} rounds: {} routes withdrawn, {} of {} samples incomplete; \
+             session after {:.1} s, settled after {:.1} s at most",
+            kind.word(),
+            count.rounds,
+            count.withdrawn,
+            count.incomplete,
+            count.samples,
+            count.established_max.as_secs_f64(),
+            count.settled_max.as_secs_f64(),
+        );
+        count.faults.iter().for_each(|fault| println!("    {fault}"));
+        is_kept &= count.withdrawn == 0 && count.incomplete == 0;
+    }
+    is_kept
+}
+
+/// Whether as many probes were lost as should be, to each address from each router.
+fn tell_probes(stage: &mut Stage, is_right: fn(u64) -> bool) -> Result<bool> {
+    let mut is_kept = true;
     for witness in &mut stage.witnesses {
         let name = witness.helper.kind.word();
         for tally in witness.helper.tallies()? {
@@ -145,35 +179,11 @@ fn perform(act: &Act, builds: [PathBuf; 2], directory: &Path) -> Result<bool> {
                 tally.lost_in_a_row_max,
                 tally.pause_max_milliseconds
             );
-            if act.help == Help::None {
-                is_kept &= tally.lost > 0;
-            } else {
-                tally.losses.iter().for_each(|loss| println!("    {loss}"));
-                is_kept &= tally.lost == 0;
-            }
+            tally.losses.iter().for_each(|loss| println!("    {loss}"));
+            is_kept &= is_right(tally.lost);
         }
     }
     Ok(is_kept)
-}
-
-fn tell(way: Way, kind: RouterKind, count: &Count, help: Help) -> bool {
-    println!(
-        "  {:<8} {:<6} {} rounds: {} routes withdrawn, {} of {} samples incomplete; session after \
-         {:.1} s, settled after {:.1} s at most",
-        way.word(),
-        kind.word(),
-        count.rounds,
-        count.withdrawn,
-        count.incomplete,
-        count.samples,
-        count.established_max.as_secs_f64(),
-        count.settled_max.as_secs_f64(),
-    );
-    if help == Help::None {
-        return count.withdrawn > 0 && count.incomplete > 0;
-    }
-    count.faults.iter().for_each(|fault| println!("    {fault}"));
-    count.withdrawn == 0 && count.incomplete == 0
 }
 
 fn show_logs(directory: &Path) {

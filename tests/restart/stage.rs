@@ -58,8 +58,16 @@ pub(crate) struct Witness {
     pub(crate) helper: Helper,
     before: Sample,
     routes: Vec<Option<RouterRoute>>,
-    pub(crate) count: Count,
+    count: Count,
     withdrawn_before: usize,
+    progress: Progress,
+}
+
+/// How soon after the end of the daemon, in this round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    established: Option<Duration>,
+    settled: Option<Duration>,
 }
 
 /// What a router has seen over some rounds.
@@ -123,10 +131,37 @@ impl Stage {
             })?;
             helper.watch(&probed)?;
             let routes = helper.routes()?;
-            let (count, withdrawn_before) = (Count::default(), 0);
-            witnesses.push(Witness { helper, before, routes, count, withdrawn_before });
+            witnesses.push(Witness {
+                helper,
+                before,
+                routes,
+                count: Count::default(),
+                withdrawn_before: 0,
+                progress: Progress::default(),
+            });
         }
         Ok(Self { fairway, witnesses, _answerer, node, help, announced, builds })
+    }
+
+    /// The daemon ends and stays away: every route must go.
+    pub(crate) fn control(&mut self) -> Result<()> {
+        self.fairway.kill()?;
+        for witness in &mut self.witnesses {
+            witness.wait_for_the_end(self.help, &self.announced)?;
+            let name = witness.helper.kind.word();
+            wait_until(&format!("{name} says that all is withdrawn"), PATIENCE, || {
+                witness.gather(&self.announced)?;
+                let withdrawn = witness.count.withdrawn;
+                ensure!(withdrawn >= self.announced.len(), "only {withdrawn} routes are");
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What went since the last round.
+    pub(crate) fn gather(&mut self) -> Result<()> {
+        self.witnesses.iter_mut().try_for_each(|witness| witness.gather(&self.announced))
     }
 
     /// One restart. `is_noticed`: the daemon stays away until every router has noticed.
@@ -156,26 +191,21 @@ impl Stage {
             let is_it = fs::read(&running).context(running)? == fs::read(build)?;
             ensure!(is_it, "after the upgrade, another program than {} runs", build.display());
         }
-        let mut open: Vec<_> = self.witnesses.iter_mut().zip(&sessions).collect();
         wait_until("every router is as it was before", PATIENCE, || {
             self.fairway.check_running()?;
-            let mut reasons = Vec::new();
-            let mut rest = Vec::new();
-            for (witness, session) in open.drain(..) {
-                match witness.look(session, start, &self.announced)? {
-                    None => {}
-                    Some(reason) => {
-                        reasons.push(format!("{}: {reason}", witness.helper.kind.word()));
-                        rest.push((witness, session));
-                    }
+            let mut open = Vec::new();
+            // Those that are as before are looked at until all are.
+            for (witness, session) in self.witnesses.iter_mut().zip(&sessions) {
+                if let Some(reason) = witness.look(session, start, &self.announced)? {
+                    open.push(format!("{}: {reason}", witness.helper.kind.word()));
                 }
             }
-            open = rest;
-            ensure!(open.is_empty(), "{}", reasons.join("; "));
+            ensure!(open.is_empty(), "{}", open.join("; "));
             Ok(())
         })?;
         for witness in &mut self.witnesses {
-            witness.conclude(&self.announced)?;
+            witness.gather(&self.announced)?;
+            witness.conclude();
         }
         Ok(start.elapsed())
     }
@@ -210,6 +240,8 @@ impl Witness {
             let (kept, stale) = (sample.kept.len(), sample.stale());
             if help == Help::None {
                 ensure!(kept == 0, "it still has {kept} routes");
+                let left = announced_in(&sample.kernel, announced).next();
+                ensure!(left.is_none(), "its kernel still has {left:?}");
             } else {
                 ensure!(stale == kept, "{stale} of {kept} routes are stale");
             }
@@ -229,8 +261,10 @@ impl Witness {
         if !session.established || session.incarnation == before {
             return Ok(Some(format!("the session is {}", session.state)));
         }
-        let established = &mut self.count.established_max;
-        *established = (*established).max(start.elapsed());
+        self.progress.established.get_or_insert(start.elapsed());
+        if self.progress.settled.is_some() {
+            return Ok(None);
+        }
         if !self.helper.has_end_of_rib()? {
             return Ok(Some("there was no End-of-RIB".to_owned()));
         }
@@ -244,12 +278,20 @@ impl Witness {
         if self.helper.routes()? != self.routes {
             return Ok(Some("its routes say something else than before".to_owned()));
         }
-        self.count.settled_max = self.count.settled_max.max(start.elapsed());
+        self.progress.settled = Some(start.elapsed());
         Ok(None)
     }
 
-    fn conclude(&mut self, announced: &BTreeSet<String>) -> Result<()> {
-        self.count.rounds += 1;
+    fn conclude(&mut self) {
+        let Progress { established, settled } = std::mem::take(&mut self.progress);
+        let count = &mut self.count;
+        count.rounds += 1;
+        count.established_max = count.established_max.max(established.unwrap_or_default());
+        count.settled_max = count.settled_max.max(settled.unwrap_or_default());
+    }
+
+    /// What was withdrawn since this was asked last.
+    fn gather(&mut self, announced: &BTreeSet<String>) -> Result<()> {
         let withdrawals = self.helper.withdrawals(announced)?;
         let new = withdrawals.get(self.withdrawn_before..).unwrap_or_default();
         self.count.withdrawn += new.len();
@@ -263,12 +305,25 @@ impl Witness {
 fn missing_from(sample: &Sample, announced: &BTreeSet<String>, forwards: bool) -> Option<String> {
     let missing = announced.iter().find(|prefix| !sample.kept.contains_key(*prefix));
     let in_kernel = || {
-        let kernel: BTreeSet<&str> =
-            sample.kernel.iter().filter_map(|line| line.split_whitespace().next()).collect();
-        let host = |prefix: &str| prefix.split_once('/').map_or("", |(host, _)| host).to_owned();
-        announced.iter().find(|prefix| !kernel.contains(host(prefix).as_str()))
+        let kernel: BTreeSet<&String> = announced_in(&sample.kernel, announced).collect();
+        announced.iter().find(|prefix| !kernel.contains(prefix))
     };
     missing.or_else(|| if forwards { in_kernel() } else { None }).cloned()
+}
+
+/// Which of our prefixes the kernel has. It writes a host route as a bare address.
+fn announced_in<'a>(
+    kernel: &BTreeSet<String>,
+    announced: &'a BTreeSet<String>,
+) -> impl Iterator<Item = &'a String> {
+    let hosts: BTreeSet<String> = kernel
+        .iter()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
+    announced
+        .iter()
+        .filter(move |prefix| prefix.split_once('/').is_some_and(|(host, _)| hosts.contains(host)))
 }
 
 fn with_length(address: IpAddr) -> String {

@@ -76,6 +76,24 @@ const LACKS: &[Lack] = &[
         &["an_extended_next_hop_carries_ipv4_over_ipv6"],
         "7.7 has no extended next hop",
     ),
+    // It offers graceful restart without a restart time, for the markers alone.
+    (
+        &[RouterKind::Openbgpd],
+        &[
+            "a_crashed_router_finds_its_routes_when_it_is_back",
+            "a_crashed_router_that_stays_away_loses_its_routes_in_time",
+        ],
+        "7.7 asks nobody to keep its routes",
+    ),
+    (
+        &[
+            RouterKind::Bird(Release::Bookworm),
+            RouterKind::Bird(Release::Trixie),
+            RouterKind::Openbgpd,
+        ],
+        &["a_cleared_session_keeps_the_routes_of_both_sides"],
+        "it has no N bit",
+    ),
     (
         &[RouterKind::Gobgp],
         &["an_extended_next_hop_carries_ipv4_over_ipv6"],

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::scene::{Cell, Scene};
-use super::shown::table_becomes;
+use super::shown::{expect_at, neighbour, table_becomes};
 use crate::lab::resources::Allowed;
 use crate::lab::wait::{Hopeless, PATIENCE, holds_for, now};
 use crate::lab::{Family, Wiring};
@@ -164,6 +164,7 @@ fn fairway_comes_back(cell: &Cell, end: fn(&mut Scene) -> Result<()>) -> Result<
 //= RFC 8538 §4 MUST: after a NOTIFICATION that is no hard reset, routes are kept as after a restart.
 pub(super) fn a_cleared_session_keeps_the_routes_of_both_sides(cell: &Cell) -> Result<()> {
     let mut scene = scene(cell, RESTART_SECONDS)?;
+    expect_at(&neighbour(&scene)?, "/gracefulRestartInfo/nBit", &json!(true))?;
     let before = scene.established()?;
     let name = scene.neighbour.clone();
     scene.fairway.clear(&[&name])?;

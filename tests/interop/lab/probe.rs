@@ -29,7 +29,7 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// Source ports, used in turn, so that a route with several next hops is tried in full.
 const FLOWS: usize = 8;
 /// Losses that are told one by one.
-const TOLD_MAX: usize = 10;
+const TOLD_MAX: usize = 3;
 
 /// First words of the command line of this binary in its other roles.
 const ANSWER: &str = "@answer-probes";
