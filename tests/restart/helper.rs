@@ -51,6 +51,7 @@ pub(crate) enum Help {
 /// A router in a namespace of its own, on a cable of its own to the node.
 pub(crate) struct Helper {
     pub(crate) kind: RouterKind,
+    pub(crate) help: Help,
     pub(crate) spec: RouterSpec,
     watchers: Vec<Watcher>,
     prober: Option<Prober>,
@@ -120,7 +121,7 @@ impl Helper {
         let site = Site { namespace, directory };
         let mut router = kind.prepare(&site, &spec)?;
         router.start(&site)?;
-        Ok(Self { kind, spec, watchers: Vec::new(), prober: None, router, site })
+        Ok(Self { kind, help, spec, watchers: Vec::new(), prober: None, router, site })
     }
 
     /// The node's other end of the session.

@@ -23,8 +23,8 @@ use helper::{Help, KINDS};
 use lab::make_directory;
 use lab::process::tail;
 use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
-use routers::RouterKind;
-use stage::{Count, Stage, Way};
+use routers::{Release, RouterKind};
+use stage::{Stage, Way};
 
 const USAGE: &str = "\
 usage: restart [WORD...] [--short] [--rounds N]
@@ -47,7 +47,8 @@ struct Options {
 /// What is done with one set of routers.
 struct Act {
     name: &'static str,
-    help: Help,
+    help: fn(RouterKind) -> Help,
+    /// In which ways, and how often; none in the control.
     rounds: Vec<(Way, usize)>,
 }
 
@@ -75,7 +76,6 @@ fn run() -> Result<bool> {
     for kind in KINDS {
         println!("{} {}", kind.name(), kind.version()?);
     }
-    println!("BIRD has no N bit: with it on as with it off, a NOTIFICATION would end its help");
     end_on_signals()?;
     let acts = acts(&options);
     ensure!(!acts.is_empty(), "nothing has one of {:?} in its name", options.words);
@@ -102,18 +102,25 @@ fn run() -> Result<bool> {
 }
 
 fn acts(options: &Options) -> Vec<Act> {
-    let rounds = options.rounds;
-    let each = || Way::ALL.into_iter().map(|way| (way, rounds)).collect();
-    let silent = if options.short { vec![(Way::Term, 1)] } else { each() };
-    let mut acts = vec![
-        Act { name: "N bit: on", help: Help::Always, rounds: each() },
-        Act { name: "N bit: off", help: Help::Silent, rounds: silent },
-        Act {
-            name: "control: no graceful restart, so routes must go",
-            help: Help::None,
-            rounds: Vec::new(),
-        },
-    ];
+    let rounds = |ways: &[Way]| ways.iter().map(|way| (*way, options.rounds)).collect();
+    let control = Act {
+        name: "control: no graceful restart, so routes must go",
+        help: |_| Help::None,
+        rounds: Vec::new(),
+    };
+    let mut acts = if options.short {
+        let help = |kind| match kind {
+            RouterKind::Frr(Release::Bookworm) => Help::Silent,
+            _ => Help::Always,
+        };
+        vec![Act { name: "N bit: on or off", help, rounds: rounds(&Way::ALL) }]
+    } else {
+        vec![
+            Act { name: "N bit: on", help: |_| Help::Always, rounds: rounds(&Way::ALL) },
+            Act { name: "N bit: off", help: |_| Help::Silent, rounds: rounds(&Way::ALL) },
+        ]
+    };
+    acts.push(control);
     let has = |act: &Act, word: &String| act.name.split([' ', ':']).any(|part| part == word);
     acts.retain(|act| options.words.is_empty() || options.words.iter().any(|word| has(act, word)));
     acts
@@ -123,7 +130,8 @@ fn acts(options: &Options) -> Vec<Act> {
 fn perform(act: &Act, builds: [PathBuf; 2], directory: &Path) -> Result<bool> {
     println!("\n{}", act.name);
     let mut stage = Stage::set_up(act.help, builds, directory)?;
-    if act.help == Help::None {
+    println!("  {}", stage.agreed()?);
+    if act.rounds.is_empty() {
         stage.control()?;
         tell_routes("gone", &mut stage);
         return tell_probes(&mut stage, |lost| lost > 0);

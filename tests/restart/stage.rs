@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::announced;
 use crate::helper::{Help, Helper, KINDS, Sample};
@@ -47,7 +48,6 @@ pub(crate) struct Stage {
     pub(crate) witnesses: Vec<Witness>,
     _answerer: Answerer,
     node: Namespace,
-    help: Help,
     announced: BTreeSet<String>,
     /// That which runs, and the one that comes with the next upgrade.
     builds: [PathBuf; 2],
@@ -98,7 +98,11 @@ impl Count {
 
 impl Stage {
     /// Everything up, every route everywhere, and all witnesses watching.
-    pub(crate) fn set_up(help: Help, builds: [PathBuf; 2], directory: &Path) -> Result<Self> {
+    pub(crate) fn set_up(
+        help: fn(RouterKind) -> Help,
+        builds: [PathBuf; 2],
+        directory: &Path,
+    ) -> Result<Self> {
         let node = Namespace::create(0, "node")?;
         let probed = announced::probed()?;
         for address in &probed {
@@ -112,7 +116,7 @@ impl Stage {
         announced::apply(&fairway)?;
         let mut helpers = Vec::new();
         for (number, kind) in (1..).zip(KINDS) {
-            let helper = Helper::start(&node, number, kind, help, directory)?;
+            let helper = Helper::start(&node, number, kind, help(kind), directory)?;
             fairway.apply(kind.word(), &helper.peer())?;
             helpers.push(helper);
         }
@@ -140,14 +144,37 @@ impl Stage {
                 progress: Progress::default(),
             });
         }
-        Ok(Self { fairway, witnesses, _answerer, node, help, announced, builds })
+        Ok(Self { fairway, witnesses, _answerer, node, announced, builds })
+    }
+
+    /// What was agreed with each router, as fairway shows it; an error when that is not what each
+    /// was told to offer.
+    pub(crate) fn agreed(&self) -> Result<String> {
+        let mut texts = Vec::new();
+        for helper in self.witnesses.iter().map(|witness| &witness.helper) {
+            let address = helper.spec.local_address.to_string();
+            let neighbour = self.fairway.show(&["bgp", "neighbors", &address])?;
+            let info = neighbour.get(&address).and_then(|it| it.get("gracefulRestartInfo"));
+            let info = info.with_context(|| format!("no gracefulRestartInfo in {neighbour}"))?;
+            let has_n_bit = info.get("nBit").and_then(Value::as_bool).unwrap_or(false);
+            let kind = helper.kind;
+            let expected = helper.help == Help::Always && !matches!(kind, RouterKind::Bird(_));
+            ensure!(has_n_bit == expected, "the N bit of {}: {has_n_bit}", kind.word());
+            texts.push(match (helper.help, has_n_bit) {
+                (Help::None, _) => format!("{} keeps nothing", kind.word()),
+                (_, true) => format!("{} has the N bit", kind.word()),
+                (Help::Silent, false) => format!("{} has no N bit", kind.word()),
+                (Help::Always, false) => format!("{} knows no N bit", kind.word()),
+            });
+        }
+        Ok(texts.join(", "))
     }
 
     /// The daemon ends and stays away: every route must go.
     pub(crate) fn control(&mut self) -> Result<()> {
         self.fairway.kill()?;
         for witness in &mut self.witnesses {
-            witness.wait_for_the_end(self.help, &self.announced)?;
+            witness.wait_for_the_end(&self.announced)?;
             let name = witness.helper.kind.word();
             wait_until(&format!("{name} says that all is withdrawn"), PATIENCE, || {
                 witness.gather(&self.announced)?;
@@ -181,7 +208,7 @@ impl Stage {
         }
         if is_noticed {
             for witness in &mut self.witnesses {
-                witness.wait_for_the_end(self.help, &self.announced)?;
+                witness.wait_for_the_end(&self.announced)?;
             }
         }
         self.fairway.start(&self.node)?;
@@ -232,13 +259,13 @@ impl Witness {
     }
 
     /// Until the session is over and every route stale; or gone, where nobody helps.
-    fn wait_for_the_end(&mut self, help: Help, announced: &BTreeSet<String>) -> Result<()> {
+    fn wait_for_the_end(&mut self, announced: &BTreeSet<String>) -> Result<()> {
         let name = self.helper.kind.word();
         wait_until(&format!("{name} notices that the node is gone"), PATIENCE, || {
             let sample = self.sample(announced)?;
             ensure!(!sample.session.established, "its session is established");
             let (kept, stale) = (sample.kept.len(), sample.stale());
-            if help == Help::None {
+            if self.helper.help == Help::None {
                 ensure!(kept == 0, "it still has {kept} routes");
                 let left = announced_in(&sample.kernel, announced).next();
                 ensure!(left.is_none(), "its kernel still has {left:?}");
