@@ -156,15 +156,19 @@ impl Stage {
             let neighbour = self.fairway.show(&["bgp", "neighbors", &address])?;
             let info = neighbour.get(&address).and_then(|it| it.get("gracefulRestartInfo"));
             let info = info.with_context(|| format!("no gracefulRestartInfo in {neighbour}"))?;
+            if helper.help == Help::None {
+                // Some offer the bit all the same.
+                texts.push(format!("{} keeps nothing", helper.kind.word()));
+                continue;
+            }
             let has_n_bit = info.get("nBit").and_then(Value::as_bool).unwrap_or(false);
             let kind = helper.kind;
             let expected = helper.help == Help::Always && !matches!(kind, RouterKind::Bird(_));
             ensure!(has_n_bit == expected, "the N bit of {}: {has_n_bit}", kind.word());
             texts.push(match (helper.help, has_n_bit) {
-                (Help::None, _) => format!("{} keeps nothing", kind.word()),
                 (_, true) => format!("{} has the N bit", kind.word()),
-                (Help::Silent, false) => format!("{} has no N bit", kind.word()),
                 (Help::Always, false) => format!("{} knows no N bit", kind.word()),
+                (_, false) => format!("{} has no N bit", kind.word()),
             });
         }
         Ok(texts.join(", "))
