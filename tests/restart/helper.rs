@@ -3,17 +3,16 @@
 //! Used by the stage.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::announced;
 use crate::lab::namespace::Namespace;
 use crate::lab::probe::{Prober, Tally};
-use crate::lab::process::Process;
 use crate::lab::resources::Peer;
+use crate::lab::withdrawals::{Withdrawals, with_length};
 use crate::lab::{Family, Site, make_directory};
 use crate::routers::{
     Dialling, GracefulRestart, Release, Router, RouterKind, RouterRoute, RouterSpec, Session,
@@ -34,9 +33,6 @@ const RESTART_SECONDS: u16 = 120;
 const NODE_AS: u32 = 65001;
 const INTERFACE: &str = "to-node";
 
-/// Room for the kernel's news of every route several times over: none may be missed.
-const NEWS_BYTES: &str = "16777216";
-
 /// How much the helpers do for the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Help {
@@ -53,16 +49,10 @@ pub(crate) struct Helper {
     pub(crate) kind: RouterKind,
     pub(crate) help: Help,
     pub(crate) spec: RouterSpec,
-    watchers: Vec<Watcher>,
+    withdrawals: Option<Withdrawals>,
     prober: Option<Prober>,
     router: Box<dyn Router>,
     site: Site,
-}
-
-/// A program that tells of every change, and the file that it writes to.
-struct Watcher {
-    process: Process,
-    log: PathBuf,
 }
 
 /// What a router has at one moment.
@@ -121,7 +111,7 @@ impl Helper {
         let site = Site { namespace, directory };
         let mut router = kind.prepare(&site, &spec)?;
         router.start(&site)?;
-        Ok(Self { kind, help, spec, watchers: Vec::new(), prober: None, router, site })
+        Ok(Self { kind, help, spec, withdrawals: None, prober: None, router, site })
     }
 
     /// The node's other end of the session.
@@ -136,42 +126,23 @@ impl Helper {
 
     /// Begins to watch for routes that go, and to probe.
     pub(crate) fn watch(&mut self, targets: &[IpAddr]) -> Result<()> {
-        let directory = self.site.directory.clone();
+        let place = &self.site.namespace;
+        let file = |name| self.site.directory.join(name);
+        let log = file("withdrawals.log");
         if self.forwards() {
-            let words = ["-rcvbuf", NEWS_BYTES, "-timestamp", "monitor", "route"];
-            self.add_watcher("ip", &words, "routes.log")?;
-            let (report, log) = (directory.join("probes.json"), directory.join("probes.log"));
-            self.prober = Some(Prober::start(&self.site.namespace, targets, &report, &log)?);
+            self.withdrawals = Some(Withdrawals::of_kernel(place, &log)?);
+            let (report, log) = (file("probes.json"), file("probes.log"));
+            self.prober = Some(Prober::start(place, targets, &report, &log)?);
         } else {
-            // Of all families, whatever it is asked for.
-            self.add_watcher("gobgp", &["monitor", "global", "rib"], "routes.log")?;
+            self.withdrawals = Some(Withdrawals::of_gobgp(place, &log)?);
         }
-        Ok(())
-    }
-
-    fn add_watcher(&mut self, program: &str, words: &[&str], log: &str) -> Result<()> {
-        let log = self.site.directory.join(log);
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let process = Process::spawn(&self.site.namespace, Path::new(program), &words, &log)?;
-        self.watchers.push(Watcher { process, log });
         Ok(())
     }
 
     /// The lines that told of a route of the node that went, since the beginning.
     pub(crate) fn withdrawals(&mut self, announced: &BTreeSet<String>) -> Result<Vec<String>> {
-        let mut gone = Vec::new();
-        for watcher in &mut self.watchers {
-            watcher.process.check_running()?;
-            let text = fs::read_to_string(&watcher.log)
-                .with_context(|| watcher.log.display().to_string())?;
-            ensure!(!text.contains("No buffer space"), "the kernel's news were too many");
-            let taken = text.lines().filter(|line| {
-                let rest = line.split_once("Deleted ").or_else(|| line.split_once("[DELROUTE] "));
-                rest.is_some_and(|(_, rest)| names_one_of(rest, announced))
-            });
-            gone.extend(taken.map(str::to_owned));
-        }
-        Ok(gone)
+        let withdrawals = self.withdrawals.as_mut().context("nobody watches yet")?;
+        withdrawals.lines(|prefix| announced.contains(prefix))
     }
 
     /// None where nothing is forwarded.
@@ -207,18 +178,9 @@ impl Helper {
 
     /// All that a route says, for those that are probed.
     pub(crate) fn routes(&self) -> Result<Vec<Option<RouterRoute>>> {
-        let length = |address: &str| if address.contains(':') { 128 } else { 32 };
-        let prefixes = announced::PROBED.map(|address| format!("{address}/{}", length(address)));
+        let prefixes = announced::PROBED.map(with_length);
         prefixes.iter().map(|prefix| self.router.route(prefix)).collect()
     }
-}
-
-/// Whether one of the first words is a prefix of ours; `ip` writes host routes without a length.
-fn names_one_of(text: &str, announced: &BTreeSet<String>) -> bool {
-    text.split_whitespace().take(2).any(|word| {
-        let length = if word.contains(':') { 128 } else { 32 };
-        announced.contains(word) || announced.contains(&format!("{word}/{length}"))
-    })
 }
 
 /// A route without the number of its next hop, by which FRR names it anew each time.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use crate::lab::fairway::Fairway;
 use crate::lab::namespace::Namespace;
 use crate::lab::probe::Answerer;
 use crate::lab::wait::{now, wait_until};
+use crate::lab::withdrawals::with_length;
 use crate::routers::{RouterKind, RouterRoute};
 
 /// GoBGP is slow to take a new session.
@@ -106,7 +106,7 @@ impl Stage {
         let node = Namespace::create(0, "node")?;
         let probed = announced::probed()?;
         for address in &probed {
-            node.add_address("lo", &with_length(*address))?;
+            node.add_address("lo", &with_length(&address.to_string()))?;
         }
         let _answerer = Answerer::start(&node, "node", &probed, &directory.join("answers.log"))?;
         let mut fairway = Fairway::prepare_in(directory)?;
@@ -342,22 +342,12 @@ fn missing_from(sample: &Sample, announced: &BTreeSet<String>, forwards: bool) -
     missing.or_else(|| if forwards { in_kernel() } else { None }).cloned()
 }
 
-/// Which of our prefixes the kernel has. It writes a host route as a bare address.
+/// Which of our prefixes the kernel has.
 fn announced_in<'a>(
     kernel: &BTreeSet<String>,
     announced: &'a BTreeSet<String>,
 ) -> impl Iterator<Item = &'a String> {
-    let hosts: BTreeSet<String> = kernel
-        .iter()
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect();
-    announced
-        .iter()
-        .filter(move |prefix| prefix.split_once('/').is_some_and(|(host, _)| hosts.contains(host)))
-}
-
-fn with_length(address: IpAddr) -> String {
-    let length = if address.is_ipv4() { 32 } else { 128 };
-    format!("{address}/{length}")
+    let first_words = kernel.iter().filter_map(|line| line.split_whitespace().next());
+    let prefixes: BTreeSet<String> = first_words.map(with_length).collect();
+    announced.iter().filter(move |prefix| prefixes.contains(*prefix))
 }

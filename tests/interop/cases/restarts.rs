@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 
 use super::scene::{Cell, Scene};
 use super::shown::{expect_at, neighbour, table_becomes};
+use crate::lab::fairway::Fairway;
 use crate::lab::resources::Allowed;
 use crate::lab::wait::{Hopeless, PATIENCE, holds_for, now};
+use crate::lab::withdrawals::Withdrawals;
 use crate::lab::{Family, Wiring};
-use crate::routers::{Dialling, GracefulRestart, Origination};
+use crate::routers::{Dialling, GracefulRestart, Origination, RouterKind};
 
 /// Longer than any restart of these cases takes.
 const RESTART_SECONDS: u16 = 60;
@@ -68,6 +70,29 @@ fn kept_by_router(scene: &Scene) -> Result<Kept> {
     // What it originates itself.
     kept.retain(|prefix, _| prefix != KEPT && prefix != DROPPED);
     Ok(kept)
+}
+
+/// Who sees our route go at the router, if only for an instant.
+struct Witness(Option<Withdrawals>);
+
+impl Witness {
+    fn of(cell: &Cell, scene: &Scene) -> Result<Self> {
+        let place = &scene.lab.router.namespace;
+        let log = cell.directory.join("withdrawals.log");
+        Ok(Self(match cell.router {
+            RouterKind::Frr(_) | RouterKind::Bird(_) => Some(Withdrawals::of_kernel(place, &log)?),
+            RouterKind::Gobgp => Some(Withdrawals::of_gobgp(place, &log)?),
+            // It tells nobody, and has no route in a kernel here.
+            RouterKind::Openbgpd => None,
+        }))
+    }
+
+    fn expect_nothing(&mut self) -> Result<()> {
+        let Some(withdrawals) = &mut self.0 else { return Ok(()) };
+        let gone = withdrawals.lines(|prefix| prefix == OUR_PREFIX)?;
+        ensure!(gone.is_empty(), "our route went: {gone:?}");
+        Ok(())
+    }
 }
 
 fn all(prefixes: &[&str], stale: bool) -> Kept {
@@ -133,29 +158,23 @@ pub(super) fn a_crashed_router_that_stays_away_loses_its_routes_in_time(cell: &C
 }
 
 /// Topology: node --- router, eBGP over IPv4, graceful restart at both ends; fairway is killed with
-/// SIGKILL and started again.
-/// Proves: the router keeps our route, stale meanwhile, and it is never gone.
+/// SIGKILL and started again; then it gets SIGTERM and is started again.
+/// Proves: both times the router keeps our route, stale meanwhile, and it is never gone; SIGTERM ends
+/// the session without a word.
 //= RFC 4724 §4.1 MUST: a speaker that restarts says so, and what it still forwards.
-pub(super) fn a_killed_fairway_finds_its_routes_when_it_is_back(cell: &Cell) -> Result<()> {
-    fairway_comes_back(cell, |scene| scene.fairway.kill())
-}
-
-/// Topology: node --- router, eBGP over IPv4, graceful restart at both ends; fairway gets SIGTERM and
-/// is started again.
-/// Proves: it leaves without a word; the router keeps our route, and it is never gone.
-pub(super) fn a_stopped_fairway_finds_its_routes_when_it_is_back(cell: &Cell) -> Result<()> {
-    fairway_comes_back(cell, |scene| scene.fairway.stop())
-}
-
-fn fairway_comes_back(cell: &Cell, end: fn(&mut Scene) -> Result<()>) -> Result<()> {
+pub(super) fn a_restarted_fairway_finds_its_routes_when_it_is_back(cell: &Cell) -> Result<()> {
     let mut scene = scene(cell, RESTART_SECONDS)?;
-    end(&mut scene)?;
-    becomes(&mut scene, kept_by_router, OUR_PREFIX, &all(&[OUR_PREFIX], true))?;
-    scene.start_fairway()?;
-    scene.established()?;
-    becomes(&mut scene, kept_by_router, OUR_PREFIX, &all(&[OUR_PREFIX], false))?;
-    // Ours sees the router's side of it.
-    table_becomes(&mut scene, Family::Ipv4, &[KEPT, DROPPED, OUR_PREFIX])
+    let mut witness = Witness::of(cell, &scene)?;
+    for end in [Fairway::kill, Fairway::stop] {
+        end(&mut scene.fairway)?;
+        becomes(&mut scene, kept_by_router, OUR_PREFIX, &all(&[OUR_PREFIX], true))?;
+        scene.start_fairway()?;
+        scene.established()?;
+        becomes(&mut scene, kept_by_router, OUR_PREFIX, &all(&[OUR_PREFIX], false))?;
+        table_becomes(&mut scene, Family::Ipv4, &[KEPT, DROPPED, OUR_PREFIX])?;
+        witness.expect_nothing()?;
+    }
+    Ok(())
 }
 
 /// Topology: node --- router, eBGP over IPv4, graceful restart at both ends, with the N bit;
@@ -166,6 +185,7 @@ pub(super) fn a_cleared_session_keeps_the_routes_of_both_sides(cell: &Cell) -> R
     let mut scene = scene(cell, RESTART_SECONDS)?;
     expect_at(&neighbour(&scene)?, "/gracefulRestartInfo/nBit", &json!(true))?;
     let before = scene.established()?;
+    let mut witness = Witness::of(cell, &scene)?;
     let name = scene.neighbour.clone();
     scene.fairway.clear(&[&name])?;
     let ours = all(&[KEPT, DROPPED], false);
@@ -182,7 +202,8 @@ pub(super) fn a_cleared_session_keeps_the_routes_of_both_sides(cell: &Cell) -> R
         let is_new = session.established && session.incarnation != before;
         ensure!(is_new, "the router says {}, {}", session.state, session.incarnation);
         Ok(())
-    })
+    })?;
+    witness.expect_nothing()
 }
 
 /// Topology: node --- router, eBGP over IPv4, graceful restart at both ends; the peer's file is

@@ -9,6 +9,8 @@ pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod resources;
 pub(crate) mod wait;
+#[allow(dead_code, reason = "asked in full by the tests of restarts, which share this lab")]
+pub(crate) mod withdrawals;
 
 use std::fs::{self, Permissions};
 use std::net::IpAddr;
