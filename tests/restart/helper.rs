@@ -18,7 +18,7 @@ use crate::routers::{
     Dialling, GracefulRestart, Release, Router, RouterKind, RouterRoute, RouterSpec, Session,
 };
 
-/// The routers that help, and how many of them there are at once.
+/// The routers that help, all at once.
 pub(crate) const KINDS: [RouterKind; 4] = [
     RouterKind::Frr(Release::Bookworm),
     RouterKind::Frr(Release::Trixie),
@@ -145,7 +145,7 @@ impl Helper {
         withdrawals.lines(|prefix| announced.contains(prefix))
     }
 
-    /// None where nothing is forwarded.
+    /// None of them where nothing is forwarded.
     pub(crate) fn tallies(&mut self) -> Result<Vec<Tally>> {
         self.prober.as_mut().map_or(Ok(Vec::new()), Prober::tallies)
     }

@@ -29,7 +29,7 @@ use stage::{Stage, Way};
 const USAGE: &str = "\
 usage: restart [WORD...] [--short] [--rounds N]
   WORD        only what has one of these words in its name: on, off, control
-  --short     each way once, or twice
+  --short     each way once, beside routers with the N bit and without
   --rounds N  how often in each way (default 10)
 FAIRWAY_BIN is the program under test, and the one that cargo has built is what it is upgraded to,
 and back.";

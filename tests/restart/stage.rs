@@ -46,7 +46,7 @@ impl Way {
 pub(crate) struct Stage {
     fairway: Fairway,
     pub(crate) witnesses: Vec<Witness>,
-    _answerer: Answerer,
+    answerer: Answerer,
     node: Namespace,
     announced: BTreeSet<String>,
     /// That which runs, and the one that comes with the next upgrade.
@@ -108,7 +108,7 @@ impl Stage {
         for address in &probed {
             node.add_address("lo", &with_length(&address.to_string()))?;
         }
-        let _answerer = Answerer::start(&node, "node", &probed, &directory.join("answers.log"))?;
+        let answerer = Answerer::start(&node, "node", &probed, &directory.join("answers.log"))?;
         let mut fairway = Fairway::prepare_in(directory)?;
         fairway.log_level = "info";
         let [build, _] = &builds;
@@ -144,18 +144,21 @@ impl Stage {
                 progress: Progress::default(),
             });
         }
-        Ok(Self { fairway, witnesses, _answerer, node, announced, builds })
+        Ok(Self { fairway, witnesses, answerer, node, announced, builds })
     }
 
     /// What was agreed with each router, as fairway shows it; an error when that is not what each
-    /// was told to offer.
+    /// was told to offer, or when the session has no TCP-MD5 key.
     pub(crate) fn agreed(&self) -> Result<String> {
+        let sockets = self.node.run("ss", &["-Htni"])?;
         let mut texts = Vec::new();
         for helper in self.witnesses.iter().map(|witness| &witness.helper) {
             let address = helper.spec.local_address.to_string();
             let neighbour = self.fairway.show(&["bgp", "neighbors", &address])?;
             let info = neighbour.get(&address).and_then(|it| it.get("gracefulRestartInfo"));
             let info = info.with_context(|| format!("no gracefulRestartInfo in {neighbour}"))?;
+            let has_key = sockets.contains(&format!("md5keys:{address}/32="));
+            ensure!(has_key, "the session with {address} has no TCP-MD5 key: {sockets}");
             if helper.help == Help::None {
                 // Some offer the bit all the same.
                 texts.push(format!("{} keeps nothing", helper.kind.word()));
