@@ -209,7 +209,6 @@ pub(super) fn a_cleared_session_keeps_the_routes_of_both_sides(cell: &Cell) -> R
 /// Topology: node --- router, eBGP over IPv4, graceful restart at both ends; the peer's file is
 /// removed.
 /// Proves: our route does not stay at the router: that end is for good.
-//= RFC 8538 §3.1 MUST: a hard reset ends a session and its routes.
 pub(super) fn a_removed_peer_leaves_no_stale_route(cell: &Cell) -> Result<()> {
     let mut scene = scene(cell, RESTART_SECONDS)?;
     scene.fairway.remove("peer")?;
