@@ -59,6 +59,8 @@ pub struct World {
     wires: Vec<Wire>,
     due: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     sequence: u64,
+    /// When each side is to be woken next.
+    wake_at: [Option<Instant>; 2],
     rng: Rng,
     faults: Faults,
     /// Nothing reaches this side.
@@ -84,6 +86,7 @@ impl World {
             wires: Vec::new(),
             due: BinaryHeap::new(),
             sequence: 0,
+            wake_at: [None; 2],
             rng,
             faults,
             cut_off: [false; 2],
@@ -94,7 +97,7 @@ impl World {
         for side in 0..2 {
             // They never start at quite the same time, or at exactly the same.
             let after = world.up_to_ms(3).saturating_mul(50);
-            world.schedule(after, Due::Wake { side });
+            world.wake(side, world.now + after);
         }
         world
     }
@@ -224,6 +227,10 @@ impl World {
             }
             Due::Wake { side } => {
                 // A wake-up that is no longer wanted is not one.
+                if self.wake_at[side] != Some(self.now) {
+                    return;
+                }
+                self.wake_at[side] = None;
                 self.sides[side].tick(self.now);
                 self.follow_up(side);
             }
@@ -259,8 +266,17 @@ impl World {
             }
         }
         if let Some(deadline) = self.sides[side].peer.next_deadline() {
-            let after = deadline.since(self.now);
-            self.schedule(after, Due::Wake { side });
+            self.wake(side, deadline);
+        }
+    }
+
+    /// Wakes a side at `at`, unless it is woken before that and may then say so again: a wake-up for
+    /// every event would be one more for each of them, for ever.
+    fn wake(&mut self, side: usize, at: Instant) {
+        let at = at.max(self.now);
+        if self.wake_at[side].is_none_or(|earlier| at < earlier) {
+            self.wake_at[side] = Some(at);
+            self.schedule(at.since(self.now), Due::Wake { side });
         }
     }
 
