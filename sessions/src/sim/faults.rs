@@ -18,16 +18,18 @@ pub struct Faults {
     /// One side refuses for a while: it resets dials, or accepts them and closes at once, with or
     /// without a NOTIFICATION.
     pub refuse: u64,
-    /// One side dies and comes back; its kernel resets its connections.
-    pub restart: u64,
-    /// One side loses power and comes back; its connections vanish.
-    pub power_loss: u64,
+    /// One side restarts before one event in so many; never, if 0.
+    pub restart_every: u64,
+    /// The operator of one side clears the session.
+    pub clear: u64,
     /// One side changes its routes.
     pub change: u64,
     /// The longest delay of a parcel, in milliseconds.
     pub delay_max_ms: u64,
     /// Into how many parcels a write is cut at most.
     pub pieces_max: u64,
+    /// Each byte is a parcel.
+    pub byte_by_byte: bool,
 }
 
 impl Faults {
@@ -40,11 +42,12 @@ impl Faults {
         partition: 0,
         partition_one_way: 0,
         refuse: 0,
-        restart: 0,
-        power_loss: 0,
+        restart_every: 0,
+        clear: 0,
         change: 0,
         delay_max_ms: 1,
         pieces_max: 2,
+        byte_by_byte: false,
     };
     /// A bad one.
     pub const MANY: Self = Self {
@@ -55,11 +58,26 @@ impl Faults {
         partition: 6,
         partition_one_way: 6,
         refuse: 6,
-        restart: 8,
-        power_loss: 3,
+        restart_every: 400,
+        clear: 0,
         change: 50,
         delay_max_ms: 1500,
         pieces_max: 4,
+        byte_by_byte: false,
+    };
+    /// One that is mostly good, between two that restart all the time.
+    pub const RESTARTS: Self = Self {
+        reset: 1,
+        reset_one: 3,
+        stall: 6,
+        vanish: 2,
+        partition: 2,
+        partition_one_way: 2,
+        refuse: 2,
+        restart_every: 60,
+        clear: 3,
+        delay_max_ms: 300,
+        ..Self::MANY
     };
 }
 

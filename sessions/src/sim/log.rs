@@ -29,6 +29,8 @@ pub(super) struct Line {
 pub(super) enum What {
     /// Heard: the process starts.
     Started,
+    /// Heard: the process ends.
+    Stopped { how: String },
     /// Heard: the neighbour dialled.
     Accepted,
     /// Heard: a dial succeeded.

@@ -4,6 +4,8 @@
 //! | question | module |
 //! |---|---|
 //! | one speaker, and the rules it must keep | [`router`], [`rules`] |
+//! | the process around it, and how that ends and begins anew | [`process`], [`restart`] |
+//! | what must be left of the routes of a neighbour that restarts | [`helper`] |
 //! | one TCP connection | [`wire`] |
 //! | what goes wrong, drawn from a seed | [`faults`], [`settings`] |
 //! | the event loop | [`world`] |
@@ -14,8 +16,11 @@
 
 mod explore;
 mod faults;
+mod helper;
 mod log;
+mod process;
 mod replay;
+mod restart;
 mod router;
 mod rules;
 mod settings;

@@ -67,12 +67,12 @@ impl Replay {
                 let id = router.accept(at, 0);
                 self.connections.insert(line.connection, id);
             }
-            (What::Tick, _) => drop(router.tick(at)),
+            (What::Tick, _) => router.tick(at),
             (What::Connected, Some(id)) => router.connected(at, id, 0),
             (What::ConnectFailed { why }, Some(id)) => drop(router.connect_failed(at, id, why)),
             (What::Received { bytes }, Some(id)) => router.received(at, id, &bytes.0),
             (What::Closed { why }, Some(id)) => router.closed(at, id, why.as_deref()),
-            (What::Started, _) => {}
+            (What::Started | What::Stopped { .. }, _) => {}
             (what, _) if what.is_done() => {}
             (what, _) => panic!("{what:?} of connection {}, which is not there", line.connection),
         }

@@ -1,19 +1,20 @@
 //! One speaker without sockets: its peer, its routes, and what it heard from the other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::helper::Helper;
 use super::log::{Hex, Log, What};
+use super::process::{Found, Process, Routes};
 use super::rules::{Speech, check_slots};
 use super::wire::Parcel;
-use crate::backend::{DesiredRoute, RouteAttributes};
+use crate::backend::Leave;
 use crate::bgp::{Action, Connected, ConnectionId, Event, Peer};
 use crate::rib::LocRib;
 use crate::time::Instant;
-use crate::types::{Community, LocalNextHops, Nlri, PeerConfig, Prefix, RouteChange};
+use crate::types::{Community, LocalNextHops, PeerConfig, Prefix};
 
 /// Room that a socket offers at once.
 const ROOM: usize = 16 * 1024;
@@ -25,9 +26,11 @@ const DIAL_GAP_MIN: Duration = Duration::from_millis(750);
 pub(super) struct Router {
     pub(super) peer: Peer,
     pub(super) rib: LocRib,
-    /// What the neighbour announced and did not withdraw, by community: as a receiver would have
-    /// it.
-    pub(super) heard: BTreeMap<Prefix, Vec<Community>>,
+    /// What the RIB must hold of the neighbour's routes.
+    pub(super) helper: Helper,
+    pub(super) process: Process,
+    /// Whether there is a process.
+    pub(super) is_running: bool,
     /// Connections that are up, and which wire they run over.
     pub(super) wires: BTreeMap<ConnectionId, usize>,
     /// Dials on their way.
@@ -35,9 +38,11 @@ pub(super) struct Router {
     pub(super) log: Log,
     speeches: BTreeMap<ConnectionId, Speech>,
     last_dial: Option<Instant>,
+    /// Over which the bytes came that are acted on.
+    hearing: ConnectionId,
     side: usize,
     seed: u64,
-    incarnation: u64,
+    pub(super) incarnation: u64,
 }
 
 /// What a speaker does to the network.
@@ -54,32 +59,84 @@ pub(super) enum Effect {
 impl Router {
     pub(super) fn new(side: usize, config: PeerConfig, seed: u64, mut log: Log) -> Self {
         log.note(Instant::ZERO, None, || What::Started);
+        let mut process = Process::first(&config);
+        let mut rib = LocRib::default();
+        rib.set(process.routes());
         Self {
+            helper: Helper::new(&config),
+            process,
+            is_running: true,
             peer: Peer::new(Instant::ZERO, config, seed, 0),
-            rib: LocRib::default(),
-            heard: BTreeMap::new(),
+            rib,
             wires: BTreeMap::new(),
             dialling: BTreeSet::new(),
             log,
             speeches: BTreeMap::new(),
             last_dial: None,
+            hearing: ConnectionId::default(),
             side,
             seed,
             incarnation: 0,
         }
     }
 
-    /// The process dies and comes back with the same configuration and routes.
-    pub(super) fn restart(&mut self, now: Instant) {
-        self.log.note(now, None, || What::Started);
-        self.incarnation += 1;
-        let config = self.peer.config().clone();
-        self.peer = Peer::new(now, config, self.seed, self.incarnation);
-        self.heard.clear();
+    /// The process leaves, and does what it still does then.
+    pub(super) fn leave(&mut self, now: Instant, how: Leave) -> Vec<Effect> {
+        self.peer.leave(now, how);
+        self.is_running = false;
+        self.settle(now)
+    }
+
+    /// The operator clears the session, which is dialled again at once.
+    pub(super) fn clear(&mut self, now: Instant) {
+        self.last_dial = None;
+        self.helper.is_cleared();
+        self.peer.reset(now);
+    }
+
+    /// There is no process any more: nothing is left of what it knew.
+    pub(super) fn stop(&mut self, now: Instant, how: &str) {
+        self.log.note(now, None, || What::Stopped { how: how.to_owned() });
+        self.is_running = false;
+        self.rib = LocRib::default();
+        self.helper = Helper::new(self.peer.config());
         self.wires.clear();
         self.dialling.clear();
         self.speeches.clear();
         self.last_dial = None;
+    }
+
+    /// There is another one.
+    pub(super) fn start(&mut self, now: Instant, found: Found, forwarding: bool, awaits: bool) {
+        self.log.note(now, None, || What::Started);
+        self.is_running = true;
+        self.incarnation += 1;
+        self.process.begin(now, found, forwarding, awaits);
+        self.rib.set(self.process.routes());
+        let config = self.peer.config().clone();
+        self.peer = Peer::new(now, config, self.seed, self.incarnation);
+        let (own, hold_end_of_rib_until) = self.process.comeback(now);
+        self.peer.restarted(own, hold_end_of_rib_until);
+    }
+
+    /// All sources have said what they have to say.
+    pub(super) fn sources_speak(&mut self) {
+        if self.is_running && self.process.sources_speak() {
+            self.announce();
+            self.peer.sources_have_spoken();
+        }
+    }
+
+    /// What is originated may be something else than before.
+    fn announce(&mut self) {
+        let touched = self.rib.set(self.process.routes());
+        self.peer.announce(&self.rib, &touched);
+    }
+
+    /// What the neighbour announced, as the RIB has it.
+    pub(super) fn heard(&self) -> BTreeMap<Prefix, Vec<Community>> {
+        let learned = self.rib.learned();
+        learned.map(|route| (route.prefix, route.path.attributes.communities.clone())).collect()
     }
 
     /// What arrived over `wire`, where our end is connection `id`.
@@ -120,6 +177,10 @@ impl Router {
 
     pub(super) fn received(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
         self.log.note(now, Some(id), || What::Received { bytes: Hex(bytes.to_vec()) });
+        self.hearing = id;
+        if self.wires.contains_key(&id) {
+            self.helper.hear(id, bytes);
+        }
         self.peer.handle(now, Event::Received(id, bytes));
     }
 
@@ -129,37 +190,40 @@ impl Router {
         self.peer.handle(now, Event::Closed(id, why));
     }
 
-    /// Lets time do its work, if the peer wanted to be woken.
-    pub(super) fn tick(&mut self, now: Instant) -> bool {
-        let due = self.peer.next_deadline().is_some_and(|deadline| deadline <= now);
-        if due {
+    /// When to be woken.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let deadline = self.peer.next_deadline();
+        let helper = self.helper.next_deadline();
+        assert!(helper.is_none() || deadline <= helper, "{deadline:?}: stale until {helper:?}");
+        deadline.into_iter().chain(self.process.next_deadline()).min()
+    }
+
+    /// Lets time do its work, if there is something due.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.process.expire(now) {
+            self.announce();
+        }
+        if self.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.log.note(now, None, || What::Tick);
+            self.helper.expire(now);
             self.peer.handle(now, Event::Tick);
             let next = self.peer.next_deadline();
             assert!(next.is_none_or(|next| next > now), "a tick settles what was due");
         }
-        due
     }
 
-    /// Originates exactly these prefixes, each with this community.
-    pub(super) fn originate(&mut self, routes: &BTreeMap<Prefix, Community>) {
-        let peers = Arc::new(BTreeSet::from([self.peer.config().key]));
-        let route = |(prefix, community): (&Prefix, &Community)| DesiredRoute {
-            prefix: *prefix,
-            peers: Arc::clone(&peers),
-            attributes: Arc::new(RouteAttributes {
-                communities: vec![*community],
-                ..RouteAttributes::default()
-            }),
-        };
-        let touched = self.rib.set(routes.iter().map(route).collect());
-        self.peer.announce(&self.rib, &touched);
+    /// These prefixes are configured from now on, each with this community.
+    pub(super) fn originate(&mut self, routes: Routes) {
+        self.process.wanted = routes;
+        if self.is_running {
+            self.announce();
+        }
     }
 
     /// What the neighbour should have heard from us.
     pub(super) fn told(&self) -> BTreeMap<Prefix, Vec<Community>> {
-        let routes = self.rib.originated();
-        routes.map(|route| (route.prefix, route.attributes.communities.clone())).collect()
+        let routes = self.process.wanted.iter();
+        routes.map(|(prefix, community)| (*prefix, vec![*community])).collect()
     }
 
     /// What the peer wants done after something happened, and whether it kept the rules.
@@ -176,11 +240,12 @@ impl Router {
                 }
                 Action::Close(id, last_words) => self.close(now, id, last_words, &mut effects),
                 Action::Established => {
-                    self.heard.clear();
+                    self.process.sessions += 1;
+                    self.helper.is_up(now, self.hearing);
                     self.peer.announce_all(&self.rib);
                 }
-                Action::Routes(_, changes) => self.hear(changes),
-                Action::Down(_) => assert!(self.heard.is_empty(), "routes go with their session"),
+                Action::Routes(source, changes) => drop(self.rib.learn(&source, changes)),
+                Action::Down(reason) => self.helper.is_down(now, &reason),
                 Action::AttemptFailed(_) | Action::Malformed(_) | Action::NearMaximum(..) => {}
             }
         }
@@ -188,12 +253,17 @@ impl Router {
             let mut bytes = BytesMut::new();
             self.peer.poll_transmit(now, *id, ROOM, &mut bytes);
             if !bytes.is_empty() {
-                self.speeches.entry(*id).or_default().check(&bytes, self.peer.config());
+                let speech = self.speeches.entry(*id).or_default();
+                speech.check(&bytes, self.peer.config());
+                speech.check_restart(now, self.peer.config(), &self.process);
                 self.log.note(now, Some(*id), || What::Sends { bytes: Hex(bytes.to_vec()) });
                 effects.push(Effect::Write(*wire, bytes.to_vec()));
             }
         }
-        check_slots(self);
+        if self.is_running {
+            check_slots(self);
+            self.helper.check(now, &self.peer, &self.rib);
+        }
         effects
     }
 
@@ -205,6 +275,7 @@ impl Router {
         effects: &mut Vec<Effect>,
     ) {
         self.dialling.remove(&id);
+        self.helper.closes(id);
         self.log.note(now, Some(id), || What::Closes);
         let Some(wire) = self.wires.remove(&id) else { return };
         let mut speech = self.speeches.remove(&id).unwrap_or_default();
@@ -217,15 +288,6 @@ impl Router {
         self.peer.poll_transmit(now, id, ROOM, &mut more);
         assert!(more.is_empty(), "a connection that is over has nothing to say");
         effects.push(Effect::Close(wire));
-    }
-
-    fn hear(&mut self, changes: Vec<RouteChange>) {
-        for RouteChange { nlri: Nlri { prefix, .. }, attributes } in changes {
-            match attributes {
-                Some(attributes) => self.heard.insert(prefix, attributes.communities.clone()),
-                None => self.heard.remove(&prefix),
-            };
-        }
     }
 }
 

@@ -2,20 +2,33 @@
 
 use std::collections::BTreeSet;
 
+use super::process::Process;
 use super::router::Router;
 use crate::backend::SessionState;
-use crate::bgp::ConnectionId;
-use crate::types::PeerConfig;
+use crate::bgp::{ConnectionId, OwnRestart};
+use crate::time::Instant;
+use crate::types::{PeerConfig, Prefix};
 use crate::wire::{
-    Framing, MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification, Open, Update, UpdateContext,
+    Capability, Framing, MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification, Open, Update,
+    UpdateContext,
 };
 
 /// The order in which one connection may speak.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Speech {
     opened: bool,
     confirmed: bool,
     over: bool,
+    /// The OPEN and the UPDATEs that were not looked at yet for what they say of a restart.
+    unchecked: Vec<Said>,
+    /// What was announced and not withdrawn.
+    told: BTreeSet<Prefix>,
+}
+
+#[derive(Debug)]
+enum Said {
+    Open(Open),
+    Update(Update),
 }
 
 impl Speech {
@@ -36,6 +49,7 @@ impl Speech {
                     assert!(!self.opened, "OPEN twice");
                     assert_eq!(open.encode()[19..], message.body, "OPEN parses back");
                     self.opened = true;
+                    self.unchecked.push(Said::Open(open));
                 }
                 MessageType::Keepalive => {
                     assert!(self.opened, "KEEPALIVE before OPEN");
@@ -51,11 +65,37 @@ impl Speech {
                     let context = UpdateContext::new(config.kind());
                     let update = Update::parse(&message.body, context).expect("UPDATE is read");
                     assert!(update.faults.is_empty(), "{:?}", update.faults);
+                    self.unchecked.push(Said::Update(update));
                 }
                 MessageType::RouteRefresh => assert!(self.confirmed, "REFRESH before KEEPALIVE"),
             }
         }
         assert_eq!(length, bytes.len(), "only whole messages are handed out");
+    }
+
+    /// What was said since, held against the process: nothing is withdrawn that is configured, and
+    /// nobody is told that this was all before it was (RFC 4724 §4.1).
+    pub(super) fn check_restart(&mut self, now: Instant, config: &PeerConfig, process: &Process) {
+        for said in std::mem::take(&mut self.unchecked) {
+            match said {
+                Said::Open(open) => check_open(&open, config, process.own_restart(now)),
+                Said::Update(update) => {
+                    let is_excused = process.is_incomplete(now);
+                    for nlri in update.withdrawn {
+                        self.told.remove(&nlri.prefix);
+                        let is_wanted = process.wanted.contains_key(&nlri.prefix);
+                        assert!(!is_wanted || is_excused, "{nlri} is withdrawn");
+                    }
+                    let announced = update.announced.into_iter().flat_map(|it| it.prefixes);
+                    self.told.extend(announced.map(|nlri| nlri.prefix));
+                    let Some(family) = update.end_of_rib else { continue };
+                    assert!(!process.is_waiting(now), "End-of-RIB, and the sources are silent");
+                    let of_family = process.wanted.keys().filter(|it| it.family() == family);
+                    let missing: Vec<_> = of_family.filter(|it| !self.told.contains(it)).collect();
+                    assert!(missing.is_empty() || is_excused, "End-of-RIB before {missing:?}");
+                }
+            }
+        }
     }
 
     /// Last words: one NOTIFICATION, or nothing.
@@ -70,14 +110,34 @@ impl Speech {
     }
 }
 
-/// The slots of a peer: at most two connections, one when the session is up; the peer knows of
-/// each socket there is, and of no other.
+/// R is said by who has just restarted, F by who forwarded all the time.
+fn check_open(open: &Open, config: &PeerConfig, own: OwnRestart) {
+    let offer = open.capabilities.iter().find_map(|capability| match capability {
+        Capability::GracefulRestart(offer) => Some(offer),
+        _ => None,
+    });
+    let offer = offer.expect("End-of-RIB markers are promised at least");
+    if config.graceful_restart.is_none() {
+        assert!(offer.families.is_empty() && !offer.restarted, "{offer:?}");
+        return;
+    }
+    // One that was delayed was made a while ago, and may say R for a moment too long.
+    let is_late = config.delay_open_time.is_some();
+    assert!(offer.restarted == own.restarted || offer.restarted && is_late, "{offer:?}: {own:?}");
+    for kept in &offer.families {
+        assert_eq!(kept.forwarding, own.forwarding, "{offer:?}");
+    }
+}
+
+/// The slots of a peer: at most two connections, one when the session is up, unless the neighbour
+/// may have restarted and dials anew; the peer knows of each socket there is, and of no other.
 pub(super) fn check_slots(router: &Router) {
     let connections = router.peer.connections();
     assert!(connections.len() <= 2, "{connections:?}");
     let is_up =
         |(_, state, _): &&(ConnectionId, SessionState, bool)| *state == SessionState::Established;
-    if connections.iter().any(|it| is_up(&it)) {
+    let may_be_replaced = router.peer.config().graceful_restart.is_some();
+    if connections.iter().any(|it| is_up(&it)) && !may_be_replaced {
         assert_eq!(connections.len(), 1, "an Established session is alone: {connections:?}");
     }
     let of_tcp = |up: bool| {

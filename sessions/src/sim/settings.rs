@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::rng::Rng;
-use crate::types::{AddressFamily, FamilySet, HoldTime, PeerConfig, RemoteAs, Role, RouterId};
+use crate::types::{
+    AddressFamily, FamilySet, GracefulRestart, HoldTime, PeerConfig, RemoteAs, Role, RouterId,
+};
 
 /// The settings of speaker `number` (1 or 2) with an identifier of its own.
 pub(super) fn speaker(number: u8, router_id: u32) -> PeerConfig {
@@ -40,6 +42,19 @@ pub(super) fn drawn(rng: &mut Rng) -> [PeerConfig; 2] {
         config.hold_time = HoldTime::from_seconds(seconds).unwrap_or_default();
         let delays_ms = [None, None, Some(200), Some(3000)];
         config.delay_open_time = delays_ms[one_of(4)].map(Duration::from_millis);
+    }
+    settings
+}
+
+/// The same, nearly all of them with graceful restart, and restart times that are shorter than what
+/// goes wrong, and longer.
+pub(super) fn drawn_with_restarts(rng: &mut Rng) -> [PeerConfig; 2] {
+    let mut settings = drawn(rng);
+    for config in &mut settings {
+        let mut one_of = |count: u64| usize::try_from(rng.next_u64() % count).unwrap_or(0);
+        let seconds = [2, 8, 20, 120][one_of(4)];
+        let wanted = GracefulRestart::new(seconds, 0);
+        config.graceful_restart = wanted.filter(|_| one_of(8) > 0);
     }
     settings
 }

@@ -1,7 +1,9 @@
-//! Schedules drawn from seeds; every order of the first events; sessions with real routers.
+//! Schedules drawn from seeds; every order of the first events; restarts at every point; sessions
+//! with real routers.
 
 mod exhaustive;
 mod recorded;
+mod restarts;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,10 +25,20 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-fn world(seed: u64, keep_log: bool) -> World {
-    let mut rng = Rng::seeded(seed ^ 0x5E77_1265);
-    World::seeded(seed, drawn(&mut rng), Faults::MANY, keep_log)
+/// A kind of schedules: its name, and the world that a seed makes.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    world: fn(seed: u64, keep_log: bool) -> World,
 }
+
+const FAULTS: Kind = Kind {
+    name: "two_speakers",
+    world: |seed, keep_log| {
+        let mut rng = Rng::seeded(seed ^ 0x5E77_1265);
+        World::seeded(seed, drawn(&mut rng), Faults::MANY, keep_log)
+    },
+};
 
 fn live_through(world: &mut World) {
     world.run_for(FAULTY);
@@ -34,8 +46,8 @@ fn live_through(world: &mut World) {
 }
 
 /// Tells how `seed` went wrong: the same again, with a log.
-fn explain(seed: u64) {
-    let mut world = world(seed, true);
+fn explain(kind: Kind, seed: u64) {
+    let mut world = (kind.world)(seed, true);
     let _ = catch_unwind(AssertUnwindSafe(|| live_through(&mut world)));
     let log = world.log();
     for line in &log[log.len().saturating_sub(LAST_LINES)..] {
@@ -43,19 +55,16 @@ fn explain(seed: u64) {
     }
     println!(
         "seed {seed} failed at {:?}; replay: FAIRWAY_SEED={seed} cargo test -p fairway-sessions \
-         --lib two_speakers -- --nocapture",
-        world.now()
+         --lib {} -- --nocapture",
+        world.now(),
+        kind.name
     );
 }
 
 /// `FAIRWAY_SEEDS` asks for more schedules than a test should take, on all cores; `FAIRWAY_SEED`
 /// for one alone.
-#[test]
-fn two_speakers_always_find_each_other_again() {
-    let seeds = match number("FAIRWAY_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("FAIRWAY_SEEDS").unwrap_or(2_000),
-    };
+fn assert_all_seeds(kind: Kind, count: u64) {
+    let seeds = number("FAIRWAY_SEED").map_or(0..count, |seed| seed..seed + 1);
     let workers = if seeds.end - seeds.start > 10_000 { 2 } else { 1 };
     let (next, steps, failed) = (AtomicU64::new(seeds.start), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -66,10 +75,10 @@ fn two_speakers_always_find_each_other_again() {
                     if seed >= seeds.end {
                         return;
                     }
-                    let mut world = world(seed, false);
+                    let mut world = (kind.world)(seed, false);
                     if catch_unwind(AssertUnwindSafe(|| live_through(&mut world))).is_err() {
                         failed.store(1, Ordering::Relaxed);
-                        explain(seed);
+                        explain(kind, seed);
                     }
                     steps.fetch_add(world.steps, Ordering::Relaxed);
                 }
@@ -77,7 +86,18 @@ fn two_speakers_always_find_each_other_again() {
         }
     });
     assert_eq!(failed.into_inner(), 0, "a schedule failed, see above");
-    println!("{} schedules, {} events", seeds.end - seeds.start, steps.into_inner());
+    let count = seeds.end - seeds.start;
+    println!("{}: {count} schedules, {} events", kind.name, steps.into_inner());
+}
+
+/// How many schedules there are to be.
+fn seeds() -> u64 {
+    number("FAIRWAY_SEEDS").unwrap_or(2_000)
+}
+
+#[test]
+fn two_speakers_always_find_each_other_again() {
+    assert_all_seeds(FAULTS, seeds());
 }
 
 #[test]
@@ -114,7 +134,7 @@ fn a_collision_costs_hardly_anybody_a_third_dial() {
 fn the_same_seed_is_the_same_history() {
     for seed in 0..20 {
         let [first, second] = [0, 1].map(|_| {
-            let mut world = world(seed, true);
+            let mut world = (FAULTS.world)(seed, true);
             live_through(&mut world);
             world.log().into_iter().cloned().collect::<Vec<_>>()
         });

@@ -1,18 +1,19 @@
 //! The event loop of the box: the earliest event happens, its consequences become new events.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::faults::{Faults, Refusal};
 use super::log::{Line, Log};
+use super::restart::{Restart, without_notifications};
 use super::router::{Effect, Router};
 use super::wire::{Parcel, Wire};
 use crate::backend::{SessionState, ViewScope};
 use crate::bgp::ConnectionId;
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{Community, HoldTime, PeerConfig, Prefix};
+use crate::types::{HoldTime, PeerConfig};
 use crate::wire::Notification;
 use crate::wire::notification::cease;
 
@@ -30,7 +31,7 @@ const PROOF: Duration = Duration::from_secs(10);
 
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+pub(super) enum Due {
     /// The first parcel to this end of this wire arrives.
     Arrival { wire: usize, end: usize },
     /// A SYN arrives.
@@ -49,23 +50,33 @@ enum Due {
     Welcome { side: usize },
     /// The kernel asks whether anybody is at the other end of a wire that vanished.
     Probe { wire: usize },
+    /// A process begins, after the one with this number.
+    Start { side: usize, incarnation: u64 },
+    /// The sources of the process with this number speak.
+    Sources { side: usize, incarnation: u64 },
 }
 
 /// Two routers, the wires between them, and time.
 #[derive(Debug)]
 pub struct World {
-    now: Instant,
-    sides: [Router; 2],
-    wires: Vec<Wire>,
+    pub(super) now: Instant,
+    pub(super) sides: [Router; 2],
+    pub(super) wires: Vec<Wire>,
     due: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     sequence: u64,
     /// When each side is to be woken next.
-    wake_at: [Option<Instant>; 2],
-    rng: Rng,
-    faults: Faults,
+    pub(super) wake_at: [Option<Instant>; 2],
+    /// How each side begins that is away.
+    pub(super) next: [Option<Restart>; 2],
+    /// Before which event somebody restarts.
+    pub(super) restart_at: Option<(u64, Option<Restart>)>,
+    pub(super) rng: Rng,
+    pub(super) faults: Faults,
     /// Nothing reaches this side.
     cut_off: [bool; 2],
     refusing: [Option<Refusal>; 2],
+    /// Neither knows RFC 8538: what OPENs say of it is lost on the way.
+    pub(super) is_plain: bool,
     /// Events so far.
     pub steps: u64,
 }
@@ -87,17 +98,25 @@ impl World {
             due: BinaryHeap::new(),
             sequence: 0,
             wake_at: [None; 2],
+            next: [None; 2],
+            restart_at: None,
             rng,
             faults,
             cut_off: [false; 2],
             refusing: [None; 2],
+            is_plain: false,
             steps: 0,
         };
         world.schedule(Duration::ZERO, Due::Chance);
+        world.choose_restart();
         for side in 0..2 {
             // They never start at quite the same time, or at exactly the same.
             let after = world.up_to_ms(3).saturating_mul(50);
             world.wake(side, world.now + after);
+            if faults.change > 0 {
+                let routes = world.any_routes();
+                world.sides[side].originate(routes);
+            }
         }
         world
     }
@@ -121,6 +140,7 @@ impl World {
             if let Some(Reverse((when, _, due))) = self.due.pop() {
                 assert!(when >= self.now, "time never goes back");
                 self.now = when;
+                self.restart_if_due();
                 self.steps += 1;
                 self.happen(due);
             }
@@ -133,10 +153,10 @@ impl World {
     /// connection is found out, one session is up and stays up.
     pub fn heal_and_converge(&mut self, bound: Duration) {
         self.faults = Faults::NONE;
+        self.restart_at = None;
         self.refusing = [None; 2];
-        for side in 0..2 {
-            self.cut_off[side] = false;
-        }
+        self.cut_off = [false; 2];
+        self.end_restarts();
         for wire in 0..self.wires.len() {
             for end in 0..2 {
                 self.wires[wire].stalled[end] = false;
@@ -161,7 +181,8 @@ impl World {
         assert_eq!(left.len(), 1, "one connection is left");
         assert_eq!(left, right, "and both sides mean the same");
         for (listener, teller) in [(0, 1), (1, 0)] {
-            assert_eq!(self.sides[listener].heard, self.sides[teller].told());
+            assert_eq!(self.sides[listener].heard(), self.sides[teller].told());
+            assert!(!self.sides[listener].helper.has_stale(), "nothing is stale");
         }
     }
 
@@ -170,8 +191,9 @@ impl World {
             && self.sides[0].wires.values().eq(self.sides[1].wires.values())
             // A reset that is on its way counts already.
             && self.sides[0].wires.values().all(|wire| !self.wires[*wire].closed)
-            && self.sides[0].heard == self.sides[1].told()
-            && self.sides[1].heard == self.sides[0].told()
+            && !self.sides.iter().any(|side| side.helper.has_stale())
+            && self.sides[0].heard() == self.sides[1].told()
+            && self.sides[1].heard() == self.sides[0].told()
     }
 
     fn states(&self) -> [SessionState; 2] {
@@ -203,16 +225,16 @@ impl World {
         self.now
     }
 
-    fn schedule(&mut self, after: Duration, due: Due) {
+    pub(super) fn schedule(&mut self, after: Duration, due: Due) {
         self.sequence += 1;
         self.due.push(Reverse((self.now + after, self.sequence, due)));
     }
 
-    fn up_to_ms(&mut self, most: u64) -> Duration {
+    pub(super) fn up_to_ms(&mut self, most: u64) -> Duration {
         Duration::from_millis(self.rng.next_u64() % (most + 1))
     }
 
-    fn any_side(&mut self) -> usize {
+    pub(super) fn any_side(&mut self) -> usize {
         usize::from(self.rng.next_u64() % 2 == 1)
     }
 
@@ -247,12 +269,33 @@ impl World {
             }
             Due::Welcome { side } => self.refusing[side] = None,
             Due::Probe { wire } => self.probe(wire),
+            Due::Start { side, incarnation } => {
+                if self.sides[side].incarnation == incarnation {
+                    self.start(side);
+                }
+            }
+            Due::Sources { side, incarnation } => {
+                if self.sides[side].incarnation == incarnation {
+                    self.sources_speak(side);
+                }
+            }
         }
     }
 
     /// Carries out what a side wants done, and notes when to wake it.
-    fn follow_up(&mut self, side: usize) {
-        for effect in self.sides[side].settle(self.now) {
+    pub(super) fn follow_up(&mut self, side: usize) {
+        if !self.sides[side].is_running {
+            return;
+        }
+        let effects = self.sides[side].settle(self.now);
+        self.carry_out(side, effects);
+        if let Some(deadline) = self.sides[side].next_deadline() {
+            self.wake(side, deadline);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, side: usize, effects: Vec<Effect>) {
+        for effect in effects {
             match effect {
                 Effect::Dial(id) => {
                     let after = self.up_to_ms(self.faults.delay_max_ms);
@@ -264,9 +307,6 @@ impl World {
                     self.send(1 - self.wires[wire].end_of(side), wire, Parcel::End)
                 }
             }
-        }
-        if let Some(deadline) = self.sides[side].peer.next_deadline() {
-            self.wake(side, deadline);
         }
     }
 
@@ -283,7 +323,14 @@ impl World {
     /// Writes bytes, cut at random places.
     fn write(&mut self, from: usize, wire: usize, bytes: &[u8]) {
         let end = 1 - self.wires[wire].end_of(from);
-        let mut rest = bytes;
+        let plain = self.is_plain.then(|| without_notifications(bytes));
+        let mut rest = plain.as_deref().unwrap_or(bytes);
+        if self.faults.byte_by_byte {
+            for byte in rest {
+                self.send(end, wire, Parcel::Bytes(vec![*byte]));
+            }
+            return;
+        }
         for _ in 1..self.faults.pieces_max {
             let length = u64::try_from(rest.len()).unwrap_or(1).max(1);
             let cut = usize::try_from(self.rng.next_u64() % length).unwrap_or(0);
@@ -296,7 +343,7 @@ impl World {
         self.send(end, wire, Parcel::Bytes(rest.to_vec()));
     }
 
-    fn send(&mut self, end: usize, wire: usize, parcel: Parcel) {
+    pub(super) fn send(&mut self, end: usize, wire: usize, parcel: Parcel) {
         if self.wires[wire].push(end, parcel) {
             let after = self.up_to_ms(self.faults.delay_max_ms);
             self.schedule(after, Due::Arrival { wire, end });
@@ -310,6 +357,10 @@ impl World {
             return; // Kept until it moves again.
         }
         let Some(parcel) = self.wires[wire].to_end[end].pop_front() else { return };
+        if !self.sides[side].is_running {
+            // The kernel answers for who is not there.
+            return self.reset(wire);
+        }
         self.sides[side].take(self.now, id, wire, parcel);
         self.follow_up(side);
     }
@@ -323,7 +374,8 @@ impl World {
         let number = self.wires.len();
         let nobody = (other, ConnectionId::default());
         let mut wire = Wire::between((side, id), nobody);
-        match self.refusing[other] {
+        let is_away = !self.sides[other].is_running;
+        match self.refusing[other].or(is_away.then_some(Refusal::Reset)) {
             None => wire.ends[1].1 = self.sides[other].accept(self.now, number),
             Some(Refusal::Reset) => wire.reset(),
             Some(Refusal::Close) => drop(wire.push(0, Parcel::End)),
@@ -387,16 +439,14 @@ impl World {
             let after = self.up_to_ms(15_000);
             self.schedule(after, Due::Welcome { side });
         }
-        if self.happens(faults.restart) {
-            self.restart(Self::reset);
-        }
-        if self.happens(faults.power_loss) {
-            self.restart(Self::vanish);
+        if self.happens(faults.clear) {
+            let side = self.any_side();
+            self.clear(side);
         }
         if self.happens(faults.change) {
             let side = self.any_side();
             let routes = self.any_routes();
-            self.sides[side].originate(&routes);
+            self.sides[side].originate(routes);
             self.follow_up(side);
         }
         self.schedule(Duration::from_secs(1), Due::Chance);
@@ -420,14 +470,14 @@ impl World {
         used.get(usize::try_from(self.rng.next_u64() % count).ok()?).copied()
     }
 
-    fn reset(&mut self, wire: usize) {
+    pub(super) fn reset(&mut self, wire: usize) {
         self.wires[wire].reset();
         for end in 0..2 {
             self.deliver_waiting(wire, end);
         }
     }
 
-    fn vanish(&mut self, wire: usize) {
+    pub(super) fn vanish(&mut self, wire: usize) {
         self.wires[wire].vanish();
         self.schedule(KERNEL_KEEPALIVE, Due::Probe { wire });
     }
@@ -450,25 +500,5 @@ impl World {
         if self.is_anybody_fooled() {
             self.schedule(KERNEL_KEEPALIVE, Due::Probe { wire });
         }
-    }
-
-    /// A side dies and starts again; `end` is what becomes of its connections.
-    fn restart(&mut self, end: impl Fn(&mut Self, usize)) {
-        let side = self.any_side();
-        for wire in self.wires_that(|_| true) {
-            end(self, wire);
-        }
-        self.sides[side].restart(self.now);
-        self.follow_up(side);
-    }
-
-    fn any_routes(&mut self) -> BTreeMap<Prefix, Community> {
-        let count = self.rng.next_u64() % 12;
-        let route = |rng: &mut Rng| {
-            let number = u32::try_from(rng.next_u64() % 16).ok()?;
-            let prefix = Prefix::from_ipv4_bits(0x0A00_0000 + number, 32).ok()?;
-            Some((prefix, Community(u32::try_from(rng.next_u64() % 3).ok()?)))
-        };
-        (0..count).filter_map(|_| route(&mut self.rng)).collect()
     }
 }

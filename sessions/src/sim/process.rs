@@ -1,0 +1,156 @@
+//! The process around a speaker: what it finds on its disk, what its sources have said, and what
+//! it announces meanwhile (RFC 4724 §4.1). What the core task of `io` does, for one peer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::backend::{Desired, DesiredRoute, EarlierRun, RouteAttributes};
+use crate::bgp::{OwnRestart, Startup};
+use crate::time::Instant;
+use crate::types::{Community, PeerConfig, PeerKey, Prefix};
+
+/// Prefixes, and what each is announced with.
+pub(super) type Routes = BTreeMap<Prefix, Community>;
+
+/// What a process that begins finds of the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// What that announced last.
+    Everything,
+    /// All but the last change, which had not reached the disk.
+    AllButTheLast,
+    /// A file that cannot be read.
+    Nothing,
+}
+
+/// What a process knows beside its neighbour.
+#[derive(Debug)]
+pub(super) struct Process {
+    config: PeerConfig,
+    /// What is configured; the sources may not have said so yet.
+    pub(super) wanted: Routes,
+    /// The sources have not said everything.
+    awaits_sources: bool,
+    startup: Startup,
+    /// What was announced last, and before that, as it stands on the disk.
+    written: [Vec<DesiredRoute>; 2],
+    started_at: Instant,
+    /// What it may say of its restart in the first OPENs.
+    own: OwnRestart,
+    /// Sessions so far.
+    pub(super) sessions: u64,
+}
+
+impl Process {
+    /// The first one, which finds nothing and is told everything at once.
+    pub(super) fn first(config: &PeerConfig) -> Self {
+        Self {
+            config: config.clone(),
+            wanted: Routes::new(),
+            awaits_sources: false,
+            startup: Startup::new(Instant::ZERO, None),
+            written: Default::default(),
+            started_at: Instant::ZERO,
+            own: OwnRestart::default(),
+            sessions: 0,
+        }
+    }
+
+    /// The next one.
+    pub(super) fn begin(&mut self, now: Instant, found: Found, forwarding: bool, awaits: bool) {
+        let [last, before] = std::mem::take(&mut self.written);
+        let routes = match found {
+            Found::Everything => Some(last),
+            Found::AllButTheLast => Some(before),
+            Found::Nothing => None,
+        };
+        let restarted = routes.is_some();
+        self.own = OwnRestart { restarted, forwarding: restarted && forwarding };
+        self.startup = Startup::new(now, routes.map(|routes| EarlierRun { routes, forwarding }));
+        self.awaits_sources = awaits;
+        self.started_at = now;
+        self.sessions = 0;
+    }
+
+    /// What a peer that is made now is told.
+    pub(super) fn comeback(&self, now: Instant) -> (OwnRestart, Option<Instant>) {
+        let own = self.startup.own_restart(now, &self.config);
+        (own, self.startup.hold_end_of_rib_until(now, &self.config))
+    }
+
+    /// What is originated now, and soon on the disk.
+    pub(super) fn routes(&mut self) -> Vec<DesiredRoute> {
+        let desired = self.desired();
+        let routes = self.startup.routes(&desired);
+        let [last, _] = std::mem::take(&mut self.written);
+        self.written = [routes.clone(), last];
+        routes
+    }
+
+    fn desired(&self) -> Desired {
+        let peers = Arc::new(BTreeSet::from([self.config.key]));
+        // Half of the sources speak at once.
+        let known =
+            self.wanted.iter().filter(|(prefix, _)| !self.awaits_sources || is_even(prefix));
+        Desired {
+            peers: vec![self.config.clone()],
+            routes: known.map(|(prefix, community)| route(*prefix, *community, &peers)).collect(),
+            awaits_sources: self.awaits_sources,
+            ..Desired::default()
+        }
+    }
+
+    /// The sources have said everything. Says whether that is news.
+    pub(super) fn sources_speak(&mut self) -> bool {
+        std::mem::take(&mut self.awaits_sources)
+    }
+
+    /// What only the earlier run announced goes, if nobody is waited for any longer. Says whether
+    /// that is so.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let is_due = self.next_deadline().is_some_and(|deadline| deadline <= now);
+        if is_due {
+            self.startup.forget_earlier();
+        }
+        is_due
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.startup.deadline(&self.desired())
+    }
+
+    /// Whether what is announced may lack something that is configured: the sources are silent, and
+    /// half the restart time is over.
+    pub(super) fn is_incomplete(&self, now: Instant) -> bool {
+        let restart_time = self.config.graceful_restart.unwrap_or_default().restart_time();
+        self.awaits_sources && now >= self.started_at + restart_time / 2
+    }
+
+    /// Whether End-of-RIB has to wait.
+    pub(super) fn is_waiting(&self, now: Instant) -> bool {
+        self.awaits_sources && !self.is_incomplete(now)
+    }
+
+    /// What an OPEN says of the restart.
+    pub(super) fn own_restart(&self, now: Instant) -> OwnRestart {
+        let restart_time = self.config.graceful_restart.unwrap_or_default().restart_time();
+        let is_first = self.sessions == 0;
+        OwnRestart {
+            restarted: self.own.restarted && is_first && now < self.started_at + restart_time,
+            forwarding: self.own.forwarding || !is_first,
+        }
+    }
+}
+
+fn is_even(prefix: &Prefix) -> bool {
+    match prefix.address() {
+        IpAddr::V4(address) => u32::from(address).is_multiple_of(2),
+        IpAddr::V6(address) => u128::from(address).is_multiple_of(2),
+    }
+}
+
+fn route(prefix: Prefix, community: Community, peers: &Arc<BTreeSet<PeerKey>>) -> DesiredRoute {
+    let attributes = RouteAttributes { communities: vec![community], ..RouteAttributes::default() };
+    DesiredRoute { prefix, peers: Arc::clone(peers), attributes: Arc::new(attributes) }
+}
