@@ -115,7 +115,7 @@ docs: ## docs/conformance.md, from the annotations of the tests, and pages that 
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages
 	$(CARGO) test --locked --test corpus -- --document
 
-sim: ## A million random schedules, every order of ten events, recorded sessions
+sim: ## A million random schedules, a restart before every byte, every order of ten events
 	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-sessions --lib --no-default-features sim:: -- --nocapture
 
 mutants: ## Breaks the state machine on purpose: each mistake must be noticed

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use variants::{VARIANTS, Variant};
 
 /// What is run against each variant.
-const TESTS: &[&str] = &["bgp::", "sim::", "wire::header::"];
+const TESTS: &[&str] = &["bgp::", "rib::", "sim::", "wire::header::"];
 /// Schedules of the simulator: a mistake that needs more of them is a hole.
 const SEEDS: &str = "300";
 /// A variant may make a test run for ever; that too is noticed.

@@ -23,6 +23,16 @@ const PEER: &str = "bgp/peer.rs";
 const COLLISION: &str = "bgp/collision.rs";
 const CONNECTION: &str = "bgp/connection.rs";
 const BACKOFF: &str = "bgp/backoff.rs";
+/// What is kept of a neighbour that restarts.
+const STALE: &str = "bgp/stale.rs";
+const REPLACEMENT: &str = "bgp/replacement.rs";
+const OFFERS: &str = "bgp/graceful_restart.rs";
+const RECEIVE: &str = "bgp/receive.rs";
+/// What we say and keep quiet when we restart ourselves.
+const COMEBACK: &str = "bgp/restart.rs";
+const STARTUP: &str = "bgp/startup.rs";
+const CONTROL: &str = "bgp/control.rs";
+const EXPORT: &str = "rib/export.rs";
 
 pub(crate) const VARIANTS: &[Variant] = &[
     variant(
@@ -198,5 +208,149 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "wire/header.rs",
         "        if self.buffer.len() < whole {\n",
         "        if self.buffer.len() < whole {\n            self.buffer.clear();\n",
+    ),
+    variant(
+        "the bit F of a neighbour that is back is ignored",
+        STALE,
+        "            if !forwarded.contains(family) {\n",
+        "            if false && !forwarded.contains(family) {\n",
+    ),
+    variant(
+        "the bit R is said in every session",
+        COMEBACK,
+        "            restarted: own.restarted && is_first && over_at.is_none_or(|over_at| now < over_at),\n",
+        "            restarted: own.restarted && over_at.is_none_or(|over_at| now < over_at),\n",
+    ),
+    variant(
+        "the bit R is said after the restart time",
+        COMEBACK,
+        "            restarted: own.restarted && is_first && over_at.is_none_or(|over_at| now < over_at),\n",
+        "            restarted: own.restarted && is_first && over_at.is_none_or(|_| now == now),\n",
+    ),
+    variant(
+        "the bit F is said by a machine that was started anew",
+        COMEBACK,
+        "            forwarding: own.forwarding || !is_first,\n",
+        "            forwarding: true,\n",
+    ),
+    variant(
+        "End-of-RIB does not wait for the sources",
+        PEER,
+        "        if holds_end_of_rib {\n",
+        "        if false && holds_end_of_rib {\n",
+    ),
+    variant(
+        "End-of-RIB waits for silent sources for ever",
+        COMEBACK,
+        "        if self.comeback.hold_end_of_rib_until.is_some_and(|until| until <= now) {\n",
+        "        if self.comeback.hold_end_of_rib_until.is_some_and(|until| until < Instant::ZERO) {\n",
+    ),
+    variant(
+        "what an earlier run announced is not announced",
+        STARTUP,
+        "            Some(earlier) => beside(&desired.routes, earlier),\n",
+        "            Some(_) => desired.routes.clone(),\n",
+    ),
+    variant(
+        "stale routes stay after End-of-RIB",
+        RECEIVE,
+        "            changes.extend(up.inbound.give_up_stale(family));\n        }\n        self",
+        "        }\n        self",
+    ),
+    variant(
+        "no route outlives its session",
+        STALE,
+        "        if !leaves_routes(reason, restarts) {\n",
+        "        if !leaves_routes(reason, restarts) || restarts.sends_markers {\n",
+    ),
+    variant(
+        "a second loss keeps what was stale, without RFC 8538",
+        STALE,
+        "        let outlast = |it: &Stale| restarts.notifications || it.was_long_lived;\n",
+        "        let outlast = |_: &Stale| true;\n",
+    ),
+    variant(
+        "a second loss removes what was stale, with RFC 8538",
+        STALE,
+        "        let outlast = |it: &Stale| restarts.notifications || it.was_long_lived;\n",
+        "        let outlast = |it: &Stale| it.was_long_lived;\n",
+    ),
+    variant(
+        "a NOTIFICATION keeps routes without the bit N",
+        STALE,
+        "            restarts.notifications && !is_hard_reset\n",
+        "            !is_hard_reset\n",
+    ),
+    variant(
+        "a Hard Reset keeps routes",
+        STALE,
+        "            restarts.notifications && !is_hard_reset\n",
+        "            restarts.notifications || is_hard_reset\n",
+    ),
+    variant(
+        "no NOTIFICATION keeps routes",
+        STALE,
+        "            restarts.notifications && !is_hard_reset\n",
+        "            restarts.notifications && !is_hard_reset && false\n",
+    ),
+    variant(
+        "routes are kept for our restart time, not for the neighbour's",
+        OFFERS,
+        "        restart_time: Duration::from_secs(offer.restart_time_seconds.into()),\n",
+        "        restart_time: ours.restart_time(),\n",
+    ),
+    variant(
+        "stale routes outlive the restart time",
+        STALE,
+        "                (StalePhase::Away | StalePhase::LongLived, _) => changes.extend(self.clear(family)),\n",
+        "                (StalePhase::Away | StalePhase::LongLived, _) => {}\n",
+    ),
+    variant(
+        "a neighbour that is back may take for ever",
+        STALE,
+        "                (StalePhase::Back, _) => changes.extend(self.give_up_stale(family)),\n",
+        "                (StalePhase::Back, _) => {}\n",
+    ),
+    variant(
+        "routes whose source has been away for long are preferred",
+        "rib/decision.rs",
+        "    contest.keep_least(DecisionStep::LongLivedStale, is_long_lived_stale);\n",
+        "    contest.keep_least(DecisionStep::LongLivedStale, |path| !is_long_lived_stale(path));\n",
+    ),
+    variant(
+        "a drained node still announces",
+        EXPORT,
+        "        if self.drain == DrainState::Drained { Err(Ineligible::Drained) } else { Ok(()) }\n",
+        "        if false { Err(Ineligible::Drained) } else { Ok(()) }\n",
+    ),
+    variant(
+        "a draining node does not say GRACEFUL_SHUTDOWN",
+        EXPORT,
+        "        let attributes = attributes.with_community(Community::GRACEFUL_SHUTDOWN);\n",
+        "",
+    ),
+    variant(
+        "who stops for a restart sends a NOTIFICATION",
+        CONTROL,
+        "            Parting::ForRestart => keeps,\n",
+        "            Parting::ForRestart => false,\n",
+    ),
+    variant(
+        "who leaves for good sends no Hard Reset",
+        CONTROL,
+        "        if notifications { farewell.as_hard_reset() } else { farewell.clone() }\n",
+        "        if false && notifications { farewell.as_hard_reset() } else { farewell.clone() }\n",
+    ),
+    variant(
+        "a new connection never takes the place of an old one",
+        REPLACEMENT,
+        "        keeps && now.since(up.since) >= SETTLED_AFTER\n",
+        "        keeps && now.since(up.since) >= SETTLED_AFTER && false\n",
+    ),
+    variant(
+        "a new connection takes the place of one that is just up",
+        REPLACEMENT,
+        "        keeps && now.since(up.since) >= SETTLED_AFTER\n",
+        "        keeps && now.since(up.since) >= Duration::ZERO\n",
     ),
 ];
