@@ -3,7 +3,6 @@
 use super::scripted::words_of;
 use super::*;
 use crate::backend::{PeerView, StalePhase};
-use crate::bgp::OwnRestart;
 use crate::bgp::negotiate::our_open;
 use crate::types::{AsPath, Community, GracefulRestart, NextHop, Nlri, PathAttributes, PerFamily};
 use crate::wire::announce::{AttributeBlock, announcement, end_of_rib, withdrawal};
