@@ -4,6 +4,8 @@
 //! until the next deadline. Everything it waits for is cancel-safe (`recv`, `changed`, a sleep),
 //! and nothing it does waits.
 
+mod startup;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +24,7 @@ use super::listeners::Listeners;
 use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
 use crate::backend::{
-    BgpView, Clear, ClearError, Desired, DesiredRoute, EarlierRun, LearnedRoute, Leave, ViewScope,
+    BgpView, Clear, ClearError, Desired, EarlierRun, LearnedRoute, Leave, ViewScope,
 };
 use crate::bgp::{Event, Peer, Startup};
 use crate::rib::{LocRib, Touched};
@@ -370,11 +372,10 @@ impl CoreTask {
     fn insert(&mut self, now: Instant, config: PeerConfig) {
         let key = config.key;
         self.incarnations = self.incarnations.saturating_add(1);
-        let own = self.startup.own_restart(now, &config);
         let hold_until = self.startup.hold_end_of_rib_until(now, &config);
         self.holds_end_of_rib |= hold_until.is_some();
         let mut peer = Peer::new(now, config, self.seed, self.incarnations);
-        peer.restarted(own, hold_until);
+        peer.restarted(self.startup.own_restart(now, peer.config()), hold_until);
         peer.set_drain(&self.surroundings.rib, self.desired.drain);
         let mut neighbour = Neighbour::new(peer, self.seed, &self.surroundings);
         neighbour.examine(now);
@@ -410,43 +411,6 @@ impl CoreTask {
             });
         }
         self.originate(now, routes);
-    }
-
-    /// Makes these all the routes of our own, and tells everybody.
-    fn originate(&mut self, now: Instant, routes: Vec<DesiredRoute>) {
-        let touched = self.surroundings.rib.set(routes);
-        let drain = self.desired.drain;
-        for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.peer.set_drain(&surroundings.rib, drain);
-                neighbour.peer.announce(&surroundings.rib, &touched);
-            });
-        }
-    }
-
-    /// Whether what was waited for after the start of the process has come, or will not any more.
-    fn end_startup(&mut self, now: Instant) {
-        if self.startup.deadline(&self.desired).is_some_and(|deadline| deadline <= now) {
-            warn!("a source has not spoken: what only the earlier run announced is withdrawn");
-            self.startup.forget_earlier();
-            self.originate(now, self.desired.routes.clone());
-        }
-        if !self.holds_end_of_rib || self.startup.awaits_sources() {
-            return;
-        }
-        let owing = self.neighbours.iter().filter(|(_, it)| it.peer.owes_end_of_rib());
-        // None of them waits for itself.
-        let owing: BTreeSet<PeerKey> = owing.map(|(key, _)| *key).take(2).collect();
-        let is_complete = |(key, it): &(&PeerKey, &Neighbour)| {
-            let others_owe = owing.iter().any(|other| other != *key);
-            it.peer.holds_end_of_rib()
-                && !(others_owe && self.startup.defers_to_neighbours(it.peer.config()))
-        };
-        let complete = self.neighbours.iter().filter(is_complete).map(|(key, _)| *key);
-        for key in complete.collect::<Vec<_>>() {
-            self.with_neighbour(now, key, |neighbour, _| neighbour.peer.sources_have_spoken());
-        }
-        self.holds_end_of_rib = self.neighbours.values().any(|it| it.peer.holds_end_of_rib());
     }
 
     /// The neighbours that there should be: those that are named, and of those that came from a

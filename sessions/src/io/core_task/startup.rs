@@ -1,0 +1,53 @@
+//! The end of what a process waits for when it begins: sources that have not spoken, neighbours whose
+//! routes are missing.
+//!
+//! Another part of [`CoreTask`]; what is waited for, and for how long, is [`crate::bgp::Startup`]'s.
+
+use std::collections::BTreeSet;
+
+use tracing::warn;
+
+use super::CoreTask;
+use crate::backend::DesiredRoute;
+use crate::io::neighbour::Neighbour;
+use crate::time::Instant;
+use crate::types::PeerKey;
+
+impl CoreTask {
+    /// Whether what was waited for after the start of the process has come, or will not any more.
+    pub(super) fn end_startup(&mut self, now: Instant) {
+        if self.startup.deadline(&self.desired).is_some_and(|deadline| deadline <= now) {
+            warn!("a source has not spoken: what only the earlier run announced is withdrawn");
+            self.startup.forget_earlier();
+            self.originate(now, self.desired.routes.clone());
+        }
+        if !self.holds_end_of_rib || self.startup.awaits_sources() {
+            return;
+        }
+        let owing = self.neighbours.iter().filter(|(_, it)| it.peer.owes_end_of_rib());
+        // None of them waits for itself.
+        let owing: BTreeSet<PeerKey> = owing.map(|(key, _)| *key).take(2).collect();
+        let is_complete = |(key, it): &(&PeerKey, &Neighbour)| {
+            let others_owe = owing.iter().any(|other| other != *key);
+            it.peer.holds_end_of_rib()
+                && !(others_owe && self.startup.defers_to_neighbours(it.peer.config()))
+        };
+        let complete = self.neighbours.iter().filter(is_complete).map(|(key, _)| *key);
+        for key in complete.collect::<Vec<_>>() {
+            self.with_neighbour(now, key, |neighbour, _| neighbour.peer.sources_have_spoken());
+        }
+        self.holds_end_of_rib = self.neighbours.values().any(|it| it.peer.holds_end_of_rib());
+    }
+
+    /// Makes these all the routes of our own, and tells everybody.
+    pub(super) fn originate(&mut self, now: Instant, routes: Vec<DesiredRoute>) {
+        let touched = self.surroundings.rib.set(routes);
+        let drain = self.desired.drain;
+        for key in self.keys() {
+            self.with_neighbour(now, key, |neighbour, surroundings| {
+                neighbour.peer.set_drain(&surroundings.rib, drain);
+                neighbour.peer.announce(&surroundings.rib, &touched);
+            });
+        }
+    }
+}
