@@ -84,7 +84,13 @@ impl Router {
     pub(super) fn leave(&mut self, now: Instant, how: Leave) -> Vec<Effect> {
         self.peer.leave(now, how);
         self.is_running = false;
-        self.settle(now)
+        let effects = self.settle(now);
+        let says_something =
+            |effect: &Effect| matches!(effect, Effect::Write(_, bytes) if !bytes.is_empty());
+        let is_kept = self.peer.config().graceful_restart.is_some();
+        let is_quiet = is_kept && how == Leave::ForRestart;
+        assert!(!is_quiet || !effects.iter().any(says_something), "it leaves without a word");
+        effects
     }
 
     /// The operator clears the session, which is dialled again at once.

@@ -269,16 +269,11 @@ impl World {
             }
             Due::Welcome { side } => self.refusing[side] = None,
             Due::Probe { wire } => self.probe(wire),
-            Due::Start { side, incarnation } => {
-                if self.sides[side].incarnation == incarnation {
-                    self.start(side);
-                }
-            }
-            Due::Sources { side, incarnation } => {
-                if self.sides[side].incarnation == incarnation {
-                    self.sources_speak(side);
-                }
-            }
+            // Of a process that has ended meanwhile, nothing is due.
+            Due::Start { side, incarnation } | Due::Sources { side, incarnation }
+                if self.sides[side].incarnation != incarnation => {}
+            Due::Start { side, .. } => self.start(side),
+            Due::Sources { side, .. } => self.sources_speak(side),
         }
     }
 
@@ -446,8 +441,7 @@ impl World {
         if self.happens(faults.change) {
             let side = self.any_side();
             let routes = self.any_routes();
-            self.sides[side].originate(routes);
-            self.follow_up(side);
+            self.configure(side, routes);
         }
         self.schedule(Duration::from_secs(1), Due::Chance);
     }
