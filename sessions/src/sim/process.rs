@@ -28,6 +28,8 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct Process {
     config: PeerConfig,
+    /// The neighbour alone, without routes.
+    peers: Desired,
     /// What is configured; the sources may not have said so yet.
     pub(super) wanted: Routes,
     /// The sources have not said everything.
@@ -47,6 +49,7 @@ impl Process {
     pub(super) fn first(config: &PeerConfig) -> Self {
         Self {
             config: config.clone(),
+            peers: Desired { peers: vec![config.clone()], ..Desired::default() },
             wanted: Routes::new(),
             awaits_sources: false,
             startup: Startup::new(Instant::ZERO, None),
@@ -94,10 +97,9 @@ impl Process {
         let known =
             self.wanted.iter().filter(|(prefix, _)| !self.awaits_sources || is_even(prefix));
         Desired {
-            peers: vec![self.config.clone()],
             routes: known.map(|(prefix, community)| route(*prefix, *community, &peers)).collect(),
             awaits_sources: self.awaits_sources,
-            ..Desired::default()
+            ..self.peers.clone()
         }
     }
 
@@ -117,7 +119,7 @@ impl Process {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.startup.deadline(&self.desired())
+        self.startup.deadline(&self.peers)
     }
 
     /// Whether what is announced may lack something that is configured: the sources are silent, and
