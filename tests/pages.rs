@@ -30,8 +30,9 @@ once the strongest counts.
 - **A new session** is a Cease 6/6 (Other Configuration Change) and a dial at once: what both sides
   agreed on, or the connection itself, was fixed when the session began. A router drops our routes for
   that moment, unless both sides have graceful restart (`BGPPeer.enableGracefulRestart`, RFC 4724): it
-  then keeps our routes until the new session has told them again, and nothing is lost. A session that
-  is down is tried again with the new settings at once.
+  then keeps our routes until the new session has told them again, and nothing is lost. Where the
+  router would keep them over a lost connection but not over a NOTIFICATION (RFC 8538), the connection
+  is closed without the Cease. A session that is down is tried again with the new settings at once.
 - **A fault** changes nothing: the last good version of the object stays in force, across restarts
   too, and `fairway show config` lists it as stale. The log names file, line and field.
 - **Addresses** of Services stay while they fit, whatever changes around them.
