@@ -148,16 +148,12 @@ fn agreed() -> Vec<Trial> {
         field("spec.addPath.send", json!(1), json!(2)),
         field("spec.addPath.receive", json!(false), json!(true)),
         field("spec.enableGracefulRestart", json!(false), json!(true)),
-        field("spec.gracefulRestart.restartTime", json!("60s"), json!("90s")).with(
-            "peer",
-            "spec.enableGracefulRestart",
-            json!(true),
-        ),
-        field("spec.gracefulRestart.longLivedStaleTime", json!("60s"), json!("90s")).with(
-            "peer",
-            "spec.enableGracefulRestart",
-            json!(true),
-        ),
+        field("spec.gracefulRestart.restartTime", json!("60s"), json!("90s"))
+            .with("peer", "spec.enableGracefulRestart", json!(true))
+            .with("their-trial", "spec.enableGracefulRestart", json!(true)),
+        field("spec.gracefulRestart.longLivedStaleTime", json!("60s"), json!("90s"))
+            .with("peer", "spec.enableGracefulRestart", json!(true))
+            .with("their-trial", "spec.enableGracefulRestart", json!(true)),
         field("spec.role", json!("provider"), json!("peer")),
         field("spec.roleStrict", json!(false), json!(true))
             .with("peer", "spec.role", json!("provider"))
