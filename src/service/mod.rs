@@ -32,6 +32,8 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the start may take longer, and how much.
 const EXTENSION_INTERVAL: Duration = Duration::from_secs(10);
 const EXTENSION: Duration = Duration::from_secs(30);
+/// Whoever wants signs of life faster than that made a mistake, and must not keep the daemon busy.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Signs of life for each time that the service manager waits for one.
 const SIGNS_OF_LIFE: u32 = 4;
 
@@ -60,7 +62,7 @@ impl Service {
                 ask,
                 published,
                 backend,
-                watchdog: sd_notify::watchdog_enabled(),
+                watchdog: sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()),
                 notifier,
                 said: Said::default(),
             };
@@ -138,7 +140,8 @@ impl Attendant {
             let Ok(view) = self.backend.view(ViewScope::SESSIONS).await else { return };
             self.report(have_spoken, &view);
             let pause = if self.notifier.is_ready() { STATUS_INTERVAL } else { START_INTERVAL };
-            sleep(self.watchdog.map_or(pause, |limit| pause.min(limit / SIGNS_OF_LIFE))).await;
+            let limit = self.watchdog.map_or(pause, |limit| limit / SIGNS_OF_LIFE);
+            sleep(pause.min(limit.max(PAUSE_MIN))).await;
         }
     }
 

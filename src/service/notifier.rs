@@ -70,10 +70,17 @@ impl Notifier {
 
 /// Runs until the daemon ends.
 fn send_all(inbox: &Receiver<Vec<Word>>) {
+    let mut failed = false;
     for words in inbox {
         let states: Vec<NotifyState<'_>> = words.iter().flat_map(states).collect();
-        if let Err(error) = sd_notify::notify(&states) {
-            warn!(%error, "the service manager cannot be told how this daemon is");
+        match sd_notify::notify(&states) {
+            // Said once: signs of life go on for as long as the daemon runs.
+            Err(error) if !failed => {
+                warn!(%error, "the service manager cannot be told how this daemon is");
+                failed = true;
+            }
+            Err(_) => {}
+            Ok(()) => failed = false,
         }
     }
 }
