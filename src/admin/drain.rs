@@ -37,6 +37,8 @@ pub enum DrainRequest {
 pub struct DrainReport {
     /// What the request has changed.
     pub step: DrainStep,
+    /// Whether a restart will know it; nothing was asked to be kept where that was no order.
+    pub is_kept: bool,
     /// How the node is.
     pub status: DrainStatus,
     /// Unix time, by the same clock.
@@ -52,14 +54,14 @@ pub struct DrainReport {
 pub struct Order {
     /// What.
     pub what: DrainOrder,
-    answer: oneshot::Sender<DrainStep>,
+    answer: oneshot::Sender<(DrainStep, bool)>,
 }
 
 impl Order {
-    /// It has been done.
-    pub fn done(self, step: DrainStep) {
+    /// It has been done, and is on disk if it `is_kept`.
+    pub fn done(self, step: DrainStep, is_kept: bool) {
         // Who asked may be gone; the order stands.
-        let _ = self.answer.send(step);
+        let _ = self.answer.send((step, is_kept));
     }
 }
 
@@ -69,24 +71,26 @@ pub(super) async fn drain(
     orders: &mpsc::Sender<Order>,
     observer: &Observer,
 ) -> Answer {
-    let step = match request {
+    let done = match request {
         DrainRequest::Begin { wait_milliseconds } => {
             let wait = Duration::from_millis(wait_milliseconds);
             order(DrainOrder::Begin { wait }, orders).await
         }
         DrainRequest::Undo => order(DrainOrder::Undo, orders).await,
-        DrainRequest::Look => Some(DrainStep::None),
+        DrainRequest::Look => Some((DrainStep::None, true)),
     };
-    let Some(step) = step else { return Answer::Error("the daemon is stopping".to_owned()) };
+    let Some((step, is_kept)) = done else {
+        return Answer::Error("the daemon is stopping".to_owned());
+    };
     let seen = observer.look(ViewScope::SESSIONS, |snapshot| {
         let (told, untold) = heard_of(snapshot.drain, snapshot.bgp);
         let (status, now_epoch_seconds) = (snapshot.drain, snapshot.now_epoch_seconds);
-        DrainReport { step, status, now_epoch_seconds, told, untold }
+        DrainReport { step, is_kept, status, now_epoch_seconds, told, untold }
     });
     seen.await.map_or_else(|error| Answer::Error(error.to_string()), Answer::Drain)
 }
 
-async fn order(what: DrainOrder, orders: &mpsc::Sender<Order>) -> Option<DrainStep> {
+async fn order(what: DrainOrder, orders: &mpsc::Sender<Order>) -> Option<(DrainStep, bool)> {
     let (answer, done) = oneshot::channel();
     orders.send(Order { what, answer }).await.ok()?;
     done.await.ok()
@@ -147,6 +151,7 @@ mod tests {
         }
         let report = DrainReport {
             step: DrainStep::Began,
+            is_kept: true,
             status: DRAINED,
             now_epoch_seconds: 7,
             told: 1,

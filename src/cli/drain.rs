@@ -57,6 +57,7 @@ pub(super) fn run(arguments: &DrainArguments) -> Result<ExitCode> {
 
 fn undo(socket: &Path) -> Result<String> {
     let report = client::ask_drain(socket, DrainRequest::Undo)?;
+    warn_if_forgotten(&report);
     Ok(match report.step {
         DrainStep::None => "this node is in service already\n".to_owned(),
         _ => "this node is in service again: all its routes are announced\n".to_owned(),
@@ -66,6 +67,7 @@ fn undo(socket: &Path) -> Result<String> {
 fn drain(socket: &Path, wait: Duration) -> Result<String> {
     let wait_milliseconds = u64::try_from(wait.as_millis())?;
     let mut report = client::ask_drain(socket, DrainRequest::Begin { wait_milliseconds })?;
+    warn_if_forgotten(&report);
     let was_drained = report.step == DrainStep::None;
     let mut progress = Progress::default();
     loop {
@@ -81,14 +83,25 @@ fn drain(socket: &Path, wait: Duration) -> Result<String> {
     let told = match report.told {
         0 => "no neighbor has a session".to_owned(),
         1 => {
-            "1 neighbor was told that its routes are withdrawn, and its session stays up".to_owned()
+            "1 neighbor was told that all routes are withdrawn, and its session stays up".to_owned()
         }
         told => format!(
-            "{told} neighbors were told that its routes are withdrawn, and their sessions stay up"
+            "{told} neighbors were told that all routes are withdrawn, and their sessions stay up"
         ),
     };
     let already = if was_drained { "nothing to do: " } else { "" };
     Ok(format!("{already}{}; {told}\n", report.status))
+}
+
+fn warn_if_forgotten(report: &DrainReport) {
+    if !report.is_kept {
+        // Who cannot be warned gets what was asked for all the same.
+        let _ = writeln!(
+            stderr(),
+            "warning: the daemon cannot write this to its state directory (its log says why): it is \
+             done, but may be forgotten when the daemon starts again"
+        );
+    }
 }
 
 /// Nothing else happens in this process meanwhile.

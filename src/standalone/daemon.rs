@@ -121,6 +121,11 @@ impl Daemon {
         step
     }
 
+    /// Whether the last order is on disk, once that has been tried.
+    pub(super) fn keeps_order(&self) -> impl Future<Output = bool> + use<> {
+        self.saver.keeps_drain()
+    }
+
     /// It may be time to withdraw everything.
     pub(super) fn tick(&mut self, now: Moment) {
         let step = self.drain.tick(now);

@@ -152,7 +152,10 @@ pub async fn run(options: Options) -> Result<(), StartError> {
             Some(order) = orders.recv() => {
                 let step = daemon.obey(clock.now(), order.what);
                 publish.send_replace(Arc::new(daemon.published()));
-                order.done(step);
+                // A success that a crash undoes is none: the answer waits for the disk, the loop
+                // does not.
+                let is_kept = daemon.keeps_order();
+                tokio::spawn(async move { order.done(step, is_kept.await) });
             }
             () = clock.wait_until(daemon.next_deadline()) => {
                 daemon.tick(clock.now());

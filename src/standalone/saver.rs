@@ -45,16 +45,28 @@ struct Wanted {
     announced: Option<Announced>,
 }
 
+/// How long whoever gave an order waits for a slow disk.
+const KEPT_WAIT: Duration = Duration::from_secs(2);
+
+/// What was last tried to keep of a drain, and what is on disk.
+#[derive(Debug, Clone, Copy, Default)]
+struct KeptDrain {
+    tried: Option<DrainStatus>,
+    written: Option<DrainStatus>,
+}
+
 /// The writing task.
 pub(super) struct Saver {
     wanted: watch::Sender<Arc<Wanted>>,
+    drain: watch::Receiver<KeptDrain>,
     task: JoinHandle<()>,
 }
 
 impl Saver {
     pub(super) fn start(directory: PathBuf) -> Self {
         let (wanted, latest) = watch::channel(Arc::default());
-        Self { wanted, task: tokio::spawn(write_changes(directory, latest)) }
+        let (tell, drain) = watch::channel(KeptDrain::default());
+        Self { wanted, drain, task: tokio::spawn(write_changes(directory, latest, tell)) }
     }
 
     /// These addresses should be on disk. Returns at once.
@@ -70,6 +82,16 @@ impl Saver {
     /// This should be on disk. Returns at once.
     pub(super) fn save_drain(&self, drain: DrainStatus) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).drain = Some(drain));
+    }
+
+    /// Whether what [`Saver::save_drain`] was given last is on disk, once that has been tried. A disk
+    /// that takes too long has not kept it.
+    pub(super) fn keeps_drain(&self) -> impl Future<Output = bool> + use<> {
+        let (wanted, mut drain) = (self.wanted.borrow().drain, self.drain.clone());
+        async move {
+            let tried = drain.wait_for(|it| it.tried == wanted);
+            timeout(KEPT_WAIT, tried).await.is_ok_and(|it| it.is_ok_and(|it| it.written == wanted))
+        }
     }
 
     /// These routes were announced. Returns at once.
@@ -126,8 +148,12 @@ pub(super) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
 
 /// Runs until the saver is dropped, and writes what came last before it ends. What the disk does
 /// not take is tried again.
-async fn write_changes(directory: PathBuf, mut latest: watch::Receiver<Arc<Wanted>>) {
-    let mut written: Arc<Wanted> = Arc::default();
+async fn write_changes(
+    directory: PathBuf,
+    mut latest: watch::Receiver<Arc<Wanted>>,
+    drain: watch::Sender<KeptDrain>,
+) {
+    let mut written = Wanted::default();
     let mut failed = false;
     loop {
         let changed = match timeout(RETRY_INTERVAL, latest.changed()).await {
@@ -136,21 +162,23 @@ async fn write_changes(directory: PathBuf, mut latest: watch::Receiver<Arc<Wante
             Err(_) => continue,
         };
         let wanted = Arc::clone(&latest.borrow_and_update());
-        if *written != *wanted {
+        if written != *wanted {
             let (directory, before, next) = (directory.clone(), written.clone(), wanted.clone());
             // Flushing blocks; nothing else may.
-            let outcome = spawn_blocking(move || write(&directory, &before, &next)).await;
-            match outcome.map_err(|error| error.to_string()) {
-                Ok(Ok(())) => {
-                    if std::mem::take(&mut failed) {
-                        info!("state is on disk again");
+            match spawn_blocking(move || write(&directory, before, &next)).await {
+                Ok((now, outcome)) => {
+                    written = now;
+                    match outcome {
+                        Ok(()) if std::mem::take(&mut failed) => info!("state is on disk again"),
+                        Ok(()) => {}
+                        Err(error) => failed = report(failed, &error.to_string()),
                     }
-                    written = wanted;
                 }
-                Ok(Err(error)) => failed = report(failed, &error.to_string()),
-                Err(error) => failed = report(failed, &error),
+                Err(error) => failed = report(failed, &error.to_string()),
             }
         }
+        // Nobody may be waiting for it.
+        let _ = drain.send(KeptDrain { tried: wanted.drain, written: written.drain });
         if !changed {
             return;
         }
@@ -165,20 +193,64 @@ fn report(failed: bool, error: &str) -> bool {
     true
 }
 
-fn write(directory: &Path, before: &Wanted, wanted: &Wanted) -> Result<(), StateError> {
-    if before.assignments != wanted.assignments {
-        state::save(directory, &wanted.assignments)?;
-    }
-    if let Some(status) = wanted.drain.filter(|_| before.drain != wanted.drain) {
-        StateFile::new(directory, DRAIN_FILE).save(&drain::encode(status))?;
-    }
-    if before.resources != wanted.resources {
-        StateFile::new(directory, RESOURCES_FILE).save(&wanted.resources.to_string())?;
-    }
-    if let Some(announced) =
-        wanted.announced.as_ref().filter(|_| before.announced != wanted.announced)
+/// Returns what is on disk now. A file that cannot be written keeps no other from it; the error is
+/// that of the first one.
+fn write(
+    directory: &Path,
+    mut written: Wanted,
+    wanted: &Wanted,
+) -> (Wanted, Result<(), StateError>) {
+    let mut outcome = Ok(());
+    let mut is_written = |saved: Result<(), StateError>| {
+        let is_written = saved.is_ok();
+        outcome = std::mem::replace(&mut outcome, Ok(())).and(saved);
+        is_written
+    };
+    let file = |name| StateFile::new(directory, name);
+    if written.assignments != wanted.assignments
+        && is_written(state::save(directory, &wanted.assignments))
     {
-        StateFile::new(directory, ANNOUNCED_FILE).save(&announced::encode(announced))?;
+        written.assignments.clone_from(&wanted.assignments);
     }
-    Ok(())
+    if let Some(status) = wanted.drain.filter(|it| written.drain != Some(*it))
+        && is_written(file(DRAIN_FILE).save(&drain::encode(status)))
+    {
+        written.drain = Some(status);
+    }
+    if written.resources != wanted.resources
+        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_string()))
+    {
+        written.resources.clone_from(&wanted.resources);
+    }
+    if let Some(announced) = wanted.announced.as_ref()
+        && written.announced.as_ref() != Some(announced)
+        && is_written(file(ANNOUNCED_FILE).save(&announced::encode(announced)))
+    {
+        written.announced = Some(announced.clone());
+    }
+    (written, outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_written_keeps_no_other_from_the_disk() {
+        let root = tempfile::tempdir().unwrap();
+        for name in [DRAIN_FILE, RESOURCES_FILE] {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+        }
+        let saver = Saver::start(root.path().to_owned());
+        saver.save_resources(Value::from("of some size"));
+        saver.save_announced(Announced::default());
+        saver.save_drain(DrainStatus::Drained { since_epoch_seconds: 7 });
+        assert!(!saver.keeps_drain().await, "there is no room for it");
+        std::fs::remove_dir(root.path().join(DRAIN_FILE)).unwrap();
+        saver.save_drain(DrainStatus::InService);
+        assert!(saver.keeps_drain().await);
+        saver.finish().await;
+        assert_eq!(restore_drain(root.path()).unwrap(), Some(DrainStatus::InService));
+        assert_eq!(restore_announced(root.path()).unwrap(), Some(Announced::default()));
+    }
 }
