@@ -50,7 +50,7 @@ impl Speaker {
             // First the wire, then the log: nobody waits for a line of text.
             self.apply(&plan);
         }
-        log(&self.plan, &plan);
+        log(&self.plan, &plan, self.drain);
         self.plan = Arc::new(plan);
     }
 
@@ -91,14 +91,17 @@ impl Speaker {
 }
 
 /// One line for each Service that begins or ceases to be announced, and for each fault.
-fn log(before: &NodePlan, now: &NodePlan) {
+fn log(before: &NodePlan, now: &NodePlan, drain: DrainState) {
     let announced = |plan: &NodePlan| -> BTreeSet<ObjectName> {
         let services = plan.services.iter().filter(|(_, it)| it.is_announced());
         services.map(|(name, _)| name.clone()).collect()
     };
     let (was, is) = (announced(before), announced(now));
     for service in is.difference(&was) {
-        info!(%service, "service announced");
+        match drain {
+            DrainState::InService | DrainState::Draining => info!(%service, "service announced"),
+            DrainState::Drained => info!(%service, "service kept back: the node is drained"),
+        }
     }
     for service in was.difference(&is) {
         let reasons = now.services.get(service).map(|it| {
