@@ -32,7 +32,8 @@ impl Neighbour {
             return;
         };
         let (ipv4, ipv6) = (stale.routes.ipv4, stale.routes.ipv6);
-        let seconds = stale.removed_in.as_secs();
+        // The phase began a moment ago: 119.9 s are the 120 s that the neighbour asked for.
+        let seconds = stale.removed_in.saturating_add(Duration::from_millis(500)).as_secs();
         match stale.phase {
             StalePhase::Away => info!(
                 %peer, name, ipv4, ipv6, seconds,
