@@ -47,6 +47,8 @@ pub struct DrainReport {
     pub told: usize,
     /// Those that have not: something for them is not yet written to their sockets.
     pub untold: Vec<String>,
+    /// Those without a session, who may have kept routes of before and cannot be told.
+    pub away: Vec<String>,
 }
 
 /// What the loop is to do, and where it says that it has.
@@ -85,7 +87,8 @@ pub(super) async fn drain(
     let seen = observer.look(ViewScope::SESSIONS, |snapshot| {
         let (told, untold) = heard_of(snapshot.drain, snapshot.bgp);
         let (status, now_epoch_seconds) = (snapshot.drain, snapshot.now_epoch_seconds);
-        DrainReport { step, is_kept, status, now_epoch_seconds, told, untold }
+        let away = away(snapshot.bgp);
+        DrainReport { step, is_kept, status, now_epoch_seconds, told, untold, away }
     });
     seen.await.map_or_else(|error| Answer::Error(error.to_string()), Answer::Drain)
 }
@@ -106,8 +109,19 @@ fn heard_of(status: DrainStatus, bgp: &BgpView) -> (usize, Vec<String>) {
         let is_late = bgp.drain == DrainState::Drained && has_routes;
         is_acted_on && !is_late && !peer.is_being_told
     });
-    let name = |peer: &PeerView| format!("{} ({})", peer.config.key, peer.config.name);
     (told.len(), untold.into_iter().map(name).collect())
+}
+
+/// Who has no session. A range is nobody in particular, and who is shut down is not missed.
+fn away(bgp: &BgpView) -> Vec<String> {
+    let is_missed =
+        |peer: &&PeerView| !peer.config.key.is_range() && peer.config.shutdown.is_none();
+    let missed = bgp.peers.iter().filter(is_missed);
+    missed.filter(|peer| peer.state != SessionState::Established).map(name).collect()
+}
+
+fn name(peer: &PeerView) -> String {
+    format!("{} ({})", peer.config.key, peer.config.name)
 }
 
 #[cfg(test)]
@@ -140,6 +154,19 @@ mod tests {
     }
 
     #[test]
+    fn neighbours_without_a_session_are_named_unless_they_are_shut_down() {
+        let mut bgp = Lab::new().bgp;
+        bgp.peers.retain(|peer| peer.state == SessionState::Established);
+        assert!(away(&bgp).is_empty());
+        let first = bgp.peers.first_mut().unwrap();
+        first.state = SessionState::Active;
+        let expected = name(first);
+        assert_eq!(away(&bgp), [expected]);
+        bgp.peers.first_mut().unwrap().config.shutdown = Some(Default::default());
+        assert!(away(&bgp).is_empty());
+    }
+
+    #[test]
     fn requests_and_reports_cross_the_socket() {
         for request in [
             DrainRequest::Begin { wait_milliseconds: 30_000 },
@@ -156,6 +183,7 @@ mod tests {
             now_epoch_seconds: 7,
             told: 1,
             untold: vec!["192.0.2.1 (tor-1)".to_owned()],
+            away: vec!["192.0.2.2 (tor-2)".to_owned()],
         };
         let answer = Answer::Drain(report);
         let line = serde_json::to_string(&answer).unwrap();

@@ -90,7 +90,11 @@ fn drain(socket: &Path, wait: Duration) -> Result<String> {
         ),
     };
     let already = if was_drained { "nothing to do: " } else { "" };
-    Ok(format!("{already}{}; {told}\n", report.status))
+    let away = match report.away.as_slice() {
+        [] => String::new(),
+        away => format!("; without a session, and not told: {}", away.join(", ")),
+    };
+    Ok(format!("{already}{}; {told}{away}\n", report.status))
 }
 
 fn warn_if_forgotten(report: &DrainReport) {
