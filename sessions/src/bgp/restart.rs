@@ -59,10 +59,15 @@ impl Peer {
         sends && up.families.iter().any(|family| !received.of(family))
     }
 
+    /// Whether there ever was a session.
+    pub fn had_session(&self) -> bool {
+        self.connections_established > 0
+    }
+
     /// What the next OPEN says of our restart.
     pub(super) fn own_restart(&self, now: Instant) -> OwnRestart {
         let Comeback { own, over_at, .. } = self.comeback;
-        let is_first = self.connections_established == 0;
+        let is_first = !self.had_session();
         OwnRestart {
             restarted: own.restarted && is_first && over_at.is_none_or(|over_at| now < over_at),
             // Nothing that the kernel forwards has gone with a session.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::graceful_restart::OwnRestart;
 use crate::backend::{Desired, DesiredRoute, EarlierRun};
 use crate::time::Instant;
-use crate::types::{GracefulRestart, PeerConfig, Prefix, PrefixFilter};
+use crate::types::{GracefulRestart, PeerConfig, PeerKey, Prefix, PrefixFilter};
 
 /// The beginning of a process.
 #[derive(Debug)]
@@ -20,7 +20,13 @@ pub struct Startup {
     /// What an earlier run announced, while it may be all there is.
     earlier: Option<Vec<DesiredRoute>>,
     awaits_sources: bool,
+    /// Neighbours that are no more, and had a session: for them the restart is over.
+    met: BTreeSet<PeerKey>,
 }
+
+/// How many of them are remembered: far more than a listen range holds by default, and little
+/// memory. One that is not hears of the restart again.
+const MET_MAX: usize = 10_000;
 
 /// Half the time for which a neighbour waits: what is missing then has the other half to be told.
 fn patience(graceful_restart: Option<GracefulRestart>) -> Duration {
@@ -33,17 +39,25 @@ impl Startup {
         let forwarding = earlier.as_ref().is_some_and(|earlier| earlier.forwarding);
         let own = OwnRestart { restarted: earlier.is_some(), forwarding };
         let earlier = earlier.map(|earlier| earlier.routes);
-        Self { at, own, earlier, awaits_sources: true }
+        Self { at, own, earlier, awaits_sources: true, met: BTreeSet::new() }
     }
 
     /// What a neighbour that is configured now is told of the restart: nothing when it has given up
-    /// waiting long ago. It has no routes of an earlier run then, and F is true of all others.
+    /// waiting long ago, or had a session since. It has no routes of an earlier run then, and F is
+    /// true of all others.
     pub fn own_restart(&self, now: Instant, config: &PeerConfig) -> OwnRestart {
         let restart_time = config.graceful_restart.unwrap_or_default().restart_time();
-        if now.since(self.at) < restart_time {
+        if now.since(self.at) < restart_time && !self.met.contains(&config.key) {
             self.own
         } else {
             OwnRestart { restarted: false, forwarding: true }
+        }
+    }
+
+    /// A neighbour is forgotten. It may come again, and then had a session before.
+    pub fn forget(&mut self, key: PeerKey, had_session: bool) {
+        if had_session && self.met.len() < MET_MAX {
+            self.met.insert(key);
         }
     }
 
@@ -107,7 +121,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::types::PeerKey;
 
     fn at(second: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(second)
@@ -190,5 +203,17 @@ mod tests {
         assert_eq!(startup.own_restart(at(70), &patient(60)), own(false, true));
         let first = Startup::new(at(10), None);
         assert_eq!(first.own_restart(at(10), &patient(60)), own(false, false));
+    }
+
+    #[test]
+    fn a_neighbour_that_comes_again_hears_of_no_restart() {
+        let own = |restarted, forwarding| OwnRestart { restarted, forwarding };
+        let mut startup = Startup::new(at(10), earlier(&[], false));
+        startup.forget(patient(60).key, false);
+        assert_eq!(startup.own_restart(at(11), &patient(60)), own(true, false));
+        startup.forget(patient(60).key, true);
+        assert_eq!(startup.own_restart(at(11), &patient(60)), own(false, true));
+        let other = PeerConfig { key: PeerConfig::example(2).key, ..patient(60) };
+        assert_eq!(startup.own_restart(at(11), &other), own(true, false));
     }
 }

@@ -231,15 +231,15 @@ impl CoreTask {
     fn settle(&mut self, key: PeerKey) {
         let Some(neighbour) = self.neighbours.get(&key) else { return };
         if neighbour.peer.config().is_dynamic() && neighbour.peer.is_at_rest() {
-            self.forget(key);
-            return;
+            return self.forget(key);
         }
         let deadline = neighbour.peer.next_deadline();
         self.agenda.wait(key, deadline);
     }
 
     fn forget(&mut self, key: PeerKey) {
-        self.neighbours.remove(&key);
+        let gone = self.neighbours.remove(&key);
+        self.startup.forget(key, gone.is_some_and(|it| it.peer.had_session()));
         self.agenda.forget(key);
         self.ranges.leave(key);
     }

@@ -242,6 +242,26 @@ async fn a_neighbour_of_a_range_that_restarts_is_waited_for() {
     assert_eq!(stale().await, [false; 0]);
 }
 
+/// Nothing is remembered of it but that it had a session: the second one follows no restart of ours.
+#[tokio::test]
+async fn a_neighbour_of_a_range_hears_of_our_restart_once() {
+    let earlier = EarlierRun { routes: Vec::new(), forwarding: false };
+    let backend =
+        NativeBackend::start(&[ListenAddress(([127, 0, 0, 1], 0).into())], 7, Some(earlier));
+    let graceful_restart = GracefulRestart::new(120, 0);
+    apply(&backend, &[PeerConfig { graceful_restart, ..range(1) }]);
+    wait_until(&backend, |view| !view.listen_ranges.is_empty()).await;
+    // R and F beside N (RFC 4724 §3, RFC 8538 §2).
+    for (restarted, forwarding) in [(0x80, 0), (0, 0x80)] {
+        let mut stream = speak(&backend, 2).await;
+        let flags = 0x40 | restarted;
+        hear(&mut stream, &[64, 10, flags, 120, 0, 1, 1, forwarding, 0, 2, 1, forwarding]).await;
+        wait_until(&backend, |view| is_up(view, 2)).await;
+        drop(stream);
+        wait_until(&backend, |view| find(view, 2).is_none()).await;
+    }
+}
+
 #[tokio::test]
 async fn settings_of_a_range_are_those_of_its_neighbours() {
     let backend = backend();
