@@ -152,7 +152,11 @@ impl Inbound {
                     self.refuse(family, refusal);
                     // Whatever it said before, it does not say any more.
                     self.withdraw(nlri, &mut changes);
-                } else if self.adj_rib_in.announce(nlri, &attributes) {
+                    continue;
+                }
+                let gone = self.adj_rib_in.make_room(nlri);
+                changes.extend(gone.map(|nlri| RouteChange { nlri, attributes: None }));
+                if self.adj_rib_in.announce(nlri, &attributes) {
                     let attributes = Some(Arc::clone(&attributes));
                     changes.push(RouteChange { nlri, attributes });
                     if self.is_over_maximum(family) {

@@ -142,6 +142,23 @@ impl AdjRibIn {
             && paths.count() >= PATHS_MAX
     }
 
+    /// Takes out a path that was not said again where `nlri` would be one to its prefix too many, and
+    /// returns it: paths of before do not pile up, however often a peer restarts and numbers anew.
+    pub fn make_room(&mut self, nlri: Nlri) -> Option<Nlri> {
+        let said_again = self.said_again.of(nlri.prefix.family()).as_ref()?;
+        let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
+        let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
+        let (mut count, mut stale) = (0_usize, None);
+        for (path, _) in paths {
+            count = count.saturating_add(1);
+            stale = stale.or((!said_again.contains(path)).then_some(*path));
+        }
+        let has_room = count < PATHS_MAX || self.routes.contains_key(&nlri);
+        let gone = stale.filter(|_| !has_room)?;
+        self.withdraw(gone);
+        Some(gone)
+    }
+
     /// The routes of each family. Several paths to one prefix are several routes, as for FRR and
     /// BIRD: each takes memory.
     pub fn counts(&self) -> PerFamily<u32> {
@@ -277,5 +294,24 @@ mod tests {
         table.announce(path(3), &attributes);
         table.begin_refresh(AddressFamily::Ipv4Unicast);
         assert!(!table.is_crowded(path(1_000)));
+    }
+
+    /// One that restarts again and again before it has said everything would pile them up.
+    #[test]
+    fn paths_of_before_a_restart_make_room_one_by_one() {
+        let mut table = AdjRibIn::default();
+        let attributes = attributes(1);
+        for number in 1..=1_000 {
+            if number % 50 == 0 {
+                table.begin_refresh(AddressFamily::Ipv4Unicast);
+            }
+            assert!(!table.is_crowded(path(number)));
+            let gone = table.make_room(path(number));
+            assert_eq!(gone.is_some(), number > 64, "{number}");
+            table.announce(path(number), &attributes);
+        }
+        assert_eq!(table.counts().ipv4, 64);
+        assert!(table.was_said_again(path(1_000)) && table.routes().contains_key(&path(950)));
+        assert_eq!(table.make_room(path(1_000)), None, "it is there already");
     }
 }
