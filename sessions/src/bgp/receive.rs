@@ -88,6 +88,9 @@ pub(super) struct Inbound {
     pub(super) refresh_deadline: PerFamily<Option<Instant>>,
     /// Families with routes of an earlier session that were not said again in this one.
     pub(super) stale: PerFamily<Option<Stale>>,
+    /// Families whose long-lived time ended in this session, before the neighbour had said all of
+    /// them: should it end like that, they do not outlive it (RFC 9494 §4.2).
+    pub(super) is_overdue: PerFamily<bool>,
     /// Families whose count was near the maximum when it was last looked at.
     near_maximum: PerFamily<bool>,
     /// When that was last worth a warning.
@@ -117,6 +120,7 @@ impl Inbound {
             refusals: BTreeMap::new(),
             refresh_deadline: PerFamily::default(),
             stale: PerFamily::default(),
+            is_overdue: PerFamily::default(),
             near_maximum: PerFamily::default(),
             warned_at: PerFamily::default(),
         })
@@ -246,6 +250,7 @@ impl Peer {
         let (mut changes, over) = up.inbound.take(update);
         if let Some(family) = end_of_rib {
             *up.inbound.end_of_rib_received.of_mut(family) = true;
+            *up.inbound.is_overdue.of_mut(family) = false;
             changes.extend(up.inbound.give_up_stale(family));
         }
         self.routes_changed(now, changes, over);

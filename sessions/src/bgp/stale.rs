@@ -72,7 +72,8 @@ impl Inbound {
             *self.refresh_deadline.of_mut(family) = None;
             let long_lived = *restarts.long_lived.of(family);
             let is_kept = restarts.kept_for_it.contains(family);
-            if !is_kept && long_lived.is_none() {
+            let is_overdue = std::mem::take(self.is_overdue.of_mut(family));
+            if is_overdue || !is_kept && long_lived.is_none() {
                 changes.extend(self.clear(family));
                 continue;
             }
@@ -135,6 +136,9 @@ impl Inbound {
             }
             self.adj_rib_in.begin_refresh(family);
             let until = now + SYNCHRONIZATION_TIME_MAX;
+            // The long-lived time goes on until all was said again (RFC 9494 §4.2).
+            let runs_on = stale.was_long_lived && now < stale.oldest_until;
+            let until = if runs_on { until.min(stale.oldest_until) } else { until };
             *self.stale.of_mut(family) = Some(Stale { phase: StalePhase::Back, until, ..stale });
         }
         changes.extend(self.review());
@@ -201,7 +205,11 @@ impl Inbound {
                     }
                 }
                 (StalePhase::Away | StalePhase::LongLived, _) => changes.extend(self.clear(family)),
-                (StalePhase::Back, _) => changes.extend(self.give_up_stale(family)),
+                (StalePhase::Back, _) => {
+                    let is_overdue = stale.was_long_lived && stale.oldest_until <= now;
+                    *self.is_overdue.of_mut(family) = is_overdue;
+                    changes.extend(self.give_up_stale(family));
+                }
             }
         }
         changes

@@ -158,17 +158,22 @@ fn the_long_lived_time_ends_for_what_is_that_old_also_while_the_neighbour_restar
 
 //= RFC 9494 §4.2 MUST: routes whose long-lived time is over go at once when a session ends before it has said everything.
 #[test]
-fn a_time_that_ends_while_the_neighbour_is_back_counts_when_it_is_lost_again() {
+fn the_long_lived_time_ends_as_well_while_the_neighbour_is_back() {
     let offer = Offer::new().long_lived(200);
     let mut helper = Helper::with_routes(&offer);
     helper.lose();
     helper.pass(120 + 150);
     helper.connect(&offer);
     helper.say(&["10.0.0.0/8"]);
-    helper.pass(100);
-    assert_eq!(helper.table(), ALL, "it is there, and may say them again");
+    assert_eq!(helper.stale(), Some((1, 1, StalePhase::Back, 50)));
+    helper.pass(49);
+    assert_eq!(helper.table(), ALL);
+    helper.pass(1);
+    assert_eq!((helper.table().as_str(), helper.stale()), ("10.0.0.0/8", None));
+    helper.say(&["2001:db8::/32"]);
+    helper.end_of_rib(IPV6);
     helper.lose();
-    assert_eq!(helper.table(), "10.0.0.0/8");
+    assert_eq!(helper.table(), "2001:db8::/32", "of the other family not all was said");
 }
 
 //= RFC 9494 §4.2 MAY: the long-lived stale time of a neighbour is made shorter by configuration.

@@ -7,7 +7,8 @@ use super::*;
 use crate::backend::StalePhase;
 use crate::rng::Rng;
 use crate::types::{
-    Community, ImportPolicy, MaximumPrefixes, Nlri, PathAttributes, PrefixFilter, PrefixRange,
+    Community, ImportPolicy, MaximumPrefixes, Nlri, PathAttributes, PerFamily, PrefixFilter,
+    PrefixRange,
 };
 
 /// More than a neighbour announces, so that only stale routes can bring it near.
@@ -119,7 +120,8 @@ impl Story {
     }
 
     fn lose(&mut self) {
-        let settled = self.helper.stale().is_none();
+        let overdue = self.helper.peer.inbound().map(|it| it.is_overdue).unwrap_or_default();
+        let settled = self.helper.stale().is_none() && overdue == PerFamily::default();
         let before: BTreeSet<Nlri> = self.in_rib().into_keys().collect();
         let restart = self.offer.restart.clone().unwrap();
         let graceful = match self.draw(3) {
