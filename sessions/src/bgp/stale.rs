@@ -233,7 +233,8 @@ impl Inbound {
     }
 
     fn has_stale(&self) -> bool {
-        self.last_stale().is_some()
+        let is_left = |family: AddressFamily| *self.adj_rib_in.counts().of(family) > 0;
+        AddressFamily::ALL.into_iter().any(|it| self.stale.of(it).is_some() && is_left(it))
     }
 
     /// Whether the neighbour has not said `nlri` since it restarted.

@@ -54,6 +54,19 @@ fn who_does_not_want_its_route_used_that_long_says_so() {
 }
 
 #[test]
+fn nobody_waits_for_long_where_nothing_is_left() {
+    let offer = Offer::new().long_lived(1000);
+    let mut helper = Helper::new(helping());
+    helper.connect(&offer);
+    helper.say_with(&["10.0.0.0/8"], &[Community::NO_LLGR]);
+    helper.lose();
+    assert!(!helper.peer.is_at_rest());
+    helper.pass(120);
+    assert_eq!((helper.table().as_str(), helper.stale()), ("", None));
+    assert!(helper.peer.is_at_rest());
+}
+
+#[test]
 fn thousands_of_routes_share_their_attributes_when_they_are_marked_as_before() {
     let mut helper = Helper::with_routes(&Offer::new().long_lived(9));
     let share = |helper: &Helper| {
