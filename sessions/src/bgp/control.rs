@@ -74,7 +74,7 @@ impl Peer {
             let why = "the configuration of the peer changed";
             self.stop_with(now, &farewell, Parting::ForNewSession, why);
             self.config = config;
-            self.review_stale();
+            self.review_stale(now);
             self.begin(now);
             return;
         }

@@ -318,7 +318,7 @@ impl Peer {
     /// rest the neighbour is asked for.
     pub(super) fn import_policy_changed(&mut self, now: Instant) {
         let policy = self.config.import.clone();
-        let Some(up) = &mut self.established else { return self.review_stale() };
+        let Some(up) = &mut self.established else { return self.review_stale(now) };
         let wants_others = up.inbound.importer.policy().allowed != policy.allowed;
         up.inbound.importer.set_policy(policy);
         let changes = up.inbound.reconsider();

@@ -163,6 +163,19 @@ impl Inbound {
         changes
     }
 
+    /// The operator allows less than was agreed (RFC 9494 §4.2): of the long-lived time of `family`
+    /// no more than `time` is left.
+    fn bound_long_lived(&mut self, now: Instant, family: AddressFamily, time: Duration) {
+        let Some(stale) = self.stale.of_mut(family) else { return };
+        stale.long_lived = stale.long_lived.map(|it| it.min(time)).filter(|it| !it.is_zero());
+        if stale.was_long_lived {
+            stale.oldest_until = stale.oldest_until.min(now + time);
+        }
+        if stale.phase == StalePhase::LongLived {
+            stale.until = stale.oldest_until;
+        }
+    }
+
     /// Nothing of `family` that is still stale is of use any more.
     pub(super) fn give_up_stale(&mut self, family: AddressFamily) -> Vec<RouteChange> {
         match self.stale.of_mut(family).take() {
@@ -296,19 +309,21 @@ impl Peer {
 
     /// The operator has other wishes while the neighbour is away. What it would be under the new
     /// settings shows when it is back.
-    pub(super) fn review_stale(&mut self) {
+    pub(super) fn review_stale(&mut self, now: Instant) {
         let Some(mut inbound) = self.retained.take() else { return };
         let config = &self.config;
         let PathSource { kind, remote_asn, .. } = *inbound.source;
         let is_the_same = config.graceful_restart.is_some()
             && kind == config.kind()
             && config.remote_as.admits(config.local_asn, remote_asn.get());
+        let long_lived = config.graceful_restart.unwrap_or_default().long_lived_stale_time();
         inbound.importer.set_policy(config.import.clone());
         let mut changes = inbound.review();
         for family in AddressFamily::ALL {
             if !is_the_same || !self.config.families.contains(family) {
                 changes.extend(inbound.clear(family));
             }
+            inbound.bound_long_lived(now, family, long_lived);
         }
         self.stale_changed(&inbound.source, changes);
         self.retained = Some(inbound).filter(Inbound::has_stale);

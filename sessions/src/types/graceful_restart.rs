@@ -48,6 +48,11 @@ impl GracefulRestart {
     pub fn long_lived_stale_time_seconds(self) -> u32 {
         self.long_lived_stale_time_seconds
     }
+
+    /// The same as time.
+    pub fn long_lived_stale_time(self) -> Duration {
+        Duration::from_secs(self.long_lived_stale_time_seconds.into())
+    }
 }
 
 impl Default for GracefulRestart {

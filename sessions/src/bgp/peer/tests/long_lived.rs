@@ -207,6 +207,28 @@ fn the_operator_bounds_what_a_neighbour_asks_for() {
     }
 }
 
+#[test]
+fn a_shorter_long_lived_time_holds_for_a_neighbour_that_is_away_too() {
+    let offer = Offer::new().long_lived(1000);
+    for (away, ours, expected) in [
+        (0, 0, (2, 1, StalePhase::Away, 120)),
+        (0, 7, (2, 1, StalePhase::Away, 127)),
+        (420, 0, (2, 1, StalePhase::LongLived, 0)),
+        (420, 7, (2, 1, StalePhase::LongLived, 7)),
+        (420, 5000, (2, 1, StalePhase::LongLived, 700)),
+    ] {
+        let mut helper = Helper::with_routes(&offer);
+        helper.lose();
+        helper.pass(away);
+        let graceful_restart = GracefulRestart::new(120, ours);
+        helper.peer.reconfigure(helper.now, PeerConfig { graceful_restart, ..helping() });
+        helper.settle();
+        assert_eq!(helper.stale(), Some(expected));
+        helper.pass(expected.3);
+        assert_eq!(helper.table(), "");
+    }
+}
+
 //= RFC 9494 §4.5 MUST: the long-lived capability without that of graceful restart is ignored.
 #[test]
 fn the_long_lived_capability_needs_the_other_one_but_not_its_families() {
