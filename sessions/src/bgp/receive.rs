@@ -321,7 +321,12 @@ impl Peer {
         let Some(up) = &mut self.established else { return self.review_stale(now) };
         let wants_others = up.inbound.importer.policy().allowed != policy.allowed;
         up.inbound.importer.set_policy(policy);
-        let changes = up.inbound.reconsider();
+        let mut changes = up.inbound.reconsider();
+        for family in up.families.iter() {
+            if up.inbound.is_over_maximum(family) {
+                changes.extend(up.inbound.give_up_stale(family));
+            }
+        }
         let mut families = up.families.iter();
         let over = families.find(|family| up.inbound.is_over_maximum(*family));
         self.routes_changed(now, changes, over);

@@ -283,6 +283,20 @@ fn stale_routes_make_room_for_new_ones_before_there_are_too_many() {
 }
 
 #[test]
+fn a_lower_limit_takes_stale_routes_before_it_takes_the_session() {
+    let mut helper = Helper::with_routes(&Offer::new());
+    helper.lose();
+    helper.connect(&Offer::new());
+    helper.say(&["12.0.0.0/8"]);
+    let limit = MaximumPrefixes { limit: 1, warn_percent: 100 };
+    let import = ImportPolicy { maximum: Some(limit), ..helping().import };
+    helper.peer.reconfigure(helper.now, PeerConfig { import, ..helping() });
+    helper.settle();
+    assert!(helper.up.is_some());
+    assert_eq!(helper.table(), "12.0.0.0/8 2001:db8::/32");
+}
+
+#[test]
 fn a_neighbour_that_comes_back_as_another_has_its_routes_judged_anew() {
     let sources = |helper: &Helper| {
         let ids = helper.rib.learned().map(|it| it.path.source.router_id.get());
