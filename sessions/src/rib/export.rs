@@ -86,7 +86,9 @@ impl Exporter {
         if !self.families.contains(family) {
             return Err(Ineligible::Family(family));
         }
-        self.is_announced()?;
+        if self.drain == DrainState::Drained {
+            return Err(Ineligible::Drained);
+        }
         let key = (family, Arc::clone(&route.attributes));
         if let Some(made) = self.made.get(&key) {
             return Ok(Arc::clone(made));
@@ -135,10 +137,10 @@ impl Exporter {
         path: &Path,
     ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
         let family = prefix.family();
-        if !self.passes_on(prefix, path) {
+        // Of a million routes nobody needs to be told one by one that the node is drained.
+        if self.drain == DrainState::Drained || !self.passes_on(prefix, path) {
             return Ok(None);
         }
-        self.is_announced()?;
         // Whoever announced it is not part of what leaves, so paths of equal attributes share one.
         let key = (family, Shared(Arc::clone(&path.attributes)));
         if let Some(made) = self.passed_on.get(&key) {
@@ -162,10 +164,6 @@ impl Exporter {
         let made = Arc::new(self.before_leaving(made));
         self.passed_on.insert(key, Arc::clone(&made));
         Ok(Some(made))
-    }
-
-    fn is_announced(&self) -> Result<(), Ineligible> {
-        if self.drain == DrainState::Drained { Err(Ineligible::Drained) } else { Ok(()) }
     }
 
     /// What leaves a node that is about to withdraw it: other paths are to be preferred by now

@@ -56,6 +56,41 @@ fn a_neighbour_sees_a_node_leave_in_two_steps_and_come_back_at_once() {
     }
 }
 
+/// They may be a million: that the node is drained is said of each route of our own, and once.
+#[test]
+fn what_others_said_is_kept_back_without_a_word_for_each() {
+    let mut left = config(65_001, 65_002, 1);
+    left.pass_on = crate::types::PrefixFilter::Everything;
+    let mut pair = Pair::new(left, config(65_002, 65_001, 2));
+    pair.run_for(seconds(5));
+    pair.assert_up();
+    let mut attributes = PathAttributes::originated(
+        crate::types::AsPath::sequence(vec![65_003]),
+        crate::types::NextHop::Ipv4([192, 0, 2, 3].into()),
+    );
+    attributes.med = Some(7);
+    let Side { peer, rib, .. } = &mut pair.sides[0];
+    let source = Arc::new(crate::types::PathSource {
+        key: std::net::IpAddr::from([192, 0, 2, 3]).into(),
+        address: [192, 0, 2, 3].into(),
+        kind: crate::types::PeerKind::External,
+        remote_asn: Asn::new(65_003).unwrap(),
+        router_id: RouterId::new(3).unwrap(),
+    });
+    let attributes = Some(Arc::new(attributes));
+    let change = RouteChange { nlri: PREFIX.parse().unwrap(), attributes };
+    let touched = rib.learn(&source, vec![change]);
+    peer.pass_on(rib, &touched);
+    pair.settle();
+    assert!(heard(&pair).is_some());
+    set(&mut pair, DrainState::Drained);
+    assert_eq!(heard(&pair), None);
+    let view = pair.sides[0].peer.view(pair.now, ViewScope::SESSIONS);
+    assert_eq!(view.unannounced, []);
+    set(&mut pair, DrainState::InService);
+    assert!(heard(&pair).is_some());
+}
+
 #[test]
 fn a_session_that_comes_up_meanwhile_is_told_the_same() {
     for (drain, told) in [(DrainState::Draining, true), (DrainState::Drained, false)] {
