@@ -315,6 +315,7 @@ impl Peer {
         let PathSource { kind, remote_asn, .. } = *inbound.source;
         let is_the_same = config.graceful_restart.is_some()
             && kind == config.kind()
+            && inbound.importer.role() == config.external_role()
             && config.remote_as.admits(config.local_asn, remote_asn.get());
         let long_lived = config.graceful_restart.unwrap_or_default().long_lived_stale_time();
         inbound.importer.set_policy(config.import.clone());

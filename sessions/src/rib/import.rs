@@ -63,6 +63,11 @@ impl Importer {
         differs
     }
 
+    /// What we are to the peer.
+    pub fn role(&self) -> Option<Role> {
+        self.role
+    }
+
     /// Other settings of the operator.
     pub fn set_policy(&mut self, policy: ImportPolicy) {
         self.policy = policy;

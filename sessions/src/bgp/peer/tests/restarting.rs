@@ -238,6 +238,17 @@ fn nobody_waits_for_a_neighbour_that_the_operator_sent_away() {
     assert_eq!(away.table(), "");
 }
 
+/// What a provider says carries a mark from the moment on that we are its customer, and must not
+/// leave for other providers without it.
+#[test]
+fn routes_from_before_another_role_do_not_wait() {
+    let mut helper = Helper::with_routes(&Offer::new());
+    let role = Some(crate::types::Role::Customer);
+    helper.peer.reconfigure(helper.now, PeerConfig { role, ..helping() });
+    helper.settle();
+    assert_eq!((helper.closed[0].1.as_str(), helper.table().as_str()), ("6/6", ""));
+}
+
 #[test]
 fn routes_of_a_family_that_is_no_longer_wanted_do_not_wait() {
     let mut helper = Helper::with_routes(&Offer::new());
