@@ -308,8 +308,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "a neighbour that is back may take for ever",
         STALE,
-        "                (StalePhase::Back, _) => changes.extend(self.give_up_stale(family)),\n",
-        "                (StalePhase::Back, _) => {}\n",
+        "                    changes.extend(self.give_up_stale(family));\n",
+        "",
     ),
     variant(
         "routes whose source has been away for long are preferred",
@@ -320,8 +320,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "a drained node still announces",
         EXPORT,
-        "        if self.drain == DrainState::Drained { Err(Ineligible::Drained) } else { Ok(()) }\n",
-        "        if false { Err(Ineligible::Drained) } else { Ok(()) }\n",
+        "            return Err(Ineligible::Drained);\n",
+        "",
     ),
     variant(
         "a draining node does not say GRACEFUL_SHUTDOWN",
