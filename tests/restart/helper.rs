@@ -103,6 +103,7 @@ impl Helper {
             graceful_restart: (help != Help::None).then_some(GracefulRestart {
                 restart_seconds: RESTART_SECONDS,
                 notifications: help == Help::Always,
+                long_lived_seconds: None,
             }),
             ..RouterSpec::between(ipv4.parse()?, ipv6.parse()?, node_ipv4.parse()?)
         };

@@ -10,8 +10,8 @@ use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal};
 use super::shown::{expect_at, neighbour, notified, table_becomes};
 use crate::lab::resources::{Advertisement, Allowed, Peer, service};
 use crate::lab::wait::PATIENCE;
-use crate::lab::{FEEDER, Family, NODE_TO_SECOND, ROUTER_TO_FEEDER, SECOND, Wiring};
-use crate::routers::{FEEDER_AS, Origination, Release, Role, RouterKind, RouterSpec};
+use crate::lab::{FEEDER, Family, NODE_TO_SECOND, SECOND, Wiring};
+use crate::routers::{FEEDER_AS, Origination, Role, RouterSpec};
 
 const TEXT: &str = "Rack 7 moves, back at 04:00";
 
@@ -27,24 +27,10 @@ pub(super) fn several_paths_of_a_router_are_received(cell: &Cell) -> Result<()> 
         router.originated = vec![Origination::plain(prefix)];
         Ok(())
     })?;
-    let site = scene.lab.add_feeder(cell.number)?;
-    let spec = RouterSpec {
-        router_id: Ipv4Addr::new(10, 0, 0, 9),
-        local_as: FEEDER_AS,
-        peer_as: ROUTER_AS,
-        dialling: crate::routers::Dialling::Dials,
-        originated: vec![Origination::plain(prefix)],
-        ..RouterSpec::between(
-            feeder.into(),
-            scene.spec.local_ipv6,
-            ROUTER_TO_FEEDER.parse().context("the router's address")?,
-        )
-    };
-    let mut feeder = RouterKind::Bird(Release::Bookworm).prepare(&site, &spec)?;
+    let mut feeder = scene.add_feeder(cell, Origination::plain(prefix))?;
     let mut peer = scene.peer();
     peer.to_receive = Some(Allowed::All);
     scene.apply_peer(&peer)?;
-    feeder.start(&site)?;
     scene.start()?;
     scene.established()?;
     let of_router = vec![ROUTER_AS.to_string()];
@@ -55,7 +41,7 @@ pub(super) fn several_paths_of_a_router_are_received(cell: &Cell) -> Result<()> 
     paths_become(&mut scene, prefix, &of_feeder)?;
     scene.router.originate(&[Origination::plain(prefix)])?;
     paths_become(&mut scene, prefix, &both)?;
-    feeder.originate(&[])?;
+    feeder.router.originate(&[])?;
     paths_become(&mut scene, prefix, &of_router)
 }
 

@@ -85,6 +85,15 @@ const LACKS: &[Lack] = &[
         ],
         "7.7 asks nobody to keep its routes",
     ),
+    // It lets our routes go when the restart time is over, and offers no capability 71.
+    (
+        &[RouterKind::Openbgpd],
+        &[
+            "a_fairway_that_stays_away_is_the_last_resort",
+            "a_router_that_stays_away_is_the_last_resort",
+        ],
+        "7.7 has no long-lived graceful restart",
+    ),
     (
         &[
             RouterKind::Bird(Release::Bookworm),
@@ -147,6 +156,8 @@ pub(crate) const CASES: &[Case] = cases![
     restarts::a_crashed_router_finds_its_routes_when_it_is_back,
     restarts::a_crashed_router_that_stays_away_loses_its_routes_in_time,
     restarts::a_restarted_fairway_finds_its_routes_when_it_is_back,
+    restarts::a_fairway_that_stays_away_is_the_last_resort,
+    restarts::a_router_that_stays_away_is_the_last_resort,
     restarts::a_cleared_session_keeps_the_routes_of_both_sides,
     restarts::a_removed_peer_leaves_no_stale_route,
     faults::broken_files_are_named_and_change_nothing,

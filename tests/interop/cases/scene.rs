@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,8 +13,12 @@ use serde_json::Value;
 use crate::lab::fairway::Fairway;
 use crate::lab::resources::{Advertisement, Peer, pool, service};
 use crate::lab::wait::{PATIENCE, holds_for, wait_until};
-use crate::lab::{Family, Lab, NODE_INTERFACE, NODE_IPV4, NODE_IPV6, Wiring};
-use crate::routers::{Dialling, Router, RouterKind, RouterRoute, RouterSpec};
+use crate::lab::{
+    Family, Lab, NODE_INTERFACE, NODE_IPV4, NODE_IPV6, ROUTER_TO_FEEDER, Site, Wiring,
+};
+use crate::routers::{
+    Dialling, FEEDER_AS, Origination, Release, Router, RouterKind, RouterRoute, RouterSpec,
+};
 
 pub(crate) const NODE_AS: u32 = 65001;
 pub(crate) const ROUTER_AS: u32 = 65002;
@@ -43,6 +47,12 @@ pub(crate) struct Scene {
     pub(crate) neighbour: String,
     pub(crate) spec: RouterSpec,
     pub(crate) lab: Lab,
+}
+
+/// The router's other neighbour, a BIRD. Its daemon is dropped before its namespace.
+pub(crate) struct Feeder {
+    pub(crate) router: Box<dyn Router>,
+    _site: Site,
 }
 
 impl Scene {
@@ -88,6 +98,27 @@ impl Scene {
             router.dialling = Dialling::Dials;
             Ok(())
         })
+    }
+
+    /// Starts the feeder that `RouterSpec::feeder` names, which originates this.
+    pub(crate) fn add_feeder(&self, cell: &Cell, originated: Origination) -> Result<Feeder> {
+        let address = self.spec.feeder.context("the router knows no feeder")?;
+        let site = self.lab.add_feeder(cell.number)?;
+        let spec = RouterSpec {
+            router_id: Ipv4Addr::new(10, 0, 0, 9),
+            local_as: FEEDER_AS,
+            peer_as: ROUTER_AS,
+            dialling: Dialling::Dials,
+            originated: vec![originated],
+            ..RouterSpec::between(
+                address.into(),
+                self.spec.local_ipv6,
+                ROUTER_TO_FEEDER.parse().context("the router's address")?,
+            )
+        };
+        let mut router = RouterKind::Bird(Release::Bookworm).prepare(&site, &spec)?;
+        router.start(&site)?;
+        Ok(Feeder { router, _site: site })
     }
 
     /// The BGPPeer that fits the router.

@@ -99,6 +99,8 @@ pub(crate) struct Peer {
     pub(crate) shutdown: Option<&'static str>,
     /// Routes outlive a restart of either side.
     pub(crate) graceful_restart: bool,
+    /// restartTime and longLivedStaleTime in seconds.
+    pub(crate) restart_times: Option<(u16, u32)>,
 }
 
 /// How a BGPPeer names neighbours without their address.
@@ -138,6 +140,9 @@ impl Peer {
             role_strict: false,
             shutdown: None,
             graceful_restart: router.graceful_restart.is_some(),
+            restart_times: router
+                .graceful_restart
+                .and_then(|it| Some((it.restart_seconds, it.long_lived_seconds?))),
         }
     }
 
@@ -205,6 +210,10 @@ impl Peer {
             if is_set {
                 field(name, &true);
             }
+        }
+        if let Some((restart, long_lived)) = self.restart_times {
+            let times = format!("{{restartTime: {restart}s, longLivedStaleTime: {long_lived}s}}");
+            field("gracefulRestart", &times);
         }
         if let Some(hops) = self.ttl_security_hops {
             field("ttlSecurityHops", &hops);

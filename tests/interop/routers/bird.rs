@@ -154,6 +154,10 @@ impl Bird {
         if let Some(restart) = spec.graceful_restart {
             text += "  graceful restart on;\n";
             text += &format!("  graceful restart time {};\n", restart.restart_seconds);
+            if let Some(seconds) = restart.long_lived_seconds {
+                text += "  long lived graceful restart on;\n";
+                text += &format!("  long lived stale time {seconds};\n");
+            }
         }
         if let Some(role) = spec.role {
             text += &format!("  local role {};\n", role.word().replace('-', "_"));

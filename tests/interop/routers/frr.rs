@@ -116,13 +116,17 @@ impl Frr {
             return String::new();
         };
         let notifications = if restart.notifications { "" } else { "no " };
-        format!(
+        let mut text = format!(
             " bgp graceful-restart\n \
              bgp graceful-restart preserve-fw-state\n \
              bgp graceful-restart restart-time {}\n \
              {notifications}bgp graceful-restart notification\n",
             restart.restart_seconds
-        )
+        );
+        if let Some(seconds) = restart.long_lived_seconds {
+            text += &format!(" bgp long-lived-graceful-restart stale-time {seconds}\n");
+        }
+        text
     }
 
     fn family_lines(&self) -> String {

@@ -37,6 +37,8 @@ pub(super) struct Gobgp {
     log: PathBuf,
     namespace: String,
     daemons: Vec<Process>,
+    /// Its neighbour has to wait: an operator keeps the session down.
+    is_held_back: bool,
 }
 
 impl Gobgp {
@@ -47,6 +49,7 @@ impl Gobgp {
             log: crate::routers::log_in(&site.directory),
             namespace: site.namespace.name().to_owned(),
             daemons: Vec::new(),
+            is_held_back: false,
         })
     }
 
@@ -72,6 +75,7 @@ impl Gobgp {
              [neighbors.config]\n\
              {neighbour}\n\
              peer-as = {}\n\
+             admin-down = {}\n\
              auth-password = \"{password}\"\n\
              [neighbors.timers.config]\n\
              connect-retry = 1\n\
@@ -81,6 +85,7 @@ impl Gobgp {
              [neighbors.transport.config]\n\
              passive-mode = {}\n",
             spec.peer_as,
+            self.is_held_back,
             spec.hold_time,
             spec.hold_time / 3,
             spec.dialling == Dialling::Waits,
@@ -117,15 +122,22 @@ impl Gobgp {
                 "[neighbors.graceful-restart.config]\n\
                  enabled = true\n\
                  restart-time = {}\n\
-                 notification-enabled = {}\n",
-                restart.restart_seconds, restart.notifications
+                 notification-enabled = {}\n\
+                 long-lived-enabled = {}\n",
+                restart.restart_seconds,
+                restart.notifications,
+                restart.long_lived_seconds.is_some()
             );
         }
         for family in &spec.families {
             text += "[[neighbors.afi-safis]]\n[neighbors.afi-safis.config]\n";
             text += &format!("afi-safi-name = \"{}-unicast\"\n", family.word());
-            if spec.graceful_restart.is_some() {
+            if let Some(restart) = spec.graceful_restart {
                 text += "[neighbors.afi-safis.mp-graceful-restart.config]\nenabled = true\n";
+                if let Some(seconds) = restart.long_lived_seconds {
+                    text += "[neighbors.afi-safis.long-lived-graceful-restart.config]\n";
+                    text += &format!("enabled = true\nrestart-time = {seconds}\n");
+                }
             }
             if spec.add_path {
                 text += "[neighbors.afi-safis.add-paths.config]\nreceive = true\nsend-max = 8\n";
@@ -237,7 +249,11 @@ impl Router for Gobgp {
 
     fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()> {
         self.spec.originated = originated.to_vec();
-        self.start_with(site, &["--graceful-restart"])
+        // Its file has no routes: without them it would say that it has told all.
+        self.is_held_back = true;
+        self.start_with(site, &["--graceful-restart"])?;
+        self.is_held_back = false;
+        self.run(&["neighbor", &self.spec.neighbour(), "enable"]).map(drop)
     }
 
     fn daemons(&mut self) -> &mut Vec<Process> {

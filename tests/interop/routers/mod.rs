@@ -86,6 +86,8 @@ pub(crate) struct GracefulRestart {
     pub(crate) restart_seconds: u16,
     /// After a NOTIFICATION, too: the N bit of RFC 8538. BIRD and OpenBGPD have none.
     pub(crate) notifications: bool,
+    /// How long routes are the last resort after that, RFC 9494. OpenBGPD has none of it.
+    pub(crate) long_lived_seconds: Option<u32>,
 }
 
 /// The AS of a router's other neighbour.
@@ -450,6 +452,7 @@ fn community_number(text: &str) -> String {
     let letters = text.to_ascii_lowercase().replace(['-', '_'], "");
     let number = match letters.as_str() {
         "gracefulshutdown" => "65535:0",
+        "llgrstale" => "65535:6",
         "noexport" => "65535:65281",
         "noadvertise" => "65535:65282",
         "localas" | "noexportsubconfed" => "65535:65283",
