@@ -74,7 +74,16 @@ fn scene_with(cell: &Cell, restart: GracefulRestart, feeder: Option<Ipv4Addr>) -
         ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "we have not told all");
         Ok(())
     })?;
+    is_on_disk(&mut scene, OUR_PREFIX)?;
     Ok(scene)
+}
+
+/// No disk holds an announcement up: whoever is killed in that instant has no past.
+fn is_on_disk(scene: &mut Scene, prefix: &str) -> Result<()> {
+    scene.wait(&format!("{prefix} is on disk"), PATIENCE, |scene| {
+        ensure!(scene.fairway.keeps_announced(prefix)?, "it is not");
+        Ok(())
+    })
 }
 
 /// What came from the router, in our table.
@@ -259,6 +268,7 @@ pub(super) fn a_fairway_that_stays_away_is_the_last_resort(cell: &Cell) -> Resul
     scene.fairway.apply("shared", &service("shared", Some(SHARED_ADDRESS)))?;
     scene.route_arrives(SHARED)?;
     our_routes_become(&mut scene, false)?;
+    is_on_disk(&mut scene, SHARED)?;
     let mut witness = Witness::of(cell, &scene)?;
     let killed = now();
     scene.fairway.kill()?;

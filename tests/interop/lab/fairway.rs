@@ -120,6 +120,14 @@ impl Fairway {
         Ok(())
     }
 
+    /// Whether it is on disk that this prefix is announced: the next run will know of it.
+    #[allow(dead_code, reason = "asked by the cases of restarts")]
+    pub(crate) fn keeps_announced(&self, prefix: &str) -> Result<bool> {
+        let file = self.directory.join("state/announced.json");
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        Ok(text.contains(&format!("\"{prefix}\"")))
+    }
+
     pub(crate) fn check_running(&mut self) -> Result<()> {
         self.process.as_mut().map_or(Ok(()), Process::check_running)
     }
