@@ -263,10 +263,10 @@ fn expect_restart_time_over(end_of_session: Instant) -> Result<()> {
 pub(super) fn a_fairway_that_stays_away_is_the_last_resort(cell: &Cell) -> Result<()> {
     let feeder = FEEDER.parse().context("the feeder's address")?;
     let mut scene = scene_with(cell, LONG_LIVED, Some(feeder))?;
-    let of_feeder = Origination { prepends: 2, ..Origination::plain(SHARED) };
-    let _feeder = scene.add_feeder(cell, of_feeder)?;
     scene.fairway.apply("shared", &service("shared", Some(SHARED_ADDRESS)))?;
     scene.route_arrives(SHARED)?;
+    let of_feeder = Origination { prepends: 2, ..Origination::plain(SHARED) };
+    let _feeder = scene.add_feeder(cell, of_feeder)?;
     our_routes_become(&mut scene, false)?;
     is_on_disk(&mut scene, SHARED)?;
     let mut witness = Witness::of(cell, &scene)?;
