@@ -53,6 +53,10 @@ impl Daemon {
         let assumed_node = Node::assumed(&options.node, machine::addresses());
         let saver = Saver::start(options.state_dir.clone());
         let drain = restored_drain(&options.state_dir, &saver, now);
+        if earlier.is_none() {
+            // A crash right after the first route was announced is a restart, too.
+            saver.save_announced(announced(Vec::new()));
+        }
         Self {
             catalog: restored_catalog(&options.state_dir),
             index: Arc::default(),
@@ -168,7 +172,7 @@ impl Daemon {
         self.saver.save_resources(self.catalog.last_good());
         if self.speaker.has_spoken() {
             let routes = bgp::beside(&self.speaker.plan().routes, &self.earlier);
-            self.saver.save_announced(Announced { boot_id: machine::boot_id(), routes });
+            self.saver.save_announced(announced(routes));
         }
     }
 
@@ -176,6 +180,11 @@ impl Daemon {
     pub(super) async fn finish(self) {
         self.saver.finish().await;
     }
+}
+
+/// What the next run should know of this one.
+fn announced(routes: Vec<DesiredRoute>) -> Announced {
+    Announced { boot_id: machine::boot_id(), routes }
 }
 
 fn restored_allocator(directory: &Path) -> Allocator {
@@ -270,6 +279,16 @@ mod tests {
 
     fn drain(seconds: u64) -> DrainOrder {
         DrainOrder::Begin { wait: Duration::from_secs(seconds) }
+    }
+
+    #[tokio::test]
+    async fn a_run_is_known_to_the_next_one_before_it_announces_anything() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(earlier_run(root.path()), None);
+        let (daemon, _) = daemon(root.path(), 0);
+        daemon.finish().await;
+        let earlier = EarlierRun { routes: Vec::new(), forwarding: true };
+        assert_eq!(earlier_run(root.path()), Some(earlier));
     }
 
     #[tokio::test]

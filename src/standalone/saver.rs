@@ -217,16 +217,16 @@ fn write(
     {
         written.drain = Some(status);
     }
-    if written.resources != wanted.resources
-        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_string()))
-    {
-        written.resources.clone_from(&wanted.resources);
-    }
     if let Some(announced) = wanted.announced.as_ref()
         && written.announced.as_ref() != Some(announced)
         && is_written(file(ANNOUNCED_FILE).save(&announced::encode(announced)))
     {
         written.announced = Some(announced.clone());
+    }
+    if written.resources != wanted.resources
+        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_string()))
+    {
+        written.resources.clone_from(&wanted.resources);
     }
     (written, outcome)
 }
