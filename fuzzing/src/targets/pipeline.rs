@@ -193,6 +193,9 @@ impl Node {
                 (received.prefix, received.path_id, &received.attributes)
             );
             assert_well_formed(&route.path.attributes, context);
+            if context.kind == PeerKind::External {
+                assert_eq!(route.path.attributes.local_pref, last_choice(&route.path.attributes));
+            }
             assert_marked(&route.path.attributes, self.inbound.peer.config(), &route.path.source);
         }
         for paths in learned.chunk_by(|one, next| one.prefix == next.prefix) {
@@ -411,9 +414,20 @@ impl Second {
                 refused += 1;
                 continue;
             };
-            assert_eq!(comparable(heard), comparable(&route.attributes), "{nlri}");
+            let expected = self.as_kept(comparable(&route.attributes));
+            assert_eq!(comparable(heard), expected, "{nlri}");
         }
         assert_eq!(self.heard.len() + refused, advertised.len());
+    }
+
+    /// What a listener makes of it.
+    fn as_kept(&self, said: PathAttributes) -> PathAttributes {
+        match &self.listener {
+            Listener::Peer(peer) if peer.peer.config().kind() == PeerKind::External => {
+                PathAttributes { local_pref: last_choice(&said), ..said }
+            }
+            Listener::Peer(_) | Listener::Old(_) => said,
+        }
     }
 
     /// Asks for everything again, and hears the same.
@@ -455,6 +469,12 @@ fn apply(routes: &mut Routes, changes: Vec<RouteChange>) {
             None => routes.remove(&nlri),
         };
     }
+}
+
+/// The LOCAL_PREF that a route from another AS gets: that of the last choice, if it is about to be
+/// withdrawn (RFC 8326 §4).
+fn last_choice(attributes: &PathAttributes) -> Option<u32> {
+    attributes.communities.contains(&Community::GRACEFUL_SHUTDOWN).then_some(0)
 }
 
 /// What must survive the way: all but where a long path is cut into segments, and whether a length

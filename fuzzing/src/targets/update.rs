@@ -103,6 +103,9 @@ pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext
             (AddressFamily::Ipv6Unicast, NextHop::Ipv4(_)) => panic!("{attributes:?}"),
         }
         assert_well_formed(attributes, context);
+        if context.kind == PeerKind::External {
+            assert_eq!(attributes.local_pref, None);
+        }
     }
 }
 
@@ -174,9 +177,6 @@ pub fn assert_well_formed(attributes: &PathAttributes, context: UpdateContext) {
     assert!(attributes.aggregator.is_none_or(|aggregator| aggregator.asn != 0));
     assert!(!attributes.next_hop.address().is_unspecified());
     assert!(!attributes.next_hop.address().is_multicast());
-    if context.kind == PeerKind::External {
-        assert_eq!(attributes.local_pref, None);
-    }
 }
 
 /// What was accepted can be said again, and is read as it was: every prefix, every attribute that
