@@ -387,7 +387,10 @@ fn within(command: Command, seconds: u64) -> Command {
     timed.arg("--kill-after=5").arg(seconds.to_string());
     timed.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
-        timed.env(name, value.unwrap_or_default());
+        match value {
+            Some(value) => timed.env(name, value),
+            None => timed.env_remove(name),
+        };
     }
     if let Some(dir) = command.get_current_dir() {
         timed.current_dir(dir);
