@@ -21,6 +21,13 @@ const BIRD: &str = "/usr/sbin/bird";
 /// The version whose answers the entries list.
 const VERSION: &str = "2.0.12";
 const NETWORK_NOT_FOUND: &str = "8001";
+/// BIRD's words for what it answers with a NOTIFICATION of this code and subcode, where the
+/// bytes behind the fault can cost us that answer: see [`Bird::meant`].
+const WORDS_OF_HEADER_ERRORS: [(&str, u8, u8); 3] = [
+    ("Connection not synchronized", 1, 1),
+    ("Bad message length", 1, 2),
+    ("Bad message type", 1, 3),
+];
 
 pub(crate) fn check_program() -> Result<()> {
     ensure!(Path::new(BIRD).exists(), "there is no {BIRD}");
@@ -31,7 +38,10 @@ pub(crate) fn check_program() -> Result<()> {
 pub(crate) fn compare(trial: &Trial<'_>, folder: &Path) -> Result<()> {
     let scene = trial.scene(Subject::Bird);
     let mut bird = Bird::start(folder, &scene)?;
-    let verdict = play(trial, &scene, &bird)?;
+    let verdict = match play(trial, &scene, &bird)? {
+        Verdict::Closed => bird.meant()?.unwrap_or(Verdict::Closed),
+        heard => heard,
+    };
     ensure!(bird.child.try_wait()?.is_none(), "BIRD ended");
     let ours = expected(trial, &scene);
     let words = verdict.words();
@@ -149,13 +159,15 @@ fn ended(heard: &[Heard]) -> Option<Verdict> {
 struct Bird {
     child: Child,
     socket: PathBuf,
+    log: PathBuf,
 }
 
 impl Bird {
     fn start(folder: &Path, scene: &Scene) -> Result<Self> {
         let configuration = folder.join("bird.conf");
         fs::write(&configuration, configured(scene)).context("bird.conf")?;
-        let log = File::create(folder.join("log")).context("the log")?;
+        let log = folder.join("log");
+        let log_file = File::create(&log).context("the log")?;
         let socket = folder.join("control");
         let child = Command::new(BIRD)
             .arg("-f")
@@ -164,10 +176,23 @@ impl Bird {
             .args(["-P".as_ref(), folder.join("pid").as_os_str()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(log_file)
             .spawn()
             .context("starting BIRD")?;
-        Ok(Self { child, socket })
+        Ok(Self { child, socket, log })
+    }
+
+    /// What BIRD said where nothing was heard. It closes with bytes of ours unread, so the kernel
+    /// resets the connection, and a NOTIFICATION that waits for the acknowledgement of an earlier
+    /// message (BIRD leaves Nagle's algorithm on) is dropped. Its log has it.
+    fn meant(&self) -> Result<Option<Verdict>> {
+        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
+        Ok(log.lines().find_map(|line| {
+            let (_, said) = line.split_once("<RMT> peer: Error: ")?;
+            let (_, code, subcode) =
+                WORDS_OF_HEADER_ERRORS.iter().find(|(words, ..)| said.starts_with(words))?;
+            Some(Verdict::Notified(*code, *subcode))
+        }))
     }
 
     /// Dials from the peer's address, until BIRD says OPEN.
