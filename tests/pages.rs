@@ -38,21 +38,10 @@ once the strongest counts.
 - **Addresses** of Services stay while they fit, whatever changes around them.
 ";
 
-const KINDS: [Kind; 8] = [
-    Kind::BgpPeer,
-    Kind::BgpAdvertisement,
-    Kind::IpAddressPool,
-    Kind::Community,
-    Kind::Service,
-    Kind::EndpointSlice,
-    Kind::Node,
-    Kind::Secret,
-];
-
 /// The page: a section for each kind, and in it a line for each run of lines that say the same.
 fn changes() -> String {
     let mut page = HEAD.to_owned();
-    for kind in KINDS {
+    for kind in Kind::ALL {
         let _ = writeln!(page, "\n## {kind}\n\n| field | what its change does |\n|---|---|");
         let same = |one: &Change, next: &Change| {
             let are_fields = [one, next].iter().all(|it| matches!(it.part, Part::Field(_)));

@@ -4,9 +4,13 @@
 //! change?" is `==`. Knows no file and no API server; `resources` makes these values, `allocator`
 //! and `plan` read them.
 
+mod bfd_profile;
+mod changes;
 mod endpoints;
 mod index;
+mod layer2;
 mod name;
+mod namespace;
 mod node;
 mod peer;
 mod policy;
@@ -15,16 +19,20 @@ mod secret;
 mod selector;
 mod service;
 
+pub use bfd_profile::{BfdAuthentication, BfdAuthenticationKind, BfdProfile};
+pub use changes::Changes;
 pub use endpoints::{Endpoint, EndpointSlice};
 pub use index::{ClusterIndex, Object};
+pub use layer2::{Layer2Advertisement, PreferredNodes};
 pub use name::{Kind, ObjectKey, ObjectName};
+pub use namespace::Namespace;
 pub use node::{Node, NodeName};
 pub use peer::{AoKeyReference, Peer, PeerPassword};
 pub use policy::{
     Bandwidth, BgpAdvertisement, CommunityAliases, CommunityReference, CommunityValue,
     Contradiction, SingleValue,
 };
-pub use pool::{AddressRange, AddressRangeError, Pool};
+pub use pool::{AddressRange, AddressRangeError, Pool, ServiceAllocation};
 pub use secret::Secret;
 pub use selector::{LabelSelector, Labels, Operator, Requirement, any_matches};
 pub use service::{FamilyPolicy, Service, ServicePort, TrafficPolicy};

@@ -10,33 +10,74 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     #[serde(rename = "BGPPeer")]
     BgpPeer,
+    #[serde(rename = "BFDProfile")]
+    BfdProfile,
     #[serde(rename = "IPAddressPool")]
     IpAddressPool,
     #[serde(rename = "BGPAdvertisement")]
     BgpAdvertisement,
+    #[serde(rename = "L2Advertisement")]
+    Layer2Advertisement,
     Community,
     Service,
     EndpointSlice,
     Node,
+    Namespace,
     Secret,
+}
+
+impl Kind {
+    /// Every kind, in the order in which findings and `show config` list them.
+    pub const ALL: [Self; 11] = [
+        Self::BgpPeer,
+        Self::BfdProfile,
+        Self::IpAddressPool,
+        Self::BgpAdvertisement,
+        Self::Layer2Advertisement,
+        Self::Community,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::Node,
+        Self::Namespace,
+        Self::Secret,
+    ];
+
+    /// Whether it is a kind of MetalLB's group; the others are Kubernetes' own.
+    pub fn is_ours(self) -> bool {
+        match self {
+            Self::BgpPeer
+            | Self::BfdProfile
+            | Self::IpAddressPool
+            | Self::BgpAdvertisement
+            | Self::Layer2Advertisement
+            | Self::Community => true,
+            Self::Service | Self::EndpointSlice | Self::Node | Self::Namespace | Self::Secret => {
+                false
+            }
+        }
+    }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BgpPeer => "BGPPeer",
+            Self::BfdProfile => "BFDProfile",
             Self::IpAddressPool => "IPAddressPool",
             Self::BgpAdvertisement => "BGPAdvertisement",
+            Self::Layer2Advertisement => "L2Advertisement",
             Self::Community => "Community",
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
             Self::Node => "Node",
+            Self::Namespace => "Namespace",
             Self::Secret => "Secret",
         })
     }
 }
 
-/// A namespace and a name. Objects without a namespace are in `default`; Nodes have the empty one.
+/// A namespace and a name. Objects without a namespace are in `default`; Nodes and Namespaces have
+/// the empty one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName {
     /// The namespace.

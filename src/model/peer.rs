@@ -93,6 +93,10 @@ pub struct Peer {
     pub role_strict: bool,
     /// Routes outlive a session, ours and its, where it can do that, too.
     pub graceful_restart: Option<GracefulRestart>,
+    /// The BFDProfile of the session; `None` where BFD does not watch it.
+    pub bfd_profile: Option<String>,
+    /// No BGP before BFD is up.
+    pub bfd_strict: bool,
     /// What is accepted from it.
     pub import: ImportPolicy,
     /// Which learned routes it is told.

@@ -1,12 +1,13 @@
 //! IPAddressPool: the addresses that may be given out.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use fairway_sessions::types::{AddressFamily, Prefix, PrefixError};
 
-use super::{Labels, ObjectName};
+use super::{LabelSelector, Labels, ObjectName, Service, any_matches};
 
 /// Why a text is no range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,6 +120,30 @@ impl FromStr for AddressRange {
     }
 }
 
+/// `serviceAllocation`: which Services a pool is kept for. Where it is written at all, Services that
+/// it does not match get nothing from the pool, whatever they ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServiceAllocation {
+    /// Pools with a lower one are tried first; 0 comes last.
+    pub priority: u32,
+    /// Namespaces by name.
+    pub namespaces: BTreeSet<String>,
+    /// Namespaces by label. Without names and selectors: every namespace.
+    pub namespace_selectors: Vec<LabelSelector>,
+    /// Services by label; all when empty.
+    pub service_selectors: Vec<LabelSelector>,
+}
+
+impl ServiceAllocation {
+    /// Whether `service`, in a namespace with these labels, is one that the pool is kept for.
+    pub fn matches(&self, service: &Service, namespace_labels: &Labels) -> bool {
+        let is_open = self.namespaces.is_empty() && self.namespace_selectors.is_empty();
+        let is_selected = self.namespace_selectors.iter().any(|it| it.matches(namespace_labels));
+        (is_open || is_selected || self.namespaces.contains(&service.name.namespace))
+            && any_matches(&self.service_selectors, &service.labels)
+    }
+}
+
 /// A pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
@@ -134,6 +159,8 @@ pub struct Pool {
     pub avoid_buggy_addresses: bool,
     /// Addresses that are never given out automatically.
     pub reserved: Vec<AddressRange>,
+    /// Which Services it is kept for; `None` where it is open to all.
+    pub allocation: Option<ServiceAllocation>,
 }
 
 impl Pool {

@@ -59,4 +59,6 @@ pub struct Service {
     /// `spec.selector` in one canonical string; Services with traffic policy Local share an
     /// address only when theirs are equal.
     pub selector: String,
+    /// What `status.loadBalancer.ingress` says it has: written by whoever gave it addresses last.
+    pub status_addresses: Vec<IpAddr>,
 }

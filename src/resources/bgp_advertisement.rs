@@ -16,7 +16,7 @@ use super::fields::{
 };
 use super::label_selector::{self, RawLabelSelector};
 use super::metadata::Metadata;
-use super::report::{List, Report, elements};
+use super::report::{List, Report, unique};
 use crate::model::{BgpAdvertisement, CommunityReference, Object};
 
 const LENGTH_IPV4_DEFAULT: u8 = 32;
@@ -133,15 +133,4 @@ fn everything(metadata: Metadata) -> BgpAdvertisement {
         peers: BTreeSet::new(),
         prefixes: Vec::new(),
     }
-}
-
-/// The values of a list that may hold each only once.
-fn unique<T: Ord>(list: Option<List<T>>, path: &FieldPath, report: &mut Report<'_>) -> BTreeSet<T> {
-    let mut values = BTreeSet::new();
-    for (position, value) in elements(list) {
-        if !values.insert(value) {
-            report.fault(&path.index(position), "is given twice; remove one");
-        }
-    }
-    values
 }

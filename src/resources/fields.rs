@@ -202,6 +202,22 @@ bounded_number!(
     Hops(u8), 1, 254, "a number of hops"
 );
 bounded_number!(
+    /// What a preferred node gains.
+    Weight(u8), 1, 100, "a weight"
+);
+bounded_number!(
+    /// A BFD interval in milliseconds; MetalLB's bounds.
+    IntervalMilliseconds(u32), 10, 60_000, "a number of milliseconds"
+);
+bounded_number!(
+    /// How many missing BFD packets end a session.
+    DetectMultiplier(u8), 2, 255, "a number"
+);
+bounded_number!(
+    /// Which pools come first.
+    Priority(u32), 0, 2_147_483_647, "a number"
+);
+bounded_number!(
     /// How many paths to a prefix are sent.
     PathCount(u8), 1, 16, "a number of paths"
 );

@@ -9,22 +9,30 @@ use fairway_sessions::types::PrefixError;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{Text, Unsupported};
+use super::fields::{Priority, Text};
+use super::label_selector::{self, RawLabelSelector};
 use super::metadata::Metadata;
-use super::report::{List, Report, elements};
-use crate::model::{AddressRange, AddressRangeError, Object, Pool};
+use super::report::{List, Report, elements, unique};
+use crate::model::{AddressRange, AddressRangeError, Object, Pool, ServiceAllocation};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "fields of later versions are read only to be refused")]
 struct RawSpec {
     addresses: Option<List<Text<Addresses>>>,
     auto_assign: Option<bool>,
     #[serde(rename = "avoidBuggyIPs")]
     avoid_buggy_addresses: Option<bool>,
     reserved: Option<List<Text<AddressRange>>>,
+    service_allocation: Option<RawServiceAllocation>,
+}
 
-    service_allocation: Option<Unsupported>,
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawServiceAllocation {
+    priority: Option<Priority>,
+    namespaces: Option<List<String>>,
+    namespace_selectors: Option<List<RawLabelSelector>>,
+    service_selectors: Option<List<RawLabelSelector>>,
 }
 
 /// An entry of `addresses`. A prefix with bits behind its length is the network around it, as in
@@ -80,7 +88,21 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         auto_assign: raw.auto_assign.unwrap_or(true),
         avoid_buggy_addresses: raw.avoid_buggy_addresses.unwrap_or(false),
         reserved,
+        allocation: raw.service_allocation.map(|raw| service_allocation(raw, report)),
     }))
+}
+
+fn service_allocation(raw: RawServiceAllocation, report: &mut Report<'_>) -> ServiceAllocation {
+    let path = FieldPath::of("spec.serviceAllocation");
+    let selectors = |raw, field: &str, report: &mut Report<'_>| {
+        label_selector::parse_list(raw, &path.key(field), report)
+    };
+    ServiceAllocation {
+        priority: raw.priority.map_or(0, |it| it.0),
+        namespaces: unique(raw.namespaces, &path.key("namespaces"), report),
+        namespace_selectors: selectors(raw.namespace_selectors, "namespaceSelectors", report),
+        service_selectors: selectors(raw.service_selectors, "serviceSelectors", report),
+    }
 }
 
 /// The ranges in the order written, with their positions. Those that overlap are noted.

@@ -79,7 +79,12 @@ pub(crate) fn parse_list(
     selectors
 }
 
-fn parse(raw: RawLabelSelector, path: &FieldPath, report: &mut Report<'_>) -> LabelSelector {
+/// The selector at `path`.
+pub(crate) fn parse(
+    raw: RawLabelSelector,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) -> LabelSelector {
     let mut requirements: BTreeSet<Requirement> = raw
         .match_labels
         .into_iter()

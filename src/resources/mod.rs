@@ -9,6 +9,7 @@
 //! [`Catalog`] is the only entrance. Pure: no clock, socket, file or runtime; `source` brings the
 //! text, the daemon and `fairway check` use what comes out.
 
+mod bfd_profile;
 mod bgp_advertisement;
 mod bgp_peer;
 mod catalog;
@@ -20,8 +21,10 @@ mod fields;
 mod finding;
 mod hidden;
 mod ip_address_pool;
+mod l2_advertisement;
 mod label_selector;
 mod metadata;
+mod namespace;
 mod node;
 mod object;
 mod report;

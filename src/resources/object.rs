@@ -14,28 +14,30 @@ use super::yaml::node::{Entry, Node, Value};
 use super::yaml::scalar::ScalarKind;
 use super::yaml::{Document, YamlFault};
 use super::{
-    bgp_advertisement, bgp_peer, community, endpoint_slice, ip_address_pool, node, secret, service,
-    suggest,
+    bfd_profile, bgp_advertisement, bgp_peer, community, endpoint_slice, ip_address_pool,
+    l2_advertisement, namespace, node, secret, service, suggest,
 };
 use crate::model::{Kind, Object, ObjectKey, ObjectName};
 
 const GROUP: &str = "metallb.io";
 
 /// The kinds that are read, and how `apiVersion` names them.
-const KINDS: [(&str, Kind, &str); 8] = [
+const KINDS: [(&str, Kind, &str); 11] = [
     ("BGPPeer", Kind::BgpPeer, "metallb.io/v1beta2"),
+    ("BFDProfile", Kind::BfdProfile, "metallb.io/v1beta1"),
     ("IPAddressPool", Kind::IpAddressPool, "metallb.io/v1beta1"),
     ("BGPAdvertisement", Kind::BgpAdvertisement, "metallb.io/v1beta1"),
+    ("L2Advertisement", Kind::Layer2Advertisement, "metallb.io/v1beta1"),
     ("Community", Kind::Community, "metallb.io/v1beta1"),
     ("Service", Kind::Service, "v1"),
     ("EndpointSlice", Kind::EndpointSlice, "discovery.k8s.io/v1"),
     ("Node", Kind::Node, "v1"),
+    ("Namespace", Kind::Namespace, "v1"),
     ("Secret", Kind::Secret, "v1"),
 ];
 
 /// MetalLB's kinds that this version does nothing about.
-const INERT_KINDS: [&str; 5] =
-    ["BFDProfile", "L2Advertisement", "ServiceL2Status", "ServiceBGPStatus", "ConfigurationState"];
+const INERT_KINDS: [&str; 3] = ["ServiceL2Status", "ServiceBGPStatus", "ConfigurationState"];
 
 /// The fields of our kinds beside their content.
 const TOP_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
@@ -218,15 +220,13 @@ fn read_object(root: &Node, faults: &[&YamlFault], depth: usize) -> Reading {
 /// Core kinds never depend on others, so nobody asks for their lines later.
 fn field_lines(root: &Node, kind: Option<Kind>) -> FieldLines {
     match kind {
-        Some(Kind::BgpPeer | Kind::IpAddressPool | Kind::BgpAdvertisement | Kind::Community) => {
-            FieldLines::below(root, &FieldPath::of("spec"))
-        }
+        Some(kind) if kind.is_ours() => FieldLines::below(root, &FieldPath::of("spec")),
         _ => FieldLines::default(),
     }
 }
 
 pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
-    let is_ours = !matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Node | Kind::Secret);
+    let is_ours = kind.is_ours();
     if is_ours {
         let root = report.root();
         for entry in root.entries().iter().filter(|entry| !TOP_FIELDS.contains(&&*entry.key)) {
@@ -236,12 +236,15 @@ pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
     let metadata: Metadata = metadata::read(report, is_ours).or_else(|| nameless(report))?;
     match kind {
         Kind::BgpPeer => bgp_peer::parse(metadata, report),
+        Kind::BfdProfile => bfd_profile::parse(metadata, report),
         Kind::IpAddressPool => ip_address_pool::parse(metadata, report),
         Kind::BgpAdvertisement => bgp_advertisement::parse(metadata, report),
+        Kind::Layer2Advertisement => l2_advertisement::parse(metadata, report),
         Kind::Community => community::parse(metadata, report),
         Kind::Service => service::parse(metadata, report),
         Kind::EndpointSlice => endpoint_slice::parse(metadata, report),
         Kind::Node => node::parse(metadata, report),
+        Kind::Namespace => Some(namespace::parse(metadata)),
         Kind::Secret => secret::parse(metadata, report),
     }
 }
@@ -256,7 +259,7 @@ fn nameless(report: &Report<'_>) -> Option<Metadata> {
 }
 
 fn key(kind: Kind, mut name: ObjectName) -> ObjectKey {
-    if kind == Kind::Node {
+    if matches!(kind, Kind::Node | Kind::Namespace) {
         name.namespace.clear();
     }
     ObjectKey { kind, name }

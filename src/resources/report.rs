@@ -3,6 +3,7 @@
 //! serde stops at the first fault it meets. So a faulty value is noted, taken out of a copy of the
 //! tree, and the rest is read again, until it reads. Knows no kinds; their parsers use it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
@@ -36,7 +37,7 @@ pub(crate) struct Report<'a> {
     remarks: Vec<Remark>,
     /// Every field that was asked for, for tests that want to know.
     #[cfg(test)]
-    pub(crate) asked_for: Option<std::collections::BTreeSet<String>>,
+    pub(crate) asked_for: Option<BTreeSet<String>>,
 }
 
 impl<'a> Report<'a> {
@@ -198,4 +199,19 @@ fn relative_path(path: &serde_path_to_error::Path) -> FieldPath {
         _ => None,
     };
     FieldPath::from_segments(path.iter().map_while(step).collect())
+}
+
+/// The values of a list that may hold each only once.
+pub(crate) fn unique<T: Ord>(
+    list: Option<List<T>>,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) -> BTreeSet<T> {
+    let mut values = BTreeSet::new();
+    for (position, value) in elements(list) {
+        if !values.insert(value) {
+            report.fault(&path.index(position), "is given twice; remove one");
+        }
+    }
+    values
 }

@@ -12,7 +12,7 @@ use fairway_sessions::types::AddressFamily;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{HostAddress, ServicePortNumber, Text};
+use super::fields::{Given, HostAddress, ServicePortNumber, Text};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
 use super::suggest;
@@ -119,7 +119,32 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             .external_traffic_policy
             .map_or(TrafficPolicy::Cluster, |Text(PolicyName(policy))| policy),
         selector: selector.join(","),
+        status_addresses: status_addresses(report),
     }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawStatus {
+    load_balancer: Option<RawLoadBalancer>,
+}
+
+#[derive(Deserialize)]
+struct RawLoadBalancer {
+    ingress: Option<List<RawIngress>>,
+}
+
+#[derive(Deserialize)]
+struct RawIngress {
+    ip: Option<Text<Given<HostAddress>>>,
+}
+
+/// The addresses in the status. Nobody wrote them by hand, and a host name among them is not ours.
+fn status_addresses(report: &mut Report<'_>) -> Vec<IpAddr> {
+    let raw: Option<RawStatus> = report.read(&FieldPath::of("status"));
+    let ingress = raw.and_then(|raw| raw.load_balancer).and_then(|raw| raw.ingress);
+    let addresses = elements(ingress).filter_map(|(_, raw)| raw.ip?.0.0);
+    addresses.map(|HostAddress(address)| address).collect()
 }
 
 /// MetalLB's annotations, by their names without a prefix.

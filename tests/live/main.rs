@@ -21,18 +21,8 @@ const ONLY: &str = "FAIRWAY_TRIAL";
 #[test]
 fn every_line_of_the_table_is_tried() {
     let trials = trials::all();
-    let kinds = [
-        Kind::BgpPeer,
-        Kind::IpAddressPool,
-        Kind::BgpAdvertisement,
-        Kind::Community,
-        Kind::Service,
-        Kind::EndpointSlice,
-        Kind::Node,
-        Kind::Secret,
-    ];
     let mut missing = Vec::new();
-    for kind in kinds {
+    for kind in Kind::ALL {
         for Change { part, when, .. } in Change::all(kind) {
             let is_tried =
                 |it: &trial::Trial| it.kind == kind && it.part == *part && it.when == *when;

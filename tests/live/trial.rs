@@ -223,12 +223,15 @@ impl Trial {
 pub(crate) fn file_of(kind: Kind) -> &'static str {
     match kind {
         Kind::BgpPeer => "peer",
+        Kind::BfdProfile => "bfd-profile",
         Kind::IpAddressPool => "pool",
         Kind::BgpAdvertisement => "advertisement",
+        Kind::Layer2Advertisement => "layer2",
         Kind::Community => "community",
         Kind::Service => "service",
         Kind::EndpointSlice => "slice",
         Kind::Node => "node",
+        Kind::Namespace => "namespace",
         Kind::Secret => "secret",
     }
 }

@@ -4,32 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::{ClusterIndex, Kind, ObjectKey, ObjectName};
+use crate::model::{Kind, ObjectKey};
 use crate::resources::StaleObject;
 
 use super::Snapshot;
 use super::columns::aligned;
 use super::drain;
 use super::object::Object;
-
-/// The keys of everything in force, by kind and name. Of a Secret only the name is known here.
-fn keys(index: &ClusterIndex) -> Vec<ObjectKey> {
-    fn of<'a>(kind: Kind, names: impl Iterator<Item = &'a ObjectName>) -> Vec<ObjectKey> {
-        names.map(|name| ObjectKey { kind, name: name.clone() }).collect()
-    }
-    let nodes: Vec<_> = index.nodes.keys().map(|name| ObjectName::new("", name)).collect();
-    [
-        of(Kind::BgpPeer, index.peers.keys()),
-        of(Kind::IpAddressPool, index.pools.keys()),
-        of(Kind::BgpAdvertisement, index.bgp_advertisements.keys()),
-        of(Kind::Community, index.communities.keys()),
-        of(Kind::Service, index.services.keys()),
-        of(Kind::EndpointSlice, index.endpoint_slices.keys()),
-        of(Kind::Node, nodes.iter()),
-        of(Kind::Secret, index.secrets.keys()),
-    ]
-    .concat()
-}
 
 /// `lines` under a title, or the title and `none`.
 fn section(title: &str, lines: &[String]) -> String {
@@ -48,7 +29,7 @@ fn stale_line(stale: &StaleObject) -> String {
 pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     let stale: BTreeSet<&ObjectKey> = snapshot.stale.iter().map(|it| &it.key).collect();
     let mut counts: BTreeMap<Kind, (usize, usize)> = BTreeMap::new();
-    for key in keys(snapshot.index) {
+    for key in snapshot.index.keys() {
         let (active, outdated) = counts.entry(key.kind).or_default();
         let counter = if stale.contains(&key) { outdated } else { active };
         *counter = counter.saturating_add(1);
@@ -88,7 +69,7 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
             .optional("line", stale.map(|it| it.line))
             .into()
     };
-    let items: Vec<Value> = keys(snapshot.index).iter().map(item).collect();
+    let items: Vec<Value> = snapshot.index.keys().map(|key| item(&key)).collect();
     let findings: Vec<Value> =
         snapshot.findings.iter().filter_map(|it| serde_json::to_value(it).ok()).collect();
     let left_out: Vec<_> = snapshot.plan.faults.iter().map(ToString::to_string).collect();

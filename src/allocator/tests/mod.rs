@@ -33,6 +33,7 @@ fn pool(called: &str, ranges: &[&str]) -> Pool {
         auto_assign: true,
         avoid_buggy_addresses: false,
         reserved: Vec::new(),
+        allocation: None,
     }
 }
 
@@ -48,6 +49,7 @@ fn service(called: &str) -> Service {
         ports: vec![ServicePort { protocol: "TCP".to_owned(), port: 80 }],
         traffic_policy: TrafficPolicy::Cluster,
         selector: format!("app={called}"),
+        status_addresses: Vec::new(),
     }
 }
 

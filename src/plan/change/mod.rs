@@ -95,12 +95,15 @@ impl Change {
         match kind {
             Kind::BgpPeer => peers::BGP_PEER,
             Kind::Secret => peers::SECRET,
+            Kind::BfdProfile => peers::BFD_PROFILE,
             Kind::IpAddressPool => announced::IP_ADDRESS_POOL,
             Kind::BgpAdvertisement => announced::BGP_ADVERTISEMENT,
+            Kind::Layer2Advertisement => announced::LAYER2_ADVERTISEMENT,
             Kind::Community => announced::COMMUNITY,
             Kind::Service => services::SERVICE,
             Kind::EndpointSlice => services::ENDPOINT_SLICE,
             Kind::Node => services::NODE,
+            Kind::Namespace => services::NAMESPACE,
         }
     }
 }

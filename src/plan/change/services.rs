@@ -100,3 +100,18 @@ pub(super) const NODE: &[Change] = &[
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),
 ];
+
+pub(super) const NAMESPACE: &[Change] = &[
+    Change::field("metadata.name", Addresses)
+        .when("`namespaceSelectors` of an IPAddressPool select it"),
+    Change::field("metadata.name", Nothing),
+    Change::field("metadata.labels", Addresses)
+        .when("`namespaceSelectors` of an IPAddressPool ask for them"),
+    Change::field("metadata.labels", Nothing),
+    Change::field("metadata.annotations", Nothing),
+    Change::of(OtherFields, Nothing),
+    Change::of(Appears, Nothing),
+    Change::of(Vanishes, Nothing),
+    Change::of(Breaks, Kept),
+    Change::of(Moves, Nothing),
+];

@@ -88,6 +88,8 @@ fn peer(called: &str, address: &str) -> Peer {
         role: None,
         role_strict: false,
         graceful_restart: None,
+        bfd_profile: None,
+        bfd_strict: false,
         import: ImportPolicy::default(),
         pass_on: PrefixFilter::Nothing,
         next_hops: ChosenNextHops::default(),
@@ -102,6 +104,7 @@ fn pool(called: &str, ranges: &[&str]) -> Pool {
         auto_assign: true,
         avoid_buggy_addresses: false,
         reserved: Vec::new(),
+        allocation: None,
     }
 }
 
@@ -117,6 +120,7 @@ fn service(called: &str) -> Service {
         ports: vec![ServicePort { protocol: "TCP".to_owned(), port: 80 }],
         traffic_policy: TrafficPolicy::Cluster,
         selector: String::new(),
+        status_addresses: Vec::new(),
     }
 }
 

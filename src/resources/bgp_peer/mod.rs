@@ -75,9 +75,9 @@ struct RawSpec {
     graceful_restart: Option<RawGracefulRestart>,
     to_receive: Option<RawToReceive>,
     to_advertise: Option<RawToAdvertise>,
+    bfd_profile: Option<String>,
+    bfd_strict: Option<bool>,
 
-    bfd_profile: Option<Unsupported>,
-    bfd_strict: Option<Unsupported>,
     install_routes: Option<Unsupported>,
 }
 
@@ -116,6 +116,16 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let connect_interval = timers::connect_interval(raw.connect_time, report);
     let graceful_restart =
         timers::graceful_restart(raw.enable_graceful_restart, raw.graceful_restart, report);
+    let bfd_profile = raw.bfd_profile.clone().filter(|name| !name.is_empty());
+    if bfd_profile.is_some() {
+        report.warning(
+            &spec.key("bfdProfile"),
+            "this version does not run BFD yet: the session relies on its hold time",
+        );
+    }
+    if raw.bfd_strict == Some(true) {
+        report.fault(&spec.key("bfdStrict"), "needs BFD, which this version does not run yet");
+    }
     let shutdown = raw.shutdown.and_then(|raw| shutdown(raw, report));
     let namespace = &metadata.name.namespace;
     let secret = raw.password_secret.map(|HiddenMapping(secret)| secret);
@@ -156,6 +166,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         role,
         role_strict: raw.role_strict.unwrap_or(false),
         graceful_restart,
+        bfd_profile,
+        bfd_strict: raw.bfd_strict.unwrap_or(false),
         import,
         pass_on,
         next_hops,

@@ -282,7 +282,16 @@ pub(super) fn finding(version: &Version, severity: Severity, problem: Problem) -
 
 /// Whether objects of this kind depend on no others.
 fn is_free(kind: Kind) -> bool {
-    matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Node | Kind::Secret)
+    match kind {
+        Kind::BgpPeer | Kind::IpAddressPool | Kind::BgpAdvertisement | Kind::Community => false,
+        Kind::BfdProfile
+        | Kind::Layer2Advertisement
+        | Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Node
+        | Kind::Namespace
+        | Kind::Secret => true,
+    }
 }
 
 /// Settles kind by kind: each depends only on those before it.

@@ -9,19 +9,9 @@ use crate::trial::{Trial, file_of};
 
 const NAMED: &str = "`communities` of a BGPAdvertisement names it";
 
-const ALL: [Kind; 8] = [
-    Kind::BgpPeer,
-    Kind::IpAddressPool,
-    Kind::BgpAdvertisement,
-    Kind::Community,
-    Kind::Service,
-    Kind::EndpointSlice,
-    Kind::Node,
-    Kind::Secret,
-];
-
 pub(crate) fn all() -> Vec<Trial> {
-    let same = ALL.into_iter().flat_map(|kind| [moves(kind), breaks(kind), other_fields(kind)]);
+    let same =
+        Kind::ALL.into_iter().flat_map(|kind| [moves(kind), breaks(kind), other_fields(kind)]);
     same.chain(come_and_go()).collect()
 }
 
@@ -47,12 +37,15 @@ fn moves(kind: Kind) -> Trial {
 fn breaks(kind: Kind) -> Trial {
     let (path, value) = match kind {
         Kind::BgpPeer => ("spec.holdTime", json!("soon")),
+        Kind::BfdProfile => ("spec.receiveInterval", json!(1)),
         Kind::IpAddressPool => ("spec.addresses", json!(["10.9.0.0/99"])),
         Kind::BgpAdvertisement => ("spec.med", json!(-1)),
+        Kind::Layer2Advertisement => ("spec.interfaces", json!(5)),
         Kind::Community => ("spec.communities", json!([{"name": "green", "value": "many"}])),
         Kind::Service => ("spec.ipFamilies", json!(["IPv5"])),
         Kind::EndpointSlice => ("endpoints", json!(5)),
         Kind::Node => ("status.addresses", json!([{"type": "InternalIP", "address": "here"}])),
+        Kind::Namespace => ("metadata.labels", json!(5)),
         Kind::Secret => ("stringData", json!({"password": ""})),
     };
     of(kind, Part::Breaks).change(file_of(kind), path, value)

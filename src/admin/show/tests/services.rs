@@ -27,6 +27,7 @@ fn pool(called: &str, ranges: &[&str], auto_assign: bool, avoid_buggy_addresses:
         auto_assign,
         avoid_buggy_addresses,
         reserved: Vec::new(),
+        allocation: None,
     })
 }
 

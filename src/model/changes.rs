@@ -1,0 +1,42 @@
+//! What is other in the index than it was, so that a small change costs little.
+
+use std::collections::BTreeSet;
+
+use super::{Kind, ObjectKey, ObjectName};
+
+/// Which facts are other. Decisions about one Service depend on that Service, on its endpoints,
+/// and on objects of all other kinds; a change of one of the latter touches everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// The kinds, other than Service and EndpointSlice, of which an object is other.
+    pub kinds: BTreeSet<Kind>,
+    /// Services that are new, other or gone.
+    pub services: BTreeSet<ObjectName>,
+    /// Services whose endpoints are other; the Service itself need not exist.
+    pub endpoints: BTreeSet<ObjectName>,
+}
+
+impl Changes {
+    /// One object that is no EndpointSlice is other.
+    pub(super) fn of(key: ObjectKey) -> Self {
+        let mut changes = Self::default();
+        if key.kind == Kind::Service {
+            changes.services.insert(key.name);
+        } else {
+            changes.kinds.insert(key.kind);
+        }
+        changes
+    }
+
+    /// Nothing is other.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty() && self.services.is_empty() && self.endpoints.is_empty()
+    }
+
+    /// Both this and `later`.
+    pub fn absorb(&mut self, later: Self) {
+        self.kinds.extend(later.kinds);
+        self.services.extend(later.services);
+        self.endpoints.extend(later.endpoints);
+    }
+}

@@ -1,0 +1,128 @@
+//! BFDProfile (metallb.io/v1beta1): how fast a dead neighbour is noticed.
+//!
+//! Answers which timers sessions have; what is left out is FRR's. Knows no other object; whether a
+//! Secret exists is for the catalog.
+
+use std::num::NonZeroU8;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::{DetectMultiplier, Hops, IntervalMilliseconds, KeyId, Text};
+use super::hidden::HiddenMapping;
+use super::metadata::Metadata;
+use super::report::Report;
+use crate::model::{BfdAuthentication, BfdAuthenticationKind, BfdProfile, Object, ObjectName};
+
+const INTERVAL_DEFAULT: Duration = Duration::from_millis(300);
+const ECHO_INTERVAL_DEFAULT: Duration = Duration::from_millis(50);
+const DETECT_MULTIPLIER_DEFAULT: NonZeroU8 = match NonZeroU8::new(3) {
+    Some(value) => value,
+    None => NonZeroU8::MIN,
+};
+const MINIMUM_TTL_DEFAULT: NonZeroU8 = match NonZeroU8::new(254) {
+    Some(value) => value,
+    None => NonZeroU8::MAX,
+};
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawSpec {
+    receive_interval: Option<IntervalMilliseconds>,
+    transmit_interval: Option<IntervalMilliseconds>,
+    echo_interval: Option<IntervalMilliseconds>,
+    detect_multiplier: Option<DetectMultiplier>,
+    minimum_ttl: Option<Hops>,
+    echo_mode: Option<bool>,
+    passive_mode: Option<bool>,
+    authentication: Option<HiddenMapping<RawAuthentication>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawAuthentication {
+    #[serde(rename = "type")]
+    kind: Option<Text<KindName>>,
+    #[serde(rename = "keyID")]
+    key_id: Option<KeyId>,
+    secret: Option<HiddenMapping<RawSecretKey>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawSecretKey {
+    name: Option<String>,
+    key: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct KindName(BfdAuthenticationKind);
+
+impl FromStr for KindName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "sha1" => Ok(Self(BfdAuthenticationKind::Sha1)),
+            "meticulous-sha1" => Ok(Self(BfdAuthenticationKind::MeticulousSha1)),
+            _ => Err(format!("{text:?} is not allowed; expected sha1 or meticulous-sha1")),
+        }
+    }
+}
+
+/// Reads the object; `None` when a fault of it was noted.
+pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let spec = FieldPath::of("spec");
+    let raw: RawSpec =
+        report.read(&spec).or_else(|| (!report.has_faults()).then(RawSpec::default))?;
+    let interval = |given: Option<IntervalMilliseconds>, default| {
+        given.map_or(default, |it| Duration::from_millis(u64::from(it.0)))
+    };
+    let authentication = raw
+        .authentication
+        .and_then(|HiddenMapping(raw)| authentication(raw, &metadata.name.namespace, report));
+    Some(Object::BfdProfile(BfdProfile {
+        name: metadata.name,
+        receive_interval: interval(raw.receive_interval, INTERVAL_DEFAULT),
+        transmit_interval: interval(raw.transmit_interval, INTERVAL_DEFAULT),
+        echo_interval: interval(raw.echo_interval, ECHO_INTERVAL_DEFAULT),
+        detect_multiplier: raw
+            .detect_multiplier
+            .and_then(|it| NonZeroU8::new(it.0))
+            .unwrap_or(DETECT_MULTIPLIER_DEFAULT),
+        echo_mode: raw.echo_mode.unwrap_or(false),
+        passive_mode: raw.passive_mode.unwrap_or(false),
+        minimum_ttl: raw
+            .minimum_ttl
+            .and_then(|it| NonZeroU8::new(it.0))
+            .unwrap_or(MINIMUM_TTL_DEFAULT),
+        authentication,
+    }))
+}
+
+fn authentication(
+    raw: RawAuthentication,
+    namespace: &str,
+    report: &mut Report<'_>,
+) -> Option<BfdAuthentication> {
+    let path = FieldPath::of("spec.authentication");
+    let kind = report.required(raw.kind, &path.key("type"), "sha1 or meticulous-sha1");
+    let key_id = report.required(raw.key_id, &path.key("keyID"), "a number from 0 to 255");
+    let secret_path = path.key("secret");
+    let secret = report.required(raw.secret, &secret_path, "the name and the key of a Secret");
+    let HiddenMapping(secret) = secret?;
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let name =
+        report.required(given(secret.name), &secret_path.key("name"), "the name of a Secret");
+    let key = report.required(given(secret.key), &secret_path.key("key"), "a key of the Secret");
+    let Text(KindName(kind)) = kind?;
+    report.fault(&path, "needs BFD, which this version does not run yet");
+    Some(BfdAuthentication {
+        kind,
+        key_id: key_id?.0,
+        secret: ObjectName::new(namespace, name?),
+        key: key?,
+    })
+}

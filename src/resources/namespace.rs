@@ -1,0 +1,11 @@
+//! Namespace (v1): what pools may be kept for.
+//!
+//! Answers how it is labelled; all of that is metadata. Knows no other object.
+
+use super::metadata::Metadata;
+use crate::model::{Namespace, Object};
+
+/// Reads the object.
+pub(crate) fn parse(metadata: Metadata) -> Object {
+    Object::Namespace(Namespace { name: metadata.name.name, labels: metadata.labels })
+}
