@@ -186,8 +186,9 @@ impl Bird {
     /// resets the connection, and a NOTIFICATION that waits for the acknowledgement of an earlier
     /// message (BIRD leaves Nagle's algorithm on) is dropped. Its log has it.
     fn meant(&self) -> Result<Option<Verdict>> {
-        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
-        Ok(log.lines().find_map(|line| {
+        let log = fs::read(&self.log).context("reading BIRD's log")?;
+        // It repeats what neighbours sent, which need not be text.
+        Ok(String::from_utf8_lossy(&log).lines().find_map(|line| {
             let (_, said) = line.split_once("<RMT> peer: Error: ")?;
             let (_, code, subcode) =
                 WORDS_OF_HEADER_ERRORS.iter().find(|(words, ..)| said.starts_with(words))?;
