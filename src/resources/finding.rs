@@ -32,7 +32,7 @@ pub struct FindingObject {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// The file or folder, as the user named it.
+    /// The file or folder, as the user named it; empty for what comes from an API server.
     pub file: String,
     /// The line, counted from 1; `None` when the file as a whole is meant.
     pub line: Option<usize>,
@@ -53,20 +53,23 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
+        if !self.file.is_empty() {
+            f.write_str(&self.file)?;
+            if let Some(line) = self.line {
+                write!(f, ":{line}")?;
+            }
+            f.write_str(": ")?;
         }
         match &self.object {
-            Some(object) if object.name.is_empty() => write!(f, ": {}", object.kind)?,
-            Some(object) => write!(f, ": {}/{}", object.kind, object.name)?,
+            Some(object) if object.name.is_empty() => write!(f, "{}: ", object.kind)?,
+            Some(object) => write!(f, "{}/{}: ", object.kind, object.name)?,
             None => {}
         }
         if let Some(field) = &self.field {
-            write!(f, ": {field}")?;
+            write!(f, "{field}: ")?;
         }
         let mark = if self.is_fault() { "" } else { "warning: " };
-        write!(f, ": {mark}{}", self.message)
+        write!(f, "{mark}{}", self.message)
     }
 }
 

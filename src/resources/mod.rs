@@ -6,8 +6,9 @@
 //!                                     catalog (all files, cross-object rules, last good)
 //! ```
 //!
-//! [`Catalog`] is the only entrance. Pure: no clock, socket, file or runtime; `source` brings the
-//! text, the daemon and `fairway check` use what comes out.
+//! [`Catalog`] is the entrance for files, [`parse_value`] for what an API server sends. Pure: no
+//! clock, socket, file or runtime; `source` brings the text, the daemon and `fairway check` use what
+//! comes out.
 
 mod bfd_profile;
 mod bgp_advertisement;
@@ -32,6 +33,7 @@ mod route_policy;
 mod secret;
 mod service;
 mod suggest;
+mod value;
 mod yaml;
 
 #[cfg(test)]
@@ -41,4 +43,5 @@ mod tests;
 
 pub use catalog::{Catalog, Resolution, RestoreError, StaleObject};
 pub use finding::{Finding, FindingObject, Severity};
+pub use value::{ParsedValue, parse_value};
 pub use yaml::FILE_BYTES_MAX;

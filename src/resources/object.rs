@@ -176,7 +176,8 @@ fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
     }
 }
 
-fn read_object(root: &Node, faults: &[&YamlFault], depth: usize) -> Reading {
+/// Reads one object. `faults` are those inside it; their paths begin `depth` steps further out.
+pub(super) fn read_object(root: &Node, faults: &[&YamlFault], depth: usize) -> Reading {
     let mut reading = Reading {
         line: root.line,
         object: finding_object(root),
@@ -215,6 +216,14 @@ fn read_object(root: &Node, faults: &[&YamlFault], depth: usize) -> Reading {
     };
     reading.remarks = report.into_remarks();
     reading
+}
+
+/// Which object of ours the tree at `root` is, if that can be read.
+pub(super) fn identify(root: &Node) -> Option<ObjectKey> {
+    match class(root) {
+        Ok(Class::Ours(kind)) => metadata::identify(root).map(|name| key(kind, name)),
+        _ => None,
+    }
 }
 
 /// Core kinds never depend on others, so nobody asks for their lines later.
