@@ -10,7 +10,7 @@ use fairway_sessions::types::{PeerKey, Prefix};
 
 use crate::model::ObjectName;
 
-use super::Reason;
+use super::{Layer2Verdict, Reason};
 
 /// How one Service is announced from one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,9 @@ pub struct Announcement {
     pub reason: Option<Reason>,
     /// Its addresses, the preferred family first.
     pub addresses: Vec<AddressAnnouncement>,
+    /// Whether this node answers for all of them on layer 2; `None` where no L2Advertisement speaks
+    /// of them.
+    pub layer2: Option<Layer2Verdict>,
 }
 
 /// How one address of a Service is announced.
@@ -48,7 +51,7 @@ pub struct PrefixAnnouncement {
 impl Announcement {
     /// A Service of which nothing is announced.
     pub(super) fn none(reason: Reason) -> Self {
-        Self { reason: Some(reason), addresses: Vec::new() }
+        Self { reason: Some(reason), addresses: Vec::new(), layer2: None }
     }
 
     /// Whether some peer is told of some address.

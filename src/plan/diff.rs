@@ -38,6 +38,13 @@ pub struct RouteDiff {
     pub changed: Vec<ChangedRoute>,
 }
 
+impl RouteDiff {
+    /// Whether no peer is told anything else.
+    pub fn is_empty(&self) -> bool {
+        self.announced.is_empty() && self.withdrawn.is_empty() && self.changed.is_empty()
+    }
+}
+
 /// A route as one peer is told it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerRoute {
@@ -73,6 +80,13 @@ pub struct SessionDiff {
     pub reset: Vec<PeerConfig>,
     /// Settings changed, and the session lives on; these are the new ones.
     pub changed: Vec<PeerConfig>,
+}
+
+impl SessionDiff {
+    /// Whether no session notices.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What going from `old` to `new` does.

@@ -8,7 +8,7 @@ use fairway_sessions::types::AddressFamily;
 
 use crate::model::{ClusterIndex, Node, ObjectName, Service, TrafficPolicy};
 
-use super::Reason;
+use super::{PlanOptions, Reason};
 
 /// What the slices of one Service come to.
 #[derive(Debug, Default)]
@@ -22,12 +22,13 @@ struct Served {
 /// All Services that have slices, as seen from one node.
 pub(super) struct Endpoints<'a> {
     node: &'a Node,
+    options: PlanOptions,
     served: BTreeMap<&'a ObjectName, Served>,
 }
 
 impl<'a> Endpoints<'a> {
     /// Goes through all slices once.
-    pub(super) fn seen_from(node: &'a Node, index: &'a ClusterIndex) -> Self {
+    pub(super) fn seen_from(node: &'a Node, index: &'a ClusterIndex, options: PlanOptions) -> Self {
         let mut served: BTreeMap<_, Served> = BTreeMap::new();
         for slice in index.endpoint_slices.values() {
             let service = served.entry(&slice.service).or_default();
@@ -39,18 +40,18 @@ impl<'a> Endpoints<'a> {
                 }
             }
         }
-        Self { node, served }
+        Self { node, options, served }
     }
 
-    /// Whether traffic for `service` that arrives at this node would be answered. A Service
-    /// without any slice is served by this machine itself.
+    /// Whether traffic for `service` that arrives at this node would be answered.
     pub(super) fn check(&self, service: &Service) -> Result<(), Reason> {
-        let Some(served) = self.served.get(&service.name) else { return Ok(()) };
+        let (anywhere, here) = match self.served.get(&service.name) {
+            Some(served) => (served.anywhere, !served.here.is_empty()),
+            None => [self.options.unsliced_services_are_served; 2].into(),
+        };
         match service.traffic_policy {
-            TrafficPolicy::Local if served.here.is_empty() => {
-                Err(Reason::NoLocalEndpoints(self.node.name.clone()))
-            }
-            TrafficPolicy::Cluster if !served.anywhere => Err(Reason::NoEndpoints),
+            TrafficPolicy::Local if !here => Err(Reason::NoLocalEndpoints(self.node.name.clone())),
+            TrafficPolicy::Cluster if !anywhere => Err(Reason::NoEndpoints),
             TrafficPolicy::Local | TrafficPolicy::Cluster => Ok(()),
         }
     }

@@ -8,9 +8,12 @@ mod advertisements;
 mod announcement;
 mod bandwidth;
 pub mod change;
+mod changes;
 mod diff;
 mod endpoints;
+mod layer2;
 mod peers;
+mod planner;
 mod reason;
 mod routes;
 
@@ -29,11 +32,15 @@ use crate::model::{ClusterIndex, Node, ObjectName, Pool, Service};
 
 use advertisements::{InForce, Place};
 use endpoints::Endpoints;
+use layer2::Layer2Facts;
 use routes::{Routes, Speakers};
 
 pub use announcement::{AddressAnnouncement, Announcement, PrefixAnnouncement};
+pub use changes::{PlanChanges, PlanUpdate};
 pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
+pub use layer2::{Layer2Announcement, Layer2Verdict};
 pub use peers::router_id;
+pub use planner::NodePlanner;
 pub use reason::{Fault, Reason};
 
 /// Everything one node should do in BGP, and why it does not do more.
@@ -42,9 +49,11 @@ pub struct NodePlan {
     /// The neighbours, in the order of their keys.
     pub peers: Vec<PeerConfig>,
     /// The routes by prefix. Each pair of prefix and peer is there at most once.
-    pub routes: Vec<DesiredRoute>,
+    pub routes: Arc<Vec<DesiredRoute>>,
+    /// The addresses that it answers for on layer 2, sorted.
+    pub layer2: Vec<Layer2Announcement>,
     /// What becomes of each Service of our class.
-    pub services: BTreeMap<ObjectName, Announcement>,
+    pub services: BTreeMap<ObjectName, Arc<Announcement>>,
     /// Objects that had to be left out, and what they lack.
     pub faults: Vec<Fault>,
 }
@@ -65,15 +74,40 @@ impl NodePlan {
     }
 }
 
+/// What a plan depends on beside the facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Nodes announce although they are labelled
+    /// `node.kubernetes.io/exclude-from-external-load-balancers` (`--ignore-exclude-lb`).
+    pub ignore_exclude_label: bool,
+    /// A Service without any EndpointSlice is served by this machine itself. In a cluster it is
+    /// served by nobody.
+    pub unsliced_services_are_served: bool,
+}
+
+impl Default for PlanOptions {
+    /// Those of files.
+    fn default() -> Self {
+        Self { ignore_exclude_label: false, unsliced_services_are_served: true }
+    }
+}
+
 /// The plan for `node`, whose facts need not be in the index.
-pub fn for_node(index: &ClusterIndex, outcomes: &Outcomes, node: &Node) -> NodePlan {
+pub fn for_node(
+    index: &ClusterIndex,
+    outcomes: &Outcomes,
+    node: &Node,
+    options: PlanOptions,
+) -> NodePlan {
     let (peers, mut faults) = peers::of_node(index, node);
     let (in_force, left_out) = advertisements::on_node(index, node, &peers);
     faults.extend(left_out);
     let mut planner = Planner {
         node,
+        options,
         pools: PoolLookup::new(index),
-        endpoints: Endpoints::seen_from(node, index),
+        layer2: Layer2Facts::new(index, node, options),
+        endpoints: Endpoints::seen_from(node, index, options),
         routes: Routes::new(&in_force),
         by_pool: BTreeMap::new(),
         in_force: &in_force,
@@ -87,15 +121,23 @@ pub fn for_node(index: &ClusterIndex, outcomes: &Outcomes, node: &Node) -> NodeP
     for (name, outcome) in outcomes {
         let Some(service) = index.services.get(name) else { continue };
         let announcement = planner.announce(service, outcome, node_reason.as_ref());
-        services.insert(name.clone(), announcement);
+        services.insert(name.clone(), Arc::new(announcement));
     }
-    NodePlan { routes: planner.routes.finish(), peers, services, faults }
+    NodePlan {
+        routes: Arc::new(planner.routes.finish()),
+        layer2: Vec::new(),
+        peers,
+        services,
+        faults,
+    }
 }
 
 /// The parts of a plan while it is being made.
 struct Planner<'a> {
     node: &'a Node,
+    options: PlanOptions,
     pools: PoolLookup<'a>,
+    layer2: Layer2Facts<'a>,
     endpoints: Endpoints<'a>,
     in_force: &'a [InForce<'a>],
     routes: Routes<'a>,
@@ -109,7 +151,7 @@ impl<'a> Planner<'a> {
         let name = || self.node.name.clone();
         if self.node.network_unavailable {
             Some(Reason::NodeNetworkUnavailable(name()))
-        } else if self.node.is_excluded() {
+        } else if self.node.is_excluded() && !self.options.ignore_exclude_label {
             Some(Reason::NodeExcluded(name()))
         } else {
             None
@@ -141,13 +183,17 @@ impl<'a> Planner<'a> {
             return Announcement::none(Reason::NotAllocated(text));
         }
         let reason = node_reason.cloned().or_else(|| self.endpoints.check(service).err());
+        let pools: Option<Vec<_>> =
+            outcome.addresses.iter().map(|it| self.pools.offering(*it)).collect();
+        let layer2 = pools
+            .and_then(|pools| layer2::decide(&self.layer2, service, &outcome.addresses, &pools));
         let addresses = outcome.addresses.iter().map(|address| match reason {
             None => self.announce_address(service, *address),
             Some(_) => {
                 AddressAnnouncement { address: *address, reason: None, prefixes: Vec::new() }
             }
         });
-        Announcement { addresses: addresses.collect(), reason }
+        Announcement { addresses: addresses.collect(), reason, layer2 }
     }
 
     fn announce_address(&mut self, service: &Service, address: IpAddr) -> AddressAnnouncement {

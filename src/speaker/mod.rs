@@ -10,13 +10,13 @@ use fairway_sessions::backend::{Backend, Desired, DrainState};
 use tracing::{debug, error, info, warn};
 
 use crate::allocator::Outcomes;
-use crate::model::{ClusterIndex, Node, ObjectName};
-use crate::plan::{self, NodePlan};
+use crate::model::{ClusterIndex, Node};
+use crate::plan::{Announcement, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
 
 /// What this node announces.
 pub struct Speaker {
     backend: Arc<dyn Backend>,
-    plan: Arc<NodePlan>,
+    planner: NodePlanner,
     generation: u64,
     drain: DrainState,
     awaits_sources: bool,
@@ -24,34 +24,36 @@ pub struct Speaker {
 
 impl Speaker {
     /// Announces through `backend`, nothing yet, from a node that is as `drain` says.
-    pub fn new(backend: Arc<dyn Backend>, drain: DrainState) -> Self {
-        Self { backend, plan: Arc::default(), generation: 0, drain, awaits_sources: true }
+    pub fn new(backend: Arc<dyn Backend>, node: Node, drain: DrainState) -> Self {
+        let planner = NodePlanner::new(node, PlanOptions::default());
+        Self { backend, planner, generation: 0, drain, awaits_sources: true }
     }
 
-    /// Makes a new plan for `node` and hands it to the backend if it is another one; the first one
-    /// always, since it may be to announce nothing. `awaits_sources`: there may be more than that.
+    /// The node is as described here, from the next update on.
+    pub fn set_node(&mut self, node: Node) {
+        self.planner.set_node(node);
+    }
+
+    /// Brings the plan up to date and hands it to the backend if routers have to be told; the first
+    /// one always, since it may be to announce nothing. `awaits_sources`: there may be more than
+    /// that.
     pub fn update(
         &mut self,
         index: &ClusterIndex,
         outcomes: &Outcomes,
-        node: &Node,
+        changes: &PlanChanges,
         awaits_sources: bool,
     ) {
-        let plan = plan::for_node(index, outcomes, node);
+        let update = self.planner.update(index, outcomes, changes);
         let is_first = self.generation == 0;
         let is_complete_now = self.awaits_sources && !awaits_sources;
-        if plan == *self.plan && !is_first && !is_complete_now {
-            return;
-        }
         self.awaits_sources = awaits_sources;
-        self.generation = self.generation.saturating_add(1);
-        let is_other = plan.peers != self.plan.peers || plan.routes != self.plan.routes;
-        if is_first || is_complete_now || is_other {
+        if is_first || is_complete_now || update.is_for_routers() {
             // First the wire, then the log: nobody waits for a line of text.
-            self.apply(&plan);
+            self.generation = self.generation.saturating_add(1);
+            self.apply();
         }
-        log(&self.plan, &plan, self.drain);
-        self.plan = Arc::new(plan);
+        log(&update, self.planner.plan(), self.drain);
     }
 
     /// The node is drained, or comes back.
@@ -60,15 +62,16 @@ impl Speaker {
         // Before the first plan there is nobody to tell.
         if self.generation > 0 {
             self.generation = self.generation.saturating_add(1);
-            self.apply(&self.plan);
+            self.apply();
         }
     }
 
-    fn apply(&self, plan: &NodePlan) {
+    fn apply(&self) {
+        let plan = self.planner.plan();
         self.backend.apply(Desired {
             generation: self.generation,
             peers: plan.peers.clone(),
-            routes: plan.routes.clone(),
+            routes: plan.routes.to_vec(),
             drain: self.drain,
             awaits_sources: self.awaits_sources,
         });
@@ -80,8 +83,8 @@ impl Speaker {
     }
 
     /// The plan in force.
-    pub fn plan(&self) -> Arc<NodePlan> {
-        Arc::clone(&self.plan)
+    pub fn plan(&self) -> &NodePlan {
+        self.planner.plan()
     }
 
     /// The backend it announces through.
@@ -91,35 +94,37 @@ impl Speaker {
 }
 
 /// One line for each Service that begins or ceases to be announced, and for each fault.
-fn log(before: &NodePlan, now: &NodePlan, drain: DrainState) {
-    let announced = |plan: &NodePlan| -> BTreeSet<ObjectName> {
-        let services = plan.services.iter().filter(|(_, it)| it.is_announced());
-        services.map(|(name, _)| name.clone()).collect()
-    };
-    let (was, is) = (announced(before), announced(now));
-    for service in is.difference(&was) {
-        match drain {
-            DrainState::InService | DrainState::Draining => info!(%service, "service announced"),
-            DrainState::Drained => info!(%service, "service kept back: the node is drained"),
+fn log(update: &PlanUpdate, plan: &NodePlan, drain: DrainState) {
+    for (service, before) in &update.services {
+        let now = plan.services.get(service);
+        let was_announced = before.as_ref().is_some_and(|it| it.is_announced());
+        match (was_announced, now.is_some_and(|it| it.is_announced())) {
+            (false, true) => match drain {
+                DrainState::InService | DrainState::Draining => {
+                    info!(%service, "service announced")
+                }
+                DrainState::Drained => info!(%service, "service kept back: the node is drained"),
+            },
+            (true, false) => {
+                let reason = now.map_or_else(|| "it is gone".to_owned(), |it| reasons(it));
+                warn!(%service, reason, "service withdrawn");
+            }
+            _ => {}
         }
     }
-    for service in was.difference(&is) {
-        let reasons = now.services.get(service).map(|it| {
-            // Once each: both families often fail for the same reason.
-            let reasons: BTreeSet<String> = it.reasons().map(ToString::to_string).collect();
-            reasons.into_iter().collect::<Vec<_>>().join("; ")
-        });
-        let reason = reasons.unwrap_or_else(|| "it is gone".to_owned());
-        warn!(%service, reason, "service withdrawn");
-    }
-    for fault in now.faults.iter().filter(|fault| !before.faults.contains(fault)) {
+    for fault in &update.faults {
         error!(%fault, "left out");
     }
-    let diff = plan::diff(before, now);
-    for route in &diff.routes.announced {
+    for route in &update.routes.announced {
         debug!(prefix = %route.prefix, peer = %route.peer, "route to announce");
     }
-    for route in &diff.routes.withdrawn {
+    for route in &update.routes.withdrawn {
         debug!(prefix = %route.prefix, peer = %route.peer, "route to withdraw");
     }
+}
+
+/// Why a Service is not announced; each reason once, for both families often fail for the same.
+fn reasons(announcement: &Announcement) -> String {
+    let reasons: BTreeSet<String> = announcement.reasons().map(ToString::to_string).collect();
+    reasons.into_iter().collect::<Vec<_>>().join("; ")
 }

@@ -17,7 +17,7 @@ use crate::controller::announced::{ANNOUNCED_FILE, Announced};
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
 use crate::model::{ClusterIndex, Node};
-use crate::plan;
+use crate::plan::{self, PlanChanges};
 use crate::resources::{Catalog, Finding, StaleObject};
 use crate::source::FileChange;
 use crate::speaker::Speaker;
@@ -64,7 +64,7 @@ impl Daemon {
                 restored_allocator(&options.state_dir),
                 options.load_balancer_class.clone(),
             ),
-            speaker: Speaker::new(backend, drain.state()),
+            speaker: Speaker::new(backend, assumed_node.clone(), drain.state()),
             node: assumed_node.clone(),
             assumed_node,
             findings: Vec::new(),
@@ -85,17 +85,17 @@ impl Daemon {
         // The first batch is everything there is: only files in it still need what was restored.
         self.catalog.forget_unread();
         let resolution = self.catalog.resolve();
-        let mut index = ClusterIndex::default();
-        index.reset(resolution.objects);
-        self.index = Arc::new(index);
+        let changes = Arc::make_mut(&mut self.index).reset(resolution.objects);
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
+        self.speaker.set_node(self.node.clone());
         let outcomes = self.controller.converge(&self.index);
         self.awaits_sources &= self.sources.iter().any(|path| self.catalog.is_unreadable(path));
         if !self.awaits_sources {
             self.earlier = Vec::new();
         }
-        self.speaker.update(&self.index, outcomes, &self.node, self.awaits_sources);
+        let changes = PlanChanges { all: true, ..PlanChanges::of(&changes, []) };
+        self.speaker.update(&self.index, outcomes, &changes, self.awaits_sources);
         // Small, and what a crash must not lose: it does not wait for the rest of the state.
         self.saver.save_assignments(self.controller.allocator().assignments());
         log_findings(&self.findings, &resolution.findings);
@@ -110,7 +110,7 @@ impl Daemon {
             router_id: plan::router_id(&self.node),
             index: Arc::clone(&self.index),
             outcomes: self.controller.outcomes().clone(),
-            plan: self.speaker.plan(),
+            plan: Arc::new(self.speaker.plan().clone()),
             findings: self.findings.clone(),
             stale: self.stale.clone(),
             sources: self.sources.clone(),

@@ -125,7 +125,7 @@ fn addresses_that_outlive_all_pools_are_not_announced() {
     allocator.converge(&cluster.index, None);
     cluster.index.pools.clear();
     let outcomes = allocator.converge(&cluster.index, None);
-    let plan = for_node(&cluster.index, &outcomes, &node("n1"));
+    let plan = for_node(&cluster.index, &outcomes, &node("n1"), PlanOptions::default());
     assert!(plan.routes.is_empty());
     assert_eq!(why(&plan, "web"), ["ipNotAllowed"]);
 }

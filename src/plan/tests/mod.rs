@@ -217,7 +217,7 @@ impl Cluster {
     }
 
     fn plan_for(&self, node: &Node) -> NodePlan {
-        for_node(&self.index, &self.outcomes(), node)
+        for_node(&self.index, &self.outcomes(), node, PlanOptions::default())
     }
 }
 

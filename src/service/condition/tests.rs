@@ -47,7 +47,7 @@ fn look_with(
 ) -> Condition {
     static NO_PLAN: std::sync::LazyLock<NodePlan> = std::sync::LazyLock::new(NodePlan::default);
     static NO_VIEW: std::sync::LazyLock<BgpView> = std::sync::LazyLock::new(BgpView::default);
-    let mut plan = NodePlan { routes: Lab::new().bgp.routes, ..NodePlan::default() };
+    let mut plan = NodePlan { routes: Lab::new().bgp.routes.into(), ..NodePlan::default() };
     plan.peers = peers.iter().map(|it| it.config.clone()).collect();
     let view = BgpView { peers: peers.to_vec(), ..BgpView::default() };
     let facts = Facts { since_sources, plan: &NO_PLAN, view: &NO_VIEW, faults: 0, drain: None };
@@ -104,7 +104,8 @@ fn a_neighbor_that_the_core_has_not_heard_of_yet_is_waited_for() {
 fn nobody_to_tell_or_nothing_to_say_is_ready_at_once() {
     assert!(look(&[], Some(Duration::ZERO)).is_ready);
     assert_eq!(look(&[], Some(Duration::ZERO)).text, "no neighbors");
-    let nothing = look_with(&[silent(1)], Some(Duration::ZERO), |(plan, ..)| plan.routes.clear());
+    let nothing =
+        look_with(&[silent(1)], Some(Duration::ZERO), |(plan, ..)| plan.routes = Vec::new().into());
     assert!(nothing.is_ready, "{nothing:?}");
 }
 

@@ -44,7 +44,8 @@ fn announce(lab: &mut Lab, service: &str, host: &str, peers: &[&str]) {
         reason: None,
     }];
     let addresses = vec![AddressAnnouncement { address: address(host), reason: None, prefixes }];
-    lab.plan.services.insert(name(service), Announcement { reason: None, addresses });
+    let announcement = Announcement { reason: None, addresses, layer2: None };
+    lab.plan.services.insert(name(service), announcement.into());
 }
 
 fn lab() -> Lab {
@@ -63,8 +64,9 @@ fn lab() -> Lab {
     };
     let text = waiting.reason.as_ref().unwrap().to_string();
     lab.outcomes.insert(name("gamma"), waiting);
-    let silent = Announcement { reason: Some(Reason::NotAllocated(text)), addresses: Vec::new() };
-    lab.plan.services.insert(name("gamma"), silent);
+    let reason = Some(Reason::NotAllocated(text));
+    let silent = Announcement { reason, addresses: Vec::new(), layer2: None };
+    lab.plan.services.insert(name("gamma"), silent.into());
     lab
 }
 
@@ -123,7 +125,7 @@ fn a_range_is_told_when_somebody_from_it_is() {
     let prefix = prefix("10.1.0.0/16");
     let range = PeerKey { remote: Remote::Range(prefix), vrf: None };
     let peers = Arc::new(BTreeSet::from([range]));
-    let alpha = lab.plan.services.get_mut(&name("alpha")).unwrap();
+    let alpha = Arc::make_mut(lab.plan.services.get_mut(&name("alpha")).unwrap());
     alpha.addresses[0].prefixes[0].peers = peers;
     let alpha = |lab: &Lab| shown(lab, &ShowCommand::Services)["items"][0].clone();
     let nobody = "peer 10.1.0.0/16 has no neighbor from 10.1.0.0/16 yet";
@@ -145,7 +147,7 @@ fn a_range_is_told_when_somebody_from_it_is() {
 #[test]
 fn a_reason_for_the_whole_service_is_given_for_each_address_too() {
     let mut lab = lab();
-    let announcement = lab.plan.services.get_mut(&name("alpha")).unwrap();
+    let announcement = Arc::make_mut(lab.plan.services.get_mut(&name("alpha")).unwrap());
     announcement.reason = Some(Reason::NoEndpoints);
     announcement.addresses[0].prefixes.clear();
     let item = &shown(&lab, &ShowCommand::Services)["items"][0];
