@@ -28,7 +28,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::model::{ClusterIndex, ObjectName, Service};
+use fairway_sessions::time::Instant;
+
+use crate::model::{Changes, ClusterIndex, ObjectName, Service};
 
 use choice::Choice;
 use occupancy::Occupancy;
@@ -75,6 +77,22 @@ impl Outcome {
 /// What became of every Service of our class, in name order.
 pub type Outcomes = BTreeMap<ObjectName, Outcome>;
 
+/// What must survive a restart: plain values, for whoever keeps them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Who has what, oldest first.
+    pub assignments: Vec<(ObjectName, Assignment)>,
+    /// Addresses that were given back not long ago and who had them, oldest first.
+    pub released: Vec<(IpAddr, ObjectName)>,
+}
+
+/// What an allocator without memory makes of these facts.
+pub fn from_scratch(index: &ClusterIndex, load_balancer_class: Option<&str>) -> Outcomes {
+    let mut allocator = Allocator::new(load_balancer_class.map(str::to_owned));
+    allocator.converge(Instant::ZERO, index, &Changes::default());
+    allocator.outcomes
+}
+
 /// What one Service holds.
 #[derive(Debug, Clone)]
 struct Held {
@@ -88,39 +106,69 @@ struct Held {
 /// Owns all assignments and decides about new ones.
 #[derive(Debug, Clone, Default)]
 pub struct Allocator {
+    load_balancer_class: Option<String>,
+    outcomes: Outcomes,
     held: BTreeMap<ObjectName, Held>,
     occupancy: Occupancy,
     next_age: u64,
 }
 
 impl Allocator {
-    /// The allocator that goes on from `assignments`, oldest first: what [`Self::assignments`]
-    /// gave before the restart. Nothing is believed until `converge` has checked it.
-    pub fn restore(assignments: impl IntoIterator<Item = (ObjectName, Assignment)>) -> Self {
-        let mut allocator = Self::default();
-        for (name, assignment) in assignments {
+    /// An allocator without memory, for Services of one class (`None`: those without a class).
+    pub fn new(load_balancer_class: Option<String>) -> Self {
+        Self { load_balancer_class, ..Self::default() }
+    }
+
+    /// The allocator that goes on from `memory`: what [`Self::memory`] gave before the restart.
+    /// Nothing is believed until `converge` has checked it.
+    pub fn restore(load_balancer_class: Option<String>, memory: Memory) -> Self {
+        let mut allocator = Self::new(load_balancer_class);
+        for (name, assignment) in memory.assignments {
             let held = Held { assignment, age: allocator.take_age(), claim: None };
             allocator.held.insert(name, held);
         }
         allocator
     }
 
-    /// All assignments, oldest first.
-    pub fn assignments(&self) -> Vec<(ObjectName, Assignment)> {
+    /// What must survive a restart.
+    pub fn memory(&self) -> Memory {
         let mut held: Vec<_> = self.held.iter().collect();
         held.sort_by_key(|(_, held)| held.age);
-        held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone())).collect()
+        let assignments =
+            held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone()));
+        Memory { assignments: assignments.collect(), released: Vec::new() }
+    }
+
+    /// What became of every Service of our class.
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
+    }
+
+    /// When `converge` is due though nothing changed: a cool-down ends then.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        None
     }
 
     /// Gives every LoadBalancer Service of our class its addresses, as far as `index` allows, and
     /// takes back what nobody may keep. The class is ours when both are absent or both are equal.
+    /// `changes` is what is other in `index` since the last call. Answers with the Services whose
+    /// outcome is other.
     pub fn converge(
         &mut self,
+        _now: Instant,
         index: &ClusterIndex,
-        load_balancer_class: Option<&str>,
-    ) -> Outcomes {
-        let ours =
-            |service: &&Service| service.load_balancer_class.as_deref() == load_balancer_class;
+        _changes: &Changes,
+    ) -> BTreeSet<ObjectName> {
+        let before = std::mem::take(&mut self.outcomes);
+        self.outcomes = self.decide(index);
+        let gone = before.keys().filter(|name| !self.outcomes.contains_key(*name));
+        let other = self.outcomes.iter().filter(|(name, now)| before.get(*name) != Some(*now));
+        gone.chain(other.map(|(name, _)| name)).cloned().collect()
+    }
+
+    fn decide(&mut self, index: &ClusterIndex) -> Outcomes {
+        let class = self.load_balancer_class.clone();
+        let ours = |service: &&Service| service.load_balancer_class == class;
         let services: BTreeMap<&ObjectName, &Service> =
             index.services.values().filter(ours).map(|service| (&service.name, service)).collect();
         let gone: Vec<_> =

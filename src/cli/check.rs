@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use crate::allocator::Allocator;
+use crate::allocator;
 use crate::model::{ClusterIndex, Kind, ObjectKey, Peer};
 use crate::resources::{Catalog, Finding, FindingObject, Severity};
 use crate::source::read_all;
@@ -125,7 +125,7 @@ fn pending_services(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
     // Each class has a daemon of its own, with an allocator of its own.
     let outcomes = classes
         .iter()
-        .flat_map(|class| Allocator::default().converge(index, class.as_deref()))
+        .flat_map(|class| allocator::from_scratch(index, class.as_deref()))
         .filter_map(|(name, outcome)| Some((name, outcome.reason?)));
     let findings = outcomes.map(|(name, reason)| {
         let object = FindingObject { kind: Kind::Service.to_string(), name: name.name.clone() };

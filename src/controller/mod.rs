@@ -7,62 +7,77 @@
 pub mod announced;
 pub mod state;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use fairway_sessions::time::Instant;
 use tracing::{info, warn};
 
-use crate::allocator::{Allocator, Outcome, Outcomes};
-use crate::model::ClusterIndex;
+use crate::allocator::{Allocator, Memory, Outcomes};
+use crate::model::{Changes, ClusterIndex, ObjectName};
 
-/// The allocator, and what it decided last.
+/// The allocator, and who was said to have what.
 #[derive(Debug, Default)]
 pub struct Controller {
     allocator: Allocator,
-    load_balancer_class: Option<String>,
-    outcomes: Outcomes,
+    said: BTreeMap<ObjectName, Vec<IpAddr>>,
 }
 
 impl Controller {
-    /// Goes on from what `allocator` remembers, for Services of one class (`None`: those without
-    /// a class).
-    pub fn new(allocator: Allocator, load_balancer_class: Option<String>) -> Self {
-        Self { allocator, load_balancer_class, outcomes: Outcomes::new() }
+    /// Goes on from what `allocator` remembers.
+    pub fn new(allocator: Allocator) -> Self {
+        Self { allocator, said: BTreeMap::new() }
     }
 
-    /// Decides anew, and logs what is different.
-    pub fn converge(&mut self, index: &ClusterIndex) -> &Outcomes {
-        let outcomes = self.allocator.converge(index, self.load_balancer_class.as_deref());
-        for (name, outcome) in &outcomes {
-            let before = self.outcomes.get(name);
-            if before != Some(outcome) {
-                log(&name.to_string(), before, outcome);
-            }
+    /// Decides anew, and logs what is different: the Services that it answers with.
+    pub fn converge(
+        &mut self,
+        now: Instant,
+        index: &ClusterIndex,
+        changes: &Changes,
+    ) -> BTreeSet<ObjectName> {
+        let changed = self.allocator.converge(now, index, changes);
+        for name in &changed {
+            self.log(name);
         }
-        for (name, before) in &self.outcomes {
-            if !outcomes.contains_key(name) && !before.addresses.is_empty() {
-                info!(service = %name, addresses = ?before.addresses, "addresses released");
-            }
-        }
-        self.outcomes = outcomes;
-        &self.outcomes
+        changed
     }
 
     /// What was decided last.
     pub fn outcomes(&self) -> &Outcomes {
-        &self.outcomes
+        self.allocator.outcomes()
     }
 
     /// What must survive a restart.
-    pub fn allocator(&self) -> &Allocator {
-        &self.allocator
+    pub fn memory(&self) -> Memory {
+        self.allocator.memory()
     }
-}
 
-fn log(service: &str, before: Option<&Outcome>, now: &Outcome) {
-    if !now.addresses.is_empty() && before.map(|it| &it.addresses) != Some(&now.addresses) {
-        let pool = now.pool.as_deref().unwrap_or_default();
-        info!(service, addresses = ?now.addresses, pool, "addresses assigned");
+    /// When [`Self::converge`] is due though nothing changed.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.allocator.next_deadline()
     }
-    if let Some(reason) = &now.reason {
-        let pending = now.is_pending();
-        warn!(service, pending, %reason, "service does not have all that it asks for");
+
+    fn log(&mut self, service: &ObjectName) {
+        let Some(now) = self.allocator.outcomes().get(service) else {
+            if let Some(addresses) = self.said.remove(service) {
+                info!(%service, ?addresses, "addresses released");
+            }
+            return;
+        };
+        let before = self.said.get(service).map_or(&[][..], Vec::as_slice);
+        if !now.addresses.is_empty() && before != now.addresses {
+            let pool = now.pool.as_deref().unwrap_or_default();
+            info!(%service, addresses = ?now.addresses, pool, "addresses assigned");
+        }
+        if let Some(reason) = &now.reason {
+            let pending = now.is_pending();
+            warn!(%service, pending, %reason, "service does not have all that it asks for");
+        }
+        if now.is_pending() {
+            self.said.remove(service);
+        } else {
+            self.said.insert(service.clone(), now.addresses.clone());
+        }
     }
 }

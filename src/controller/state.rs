@@ -18,12 +18,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::allocator::Assignment;
+use crate::allocator::{Assignment, Memory};
 use crate::model::ObjectName;
 
 /// The name of the file that holds the addresses of Services.
 pub const ASSIGNMENTS_FILE: &str = "assignments.json";
-/// The format that this build reads and writes.
+/// The format that this build reads and writes. It counts what an older build would misread; a field
+/// that such a build can do without (`released`) is no new version.
 const ASSIGNMENTS_VERSION: u64 = 1;
 /// So many unreadable files are kept beside each other; who has more has other troubles.
 const SET_ASIDE_MAX: u32 = 1000;
@@ -170,21 +171,23 @@ fn write_flushed(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Reads the addresses of Services from `directory`, oldest first; none if there is no file.
-pub fn load(directory: &Path) -> Result<Vec<(ObjectName, Assignment)>, StateError> {
-    let assignments = StateFile::new(directory, ASSIGNMENTS_FILE).load(decode_assignments)?;
-    Ok(assignments.unwrap_or_default())
+/// Reads from `directory` what the allocator should remember; nothing if there is no file.
+pub fn load(directory: &Path) -> Result<Memory, StateError> {
+    let memory = StateFile::new(directory, ASSIGNMENTS_FILE).load(decode_assignments)?;
+    Ok(memory.unwrap_or_default())
 }
 
-/// Writes the addresses of Services to `directory`.
-pub fn save(directory: &Path, assignments: &[(ObjectName, Assignment)]) -> Result<(), StateError> {
-    StateFile::new(directory, ASSIGNMENTS_FILE).save(&encode_assignments(assignments))
+/// Writes to `directory` what the allocator should remember.
+pub fn save(directory: &Path, memory: &Memory) -> Result<(), StateError> {
+    StateFile::new(directory, ASSIGNMENTS_FILE).save(&encode_assignments(memory))
 }
 
 #[derive(Serialize, Deserialize)]
 struct AssignmentsDocument {
     version: u64,
     services: Vec<ServiceRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    released: Vec<ReleasedRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -195,21 +198,36 @@ struct ServiceRecord {
     addresses: Vec<IpAddr>,
 }
 
+/// An address that was given back not long ago, and who had it.
+#[derive(Serialize, Deserialize)]
+struct ReleasedRecord {
+    address: IpAddr,
+    namespace: String,
+    name: String,
+}
+
 /// The text of the assignments file; the order is kept, for it is that of age.
-pub fn encode_assignments(assignments: &[(ObjectName, Assignment)]) -> String {
-    let services = assignments.iter().map(|(name, assignment)| ServiceRecord {
+pub fn encode_assignments(memory: &Memory) -> String {
+    let services = memory.assignments.iter().map(|(name, assignment)| ServiceRecord {
         namespace: name.namespace.clone(),
         name: name.name.clone(),
         pool: assignment.pool.clone(),
         addresses: assignment.addresses.clone(),
     });
-    let document =
-        AssignmentsDocument { version: ASSIGNMENTS_VERSION, services: services.collect() };
-    text(&document)
+    let released = memory.released.iter().map(|(address, former)| ReleasedRecord {
+        address: *address,
+        namespace: former.namespace.clone(),
+        name: former.name.clone(),
+    });
+    text(&AssignmentsDocument {
+        version: ASSIGNMENTS_VERSION,
+        services: services.collect(),
+        released: released.collect(),
+    })
 }
 
 /// What [`encode_assignments`] wrote.
-pub fn decode_assignments(text: &str) -> Result<Vec<(ObjectName, Assignment)>, FormatError> {
+pub fn decode_assignments(text: &str) -> Result<Memory, FormatError> {
     let document = decode_document(text, ASSIGNMENTS_VERSION)?;
     let document: AssignmentsDocument = serde_json::from_value(document)?;
     let mut seen = BTreeSet::new();
@@ -221,7 +239,11 @@ pub fn decode_assignments(text: &str) -> Result<Vec<(ObjectName, Assignment)>, F
         }
         assignments.push((name, Assignment { pool, addresses }));
     }
-    Ok(assignments)
+    let released = document.released.into_iter().map(|record| {
+        let ReleasedRecord { address, namespace, name } = record;
+        (address, ObjectName { namespace, name })
+    });
+    Ok(Memory { assignments, released: released.collect() })
 }
 
 /// The text of a document that this module knows nothing of but its version. `body` is what the
@@ -255,9 +277,9 @@ pub(super) fn text(document: &impl Serialize) -> String {
 mod tests {
     use super::*;
 
-    fn assignments() -> Vec<(ObjectName, Assignment)> {
+    fn memory() -> Memory {
         let addresses = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-        vec![
+        let assignments = vec![
             (
                 ObjectName::new("prod", "web"),
                 Assignment {
@@ -269,7 +291,14 @@ mod tests {
                 ObjectName::new("default", "dns"),
                 Assignment { pool: "four".to_owned(), addresses: addresses(&["192.0.2.2"]) },
             ),
-        ]
+        ];
+        let gone = ("192.0.2.9".parse().unwrap(), ObjectName::new("default", "gone"));
+        Memory { assignments, released: vec![gone] }
+    }
+
+    /// The last assignment alone, as builds wrote it that knew no released addresses.
+    fn short() -> Memory {
+        Memory { assignments: memory().assignments.split_off(1), released: Vec::new() }
     }
 
     fn mode(path: &Path) -> u32 {
@@ -280,10 +309,10 @@ mod tests {
     fn what_is_saved_is_what_is_loaded_in_the_same_order() {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("state/fairway");
-        assert_eq!(load(&directory).unwrap(), []);
-        save(&directory, &assignments()).unwrap();
-        save(&directory, &assignments()).unwrap();
-        assert_eq!(load(&directory).unwrap(), assignments());
+        assert_eq!(load(&directory).unwrap(), Memory::default());
+        save(&directory, &memory()).unwrap();
+        save(&directory, &memory()).unwrap();
+        assert_eq!(load(&directory).unwrap(), memory());
         assert_eq!(mode(&directory), 0o700);
         assert_eq!(mode(&directory.join(ASSIGNMENTS_FILE)), 0o600);
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
@@ -291,11 +320,18 @@ mod tests {
 
     #[test]
     fn the_format_is_the_documented_one() {
-        let text = encode_assignments(&assignments()[1..]);
+        let text = encode_assignments(&short());
         let compact: String = text.split_whitespace().collect();
         assert_eq!(
             compact,
             r#"{"version":1,"services":[{"namespace":"default","name":"dns","pool":"four","addresses":["192.0.2.2"]}]}"#
+        );
+        assert_eq!(decode_assignments(&text).unwrap(), short());
+        let text = encode_assignments(&Memory { assignments: Vec::new(), ..memory() });
+        let compact: String = text.split_whitespace().collect();
+        assert_eq!(
+            compact,
+            r#"{"version":1,"services":[],"released":[{"address":"192.0.2.9","namespace":"default","name":"gone"}]}"#
         );
     }
 
@@ -303,7 +339,7 @@ mod tests {
     fn a_file_that_was_cut_short_is_set_aside_wherever_the_cut_is() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join(ASSIGNMENTS_FILE);
-        let text = encode_assignments(&assignments());
+        let text = encode_assignments(&memory());
         let whole = text.trim_end();
         for length in 0..whole.len() {
             fs::write(&file, &whole.as_bytes()[..length]).unwrap();
@@ -329,8 +365,8 @@ mod tests {
             |number| fs::read(root.path().join(format!("{ASSIGNMENTS_FILE}.unreadable-{number}")));
         assert_eq!(aside(1).unwrap(), b"first");
         assert_eq!(aside(2).unwrap(), b"\xFF\xFE");
-        save(root.path(), &assignments()).unwrap();
-        assert_eq!(load(root.path()).unwrap(), assignments());
+        save(root.path(), &memory()).unwrap();
+        assert_eq!(load(root.path()).unwrap(), memory());
     }
 
     #[test]
@@ -354,8 +390,8 @@ mod tests {
         ] {
             assert!(decode_assignments(text).is_err(), "{text}");
         }
-        let mut twice = assignments();
-        twice.extend(assignments());
+        let mut twice = memory();
+        twice.assignments.extend(memory().assignments);
         let error = decode_assignments(&encode_assignments(&twice)).unwrap_err();
         assert_eq!(error.to_string(), "damaged: it lists Service prod/web twice");
     }
@@ -363,16 +399,16 @@ mod tests {
     #[test]
     fn a_directory_that_cannot_be_written_is_an_error_and_loses_nothing() {
         let root = tempfile::tempdir().unwrap();
-        save(root.path(), &assignments()).unwrap();
+        save(root.path(), &memory()).unwrap();
         // Below a plain file nobody can make a directory, not even root.
         let blocked = root.path().join(ASSIGNMENTS_FILE).join("below");
-        let error = save(&blocked, &assignments()).unwrap_err();
+        let error = save(&blocked, &memory()).unwrap_err();
         assert!(matches!(error, StateError::Write { .. }), "{error}");
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o500)).unwrap();
         // Root may write anywhere; everybody else is refused. Either way the content is whole.
-        let result = save(root.path(), &assignments()[..1]);
+        let result = save(root.path(), &short());
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let expected = if result.is_ok() { &assignments()[..1] } else { &assignments()[..] };
+        let expected = if result.is_ok() { short() } else { memory() };
         assert_eq!(load(root.path()).unwrap(), expected);
     }
 
@@ -382,7 +418,7 @@ mod tests {
         let left_over = root.path().join(format!("{ASSIGNMENTS_FILE}.new"));
         fs::write(&left_over, "half a fi").unwrap();
         fs::set_permissions(&left_over, fs::Permissions::from_mode(0o644)).unwrap();
-        save(root.path(), &assignments()).unwrap();
+        save(root.path(), &memory()).unwrap();
         assert!(!left_over.exists());
         assert_eq!(mode(&root.path().join(ASSIGNMENTS_FILE)), 0o600);
     }

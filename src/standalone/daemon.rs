@@ -12,7 +12,7 @@ use super::machine;
 use super::options::Options;
 use super::published::Published;
 use super::saver::{self, Saver};
-use crate::allocator::Allocator;
+use crate::allocator::{Allocator, Memory};
 use crate::controller::announced::{ANNOUNCED_FILE, Announced};
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
@@ -60,10 +60,10 @@ impl Daemon {
         Self {
             catalog: restored_catalog(&options.state_dir),
             index: Arc::default(),
-            controller: Controller::new(
-                restored_allocator(&options.state_dir),
+            controller: Controller::new(restored_allocator(
+                &options.state_dir,
                 options.load_balancer_class.clone(),
-            ),
+            )),
             speaker: Speaker::new(backend, assumed_node.clone(), drain.state()),
             node: assumed_node.clone(),
             assumed_node,
@@ -78,7 +78,7 @@ impl Daemon {
     }
 
     /// Makes what the files say true.
-    pub(super) fn files_changed(&mut self, batch: &[FileChange]) {
+    pub(super) fn files_changed(&mut self, now: Moment, batch: &[FileChange]) {
         for change in batch {
             change.apply_to(&mut self.catalog);
         }
@@ -89,15 +89,15 @@ impl Daemon {
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.speaker.set_node(self.node.clone());
-        let outcomes = self.controller.converge(&self.index);
+        let other = self.controller.converge(now.monotonic, &self.index, &changes);
         self.awaits_sources &= self.sources.iter().any(|path| self.catalog.is_unreadable(path));
         if !self.awaits_sources {
             self.earlier = Vec::new();
         }
-        let changes = PlanChanges { all: true, ..PlanChanges::of(&changes, []) };
+        let (outcomes, changes) = (self.controller.outcomes(), PlanChanges::of(&changes, other));
         self.speaker.update(&self.index, outcomes, &changes, self.awaits_sources);
         // Small, and what a crash must not lose: it does not wait for the rest of the state.
-        self.saver.save_assignments(self.controller.allocator().assignments());
+        self.saver.save_memory(self.controller.memory());
         log_findings(&self.findings, &resolution.findings);
         self.findings = resolution.findings;
         self.stale = resolution.stale;
@@ -187,12 +187,12 @@ fn announced(routes: Vec<DesiredRoute>) -> Announced {
     Announced { boot_id: machine::boot_id(), routes }
 }
 
-fn restored_allocator(directory: &Path) -> Allocator {
-    let assignments = state::load(directory).unwrap_or_else(|error| {
+fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> Allocator {
+    let memory = state::load(directory).unwrap_or_else(|error| {
         error!("{error}; addresses are given out anew");
-        Vec::new()
+        Memory::default()
     });
-    Allocator::restore(assignments)
+    Allocator::restore(load_balancer_class, memory)
 }
 
 /// What the run before this one announced. Without that, routers are not told that this is a

@@ -143,7 +143,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                     error!("the file watcher ended");
                     break;
                 };
-                daemon.files_changed(&batch);
+                daemon.files_changed(clock.now(), &batch);
                 publish.send_replace(Arc::new(daemon.published()));
                 saving.wanted();
                 service.files_changed(&batch);

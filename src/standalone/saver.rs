@@ -13,11 +13,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tracing::{error, info};
 
-use crate::allocator::Assignment;
+use crate::allocator::Memory;
 use crate::controller::announced::{self, ANNOUNCED_FILE, Announced};
 use crate::controller::state::{self, FormatError, StateError, StateFile};
 use crate::drain::{self, DRAIN_FILE, DrainStatus};
-use crate::model::ObjectName;
 use crate::resources::Catalog;
 
 /// The file that holds the last good version of each object.
@@ -37,7 +36,7 @@ pub struct LockError(PathBuf);
 /// What is to be on disk.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Wanted {
-    assignments: Vec<(ObjectName, Assignment)>,
+    memory: Memory,
     resources: Value,
     /// `None` until the operator has wanted something, now or in an earlier run.
     drain: Option<DrainStatus>,
@@ -69,9 +68,9 @@ impl Saver {
         Self { wanted, drain, task: tokio::spawn(write_changes(directory, latest, tell)) }
     }
 
-    /// These addresses should be on disk. Returns at once.
-    pub(super) fn save_assignments(&self, assignments: Vec<(ObjectName, Assignment)>) {
-        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).assignments = assignments);
+    /// Who has which address should be on disk. Returns at once.
+    pub(super) fn save_memory(&self, memory: Memory) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).memory = memory);
     }
 
     /// These resources should be on disk. Returns at once.
@@ -207,10 +206,8 @@ fn write(
         is_written
     };
     let file = |name| StateFile::new(directory, name);
-    if written.assignments != wanted.assignments
-        && is_written(state::save(directory, &wanted.assignments))
-    {
-        written.assignments.clone_from(&wanted.assignments);
+    if written.memory != wanted.memory && is_written(state::save(directory, &wanted.memory)) {
+        written.memory.clone_from(&wanted.memory);
     }
     if let Some(status) = wanted.drain.filter(|it| written.drain != Some(*it))
         && is_written(file(DRAIN_FILE).save(&drain::encode(status)))

@@ -99,11 +99,12 @@ impl World {
     }
 
     fn converge(&mut self) -> Outcomes {
-        self.allocator.converge(&self.index, None)
+        self.allocator.converge(Instant::ZERO, &self.index, &Changes::default());
+        self.allocator.outcomes().clone()
     }
 
     fn restart(&mut self) {
-        self.allocator = Allocator::restore(self.allocator.assignments());
+        self.allocator = Allocator::restore(None, self.allocator.memory());
     }
 
     /// Converges and says what a Service got: its addresses, or else the reason.

@@ -265,8 +265,7 @@ fn only_services_of_our_class_are_served() {
     let classed = Service { load_balancer_class: Some("x".to_owned()), ..service("classed") };
     world.add(classed).add(service("plain"));
     assert_eq!(world.converge().into_keys().collect::<Vec<_>>(), [name("plain")]);
-    let mut other = Allocator::default();
-    let outcomes = other.converge(&world.index, Some("x"));
+    let outcomes = from_scratch(&world.index, Some("x"));
     assert_eq!(outcomes.into_keys().collect::<Vec<_>>(), [name("classed")]);
 }
 
@@ -350,12 +349,12 @@ fn a_restart_changes_nothing_and_keeps_the_order_of_age() {
     world.add(service("m")).converge();
     world.add(service("b")).add(service("z")).converge();
     let before = world.converge();
-    let assignments = world.allocator.assignments();
+    let assignments = world.allocator.memory().assignments;
     let names: Vec<_> = assignments.iter().map(|(name, _)| name.name.as_str()).collect();
     assert_eq!(names, ["m", "b", "z"]);
     world.restart();
     assert_eq!(world.converge(), before);
-    assert_eq!(world.allocator.assignments(), assignments);
+    assert_eq!(world.allocator.memory().assignments, assignments);
 }
 
 #[test]
@@ -363,7 +362,8 @@ fn of_two_restored_services_on_one_address_the_older_keeps_it() {
     let assigned = || Assignment { pool: "a".to_owned(), addresses: vec![ip("192.0.2.3")] };
     let mut world = World::with([pool("a", &["192.0.2.0/29"])]);
     world.add(service("a")).add(service("z"));
-    world.allocator = Allocator::restore([(name("z"), assigned()), (name("a"), assigned())]);
+    let assignments = vec![(name("z"), assigned()), (name("a"), assigned())];
+    world.allocator = Allocator::restore(None, Memory { assignments, ..Memory::default() });
     assert_eq!(world.got("z"), "192.0.2.3");
     assert_eq!(world.got("a"), "192.0.2.0");
     world.index.services.remove(&name("z"));

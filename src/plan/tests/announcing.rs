@@ -122,10 +122,13 @@ fn addresses_that_outlive_all_pools_are_not_announced() {
     let mut cluster = Cluster::small();
     cluster.service(service("web"));
     let mut allocator = Allocator::default();
-    allocator.converge(&cluster.index, None);
-    cluster.index.pools.clear();
-    let outcomes = allocator.converge(&cluster.index, None);
-    let plan = for_node(&cluster.index, &outcomes, &node("n1"), PlanOptions::default());
+    allocator.converge(Instant::ZERO, &cluster.index, &Changes::default());
+    let pools = cluster.index.keys().filter(|key| key.kind == Kind::IpAddressPool);
+    for key in pools.collect::<Vec<_>>() {
+        let changes = cluster.index.delete(&key);
+        allocator.converge(Instant::ZERO, &cluster.index, &changes);
+    }
+    let plan = for_node(&cluster.index, allocator.outcomes(), &node("n1"), OPTIONS);
     assert!(plan.routes.is_empty());
     assert_eq!(why(&plan, "web"), ["ipNotAllowed"]);
 }

@@ -9,20 +9,23 @@ mod peering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use fairway_sessions::time::Instant;
 use fairway_sessions::types::{
     AddPath, AddressFamily, Asn, ChosenNextHops, HoldTime, ImportPolicy, Password, PeerKey, Prefix,
     PrefixFilter, Remote, RemoteAs,
 };
 
-use crate::allocator::{Allocator, Outcomes};
+use crate::allocator::{Allocator, Outcomes, from_scratch};
 use crate::model::{
-    BgpAdvertisement, ClusterIndex, Endpoint, EndpointSlice, FamilyPolicy, LabelSelector, Labels,
-    Node, Object, ObjectName, Operator, Peer, PeerPassword, Pool, Requirement, Secret, Service,
-    ServicePort, TrafficPolicy,
+    BgpAdvertisement, Changes, ClusterIndex, Endpoint, EndpointSlice, FamilyPolicy, Kind,
+    LabelSelector, Labels, Node, Object, ObjectName, Operator, Peer, PeerPassword, Pool,
+    Requirement, Secret, Service, ServicePort, TrafficPolicy,
 };
 
 use super::*;
 
+const OPTIONS: PlanOptions =
+    PlanOptions { ignore_exclude_label: false, unsliced_services_are_served: true };
 const V4: AddressFamily = AddressFamily::Ipv4Unicast;
 
 fn name(name: &str) -> ObjectName {
@@ -209,7 +212,7 @@ impl Cluster {
     }
 
     fn outcomes(&self) -> Outcomes {
-        Allocator::default().converge(&self.index, None)
+        from_scratch(&self.index, None)
     }
 
     fn plan(&self) -> NodePlan {
@@ -217,7 +220,7 @@ impl Cluster {
     }
 
     fn plan_for(&self, node: &Node) -> NodePlan {
-        for_node(&self.index, &self.outcomes(), node, PlanOptions::default())
+        for_node(&self.index, &self.outcomes(), node, OPTIONS)
     }
 }
 
