@@ -48,6 +48,17 @@ pub struct PrefixAnnouncement {
     pub reason: Option<Reason>,
 }
 
+/// An address that a node answers for on the local segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer2Announcement {
+    /// The address.
+    pub address: IpAddr,
+    /// On which interfaces; all when `None`.
+    pub interfaces: Option<BTreeSet<String>>,
+    /// The Services behind it.
+    pub services: BTreeSet<ObjectName>,
+}
+
 impl Announcement {
     /// A Service of which nothing is announced.
     pub(super) fn none(reason: Reason) -> Self {

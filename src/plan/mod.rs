@@ -32,13 +32,15 @@ use crate::model::{ClusterIndex, Node, ObjectName, Pool, Service};
 
 use advertisements::{InForce, Place};
 use endpoints::Endpoints;
-use layer2::Layer2Facts;
+use layer2::Layer2;
 use routes::{Routes, Speakers};
 
-pub use announcement::{AddressAnnouncement, Announcement, PrefixAnnouncement};
+pub use announcement::{
+    AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement,
+};
 pub use changes::{PlanChanges, PlanUpdate};
 pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
-pub use layer2::{Layer2Announcement, Layer2Verdict};
+pub use layer2::Layer2Verdict;
 pub use peers::router_id;
 pub use planner::NodePlanner;
 pub use reason::{Fault, Reason};
@@ -106,7 +108,7 @@ pub fn for_node(
         node,
         options,
         pools: PoolLookup::new(index),
-        layer2: Layer2Facts::new(index, node, options),
+        layer2: Layer2::new(index, node, layer2::candidates(index, node)),
         endpoints: Endpoints::seen_from(node, index, options),
         routes: Routes::new(&in_force),
         by_pool: BTreeMap::new(),
@@ -137,7 +139,7 @@ struct Planner<'a> {
     node: &'a Node,
     options: PlanOptions,
     pools: PoolLookup<'a>,
-    layer2: Layer2Facts<'a>,
+    layer2: Layer2<'a>,
     endpoints: Endpoints<'a>,
     in_force: &'a [InForce<'a>],
     routes: Routes<'a>,
@@ -183,10 +185,7 @@ impl<'a> Planner<'a> {
             return Announcement::none(Reason::NotAllocated(text));
         }
         let reason = node_reason.cloned().or_else(|| self.endpoints.check(service).err());
-        let pools: Option<Vec<_>> =
-            outcome.addresses.iter().map(|it| self.pools.offering(*it)).collect();
-        let layer2 = pools
-            .and_then(|pools| layer2::decide(&self.layer2, service, &outcome.addresses, &pools));
+        let layer2 = self.layer2.verdict(service, &outcome.addresses, &self.pools);
         let addresses = outcome.addresses.iter().map(|address| match reason {
             None => self.announce_address(service, *address),
             Some(_) => {

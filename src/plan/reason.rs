@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use fairway_sessions::types::{PeerKey, Prefix, Remote};
 
-use crate::model::ObjectName;
+use crate::model::{NodeName, ObjectName};
 
 /// Why a Service, one of its addresses or one of its prefixes is not announced from a node. The
 /// text begins with the word that MetalLB uses, where it has one.
@@ -44,6 +44,34 @@ pub enum Reason {
         /// The node.
         node: String,
     },
+    /// L2Advertisements there are, but none for this node.
+    #[error(
+        "noMatchingAdvertisement: no L2Advertisement selects pool {pool}, node {node} and the \
+         labels of the Service at once"
+    )]
+    NoMatchingLayer2Advertisement {
+        /// The pool of the first address.
+        pool: String,
+        /// The node.
+        node: String,
+    },
+    /// Another node answers for it on the local segment.
+    #[error("notOwner: node {owner} answers for {address}, {}", because(*preference))]
+    NotOwner {
+        /// That node.
+        owner: NodeName,
+        /// The address that decides.
+        address: IpAddr,
+        /// The preference of that node and of this one, where they differ.
+        preference: Option<(u32, u32)>,
+    },
+    /// Labels might give one address to two nodes.
+    #[error(
+        "sharedIPWithServiceSelector: it may share its address (allow-shared-ip), and \
+         L2Advertisement {0} has serviceSelectors, which may choose different nodes for those who \
+         share it"
+    )]
+    SharedAddressWithServiceSelectors(ObjectName),
     /// Two advertisements say different things about one prefix to one peer.
     #[error(
         "conflictingAdvertisements: {first} and {second} give peer {peer} the same prefix with \
@@ -76,7 +104,11 @@ impl Reason {
             Self::NodeExcluded(_) => "nodeLabeledExcludeBalancers",
             Self::NoLocalEndpoints(_) => "noLocalEndpoints",
             Self::NoEndpoints => "noEndpoints",
-            Self::NoMatchingAdvertisement { .. } => "noMatchingAdvertisement",
+            Self::NoMatchingAdvertisement { .. } | Self::NoMatchingLayer2Advertisement { .. } => {
+                "noMatchingAdvertisement"
+            }
+            Self::NotOwner { .. } => "notOwner",
+            Self::SharedAddressWithServiceSelectors(_) => "sharedIPWithServiceSelector",
             Self::ConflictingAdvertisements { .. } => "conflictingAdvertisements",
             Self::NoPeers(_) => "noPeers",
         }
@@ -127,6 +159,16 @@ pub enum Fault {
         /// What stands in the way.
         reason: Reason,
     },
+}
+
+/// Why a node comes before another.
+fn because(preference: Option<(u32, u32)>) -> String {
+    match preference {
+        Some((owner, ours)) => {
+            format!("which is preferred with a weight of {owner} over {ours} here")
+        }
+        None => "whose hash with that address is the lowest of the nodes that may".to_owned(),
+    }
 }
 
 /// What a neighbour is named by.

@@ -4,6 +4,7 @@ mod announcing;
 mod attributes;
 mod bandwidth;
 mod comparing;
+mod layer2;
 mod peering;
 
 use std::collections::{BTreeMap, BTreeSet};
