@@ -35,9 +35,7 @@ use endpoints::Endpoints;
 use layer2::Layer2;
 use routes::{Routes, Speakers};
 
-pub use announcement::{
-    AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement,
-};
+pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
 pub use changes::{PlanChanges, PlanUpdate};
 pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
 pub use layer2::Layer2Verdict;

@@ -118,7 +118,6 @@ fn authentication(
         report.required(given(secret.name), &secret_path.key("name"), "the name of a Secret");
     let key = report.required(given(secret.key), &secret_path.key("key"), "a key of the Secret");
     let Text(KindName(kind)) = kind?;
-    report.fault(&path, "needs BFD, which this version does not run yet");
     Some(BfdAuthentication {
         kind,
         key_id: key_id?.0,

@@ -10,6 +10,7 @@
 //! clock, socket, file or runtime; `source` brings the text, the daemon and `fairway check` use what
 //! comes out.
 
+mod backend;
 mod bfd_profile;
 mod bgp_advertisement;
 mod bgp_peer;
@@ -41,6 +42,7 @@ mod known_fields;
 #[cfg(test)]
 mod tests;
 
+pub use backend::BackendKind;
 pub use catalog::{Catalog, Resolution, RestoreError, StaleObject};
 pub use finding::{Finding, FindingObject, Severity};
 pub use value::{ParsedValue, parse_value};

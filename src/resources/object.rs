@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::backend::BackendKind;
 use super::field_lines::FieldLines;
 use super::field_path::{FieldPath, Segment};
 use super::finding::FindingObject;
@@ -73,7 +74,11 @@ pub(crate) struct Reading {
 
 /// Reads a document. One of kind `List`, or `ServiceList` and the like, is read as its items. `visit` gets each object's tree and
 /// what came of it.
-pub(crate) fn read(document: &Document, visit: &mut dyn FnMut(Option<&Node>, Reading)) {
+pub(crate) fn read(
+    document: &Document,
+    backend: BackendKind,
+    visit: &mut dyn FnMut(Option<&Node>, Reading),
+) {
     let Some(root) = &document.root else {
         if let Some(fault) = document.faults.first() {
             visit(
@@ -90,7 +95,7 @@ pub(crate) fn read(document: &Document, visit: &mut dyn FnMut(Option<&Node>, Rea
     };
     let faults: Vec<_> = document.faults.iter().collect();
     if document.is_complete {
-        read_tree(root, &faults, 0, visit);
+        read_tree(root, &faults, 0, backend, visit);
     } else {
         visit(Some(root), read_incomplete(root, &faults));
     }
@@ -102,12 +107,13 @@ fn read_tree(
     root: &Node,
     faults: &[&YamlFault],
     depth: usize,
+    backend: BackendKind,
     visit: &mut dyn FnMut(Option<&Node>, Reading),
 ) {
     let items = root.get("items").filter(|_| list_of(root).is_some());
     let Some(items) = items else {
         if !root.is_null() || !faults.is_empty() {
-            visit(Some(root), read_object(root, faults, depth));
+            visit(Some(root), read_object(root, faults, depth, backend));
         }
         return;
     };
@@ -118,7 +124,7 @@ fn read_tree(
                 if key == "items" && *index == position)
         };
         let faults: Vec<_> = faults.iter().filter(inside).copied().collect();
-        read_tree(&whole_item(root, item), &faults, depth + 2, visit);
+        read_tree(&whole_item(root, item), &faults, depth + 2, backend, visit);
     }
 }
 
@@ -177,7 +183,12 @@ fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
 }
 
 /// Reads one object. `faults` are those inside it; their paths begin `depth` steps further out.
-pub(super) fn read_object(root: &Node, faults: &[&YamlFault], depth: usize) -> Reading {
+pub(super) fn read_object(
+    root: &Node,
+    faults: &[&YamlFault],
+    depth: usize,
+    backend: BackendKind,
+) -> Reading {
     let mut reading = Reading {
         line: root.line,
         object: finding_object(root),
@@ -205,6 +216,9 @@ pub(super) fn read_object(root: &Node, faults: &[&YamlFault], depth: usize) -> R
             (problem.kind, None)
         }
     };
+    if let Some(object) = &object {
+        backend.check(object, &mut report);
+    }
     reading.outcome = if report.has_faults() {
         let key = kind.zip(metadata::identify(root)).map(|(kind, name)| key(kind, name));
         Outcome::Broken { key, kind }

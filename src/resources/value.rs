@@ -6,6 +6,7 @@
 
 use serde_json::Value as Json;
 
+use super::backend::BackendKind;
 use super::finding::Finding;
 use super::object::{self, Outcome, Reading};
 use super::yaml::node::{Entry, Node, Value};
@@ -36,7 +37,8 @@ impl ParsedValue {
 /// from a parser that bounds that, as serde_json's does.
 pub fn parse_value(value: &Json) -> ParsedValue {
     let root = node(value);
-    let Reading { object, remarks, outcome, .. } = object::read_object(&root, &[], 0);
+    let Reading { object, remarks, outcome, .. } =
+        object::read_object(&root, &[], 0, BackendKind::default());
     let findings = remarks.into_iter().map(|remark| Finding {
         severity: remark.severity,
         file: String::new(),

@@ -117,15 +117,6 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let graceful_restart =
         timers::graceful_restart(raw.enable_graceful_restart, raw.graceful_restart, report);
     let bfd_profile = raw.bfd_profile.clone().filter(|name| !name.is_empty());
-    if bfd_profile.is_some() {
-        report.warning(
-            &spec.key("bfdProfile"),
-            "this version does not run BFD yet: the session relies on its hold time",
-        );
-    }
-    if raw.bfd_strict == Some(true) {
-        report.fault(&spec.key("bfdStrict"), "needs BFD, which this version does not run yet");
-    }
     let shutdown = raw.shutdown.and_then(|raw| shutdown(raw, report));
     let namespace = &metadata.name.namespace;
     let secret = raw.password_secret.map(|HiddenMapping(secret)| secret);

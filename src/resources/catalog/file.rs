@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Version;
 use crate::model::{Kind, ObjectKey};
+use crate::resources::backend::BackendKind;
 use crate::resources::finding::{Finding, Severity};
 use crate::resources::object::{self, Outcome, Reading};
 use crate::resources::yaml::node::Node;
@@ -40,10 +41,10 @@ pub(super) struct Entry {
 
 impl FileState {
     /// Parses `text`, the content of `file`.
-    pub(super) fn parse(file: &Arc<str>, text: &str) -> Self {
+    pub(super) fn parse(file: &Arc<str>, text: &str, backend: BackendKind) -> Self {
         let mut state = Self::default();
         for document in yaml::documents(text) {
-            object::read(&document, &mut |root, reading| state.add(file, root, reading));
+            object::read(&document, backend, &mut |root, reading| state.add(file, root, reading));
         }
         state
     }

@@ -80,7 +80,7 @@ impl Catalog {
         }
         for saved in Saved::deserialize(value)?.objects {
             let file: Arc<str> = saved.file.into();
-            let state = FileState::parse(&file, &saved.document);
+            let state = FileState::parse(&file, &saved.document, self.backend);
             for version in state.entries.into_iter().filter_map(|entry| entry.version) {
                 let Some(mut version) = Arc::into_inner(version) else { continue };
                 version.line = saved.line;

@@ -21,6 +21,7 @@ pub use self::resolve::{Resolution, StaleObject};
 
 use self::file::FileState;
 use self::needs::needs;
+use super::backend::BackendKind;
 use super::field_lines::FieldLines;
 use super::field_path::FieldPath;
 use super::yaml;
@@ -50,6 +51,8 @@ struct Held {
 /// The content of all files, and the last good version of every object in them.
 #[derive(Debug, Default)]
 pub struct Catalog {
+    /// Who will act on it.
+    backend: BackendKind,
     files: BTreeMap<Arc<str>, FileState>,
     /// Files and folders that could not be read, with the reason.
     unreadable: BTreeMap<String, String>,
@@ -57,9 +60,14 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// No files.
+    /// No files, for our own sessions.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// No files. What `backend` cannot do is a fault.
+    pub fn for_backend(backend: BackendKind) -> Self {
+        Self { backend, ..Self::default() }
     }
 
     /// The file `path` holds `text` now. Parses this file and no other. Nothing at all where there
@@ -70,7 +78,7 @@ impl Catalog {
         let state = if yaml::is_blank(text) && self.is_responsible(&path) {
             FileState::emptied(&path)
         } else {
-            FileState::parse(&path, text)
+            FileState::parse(&path, text, self.backend)
         };
         self.files.insert(path, state);
     }
