@@ -124,8 +124,8 @@ impl FromStr for AddressRange {
 /// it does not match get nothing from the pool, whatever they ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceAllocation {
-    /// Pools with a lower one are tried first; 0 comes last.
-    pub priority: u32,
+    /// Pools with a lower one are tried first, negative ones too; 0 comes last.
+    pub priority: i32,
     /// Namespaces by name.
     pub namespaces: BTreeSet<String>,
     /// Namespaces by label. Without names and selectors: every namespace.

@@ -50,7 +50,8 @@ pub struct Service {
     pub requested_addresses: Vec<IpAddr>,
     /// The pool it asks for.
     pub requested_pool: Option<String>,
-    /// `metallb.io/allow-shared-ip`: Services with the same key may share an address.
+    /// `metallb.io/allow-shared-ip`: Services with the same key may share an address. An empty key
+    /// shares nothing, but on layer 2 it counts that the annotation is there.
     pub sharing_key: Option<String>,
     /// Its ports.
     pub ports: Vec<ServicePort>,

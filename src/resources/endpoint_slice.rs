@@ -23,6 +23,7 @@ struct RawEndpointSlice {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawEndpoint {
+    addresses: Option<List<String>>,
     node_name: Option<String>,
     #[serde(default)]
     conditions: Option<RawConditions>,
@@ -44,16 +45,23 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         );
         return None;
     };
-    let endpoints = elements(raw.endpoints)
-        .map(|(_, raw)| {
-            let conditions = raw.conditions.unwrap_or_default();
-            Endpoint {
-                node: raw.node_name.filter(|name| !name.is_empty()),
-                // One that is on its way out still answers while it is serving.
-                usable: conditions.ready.unwrap_or(true) || conditions.serving == Some(true),
-            }
-        })
-        .collect();
+    let list = FieldPath::of("endpoints");
+    let mut endpoints = Vec::new();
+    for (position, raw) in elements(raw.endpoints) {
+        if elements(raw.addresses).next().is_none() {
+            report.warning(
+                &list.index(position).key("addresses"),
+                "has none: the endpoint counts for nothing",
+            );
+            continue;
+        }
+        let conditions = raw.conditions.unwrap_or_default();
+        endpoints.push(Endpoint {
+            node: raw.node_name.filter(|name| !name.is_empty()),
+            // One that is on its way out still answers while it is serving.
+            usable: conditions.ready.unwrap_or(true) || conditions.serving == Some(true),
+        });
+    }
     Some(Object::EndpointSlice(EndpointSlice {
         service: ObjectName::new(&metadata.name.namespace, service),
         name: metadata.name,

@@ -182,6 +182,10 @@ bounded_number!(
     PeerPort(u16), 1, 16_384, "a port"
 );
 bounded_number!(
+    /// The same in v1beta1, where 0 is as good as none.
+    PeerPortOrZero(u16), 0, 16_384, "a port"
+);
+bounded_number!(
     /// A port of a Service.
     ServicePortNumber(u16), 1, 65_535, "a port"
 );
@@ -215,7 +219,7 @@ bounded_number!(
 );
 bounded_number!(
     /// Which pools come first.
-    Priority(u32), 0, 2_147_483_647, "a number"
+    Priority(i32), -2_147_483_648, 2_147_483_647, "a number"
 );
 bounded_number!(
     /// How many paths to a prefix are sent.
@@ -238,8 +242,8 @@ bounded_number!(
     LengthIpv4(u8), 1, 32, "a prefix length"
 );
 bounded_number!(
-    /// A length of IPv6 prefixes.
-    LengthIpv6(u8), 1, 128, "a prefix length"
+    /// A length of IPv6 prefixes; MetalLB has no least one.
+    LengthIpv6(u8), 0, 128, "a prefix length"
 );
 bounded_number!(
     /// A length of prefixes of either family.

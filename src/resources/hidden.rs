@@ -37,15 +37,18 @@ macro_rules! refuse_plain_values {
     };
 }
 
-/// A TCP-MD5 key. Its faults never repeat what was written.
+/// A TCP-MD5 key, or empty text for none. Its faults never repeat what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyText(pub(crate) Password);
+pub(crate) struct KeyText(pub(crate) Option<Password>);
 
 impl<'de> Deserialize<'de> for KeyText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = HiddenText::deserialize(deserializer)?;
+        if text.0.is_empty() {
+            return Ok(Self(None));
+        }
         let key = Password::new(text.0).map_err(|error: PasswordError| D::Error::custom(error))?;
-        Ok(Self(key))
+        Ok(Self(Some(key)))
     }
 }
 

@@ -49,7 +49,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         pool_selectors: selectors(raw.pool_selectors, "ipAddressPoolSelectors", report),
         node_selectors: selectors(raw.node_selectors, "nodeSelectors", report),
         service_selectors: selectors(raw.service_selectors, "serviceSelectors", report),
-        interfaces: unique(raw.interfaces, &spec.key("interfaces"), report),
+        // MetalLB lets one be named twice, which changes nothing.
+        interfaces: elements(raw.interfaces).map(|(_, name)| name).collect(),
         preferred_nodes: preferred_nodes(raw.preferred_node_selectors, report),
     }))
 }

@@ -22,23 +22,24 @@ use crate::model::{Kind, Object, ObjectKey, ObjectName};
 
 const GROUP: &str = "metallb.io";
 
-/// The kinds that are read, and how `apiVersion` names them.
-const KINDS: [(&str, Kind, &str); 11] = [
-    ("BGPPeer", Kind::BgpPeer, "metallb.io/v1beta2"),
-    ("BFDProfile", Kind::BfdProfile, "metallb.io/v1beta1"),
-    ("IPAddressPool", Kind::IpAddressPool, "metallb.io/v1beta1"),
-    ("BGPAdvertisement", Kind::BgpAdvertisement, "metallb.io/v1beta1"),
-    ("L2Advertisement", Kind::Layer2Advertisement, "metallb.io/v1beta1"),
-    ("Community", Kind::Community, "metallb.io/v1beta1"),
-    ("Service", Kind::Service, "v1"),
-    ("EndpointSlice", Kind::EndpointSlice, "discovery.k8s.io/v1"),
-    ("Node", Kind::Node, "v1"),
-    ("Namespace", Kind::Namespace, "v1"),
-    ("Secret", Kind::Secret, "v1"),
+/// The kinds that are read, and what `apiVersion` they may have, the best first.
+const KINDS: [(&str, Kind, &[&str]); 11] = [
+    ("BGPPeer", Kind::BgpPeer, &["metallb.io/v1beta2", bgp_peer::VERSION_OLD]),
+    ("BFDProfile", Kind::BfdProfile, &["metallb.io/v1beta1"]),
+    ("IPAddressPool", Kind::IpAddressPool, &["metallb.io/v1beta1"]),
+    ("BGPAdvertisement", Kind::BgpAdvertisement, &["metallb.io/v1beta1"]),
+    ("L2Advertisement", Kind::Layer2Advertisement, &["metallb.io/v1beta1"]),
+    ("Community", Kind::Community, &["metallb.io/v1beta1"]),
+    ("Service", Kind::Service, &["v1"]),
+    ("EndpointSlice", Kind::EndpointSlice, &["discovery.k8s.io/v1"]),
+    ("Node", Kind::Node, &["v1"]),
+    ("Namespace", Kind::Namespace, &["v1"]),
+    ("Secret", Kind::Secret, &["v1"]),
 ];
 
-/// MetalLB's kinds that this version does nothing about.
-const INERT_KINDS: [&str; 3] = ["ServiceL2Status", "ServiceBGPStatus", "ConfigurationState"];
+/// MetalLB's kinds that nobody writes by hand: they say how things are, and ask for nothing, so they
+/// are left alone as other groups' kinds are. (BGPSessionState is of frr-k8s's group.)
+const STATUS_KINDS: [&str; 3] = ["ServiceL2Status", "ServiceBGPStatus", "ConfigurationState"];
 
 /// The fields of our kinds beside their content.
 const TOP_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
@@ -131,7 +132,7 @@ fn read_tree(
 /// What a list holds items of: a kind, or anything (`""`); `None` for what is no list.
 fn list_of(root: &Node) -> Option<&str> {
     let element = root.get("kind")?.text()?.strip_suffix("List")?;
-    let mut kinds = KINDS.iter().map(|(name, _, _)| *name).chain(INERT_KINDS);
+    let mut kinds = KINDS.iter().map(|(name, _, _)| *name).chain(STATUS_KINDS);
     (element.is_empty() || kinds.any(|kind| kind == element)).then_some(element)
 }
 
@@ -171,7 +172,7 @@ fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
             let key = metadata::identify(root).map(|name| key(kind, name));
             Outcome::Broken { key, kind: Some(kind) }
         }
-        Ok(Class::Inert | Class::Other) if !is_list => Outcome::Nothing,
+        Ok(Class::Other) if !is_list => Outcome::Nothing,
         _ => Outcome::Broken { key: None, kind: None },
     };
     Reading {
@@ -206,10 +207,6 @@ pub(super) fn read_object(
     }
     let (kind, object) = match class {
         Ok(Class::Ours(kind)) => (Some(kind), parse(kind, &mut report)),
-        Ok(Class::Inert) => {
-            report.warning(&FieldPath::of("kind"), "is read, but this version does not act on it");
-            (None, None)
-        }
         Ok(Class::Other) => (None, None),
         Err(problem) => {
             report.fault(&problem.path, problem.message);
@@ -296,7 +293,6 @@ fn finding_object(root: &Node) -> Option<FindingObject> {
 
 enum Class {
     Ours(Kind),
-    Inert,
     Other,
 }
 
@@ -327,31 +323,34 @@ fn class(root: &Node) -> Result<Class, ClassProblem> {
             problem("kind", "is missing; expected one such as BGPPeer".to_owned(), None)
         }
         (None, Some(kind)) => {
-            let (expected, kind) =
-                named(kind).map_or(("one such as v1", None), |(_, kind, it)| (*it, Some(*kind)));
+            let expected = named(kind).map_or("one such as v1", |(_, _, versions)| best(versions));
+            let kind = named(kind).map(|(_, kind, _)| *kind);
             problem("apiVersion", format!("is missing; expected {expected}"), kind)
         }
         (Some(version), Some(kind)) => match named(kind) {
-            Some((_, kind, expected)) if *expected == version => Ok(Class::Ours(*kind)),
-            Some((name, kind, expected)) if group(expected) == group(version) => problem(
+            Some((_, kind, versions)) if versions.contains(&version) => Ok(Class::Ours(*kind)),
+            Some((name, kind, versions)) if group(best(versions)) == group(version) => problem(
                 "apiVersion",
-                format!("{version} is not supported for {name}; use {expected}"),
+                format!("{version} is not supported for {name}; use {}", best(versions)),
                 Some(*kind),
             ),
-            _ if group(version) != GROUP => Ok(Class::Other),
-            _ if INERT_KINDS.contains(&kind) => Ok(Class::Inert),
+            _ if group(version) != GROUP || STATUS_KINDS.contains(&kind) => Ok(Class::Other),
             _ => problem("kind", unknown_kind(kind), None),
         },
     }
 }
 
 fn unknown_kind(kind: &str) -> String {
-    let known = KINDS.iter().filter(|(_, _, version)| group(version) == GROUP);
-    let names: Vec<_> = known.map(|(name, _, _)| *name).chain(INERT_KINDS).collect();
+    let known = KINDS.iter().filter(|(_, kind, _)| kind.is_ours());
+    let names: Vec<_> = known.map(|(name, _, _)| *name).chain(STATUS_KINDS).collect();
     match suggest::nearest(kind, names.iter().copied()) {
         Some(meant) => format!("{kind} is not a kind of {GROUP}; did you mean {meant}?"),
         None => format!("{kind} is not a kind of {GROUP}; expected one of {}", names.join(", ")),
     }
+}
+
+fn best<'a>(versions: &[&'a str]) -> &'a str {
+    versions.first().copied().unwrap_or_default()
 }
 
 fn group(version: &str) -> &str {

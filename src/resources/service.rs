@@ -1,7 +1,8 @@
 //! Service (v1): who wants an address.
 //!
 //! Answers which families, addresses, pool and sharing a Service of type LoadBalancer asks for;
-//! other types are valid and make no object. What the API server would default is defaulted here.
+//! other types are valid and make no object. What the API server would default is defaulted here;
+//! where it has been, `clusterIPs` say which families the Service has, as in MetalLB.
 //! Knows no pool: whether an address can be had is for the allocator.
 
 use std::collections::BTreeMap;
@@ -36,6 +37,10 @@ struct RawSpec {
     external_traffic_policy: Option<Text<PolicyName>>,
     ip_families: Option<List<Text<FamilyName>>>,
     ip_family_policy: Option<Text<FamilyPolicyName>>,
+    #[serde(rename = "clusterIP")]
+    cluster_address: Option<String>,
+    #[serde(rename = "clusterIPs")]
+    cluster_addresses: Option<List<String>>,
     #[serde(rename = "loadBalancerIP")]
     load_balancer_address: Option<String>,
     load_balancer_class: Option<String>,
@@ -96,10 +101,10 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let (requested_addresses, requested_at) =
         requested_addresses(raw.load_balancer_address, &annotations, report);
     let families = families(
+        &families_in_cluster(raw.cluster_addresses, raw.cluster_address),
         raw.ip_families,
         raw.ip_family_policy,
-        &requested_addresses,
-        &requested_at,
+        (&requested_addresses, &requested_at),
         report,
     );
     let ports = ports(raw.ports, report);
@@ -110,7 +115,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         families: families?,
         requested_addresses,
         requested_pool: text("address-pool"),
-        sharing_key: text("allow-shared-ip"),
+        sharing_key: annotations.sharing_key().map(str::to_owned),
         name: metadata.name,
         labels: metadata.labels,
         load_balancer_class: raw.load_balancer_class.filter(|class| !class.is_empty()),
@@ -171,8 +176,8 @@ impl<'a> Annotations<'a> {
                 report.warning(&path.key(&old), format_args!("{effect} {new}; use that alone"));
             }
             let key = if all.contains_key(&new) { new } else { old };
-            if let Some(text) = all.get(&key).map(|text| text.trim()).filter(|it| !it.is_empty()) {
-                found.insert(name, (path.key(&key), text));
+            if let Some(text) = all.get(&key) {
+                found.insert(name, (path.key(&key), text.trim()));
             }
         }
         Self(found)
@@ -198,8 +203,14 @@ impl<'a> Annotations<'a> {
         }
     }
 
+    /// An annotation that says something.
     fn get(&self, name: &str) -> Option<(&FieldPath, &'a str)> {
-        self.0.get(name).map(|(path, text)| (path, *text))
+        self.0.get(name).map(|(path, text)| (path, *text)).filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The sharing key, which counts for layer 2 even where it is empty.
+    fn sharing_key(&self) -> Option<&'a str> {
+        self.0.get("allow-shared-ip").map(|(_, text)| *text)
     }
 }
 
@@ -245,17 +256,34 @@ fn requested_addresses(
     (addresses, path)
 }
 
-/// The families wanted: from `ipFamilies`, else `ipFamilyPolicy`, else the addresses asked for,
-/// else IPv4.
+/// The families of the addresses that the cluster gave the Service, the first one first; none
+/// where it gave none, as in a file that somebody wrote.
+fn families_in_cluster(all: Option<List<String>>, first: Option<String>) -> Vec<AddressFamily> {
+    let all = elements(all).map(|(_, text)| text).chain(first);
+    let mut families = Vec::new();
+    for address in all.filter_map(|text| text.parse::<IpAddr>().ok()) {
+        let family = AddressFamily::of(address);
+        if !families.contains(&family) {
+            families.push(family);
+        }
+    }
+    families
+}
+
+/// The families wanted: those that the Service has in the cluster, else from `ipFamilies`, else
+/// `ipFamilyPolicy`, else the addresses asked for, else IPv4.
 fn families(
+    in_cluster: &[AddressFamily],
     raw: Option<List<Text<FamilyName>>>,
     policy: Option<Text<FamilyPolicyName>>,
-    requested: &[IpAddr],
-    requested_at: &FieldPath,
+    (requested, requested_at): (&[IpAddr], &FieldPath),
     report: &mut Report<'_>,
 ) -> Option<FamilyPolicy> {
     let path = FieldPath::of("spec.ipFamilies");
-    let named: Vec<_> = elements(raw).map(|(_, Text(FamilyName(family)))| family).collect();
+    let mut named: Vec<_> = elements(raw).map(|(_, Text(FamilyName(family)))| family).collect();
+    if !in_cluster.is_empty() {
+        named = in_cluster.to_vec();
+    }
     let stack = policy.map(|Text(FamilyPolicyName(stack))| stack);
     let is_repeated = matches!(named.as_slice(), [first, second] if first == second);
     if named.len() > 2 || is_repeated {
@@ -270,6 +298,8 @@ fn families(
     let first = named.first().copied().or(from_request).unwrap_or(AddressFamily::Ipv4Unicast);
     let is_dual = named.len() == 2 || (named.is_empty() && requested.len() == 2);
     let families = match stack {
+        // The cluster has but one family to give.
+        Some(Stack::PreferDual) if in_cluster.len() == 1 => FamilyPolicy::Single(first),
         Some(Stack::PreferDual) => FamilyPolicy::PreferDual(first),
         Some(Stack::RequireDual) => FamilyPolicy::RequireDual(first),
         None if is_dual => FamilyPolicy::RequireDual(first),
@@ -283,7 +313,8 @@ fn families(
         FamilyPolicy::RequireDual(_) => (requested.len() < 2).then(|| {
             "asks for one address, but the Service requires one of each family".to_owned()
         }),
-        FamilyPolicy::PreferDual(_) => None,
+        FamilyPolicy::PreferDual(_) => (in_cluster.len() == 2 && requested.len() < 2)
+            .then(|| "asks for one address, but the Service has one of each family".to_owned()),
     };
     if let Some(problem) = problem {
         report.fault(requested_at, format_args!("{problem}; see ipFamilies and ipFamilyPolicy"));

@@ -12,17 +12,20 @@ use crate::plan::change::{Change, Part};
 /// A document of each kind that makes its parser read all that it can read.
 const DOCUMENTS: &[(Kind, &str)] = &[
     (Kind::BgpPeer, "spec: {myASN: 1, peerASN: 2, peerAddress: 192.0.2.1}"),
+    (Kind::BfdProfile, "spec: {}"),
     (Kind::IpAddressPool, "spec: {addresses: [192.0.2.0/24]}"),
     (Kind::BgpAdvertisement, "spec: {}"),
+    (Kind::Layer2Advertisement, "spec: {}"),
     (Kind::Community, "spec: {}"),
     (Kind::Service, "spec: {type: LoadBalancer}"),
     (Kind::EndpointSlice, "endpoints: []"),
     (Kind::Node, "status: {}"),
+    (Kind::Namespace, ""),
     (Kind::Secret, "type: kubernetes.io/basic-auth\nstringData: {password: x}"),
 ];
 
 /// Fields of the table that no parser reads, since that is what the table has to say of them.
-const UNREAD: &[&str] = &["status", "endpoints[].addresses", "endpoints[].conditions.terminating"];
+const UNREAD: &[&str] = &["status", "endpoints[].conditions.terminating"];
 
 /// The fields that the parser of `kind` reads in `text`.
 fn fields_read(kind: Kind, text: &str) -> BTreeSet<String> {
@@ -57,6 +60,14 @@ fn every_field_that_is_read_has_its_line_in_the_table_of_changes() {
             table.iter().filter(|it| !read.contains(**it) && !UNREAD.contains(it)).collect();
         assert!(unknown.is_empty(), "{kind}: no parser reads {unknown:?}");
     }
+}
+
+#[test]
+fn the_older_version_of_a_peer_has_no_field_of_its_own() {
+    let (kind, text) = DOCUMENTS[0];
+    let old = fields_read(kind, &format!("apiVersion: metallb.io/v1beta1\n{text}"));
+    let new = fields_read(kind, text);
+    assert!(old.is_subset(&new) && old.len() < new.len(), "{old:?}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn an_object_that_breaks_keeps_its_last_good_version() {
         GOOD.replace("name: tor", "name: TOR"),
         GOOD.replace("kind: BGPPeer", "kind: BGPPear"),
         GOOD.replace("spec: {myASN", "spec: {{myASN"),
-        GOOD.replace("metallb.io/v1beta2", "metallb.io/v1beta1"),
+        GOOD.replace("metallb.io/v1beta2", "metallb.io/v1beta3"),
         "{{{".to_owned(),
     ] {
         catalog.file_read("good.yaml", &broken);

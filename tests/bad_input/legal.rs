@@ -4,9 +4,7 @@ use fairway::model::Object;
 use fairway::resources::Catalog;
 use fairway_sessions::types::GracefulRestart;
 
-use super::{
-    GOOD, SOUND_PEER, advertisement, beside_good, check, good, manifest, one_fault, peer, pool,
-};
+use super::{GOOD, SOUND_PEER, advertisement, beside_good, check, good, one_fault, peer, pool};
 
 #[rustfmt::skip] // One line for each input.
 #[test]
@@ -21,6 +19,7 @@ fn inputs_that_are_fine_are_not_faults() {
         ("external", "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: ExternalName}\n", 0),
         ("no type", "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 1}]}\n", 0),
         ("not spoken of", "apiVersion: v1\nkind: ServiceList\nitems: []\n", 0),
+        ("status", "apiVersion: metallb.io/v1beta1\nkind: ServiceL2Status\nmetadata: {name: x}\n", 1),
         ("other secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: '!'}\n", 0),
         ("list", "apiVersion: v1\nkind: List\nitems: []\n", 0),
     ] {
@@ -60,7 +59,6 @@ fn legal_but_odd_inputs_are_warnings() {
         ("fractions", with("holdTime: 9500ms"), 9, "spec.holdTime", "whole seconds"),
         ("restart times", with("gracefulRestart: {restartTime: 5m}"), 9, "spec.gracefulRestart", "no effect without spec.enableGracefulRestart: true"),
         ("no restart", with("enableGracefulRestart: false\ngracefulRestart: {}"), 10, "spec.gracefulRestart", "no effect without"),
-        ("inert kind", manifest("metallb.io/v1beta1", "BFDProfile", "spec: {}"), 2, "kind", "does not act"),
         ("annotation", old.replace("universe.tf/address-pool", "io/adress-pool"), 6, "metadata.annotations[metallb.io/adress-pool]", "did you mean metallb.io/address-pool?"),
         ("old annotation", old.replace("address-pool", "loadBalancerIP"), 6, "metadata.annotations[metallb.universe.tf/loadBalancerIP]", "did you mean metallb.io/loadBalancerIPs?"),
         ("odd annotation", old.replace("address-pool", "weight"), 6, "metadata.annotations[metallb.universe.tf/weight]", "expected one of metallb.io/loadBalancerIPs"),

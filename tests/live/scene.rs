@@ -29,7 +29,8 @@ pub(crate) fn router_port() -> u16 {
     PORTS.get().1
 }
 
-fn object(kind: &str, name: &str, spec: Value) -> Value {
+/// An object of a kind whose `spec` says everything.
+pub(crate) fn object(kind: &str, name: &str, spec: Value) -> Value {
     let version = match kind {
         "BGPPeer" => "metallb.io/v1beta2",
         "Service" => "v1",
@@ -128,6 +129,10 @@ pub(crate) fn common() -> Scene {
     let aliases = json!({"communities": [{"name": "green", "value": "65001:1"}]});
     let mut advertised = advertisement("trial", "trial");
     advertised["spec"]["communities"] = json!(["green"]);
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "default", "labels": {"team": "a"}},
+    });
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "node-a", "labels": {"kubernetes.io/hostname": "node-a"}},
@@ -147,6 +152,9 @@ pub(crate) fn common() -> Scene {
             ("steady-advertisement", advertisement("steady", "steady")),
             ("pool", pool("trial", &["10.9.0.0/24", "2001:db8:9::/120"])),
             ("advertisement", advertised),
+            ("bfd-profile", object("BFDProfile", "trial", json!({}))),
+            ("layer2", object("L2Advertisement", "trial", json!({}))),
+            ("namespace", namespace),
             ("community", object("Community", "trial", aliases)),
             ("service", service("trial")),
             ("slice", slice("trial", "node-a")),

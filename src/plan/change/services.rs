@@ -9,6 +9,8 @@ use super::Effect::{
 use super::Part::{Appears, Breaks, Key, Moves, OtherFields, Vanishes};
 
 const SHARES: &str = "it shares its address, and may no longer";
+const OTHER_FAMILY: &str = "another family, or one more or less";
+const SELECTED: &str = "`namespaceSelectors` of an IPAddressPool select it";
 const WEIGHTED: &str = "`linkBandwidth: auto`, and the number of ready endpoints here changes";
 
 pub(super) const SERVICE: &[Change] = &[
@@ -27,12 +29,17 @@ pub(super) const SERVICE: &[Change] = &[
     Change::field("spec.loadBalancerIP", Addresses),
     Change::field("spec.ipFamilies", Addresses),
     Change::field("spec.ipFamilyPolicy", Addresses),
+    Change::field("spec.clusterIP", Addresses).when(OTHER_FAMILY),
+    Change::field("spec.clusterIP", Nothing),
+    Change::field("spec.clusterIPs", Addresses).when(OTHER_FAMILY),
+    Change::field("spec.clusterIPs", Nothing),
     Change::field("spec.externalTrafficPolicy", Routes).when("no ready endpoint is on this node"),
     Change::field("spec.externalTrafficPolicy", Nothing),
     Change::field("spec.ports[].port", Addresses).when(SHARES),
     Change::field("spec.ports[].port", Nothing),
     Change::field("spec.ports[].protocol", Nothing),
     Change::field("spec.selector", Nothing),
+    Change::field("status.loadBalancer.ingress[].ip", Nothing),
     Change::field("status", Nothing),
     Change::of(OtherFields, Nothing),
     Change::of(Appears, Routes),
@@ -60,6 +67,8 @@ pub(super) const ENDPOINT_SLICE: &[Change] = &[
         .when("it is not `ready`, and the last one or the first"),
     Change::field("endpoints[].conditions.serving", Nothing),
     Change::field("endpoints[].conditions.terminating", Nothing),
+    Change::field("endpoints[].addresses", Routes)
+        .when("to or from none, and it is the last ready one or the first"),
     Change::field("endpoints[].addresses", Nothing),
     Change::of(OtherFields, Nothing),
     Change::of(Appears, Routes).when("it is the first of its Service, and has no ready endpoint"),
@@ -102,15 +111,17 @@ pub(super) const NODE: &[Change] = &[
 ];
 
 pub(super) const NAMESPACE: &[Change] = &[
-    Change::field("metadata.name", Addresses)
-        .when("`namespaceSelectors` of an IPAddressPool select it"),
+    Change::field("metadata.name", Addresses).when(SELECTED),
     Change::field("metadata.name", Nothing),
+    Change::field("metadata.namespace", Nothing),
     Change::field("metadata.labels", Addresses)
         .when("`namespaceSelectors` of an IPAddressPool ask for them"),
     Change::field("metadata.labels", Nothing),
     Change::field("metadata.annotations", Nothing),
     Change::of(OtherFields, Nothing),
+    Change::of(Appears, Addresses).when(SELECTED),
     Change::of(Appears, Nothing),
+    Change::of(Vanishes, Addresses).when(SELECTED),
     Change::of(Vanishes, Nothing),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),

@@ -2,13 +2,13 @@
 //!
 //! Knows no Secret; whether one exists is for the catalog. `parse` calls it.
 
-use fairway_sessions::types::{AoAlgorithm, AoKey, AoKeys};
+use fairway_sessions::types::{AoAlgorithm, AoKey, AoKeys, Password};
 use serde::Deserialize;
 
 use crate::model::{AoKeyReference, ObjectName, PeerPassword};
 use crate::resources::field_path::FieldPath;
 use crate::resources::fields::{KeyId, Text};
-use crate::resources::hidden::{HiddenList, HiddenMapping, KeyText};
+use crate::resources::hidden::{HiddenList, HiddenMapping};
 use crate::resources::report::{Report, elements};
 
 /// What `algorithm` takes.
@@ -48,7 +48,7 @@ struct RawSecretKey {
 
 /// The TCP-MD5 key, or where it is.
 pub(super) fn password(
-    text: Option<KeyText>,
+    text: Option<Password>,
     secret: Option<RawSecretReference>,
     namespace: &str,
     report: &mut Report<'_>,
@@ -70,7 +70,7 @@ pub(super) fn password(
         }
     }
     match (text, secret) {
-        (Some(KeyText(password)), _) => PeerPassword::Text(password),
+        (Some(password), _) => PeerPassword::Text(password),
         (None, None) => PeerPassword::None,
         (None, Some(secret)) => {
             let name = secret.name.filter(|name| !name.is_empty());

@@ -1,4 +1,4 @@
-//! BGPPeer (metallb.io/v1beta2): a router to peer with.
+//! BGPPeer (metallb.io/v1beta2, and the older v1beta1): a router to peer with.
 //!
 //! Answers which session a manifest asks for. Refuses, with the reason, every field that this
 //! version cannot act on: a setting that is dropped in silence is worse than none. Knows no other
@@ -7,6 +7,7 @@
 mod keys;
 mod remote;
 mod timers;
+mod v1beta1;
 
 use std::num::NonZeroU8;
 
@@ -26,12 +27,16 @@ use super::label_selector::{self, RawLabelSelector};
 use super::metadata::Metadata;
 use super::report::{List, Report};
 use super::route_policy::{self, RawToAdvertise, RawToReceive};
+use super::yaml::node::Node;
 use crate::model::{Object, Peer};
 use keys::{RawAuthenticationOption, RawSecretReference};
 use remote::{DynamicAs, Neighbour};
 use timers::RawGracefulRestart;
 
-#[derive(Deserialize)]
+/// The older `apiVersion`.
+pub(super) const VERSION_OLD: &str = "metallb.io/v1beta1";
+
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "fields of later versions are read only to be refused")]
 struct RawSpec {
@@ -43,20 +48,20 @@ struct RawSpec {
     peer_asn: Option<PeerAsNumber>,
     #[serde(rename = "dynamicASN")]
     dynamic_asn: Option<Text<Given<DynamicAs>>>,
-    peer_address: Option<Text<HostAddress>>,
+    peer_address: Option<Text<Given<HostAddress>>>,
     interface: Option<Text<Given<InterfaceName>>>,
     listen_range: Option<Text<Given<Prefix>>>,
     listen_limit: Option<ListenLimit>,
     vrf: Option<Text<Given<InterfaceName>>>,
     passive: Option<bool>,
     shutdown: Option<RawShutdown>,
-    source_address: Option<Text<HostAddress>>,
+    source_address: Option<Text<Given<HostAddress>>>,
     peer_port: Option<PeerPort>,
     hold_time: Option<GoDuration>,
     keepalive_time: Option<GoDuration>,
     connect_time: Option<GoDuration>,
     #[serde(rename = "routerID")]
-    router_id: Option<Text<RouterId>>,
+    router_id: Option<Text<Given<RouterId>>>,
     node_selectors: Option<List<RawLabelSelector>>,
     password: Option<KeyText>,
     password_secret: Option<HiddenMapping<RawSecretReference>>,
@@ -97,7 +102,9 @@ struct RawAddPath {
 /// Reads the object; `None` when a fault of it was noted.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
-    let raw: Option<RawSpec> = report.read(&spec);
+    let version = report.root().get("apiVersion").and_then(Node::text);
+    let raw: Option<RawSpec> =
+        if version == Some(VERSION_OLD) { v1beta1::read(report) } else { report.read(&spec) };
     let raw = report.required(raw, &spec, "the settings of the session")?;
     let neighbour = remote::neighbour(&raw, report);
     if let Some(neighbour) = &neighbour {
@@ -120,7 +127,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let shutdown = raw.shutdown.and_then(|raw| shutdown(raw, report));
     let namespace = &metadata.name.namespace;
     let secret = raw.password_secret.map(|HiddenMapping(secret)| secret);
-    let password = keys::password(raw.password, secret, namespace, report);
+    let text = raw.password.and_then(|KeyText(text)| text);
+    let password = keys::password(text, secret, namespace, report);
     let tcp_ao = raw.tcp_authentication_option.map(|HiddenMapping(raw)| raw);
     let tcp_ao = keys::tcp_ao(tcp_ao, &password, namespace, report);
     let import = route_policy::to_receive(raw.to_receive, report);
@@ -141,11 +149,11 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         passive: raw.passive.unwrap_or(false),
         shutdown,
         port: raw.peer_port.map_or(PeerConfig::PORT_DEFAULT, |PeerPort(port)| port),
-        source_address: raw.source_address.map(|Text(HostAddress(address))| address),
+        source_address: given(raw.source_address).map(|HostAddress(address)| address),
         hold_time,
         keepalive_interval,
         connect_interval,
-        router_id: raw.router_id.map(|Text(id)| id),
+        router_id: given(raw.router_id),
         node_selectors,
         password,
         tcp_ao,

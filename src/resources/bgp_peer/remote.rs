@@ -103,7 +103,8 @@ fn remote_as(raw: &RawSpec, report: &mut Report<'_>) -> Option<RemoteAs> {
 
 fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
     let spec = FieldPath::of("spec");
-    let address = raw.peer_address.as_ref().map(|Text(HostAddress(it))| Remote::Address(*it));
+    let address = raw.peer_address.as_ref().and_then(|Text(Given(given))| *given);
+    let address = address.map(|HostAddress(address)| Remote::Address(address));
     let interface = raw.interface.as_ref().and_then(|Text(Given(name))| *name);
     let range = raw.listen_range.as_ref().and_then(|Text(Given(range))| *range);
     let ways = [
@@ -174,8 +175,8 @@ fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>
     if raw.listen_limit.is_some() && remote.is_some() && !is_range {
         report.fault(&spec.key("listenLimit"), "is for listenRange only; remove it");
     }
-    let source = raw.source_address.as_ref().map(|Text(HostAddress(address))| *address);
-    if let Some(source) = source {
+    let source = raw.source_address.as_ref().and_then(|Text(Given(given))| *given);
+    if let Some(HostAddress(source)) = source {
         let path = spec.key("sourceAddress");
         match remote {
             Some(Remote::Address(address))

@@ -1,13 +1,15 @@
-//! Fields of pools, advertisements and communities.
+//! Fields of pools, advertisements, communities and profiles.
 
-use fairway::model::Kind::{BgpAdvertisement, Community, IpAddressPool};
+use fairway::model::Kind::{
+    BfdProfile, BgpAdvertisement, Community, IpAddressPool, Layer2Advertisement,
+};
 use serde_json::{Value, json};
 
 use crate::scene;
 use crate::trial::Trial;
 
 pub(crate) fn all() -> Vec<Trial> {
-    [pools(), advertisements(), communities()].concat()
+    [pools(), advertisements(), layer2_advertisements(), communities(), bfd_profiles()].concat()
 }
 
 fn pools() -> Vec<Trial> {
@@ -36,7 +38,19 @@ fn pools() -> Vec<Trial> {
         field("spec.autoAssign", json!(true), json!(false)).object("second", second(), second()),
         field("spec.avoidBuggyIPs", json!(false), json!(true)),
         field("spec.reserved", Value::Null, json!(["10.9.0.0/30"])),
-        field("spec.serviceAllocation", Value::Null, json!({"priority": 5})),
+        field("spec.serviceAllocation.priority", json!(5), json!(6)),
+        field("spec.serviceAllocation.namespaces", json!(["default"]), json!(["other"])),
+        field(
+            "spec.serviceAllocation.namespaceSelectors",
+            json!([{"matchLabels": {"team": "a"}}]),
+            json!([{"matchLabels": {"team": "b"}}]),
+        ),
+        field(
+            "spec.serviceAllocation.serviceSelectors",
+            json!([{"matchLabels": {"app": "a"}}]),
+            json!([{"matchLabels": {"app": "b"}}]),
+        )
+        .with("service", "metadata.labels", json!({"app": "a"})),
         field("status", Value::Null, json!({"assignedIPv4": 7})),
     ]
 }
@@ -68,6 +82,52 @@ fn advertisements() -> Vec<Trial> {
         field("spec.nodeSelectors", Value::Null, json!([{"matchLabels": {"rack": "9"}}])),
         field("spec.serviceSelectors", Value::Null, json!([{"matchLabels": {"app": "x"}}])),
         field("spec.prefixes", json!(["10.20.0.0/24"]), json!(["10.20.0.0/24", "10.21.0.0/24"])),
+        field("status", Value::Null, json!({"a": "b"})),
+    ]
+}
+
+/// Nothing answers for addresses on layer 2 yet.
+fn layer2_advertisements() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(Layer2Advertisement, path, before, after);
+    let selectors = |value: &str| json!([{"matchLabels": {"rack": value}}]);
+    let preference = |weight: u8, rack: &str| json!([{"weight": weight, "preference": {"matchLabels": {"rack": rack}}}]);
+    vec![
+        field("metadata.name", json!("trial"), json!("zebra")),
+        field("metadata.namespace", json!("default"), json!("other")),
+        field("metadata.labels", Value::Null, json!({"a": "b"})),
+        field("metadata.annotations", Value::Null, json!({"a": "b"})),
+        field("spec.ipAddressPools", json!(["trial"]), json!(["steady"])),
+        field("spec.ipAddressPoolSelectors", selectors("a"), selectors("b")),
+        field("spec.nodeSelectors", selectors("a"), selectors("b")),
+        field("spec.serviceSelectors", selectors("a"), selectors("b")),
+        field("spec.interfaces", json!(["eth0"]), json!(["eth1"])),
+        field("spec.preferredNodeSelectors", preference(1, "a"), preference(2, "a"))
+            .line_of("spec.preferredNodeSelectors[].weight"),
+        field("spec.preferredNodeSelectors", preference(1, "a"), preference(1, "b"))
+            .line_of("spec.preferredNodeSelectors[].preference"),
+        field("status", Value::Null, json!({"a": "b"})),
+    ]
+}
+
+/// Nothing runs BFD yet.
+fn bfd_profiles() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(BfdProfile, path, before, after);
+    vec![
+        field("metadata.name", json!("trial"), json!("zebra")),
+        field("metadata.namespace", json!("default"), json!("other")),
+        field("metadata.labels", Value::Null, json!({"a": "b"})),
+        field("metadata.annotations", Value::Null, json!({"a": "b"})),
+        field("spec.receiveInterval", json!(300), json!(50)),
+        field("spec.transmitInterval", json!(300), json!(50)),
+        field("spec.echoInterval", json!(50), json!(60)),
+        field("spec.detectMultiplier", json!(3), json!(5)),
+        field("spec.minimumTtl", json!(254), json!(253)),
+        field("spec.echoMode", json!(false), json!(true)),
+        field("spec.passiveMode", json!(false), json!(true)),
+        field("spec.authentication.type", Value::Null, json!("sha1")),
+        field("spec.authentication.keyID", Value::Null, json!(1)),
+        field("spec.authentication.secret.name", Value::Null, json!("trial")),
+        field("spec.authentication.secret.key", Value::Null, json!("one")),
         field("status", Value::Null, json!({"a": "b"})),
     ]
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::scene;
 use crate::trial::{Trial, file_of};
+use crate::trials::services::selected;
 
 const NAMED: &str = "`communities` of a BGPAdvertisement names it";
 
@@ -53,7 +54,7 @@ fn breaks(kind: Kind) -> Trial {
 
 fn other_fields(kind: Kind) -> Trial {
     let path = match kind {
-        Kind::EndpointSlice | Kind::Secret => "color",
+        Kind::EndpointSlice | Kind::Secret | Kind::Namespace => "color",
         _ => "spec.color",
     };
     of(kind, Part::OtherFields).change(file_of(kind), path, json!("green"))
@@ -88,6 +89,16 @@ fn come_and_go() -> Vec<Trial> {
             .object("steady", None, None),
         appears(Kind::BgpAdvertisement),
         vanishes(Kind::BgpAdvertisement),
+        appears(Kind::BfdProfile),
+        vanishes(Kind::BfdProfile),
+        appears(Kind::Layer2Advertisement),
+        vanishes(Kind::Layer2Advertisement),
+        selected(appears(Kind::Namespace))
+            .when("`namespaceSelectors` of an IPAddressPool select it"),
+        appears(Kind::Namespace),
+        selected(vanishes(Kind::Namespace))
+            .when("`namespaceSelectors` of an IPAddressPool select it"),
+        vanishes(Kind::Namespace),
         appears(Kind::Community).with("advertisement", "spec.communities", Value::Null),
         vanishes(Kind::Community).when(NAMED),
         vanishes(Kind::Community).with("advertisement", "spec.communities", Value::Null),

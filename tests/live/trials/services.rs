@@ -1,6 +1,6 @@
-//! Fields of Services, EndpointSlices and Nodes.
+//! Fields of Services, EndpointSlices, Nodes and Namespaces.
 
-use fairway::model::Kind::{EndpointSlice, Node, Service};
+use fairway::model::Kind::{EndpointSlice, Namespace, Node, Service};
 use fairway::plan::change::Part;
 use serde_json::{Value, json};
 
@@ -8,10 +8,33 @@ use crate::scene;
 use crate::trial::Trial;
 
 const SHARES: &str = "it shares its address, and may no longer";
+const OTHER_FAMILY: &str = "another family, or one more or less";
 const WEIGHTED: &str = "`linkBandwidth: auto`, and the number of ready endpoints here changes";
 
 pub(crate) fn all() -> Vec<Trial> {
-    [services(), slices(), nodes()].concat()
+    [services(), slices(), nodes(), namespaces()].concat()
+}
+
+/// With a pool that is for Services of namespaces with a label.
+pub(crate) fn selected(trial: Trial) -> Trial {
+    let selector = json!([{"matchLabels": {"team": "a"}}]);
+    trial.with("pool", "spec.serviceAllocation.namespaceSelectors", selector)
+}
+
+fn namespaces() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(Namespace, path, before, after);
+    let teams = || ("metadata.labels", json!({"team": "a"}), json!({"team": "b"}));
+    let (labels, before, after) = teams();
+    vec![
+        selected(field("metadata.name", json!("default"), json!("other")))
+            .when("`namespaceSelectors` of an IPAddressPool select it"),
+        field("metadata.name", json!("default"), json!("other")),
+        field("metadata.namespace", Value::Null, json!("other")),
+        selected(field(labels, before.clone(), after.clone()))
+            .when("`namespaceSelectors` of an IPAddressPool ask for them"),
+        field(labels, before, after),
+        field("metadata.annotations", Value::Null, json!({"a": "b"})),
+    ]
 }
 
 /// With a Service that has the same address, on another port.
@@ -47,6 +70,17 @@ fn services() -> Vec<Trial> {
         field("spec.loadBalancerIP", json!("10.9.0.7"), json!("10.9.0.8")),
         field("spec.ipFamilies", json!(["IPv4"]), json!(["IPv6"])),
         field("spec.ipFamilyPolicy", json!("SingleStack"), json!("PreferDualStack")),
+        field("spec.clusterIP", json!("10.1.0.1"), json!("2001:db8:1::1")).when(OTHER_FAMILY),
+        field("spec.clusterIP", json!("10.1.0.1"), json!("10.1.0.2")),
+        field("spec.clusterIPs", json!(["10.1.0.1"]), json!(["10.1.0.1", "2001:db8:1::1"]))
+            .when(OTHER_FAMILY),
+        field("spec.clusterIPs", json!(["10.1.0.1"]), json!(["10.1.0.2"])),
+        field(
+            "status.loadBalancer.ingress",
+            json!([{"ip": "10.9.0.98"}]),
+            json!([{"ip": "10.9.0.99"}]),
+        )
+        .line_of("status.loadBalancer.ingress[].ip"),
         remote(
             field("spec.externalTrafficPolicy", json!("Cluster"), json!("Local"))
                 .when("no ready endpoint is on this node"),
@@ -60,7 +94,7 @@ fn services() -> Vec<Trial> {
         field("spec.ports[].port", json!(80), json!(81)),
         field("spec.ports[].protocol", json!("TCP"), json!("UDP")),
         field("spec.selector", json!({"app": "a"}), json!({"app": "b"})),
-        field("status", Value::Null, json!({"loadBalancer": {"ingress": [{"ip": "10.9.0.99"}]}})),
+        field("status", Value::Null, json!({"conditions": []})),
     ]
 }
 
@@ -107,6 +141,8 @@ fn slices() -> Vec<Trial> {
             .with("slice", ready, json!(false)),
         field("endpoints[].conditions.serving", json!(true), json!(false)),
         field("endpoints[].conditions.terminating", json!(false), json!(true)),
+        field("endpoints[].addresses", json!(["10.1.0.1"]), json!([]))
+            .when("to or from none, and it is the last ready one or the first"),
         field("endpoints[].addresses", json!(["10.1.0.1"]), json!(["10.1.0.2"])),
     ]
 }

@@ -1,0 +1,89 @@
+//! BGPPeer as metallb.io/v1beta1 has it: fewer fields, and timers that are 0 where they are left out.
+//!
+//! Answers what it is in v1beta2, as MetalLB converts it. Knows no rule of a session; `parse` calls
+//! it.
+
+use std::time::Duration;
+
+use fairway_sessions::types::RouterId;
+use serde::Deserialize;
+
+use super::RawSpec;
+use crate::resources::field_path::FieldPath;
+use crate::resources::fields::{
+    AsNumber, Given, GoDuration, HostAddress, PeerAsNumber, PeerPort, PeerPortOrZero, Text,
+};
+use crate::resources::hidden::KeyText;
+use crate::resources::label_selector::RawLabelSelector;
+use crate::resources::report::{List, Report};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawSpecOld {
+    #[serde(rename = "myASN")]
+    my_asn: Option<AsNumber>,
+    #[serde(rename = "peerASN")]
+    peer_asn: Option<PeerAsNumber>,
+    peer_address: Option<Text<Given<HostAddress>>>,
+    source_address: Option<Text<Given<HostAddress>>>,
+    peer_port: Option<PeerPortOrZero>,
+    hold_time: Option<GoDuration>,
+    keepalive_time: Option<GoDuration>,
+    #[serde(rename = "routerID")]
+    router_id: Option<Text<Given<RouterId>>>,
+    node_selectors: Option<List<RawLabelSelector>>,
+    password: Option<KeyText>,
+    bfd_profile: Option<String>,
+    ebgp_multi_hop: Option<bool>,
+}
+
+/// Reads `spec` as what v1beta2 calls it.
+pub(super) fn read(report: &mut Report<'_>) -> Option<RawSpec> {
+    let spec = FieldPath::of("spec");
+    report.warning(
+        &FieldPath::of("apiVersion"),
+        "metallb.io/v1beta1 is deprecated for BGPPeer; use metallb.io/v1beta2",
+    );
+    let raw: RawSpecOld = report.read(&spec)?;
+    report.required(raw.peer_asn, &spec.key("peerASN"), "an AS number from 1 to 4294967295");
+    let address = raw.peer_address.as_ref().and_then(|Text(Given(given))| *given);
+    report.required(address, &spec.key("peerAddress"), "the router's IP address");
+    let (hold_time, keepalive_time) = timers(raw.hold_time, raw.keepalive_time, report);
+    Some(RawSpec {
+        my_asn: raw.my_asn,
+        peer_asn: raw.peer_asn,
+        peer_address: raw.peer_address,
+        source_address: raw.source_address,
+        peer_port: raw.peer_port.filter(|port| port.0 != 0).map(|port| PeerPort(port.0)),
+        hold_time,
+        keepalive_time,
+        router_id: raw.router_id,
+        node_selectors: raw.node_selectors,
+        password: raw.password,
+        bfd_profile: raw.bfd_profile,
+        ebgp_multi_hop: raw.ebgp_multi_hop,
+        ..RawSpec::default()
+    })
+}
+
+/// The timers of v1beta1 have no "not set": what is left out is 0. `Ours:` beside a hold time, a
+/// keepalive time that is left out is a third of it, as in v1beta2, for 0 would let the session
+/// expire.
+fn timers(
+    hold: Option<GoDuration>,
+    keepalive: Option<GoDuration>,
+    report: &mut Report<'_>,
+) -> (Option<GoDuration>, Option<GoDuration>) {
+    let path = FieldPath::of("spec.holdTime");
+    if report.is_faulty(&path) || report.is_faulty(&FieldPath::of("spec.keepaliveTime")) {
+        return (hold, keepalive);
+    }
+    let Some(hold) = hold else {
+        report.warning(
+            &path,
+            "is left out, which in metallb.io/v1beta1 means 0s; in metallb.io/v1beta2 it means 90s",
+        );
+        return (Some(GoDuration(Duration::ZERO)), keepalive);
+    };
+    (Some(hold), keepalive)
+}
