@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use fairway_sessions::types::AddressFamily;
 
-use super::Version;
-use super::policies::{PoolFacts, aggregation_length, covers, is_by_name};
-use super::resolve::Problem;
-use super::topology::may_share_a_node;
-use crate::model::{BgpAdvertisement, Node, Object, SingleValue};
+use super::advertisements::{aggregation_length, covers, is_by_name};
+use super::nodes::Nodes;
+use super::pools::PoolFacts;
+use super::settle::Problem;
+use super::version::Version;
+use crate::model::{BgpAdvertisement, Contradiction, ObjectKey, SingleValue};
 use crate::resources::field_path::FieldPath;
 
 /// The advertisements admitted so far that announce every service of their pools.
@@ -26,12 +27,13 @@ pub(super) struct Contradictions {
 }
 
 impl Contradictions {
-    /// Why `it` cannot be in force beside those before it.
+    /// Why `version` cannot be in force beside those before it.
     pub(super) fn problem(
         &self,
+        version: &Version,
         it: &BgpAdvertisement,
         pools: &BTreeMap<String, PoolFacts>,
-        nodes: &[Node],
+        nodes: &Nodes,
     ) -> Option<Problem> {
         if !it.service_selectors.is_empty() {
             return None;
@@ -39,33 +41,47 @@ impl Contradictions {
         let named = it.pools.iter().filter_map(|pool| self.by_pool.get(pool));
         let others = (!is_by_name(it)).then(|| self.by_pool.values()).into_iter().flatten();
         let rivals = named.chain(others).flatten().chain(&self.choosing);
-        let rivals = rivals.filter_map(|version| advertisement(version));
-        let is_near = |rival: &&BgpAdvertisement| {
+        let is_near = |rival: &BgpAdvertisement| {
             it.contradiction(rival).is_some()
                 && may_share_a_peer(it, rival)
-                && may_share_a_node(nodes, &it.node_selectors, &rival.node_selectors)
+                && nodes.may_share(&it.node_selectors, &rival.node_selectors)
         };
-        let mut conflicts = rivals
-            .filter(is_near)
-            .filter_map(|rival| common_pool(it, rival, pools).map(|pool| (rival, pool)));
-        let (rival, pool) = conflicts.next()?;
-        let difference = it.contradiction(rival)?;
-        Some(Problem {
-            path: FieldPath::of("spec").key(difference.field),
-            message: format!(
-                "is {}, but {} in BGPAdvertisement/{}, which may announce \
-                 IPAddressPool/{pool} to the same peers; expected the same value, or peers, \
-                 nodeSelectors or an aggregationLength that keep the two apart",
-                shown(difference.this),
-                shown(difference.that),
-                rival.name.name,
-            ),
-        })
+        let mut conflicts = rivals.filter_map(|version| {
+            let rival = version.advertisement().filter(|rival| is_near(rival))?;
+            Some((version, it.contradiction(rival)?, common_pool(it, rival, pools)?))
+        });
+        let (rival, Contradiction { field, this, that }, pool) = conflicts.next()?;
+        let message = |this: Option<SingleValue>, that: Option<SingleValue>, other: &ObjectKey| {
+            format!(
+                "is {}, but {} in {other}, which may announce {} to the same peers; expected the \
+                 same value, or peers, nodeSelectors or an aggregationLength that keep the two \
+                 apart",
+                shown(this),
+                shown(that),
+                pool.key,
+            )
+        };
+        let path = || FieldPath::of("spec").key(field);
+        let problem = Problem::new(path(), message(this, that, &rival.key))
+            .because(&rival.key, path(), message(that, this, &version.key))
+            .because(
+                &pool.key,
+                FieldPath::of("metadata.labels"),
+                format!(
+                    "would be announced by {} with {field} {} and by {} with {field} {}; expected \
+                     labels or a name that only one of them selects",
+                    version.key,
+                    shown(this),
+                    rival.key,
+                    shown(that),
+                ),
+            );
+        Some(problem)
     }
 
     /// Later ones must agree with this one.
     pub(super) fn remember(&mut self, version: &Arc<Version>) {
-        let Some(it) = advertisement(version) else { return };
+        let Some(it) = version.advertisement() else { return };
         if !it.service_selectors.is_empty() {
             return;
         }
@@ -79,13 +95,6 @@ impl Contradictions {
     }
 }
 
-fn advertisement(version: &Version) -> Option<&BgpAdvertisement> {
-    match &version.object {
-        Object::BgpAdvertisement(it) => Some(it),
-        _ => None,
-    }
-}
-
 fn may_share_a_peer(a: &BgpAdvertisement, b: &BgpAdvertisement) -> bool {
     a.peers.is_empty() || b.peers.is_empty() || !a.peers.is_disjoint(&b.peers)
 }
@@ -95,7 +104,7 @@ fn common_pool<'a>(
     a: &BgpAdvertisement,
     b: &BgpAdvertisement,
     pools: &'a BTreeMap<String, PoolFacts>,
-) -> Option<&'a str> {
+) -> Option<&'a PoolFacts> {
     let is_common = |(name, pool): &(&'a String, &'a PoolFacts)| {
         let is_same_length =
             |family: AddressFamily| aggregation_length(a, family) == aggregation_length(b, family);
@@ -108,7 +117,7 @@ fn common_pool<'a>(
         Some(it) => it.pools.iter().filter_map(|name| pools.get_key_value(name)).find(is_common),
         None => pools.iter().find(is_common),
     };
-    found.map(|(name, _)| name.as_str())
+    found.map(|(_, pool)| pool)
 }
 
 fn shown(value: Option<SingleValue>) -> String {

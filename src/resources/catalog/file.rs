@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::Version;
+use super::version::Version;
 use crate::model::{Kind, ObjectKey};
 use crate::resources::backend::BackendKind;
 use crate::resources::finding::{Finding, Severity};

@@ -3,14 +3,14 @@
 //! Knows no disk. What is restored is in force only once its file is read and found broken, or
 //! cannot be read.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::file::FileState;
-use super::needs::{needs, secret};
-use super::{Catalog, Held, Version};
+use super::supplies::Wanted;
+use super::version::Version;
+use super::{Catalog, Held};
 
 /// The form of what [`Catalog::last_good`] makes.
 const FORMAT: u64 = 1;
@@ -48,12 +48,11 @@ impl Catalog {
     /// The last good version of every object that files are responsible for. It contains Secrets
     /// in clear: whoever stores it must keep it from other users.
     pub fn last_good(&self) -> serde_json::Value {
-        let needs = self.held.values().flat_map(|held| needs(&held.version));
-        let needed: BTreeSet<_> = needs.map(|need| need.secret).collect();
+        let wanted = Wanted::by(self.held.values().map(|held| &*held.version));
         // What is in other Secrets than those for passwords is none of our business until a peer
         // names them.
         let is_ours = |version: &Version| {
-            secret(version).is_none_or(|it| it.password.is_some() || needed.contains(&it.name))
+            version.secret().is_none_or(|it| it.password.is_some() || wanted.includes(version))
         };
         let objects: Vec<_> = self
             .held

@@ -5,40 +5,34 @@
 //! really gone. Pure: `source` says what the files hold, the daemon and `fairway check` read the
 //! [`Resolution`].
 
+mod advertisements;
 mod contradictions;
 mod file;
+mod frr;
 mod last_good;
 mod needs;
-mod policies;
+mod nodes;
+mod peers;
+mod pools;
 mod resolve;
-mod topology;
+mod settle;
+mod supplies;
+mod version;
+mod warnings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use self::last_good::RestoreError;
 pub use self::resolve::{Resolution, StaleObject};
 
 use self::file::FileState;
-use self::needs::needs;
+use self::supplies::Wanted;
+use self::version::Version;
 use super::backend::BackendKind;
-use super::field_lines::FieldLines;
 use super::field_path::FieldPath;
 use super::yaml;
-use crate::model::{Kind, Object, ObjectKey, ObjectName};
-
-/// One version of an object, and where it was read.
-#[derive(Debug)]
-struct Version {
-    key: ObjectKey,
-    object: Object,
-    file: Arc<str>,
-    /// The first line of its document.
-    line: usize,
-    lines: FieldLines,
-    /// Its document on one line, for [`Catalog::last_good`].
-    source: Box<str>,
-}
+use crate::model::ObjectKey;
 
 /// The version of an object that was in force last.
 #[derive(Debug)]
@@ -137,8 +131,8 @@ impl Catalog {
     }
 
     /// All files have been read once: what was restored from files that are not among them will
-    /// not be needed. (What an unreadable folder held stays, and so do the Secrets of peers that
-    /// stay.)
+    /// not be needed. (What an unreadable folder held stays, and so does what those that stay lean
+    /// on.)
     pub fn forget_unread(&mut self) {
         let (files, unreadable) = (&self.files, &self.unreadable);
         let is_awaited = |held: &Held| {
@@ -147,15 +141,24 @@ impl Catalog {
                 && !is_unreadable(unreadable, &held.version.file)
         };
         let staying = self.held.values().filter(|held| !is_awaited(held));
-        let needs = staying.flat_map(|held| needs(&held.version));
-        let secrets: BTreeSet<ObjectName> = needs.map(|need| need.secret.clone()).collect();
-        self.held.retain(|key, held| {
-            if !is_awaited(held) {
-                return true;
+        let wanted = Wanted::by(staying.map(|held| &*held.version));
+        let (needed, needless): (Vec<_>, Vec<_>) = self
+            .held
+            .iter()
+            .filter(|(_, held)| is_awaited(held))
+            .partition(|(_, held)| wanted.includes(&held.version));
+        let keys = |list: Vec<(&ObjectKey, &Held)>| -> Vec<ObjectKey> {
+            list.into_iter().map(|(key, _)| key.clone()).collect()
+        };
+        let (needed, needless) = (keys(needed), keys(needless));
+        for key in needless {
+            self.held.remove(&key);
+        }
+        for key in needed {
+            if let Some(held) = self.held.get_mut(&key) {
+                held.is_restored = false;
             }
-            held.is_restored = false;
-            key.kind == Kind::Secret && secrets.contains(&key.name)
-        });
+        }
     }
 }
 

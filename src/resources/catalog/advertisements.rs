@@ -1,0 +1,181 @@
+//! Rules between communities, advertisements and the pools that these name.
+//!
+//! A community's name is defined once, those in use are defined, no advertisement announces more
+//! than a pool holds, and no two contradict each other about a route. Knows no files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairway_sessions::types::AddressFamily;
+
+use super::contradictions::Contradictions;
+use super::needs::needs;
+use super::nodes::Nodes;
+use super::pools::PoolFacts;
+use super::settle::{Problem, Rule};
+use super::supplies::Supplies;
+use super::version::Version;
+use crate::model::{BgpAdvertisement, Labels, ObjectKey};
+use crate::resources::field_path::FieldPath;
+
+/// Each name stands for one community.
+#[derive(Default)]
+pub(super) struct Communities {
+    /// The object that defines a name.
+    owners: BTreeMap<String, Arc<Version>>,
+}
+
+impl Rule for Communities {
+    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
+        let Some(community) = version.community() else { return Ok(()) };
+        for alias in community.aliases.keys() {
+            if let Some(owner) = self.owners.get(alias) {
+                let path = |version: &Version| {
+                    version.lines.find(&FieldPath::of("spec.communities"), alias)
+                };
+                let message = |owner: &ObjectKey| {
+                    format!("{alias} is defined by {owner} already; choose another name")
+                };
+                return Err(Problem::new(path(version), message(&owner.key)).because(
+                    &owner.key,
+                    path(owner),
+                    message(&version.key),
+                ));
+            }
+        }
+        for alias in community.aliases.keys() {
+            self.owners.insert(alias.clone(), Arc::clone(version));
+        }
+        Ok(())
+    }
+}
+
+/// What advertisements refer to makes sense.
+pub(super) struct Advertisements<'a> {
+    supplies: &'a Supplies,
+    /// By name.
+    pools: &'a BTreeMap<String, PoolFacts>,
+    nodes: &'a Nodes,
+    contradictions: Contradictions,
+}
+
+impl<'a> Advertisements<'a> {
+    /// Among the objects that are in force already.
+    pub(super) fn new(
+        supplies: &'a Supplies,
+        pools: &'a BTreeMap<String, PoolFacts>,
+        nodes: &'a Nodes,
+    ) -> Self {
+        Self { supplies, pools, nodes, contradictions: Contradictions::default() }
+    }
+
+    /// A pool of which the advertisement would announce addresses around it.
+    fn exceeded_pool<'b>(
+        &'b self,
+        it: &'b BgpAdvertisement,
+        family: AddressFamily,
+    ) -> Option<(&'b PoolFacts, u8)> {
+        let length = aggregation_length(it, family);
+        if length == family.address_bits() {
+            return None;
+        }
+        let exceeds = |pool: &PoolFacts| {
+            pool.length_minimum.get(&family).copied().filter(|minimum| length < *minimum)
+        };
+        pools_of(it, self.pools).find_map(|pool| Some((pool, exceeds(pool)?)))
+    }
+
+    /// Whether it makes sense without the other advertisements.
+    fn check(&self, version: &Version, it: &BgpAdvertisement) -> Result<(), Problem> {
+        if let Some(need) = needs(version).find(|need| self.supplies.supplier(need).is_none()) {
+            return Err(need.problem(version));
+        }
+        for family in AddressFamily::ALL {
+            if let Some((pool, minimum)) = self.exceeded_pool(it, family) {
+                return Err(exceeding(version, it, family, pool, minimum));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn exceeding(
+    version: &Version,
+    it: &BgpAdvertisement,
+    family: AddressFamily,
+    pool: &PoolFacts,
+    minimum: u8,
+) -> Problem {
+    let length = aggregation_length(it, family);
+    let bits = family.address_bits();
+    let field = match family {
+        AddressFamily::Ipv4Unicast => "aggregationLength",
+        AddressFamily::Ipv6Unicast => "aggregationLengthV6",
+    };
+    let message = format!(
+        "{length} would announce more than {} holds; expected {minimum} to {bits}",
+        pool.key
+    );
+    Problem::new(FieldPath::of("spec").key(field), message).because(
+        &pool.key,
+        FieldPath::of("spec.addresses"),
+        format!(
+            "is too small for {}, which announces prefixes of length {length}; expected a /{length} \
+             or more in each entry, or first {field} {minimum} to {bits} there",
+            version.key
+        ),
+    )
+}
+
+impl Rule for Advertisements<'_> {
+    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
+        let Some(it) = version.advertisement() else { return Ok(()) };
+        self.check(version, it)?;
+        if let Some(problem) = self.contradictions.problem(version, it, self.pools, self.nodes) {
+            return Err(problem);
+        }
+        self.contradictions.remember(version);
+        Ok(())
+    }
+
+    /// What was right until a name was not defined any more, or a node has other labels, stays: its
+    /// routes were as they should be.
+    fn keep(&mut self, version: &Arc<Version>) -> bool {
+        self.contradictions.remember(version);
+        true
+    }
+}
+
+pub(super) fn aggregation_length(it: &BgpAdvertisement, family: AddressFamily) -> u8 {
+    match family {
+        AddressFamily::Ipv4Unicast => it.aggregation_length_ipv4,
+        AddressFamily::Ipv6Unicast => it.aggregation_length_ipv6,
+    }
+}
+
+/// Whether the advertisement announces addresses of the pool.
+pub(super) fn covers(it: &BgpAdvertisement, pool: &str, labels: &Labels) -> bool {
+    let is_named = it.pools.contains(pool);
+    let is_selected = it.pool_selectors.iter().any(|selector| selector.matches(labels));
+    let is_open = it.pools.is_empty() && it.pool_selectors.is_empty();
+    is_named || is_selected || is_open
+}
+
+/// Whether the advertisement has only names of pools to choose by.
+pub(super) fn is_by_name(it: &BgpAdvertisement) -> bool {
+    !it.pools.is_empty() && it.pool_selectors.is_empty()
+}
+
+/// The pools that the advertisement announces addresses of. Most advertisements name theirs, and
+/// there may be thousands of both.
+pub(super) fn pools_of<'a>(
+    it: &'a BgpAdvertisement,
+    pools: &'a BTreeMap<String, PoolFacts>,
+) -> impl Iterator<Item = &'a PoolFacts> {
+    let named = is_by_name(it).then(|| it.pools.iter().filter_map(|name| pools.get(name)));
+    let others = (!is_by_name(it)).then(|| {
+        let covered = pools.iter().filter(|(name, pool)| covers(it, name, &pool.labels));
+        covered.map(|(_, pool)| pool)
+    });
+    named.into_iter().flatten().chain(others.into_iter().flatten())
+}
