@@ -1,8 +1,8 @@
 //! Which advertisements are in force on a node, and what they say once every name in them is
 //! resolved.
 //!
-//! Knows no address. Called by `for_node`; `routes` refers to an advertisement by its place in
-//! the list made here.
+//! Knows no address. Called by the planner; `combination` refers to an advertisement by its place
+//! in the list made here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,18 +21,19 @@ use super::Fault;
 pub(super) type Place = usize;
 
 /// An advertisement that selects the node.
-pub(super) struct InForce<'a> {
-    pub(super) source: &'a BgpAdvertisement,
+#[derive(Debug)]
+pub(super) struct InForce {
+    pub(super) source: BgpAdvertisement,
     pub(super) attributes: RouteAttributes,
     pub(super) peers: BTreeSet<PeerKey>,
 }
 
 /// The advertisements that select `node`, in name order, and those that had to be left out.
-pub(super) fn on_node<'a>(
-    index: &'a ClusterIndex,
+pub(super) fn on_node(
+    index: &ClusterIndex,
     node: &Node,
     peers: &[PeerConfig],
-) -> (Vec<InForce<'a>>, Vec<Fault>) {
+) -> (Vec<InForce>, Vec<Fault>) {
     let aliases: BTreeMap<&str, CommunityValue> = index
         .communities
         .values()
@@ -48,7 +49,7 @@ pub(super) fn on_node<'a>(
                     source.peers.is_empty() || source.peers.contains(&peer.name)
                 };
                 let peers = peers.iter().filter(told).map(|peer| peer.key).collect();
-                in_force.push(InForce { source, attributes, peers });
+                in_force.push(InForce { source: source.clone(), attributes, peers });
             }
             Err(alias) => {
                 let advertisement = source.name.clone();
@@ -91,7 +92,7 @@ fn attributes(
     })
 }
 
-impl InForce<'_> {
+impl InForce {
     /// Whether it speaks for `pool`. Names and selectors add up; without either, every pool.
     pub(super) fn selects_pool(&self, pool: &Pool) -> bool {
         let Self { source, .. } = self;

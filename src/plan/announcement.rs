@@ -1,6 +1,6 @@
 //! What a plan says about one Service: `show services` prints it.
 //!
-//! Holds answers and finds none; made by `for_node`.
+//! Holds answers and finds none; made by the planner.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use fairway_sessions::types::{PeerKey, Prefix};
 
-use crate::model::ObjectName;
+use crate::model::{Node, ObjectName};
 
+use super::combination::Combination;
 use super::{Layer2Verdict, Reason};
 
 /// How one Service is announced from one node.
@@ -41,11 +42,27 @@ pub struct PrefixAnnouncement {
     /// The prefix.
     pub prefix: Prefix,
     /// The advertisements that ask for it, sorted.
-    pub advertisements: Vec<ObjectName>,
+    pub advertisements: Arc<[ObjectName]>,
     /// Who is told; empty with a reason.
     pub peers: Arc<BTreeSet<PeerKey>>,
     /// Why nobody is told.
     pub reason: Option<Reason>,
+}
+
+impl PrefixAnnouncement {
+    /// As if no other Service spoke about the prefix.
+    pub(super) fn new(prefix: Prefix, combination: &Combination, node: &Node) -> Self {
+        let peers = Arc::clone(&combination.peers);
+        let reason = peers.is_empty().then(|| Reason::NoPeers(node.name.clone()));
+        let advertisements = Arc::clone(&combination.advertisements);
+        Self { prefix, advertisements, peers, reason }
+    }
+
+    /// Another Service contradicts this one.
+    pub(super) fn silence(&mut self, reason: Reason) {
+        self.peers = Arc::default();
+        self.reason = Some(reason);
+    }
 }
 
 /// An address that a node answers for on the local segment.
@@ -75,6 +92,24 @@ impl Announcement {
         let prefixes = self.addresses.iter().flat_map(|address| &address.prefixes);
         let told = prefixes.filter(|it| it.reason.is_none() && !it.peers.is_empty());
         told.map(|it| (it.prefix, it.peers.as_ref()))
+    }
+
+    /// Every prefix that is spoken of for it, whether or not it is announced.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
+        self.addresses.iter().flat_map(|it| &it.prefixes).map(|it| it.prefix)
+    }
+
+    /// The interfaces on which its addresses are answered for from here, `None` for all; nothing
+    /// where they are not.
+    pub(super) fn layer2_interfaces(&self) -> Option<Option<&BTreeSet<String>>> {
+        let interfaces = self.layer2.as_ref()?.interfaces.as_ref().ok()?;
+        Some(interfaces.as_ref())
+    }
+
+    /// The addresses that are answered for from here.
+    pub(super) fn answered(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let addresses = self.layer2_interfaces().is_some().then_some(&self.addresses);
+        addresses.into_iter().flatten().map(|it| it.address)
     }
 
     /// Every reason in it, from the whole to the parts.

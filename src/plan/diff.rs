@@ -43,6 +43,32 @@ impl RouteDiff {
     pub fn is_empty(&self) -> bool {
         self.announced.is_empty() && self.withdrawn.is_empty() && self.changed.is_empty()
     }
+
+    /// Adds what is other about one prefix.
+    pub(super) fn add(&mut self, prefix: Prefix, old: &[DesiredRoute], new: &[DesiredRoute]) {
+        // So that the many that are alike are never taken apart.
+        if old == new {
+            return;
+        }
+        for (peer, change) in pairs(by_peer(old), by_peer(new)) {
+            let route = |attributes: &Arc<_>| PeerRoute {
+                prefix,
+                peer,
+                attributes: Arc::clone(attributes),
+            };
+            match change {
+                (None, Some(new)) => self.announced.push(route(new)),
+                (Some(old), None) => self.withdrawn.push(route(old)),
+                (Some(old), Some(new)) if old != new => self.changed.push(ChangedRoute {
+                    prefix,
+                    peer,
+                    before: Arc::clone(old),
+                    after: Arc::clone(new),
+                }),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// A route as one peer is told it.
@@ -99,30 +125,8 @@ pub fn diff(old: &NodePlan, new: &NodePlan) -> PlanDiff {
 
 fn routes(old: &[DesiredRoute], new: &[DesiredRoute]) -> RouteDiff {
     let mut diff = RouteDiff::default();
-    // Prefix by prefix, so that the many that are alike are never taken apart.
     for (prefix, (old, new)) in pairs(by_prefix(old), by_prefix(new)) {
-        let (old, new) = (old.unwrap_or(&[]), new.unwrap_or(&[]));
-        if old == new {
-            continue;
-        }
-        for (peer, change) in pairs(by_peer(old), by_peer(new)) {
-            let route = |attributes: &Arc<_>| PeerRoute {
-                prefix,
-                peer,
-                attributes: Arc::clone(attributes),
-            };
-            match change {
-                (None, Some(new)) => diff.announced.push(route(new)),
-                (Some(old), None) => diff.withdrawn.push(route(old)),
-                (Some(old), Some(new)) if old != new => diff.changed.push(ChangedRoute {
-                    prefix,
-                    peer,
-                    before: Arc::clone(old),
-                    after: Arc::clone(new),
-                }),
-                _ => {}
-            }
-        }
+        diff.add(prefix, old.unwrap_or(&[]), new.unwrap_or(&[]));
     }
     diff
 }

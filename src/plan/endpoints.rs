@@ -1,66 +1,65 @@
-//! Where Services are served.
+//! Where one Service is served.
 //!
-//! Knows endpoints only. Called by `for_node`.
+//! Knows endpoints only. Called by the decision about a Service.
 
 use std::collections::BTreeMap;
 
 use fairway_sessions::types::AddressFamily;
 
-use crate::model::{ClusterIndex, Node, ObjectName, Service, TrafficPolicy};
+use crate::model::{ClusterIndex, Node, Service, TrafficPolicy};
 
 use super::{PlanOptions, Reason};
 
-/// What the slices of one Service come to.
-#[derive(Debug, Default)]
-struct Served {
-    anywhere: bool,
-    /// How many are on this node, by the family of their slices: a Service of both families lists
-    /// each of its endpoints twice.
-    here: BTreeMap<Option<AddressFamily>, u32>,
+/// What the slices of a Service come to, as seen from one node.
+#[derive(Debug)]
+pub(super) struct Endpoints {
+    is_served: bool,
+    /// How many are usable on this node.
+    here: u32,
 }
 
-/// All Services that have slices, as seen from one node.
-pub(super) struct Endpoints<'a> {
-    node: &'a Node,
-    options: PlanOptions,
-    served: BTreeMap<&'a ObjectName, Served>,
-}
-
-impl<'a> Endpoints<'a> {
-    /// Goes through all slices once.
-    pub(super) fn seen_from(node: &'a Node, index: &'a ClusterIndex, options: PlanOptions) -> Self {
-        let mut served: BTreeMap<_, Served> = BTreeMap::new();
-        for slice in index.endpoint_slices.values() {
-            let service = served.entry(&slice.service).or_default();
+impl Endpoints {
+    /// Goes through the slices of `service`. Without any, it is served by this machine itself or by
+    /// nobody, as `options` say.
+    pub(super) fn of(
+        service: &Service,
+        index: &ClusterIndex,
+        node: &Node,
+        options: PlanOptions,
+    ) -> Self {
+        let mut slices = index.slices_of(&service.name).peekable();
+        if slices.peek().is_none() {
+            let is_served = options.unsliced_services_are_served;
+            return Self { is_served, here: u32::from(is_served) };
+        }
+        let mut is_served = false;
+        // A Service of both families lists each of its endpoints twice, in slices of each family.
+        let mut here: BTreeMap<Option<AddressFamily>, u32> = BTreeMap::new();
+        for slice in slices {
             for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.usable) {
-                service.anywhere = true;
+                is_served = true;
                 if endpoint.node.as_ref() == Some(&node.name) {
-                    let count = service.here.entry(slice.family).or_default();
+                    let count = here.entry(slice.family).or_default();
                     *count = count.saturating_add(1);
                 }
             }
         }
-        Self { node, options, served }
+        Self { is_served, here: here.into_values().max().unwrap_or(0) }
     }
 
     /// Whether traffic for `service` that arrives at this node would be answered.
-    pub(super) fn check(&self, service: &Service) -> Result<(), Reason> {
-        let (anywhere, here) = match self.served.get(&service.name) {
-            Some(served) => (served.anywhere, !served.here.is_empty()),
-            None => [self.options.unsliced_services_are_served; 2].into(),
-        };
+    pub(super) fn check(&self, service: &Service, node: &Node) -> Result<(), Reason> {
         match service.traffic_policy {
-            TrafficPolicy::Local if !here => Err(Reason::NoLocalEndpoints(self.node.name.clone())),
-            TrafficPolicy::Cluster if !anywhere => Err(Reason::NoEndpoints),
+            TrafficPolicy::Local if self.here == 0 => {
+                Err(Reason::NoLocalEndpoints(node.name.clone()))
+            }
+            TrafficPolicy::Cluster if !self.is_served => Err(Reason::NoEndpoints),
             TrafficPolicy::Local | TrafficPolicy::Cluster => Ok(()),
         }
     }
 
-    /// How many usable endpoints of `service` are on this node; one where the machine itself
-    /// serves it.
-    pub(super) fn here(&self, service: &Service) -> u32 {
-        self.served
-            .get(&service.name)
-            .map_or(1, |served| served.here.values().copied().max().unwrap_or(0))
+    /// How many usable ones are on this node.
+    pub(super) fn here(&self) -> u32 {
+        self.here
     }
 }

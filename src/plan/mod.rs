@@ -7,8 +7,11 @@
 mod advertisements;
 mod announcement;
 mod bandwidth;
+mod basis;
 pub mod change;
 mod changes;
+mod combination;
+mod decision;
 mod diff;
 mod endpoints;
 mod layer2;
@@ -21,19 +24,13 @@ mod routes;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_sessions::backend::DesiredRoute;
 use fairway_sessions::types::{PeerConfig, PeerKey, Prefix};
 
-use crate::allocator::{Outcome, Outcomes, PoolLookup};
-use crate::model::{ClusterIndex, Node, ObjectName, Pool, Service};
-
-use advertisements::{InForce, Place};
-use endpoints::Endpoints;
-use layer2::Layer2;
-use routes::{Routes, Speakers};
+use crate::allocator::Outcomes;
+use crate::model::{ClusterIndex, Node, ObjectName};
 
 pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
 pub use changes::{PlanChanges, PlanUpdate};
@@ -49,7 +46,7 @@ pub struct NodePlan {
     /// The neighbours, in the order of their keys.
     pub peers: Vec<PeerConfig>,
     /// The routes by prefix. Each pair of prefix and peer is there at most once.
-    pub routes: Arc<Vec<DesiredRoute>>,
+    pub routes: Arc<[DesiredRoute]>,
     /// The addresses that it answers for on layer 2, sorted.
     pub layer2: Vec<Layer2Announcement>,
     /// What becomes of each Service of our class.
@@ -99,157 +96,7 @@ pub fn for_node(
     node: &Node,
     options: PlanOptions,
 ) -> NodePlan {
-    let (peers, mut faults) = peers::of_node(index, node);
-    let (in_force, left_out) = advertisements::on_node(index, node, &peers);
-    faults.extend(left_out);
-    let mut planner = Planner {
-        node,
-        options,
-        pools: PoolLookup::new(index),
-        layer2: Layer2::new(index, node, layer2::candidates(index, node)),
-        endpoints: Endpoints::seen_from(node, index, options),
-        routes: Routes::new(&in_force),
-        by_pool: BTreeMap::new(),
-        in_force: &in_force,
-    };
-    let node_reason = planner.check_node();
-    if node_reason.is_none() {
-        // Before the Services, so that a Service never displaces what was written out.
-        faults.extend(planner.originate());
-    }
-    let mut services = BTreeMap::new();
-    for (name, outcome) in outcomes {
-        let Some(service) = index.services.get(name) else { continue };
-        let announcement = planner.announce(service, outcome, node_reason.as_ref());
-        services.insert(name.clone(), Arc::new(announcement));
-    }
-    NodePlan {
-        routes: Arc::new(planner.routes.finish()),
-        layer2: Vec::new(),
-        peers,
-        services,
-        faults,
-    }
-}
-
-/// The parts of a plan while it is being made.
-struct Planner<'a> {
-    node: &'a Node,
-    options: PlanOptions,
-    pools: PoolLookup<'a>,
-    layer2: Layer2<'a>,
-    endpoints: Endpoints<'a>,
-    in_force: &'a [InForce<'a>],
-    routes: Routes<'a>,
-    /// The advertisements that speak for a pool, worked out once for each pool.
-    by_pool: BTreeMap<&'a ObjectName, Vec<Place>>,
-}
-
-impl<'a> Planner<'a> {
-    /// Why this node announces nothing at all.
-    fn check_node(&self) -> Option<Reason> {
-        let name = || self.node.name.clone();
-        if self.node.network_unavailable {
-            Some(Reason::NodeNetworkUnavailable(name()))
-        } else if self.node.is_excluded() && !self.options.ignore_exclude_label {
-            Some(Reason::NodeExcluded(name()))
-        } else {
-            None
-        }
-    }
-
-    /// Announces the prefixes that advertisements list themselves.
-    fn originate(&mut self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for (place, advertisement) in self.in_force.iter().enumerate() {
-            for prefix in advertisement.source.prefixes.iter().copied() {
-                if let Err(reason) = self.routes.add(prefix, &Speakers::from([place]), None) {
-                    let advertisement = advertisement.source.name.clone();
-                    faults.push(Fault::PrefixNotOriginated { advertisement, prefix, reason });
-                }
-            }
-        }
-        faults
-    }
-
-    fn announce(
-        &mut self,
-        service: &Service,
-        outcome: &Outcome,
-        node_reason: Option<&Reason>,
-    ) -> Announcement {
-        if outcome.is_pending() {
-            let text = outcome.reason.as_ref().map(ToString::to_string).unwrap_or_default();
-            return Announcement::none(Reason::NotAllocated(text));
-        }
-        let reason = node_reason.cloned().or_else(|| self.endpoints.check(service).err());
-        let layer2 = self.layer2.verdict(service, &outcome.addresses, &self.pools);
-        let addresses = outcome.addresses.iter().map(|address| match reason {
-            None => self.announce_address(service, *address),
-            Some(_) => {
-                AddressAnnouncement { address: *address, reason: None, prefixes: Vec::new() }
-            }
-        });
-        Announcement { addresses: addresses.collect(), reason, layer2 }
-    }
-
-    fn announce_address(&mut self, service: &Service, address: IpAddr) -> AddressAnnouncement {
-        let silent =
-            |reason| AddressAnnouncement { address, reason: Some(reason), prefixes: Vec::new() };
-        let Some(pool) = self.pools.offering(address) else {
-            return silent(Reason::AddressInNoPool(address));
-        };
-        let speakers_by_prefix = self.speakers(service, pool, address);
-        if speakers_by_prefix.is_empty() {
-            let (pool, node) = (pool.name.name.clone(), self.node.name.clone());
-            return silent(Reason::NoMatchingAdvertisement { pool, node });
-        }
-        let prefixes = speakers_by_prefix
-            .into_iter()
-            .map(|(prefix, speakers)| self.announce_prefix(prefix, &speakers, service))
-            .collect();
-        AddressAnnouncement { address, reason: None, prefixes }
-    }
-
-    /// The prefixes that advertisements make of `address`, and which of them make it.
-    fn speakers(
-        &mut self,
-        service: &Service,
-        pool: &'a Pool,
-        address: IpAddr,
-    ) -> BTreeMap<Prefix, Speakers> {
-        let in_force = self.in_force;
-        let for_pool = self.by_pool.entry(&pool.name).or_insert_with(|| {
-            let places = in_force.iter().enumerate();
-            places.filter(|(_, it)| it.selects_pool(pool)).map(|(place, _)| place).collect()
-        });
-        let mut speakers: BTreeMap<_, Speakers> = BTreeMap::new();
-        for place in for_pool {
-            let Some(advertisement) = in_force.get(*place) else { continue };
-            if advertisement.selects_service(service) {
-                let prefix = advertisement.prefix_of(address);
-                speakers.entry(prefix).or_default().insert(*place);
-            }
-        }
-        speakers
-    }
-
-    fn announce_prefix(
-        &mut self,
-        prefix: Prefix,
-        speakers: &Speakers,
-        service: &Service,
-    ) -> PrefixAnnouncement {
-        let endpoints = Some(self.endpoints.here(service));
-        let names = speakers.iter().filter_map(|place| self.in_force.get(*place));
-        let advertisements = names.map(|it| it.source.name.clone()).collect();
-        let (peers, reason) = match self.routes.add(prefix, speakers, endpoints) {
-            Ok(peers) => {
-                let nobody = peers.is_empty().then(|| Reason::NoPeers(self.node.name.clone()));
-                (peers, nobody)
-            }
-            Err(reason) => (Arc::default(), Some(reason)),
-        };
-        PrefixAnnouncement { prefix, advertisements, peers, reason }
-    }
+    let mut planner = NodePlanner::new(node.clone(), options);
+    planner.update(index, outcomes, &PlanChanges::everything());
+    planner.into_plan()
 }

@@ -1,6 +1,6 @@
 //! Which routers a node peers with, and with which settings.
 //!
-//! Knows no Service and no route. Called by `for_node`.
+//! Knows no Service and no route. Called by the planner.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

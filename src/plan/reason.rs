@@ -33,10 +33,18 @@ pub enum Reason {
     /// Nobody has anything to serve with.
     #[error("noEndpoints: no endpoint is ready")]
     NoEndpoints,
-    /// No advertisement speaks for it here.
+    /// No advertisement of its pool is for this node.
+    #[error("notOwner: no BGPAdvertisement that covers pool {pool} selects node {node}")]
+    NoAdvertisementHere {
+        /// The pool of the address.
+        pool: String,
+        /// The node.
+        node: String,
+    },
+    /// Advertisements there are, but for other Services.
     #[error(
-        "noMatchingAdvertisement: no BGPAdvertisement selects pool {pool}, node {node} and the \
-         labels of the Service at once"
+        "noMatchingAdvertisement: no BGPAdvertisement that covers pool {pool} on node {node} selects \
+         the labels of the Service"
     )]
     NoMatchingAdvertisement {
         /// The pool of the address.
@@ -107,7 +115,7 @@ impl Reason {
             Self::NoMatchingAdvertisement { .. } | Self::NoMatchingLayer2Advertisement { .. } => {
                 "noMatchingAdvertisement"
             }
-            Self::NotOwner { .. } => "notOwner",
+            Self::NotOwner { .. } | Self::NoAdvertisementHere { .. } => "notOwner",
             Self::SharedAddressWithServiceSelectors(_) => "sharedIPWithServiceSelector",
             Self::ConflictingAdvertisements { .. } => "conflictingAdvertisements",
             Self::NoPeers(_) => "noPeers",

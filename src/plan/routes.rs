@@ -1,166 +1,203 @@
-//! Which routes result when several advertisements, for several Services, speak about the same
-//! prefixes.
+//! Which routes result when several Services, and advertisements by themselves, speak about the
+//! same prefixes.
 //!
-//! Knows advertisements by their place only, and no Service. Called by `for_node`.
+//! Knows a Service by its name only, and no address. Called by the planner, which says who speaks
+//! about which prefix and then asks what that comes to.
 //!
-//! Most prefixes are spoken of by the same few sets of advertisements, so what a set comes to is
-//! worked out once and shared: ten thousand prefixes usually cost a handful of attribute sets.
+//! A prefix is announced as long as one Service needs it. Where two Services disagree about it, the
+//! first in name order is heard, and prefixes that an advertisement lists itself go before all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairway_sessions::backend::{DesiredRoute, RouteAttributes};
-use fairway_sessions::types::{PeerKey, Prefix};
+use fairway_sessions::backend::DesiredRoute;
+use fairway_sessions::types::Prefix;
 
-use crate::model::Bandwidth;
+use crate::model::ObjectName;
 
-use super::advertisements::{InForce, Place};
-use super::{Reason, bandwidth};
+use super::Reason;
+use super::advertisements::Place;
+use super::combination::{Combination, Combinations};
 
-/// Advertisements that speak about one prefix.
-pub(super) type Speakers = BTreeSet<Place>;
-
-/// Peers with what they are told.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Share {
-    peers: Arc<BTreeSet<PeerKey>>,
-    attributes: Arc<RouteAttributes>,
-    /// The bandwidth follows from who serves the prefix.
-    is_weighted: bool,
+/// What one Service says about a prefix.
+#[derive(Debug)]
+struct Contribution {
+    service: ObjectName,
+    combination: Arc<Combination>,
+    /// Its usable endpoints on this node.
+    endpoints: u32,
 }
 
 /// What is said about a prefix.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Spoken {
-    speakers: Speakers,
-    /// The usable endpoints on this node of all Services behind it; `None` without a Service.
-    endpoints: Option<u32>,
+    /// By advertisements that list it.
+    originated: Option<Arc<Combination>>,
+    /// By Services, in the order of their names. Most prefixes have one, so this is no map.
+    contributions: Vec<Contribution>,
+    /// Services that contradict others, and how.
+    unheard: BTreeMap<ObjectName, Reason>,
 }
 
-/// Collects who speaks about which prefix.
-pub(super) struct Routes<'a> {
-    in_force: &'a [InForce<'a>],
+/// Who speaks about which prefix.
+#[derive(Debug, Default)]
+pub(super) struct RouteTable {
     prefixes: BTreeMap<Prefix, Spoken>,
-    shares: BTreeMap<Speakers, Result<Vec<Share>, Reason>>,
-    peer_sets: BTreeSet<Arc<BTreeSet<PeerKey>>>,
-    attribute_sets: BTreeSet<Arc<RouteAttributes>>,
 }
 
-impl<'a> Routes<'a> {
-    /// No routes yet.
-    pub(super) fn new(in_force: &'a [InForce<'a>]) -> Self {
-        Self {
-            in_force,
-            prefixes: BTreeMap::new(),
-            shares: BTreeMap::new(),
-            peer_sets: BTreeSet::new(),
-            attribute_sets: BTreeSet::new(),
+/// What a prefix comes to.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Its routes, each for other peers.
+    pub(super) routes: Vec<DesiredRoute>,
+    /// Services about which it was not so before: that they are heard, or why they are not.
+    pub(super) verdicts: Vec<(ObjectName, Option<Reason>)>,
+}
+
+impl RouteTable {
+    /// The advertisement at `place` lists `prefix`. Whoever contradicts one before it is not heard.
+    pub(super) fn originate(
+        &mut self,
+        prefix: Prefix,
+        place: Place,
+        combinations: &mut Combinations,
+    ) -> Result<(), Reason> {
+        let spoken = self.prefixes.entry(prefix).or_default();
+        let before = spoken.originated.iter().flat_map(|it| it.places.iter().copied());
+        let both = combinations.of(before.chain([place]).collect());
+        if let Err(reason) = &both.shares {
+            return Err(reason.clone());
         }
+        spoken.originated = Some(both);
+        Ok(())
     }
 
-    /// Adds to what is said about `prefix`, for a Service with so many `endpoints` here or for none,
-    /// and answers with the peers that hear it. Whoever contradicts what was said before is not
-    /// heard at all, and what stands stays as it is: one of the two can be announced, and the order
-    /// in which the caller asks decides which.
+    /// `service` speaks about `prefix`. As long as nobody contradicts it, it is heard.
     pub(super) fn add(
         &mut self,
         prefix: Prefix,
-        speakers: &Speakers,
-        endpoints: Option<u32>,
-    ) -> Result<Arc<BTreeSet<PeerKey>>, Reason> {
-        let before = self.prefixes.get(&prefix).map(|spoken| &spoken.speakers);
-        let all: Speakers = before.into_iter().flatten().chain(speakers).copied().collect();
-        self.shares_of(&all)?;
-        let spoken = self.prefixes.entry(prefix).or_default();
-        spoken.speakers = all;
-        if let Some(more) = endpoints {
-            spoken.endpoints = Some(spoken.endpoints.unwrap_or(0).saturating_add(more));
+        service: &ObjectName,
+        combination: Arc<Combination>,
+        endpoints: u32,
+    ) {
+        let contributions = &mut self.prefixes.entry(prefix).or_default().contributions;
+        let contribution = Contribution { service: service.clone(), combination, endpoints };
+        match contributions.binary_search_by(|it| it.service.cmp(service)) {
+            Ok(_) => {}
+            Err(0) if contributions.is_empty() => *contributions = vec![contribution],
+            Err(position) => contributions.insert(position, contribution),
         }
-        let peers = speakers.iter().filter_map(|place| self.in_force.get(*place));
-        let peers = peers.flat_map(|it| it.peers.iter().copied()).collect();
-        Ok(shared(&mut self.peer_sets, peers))
     }
 
-    /// The routes, by prefix; each pair of prefix and peer at most once.
-    pub(super) fn finish(mut self) -> Vec<DesiredRoute> {
-        let mut routes = Vec::with_capacity(self.prefixes.len());
-        for (prefix, spoken) in std::mem::take(&mut self.prefixes) {
-            // Contradictions never got in, so there is nothing to lose here.
-            for share in self.shares_of(&spoken.speakers).unwrap_or_default() {
-                let Share { peers, mut attributes, is_weighted } = share;
-                if is_weighted {
-                    let link_bandwidth = Some(bandwidth::by_endpoints(spoken.endpoints));
-                    let weighted = RouteAttributes { link_bandwidth, ..(*attributes).clone() };
-                    attributes = shared(&mut self.attribute_sets, weighted);
-                }
-                routes.push(DesiredRoute { prefix, peers, attributes });
-            }
+    /// `service` speaks about `prefix` no more.
+    pub(super) fn remove(&mut self, prefix: Prefix, service: &ObjectName) {
+        let Some(spoken) = self.prefixes.get_mut(&prefix) else { return };
+        if let Ok(position) = spoken.contributions.binary_search_by(|it| it.service.cmp(service)) {
+            spoken.contributions.remove(position);
         }
-        routes
+        spoken.unheard.remove(service);
     }
 
-    fn shares_of(&mut self, speakers: &Speakers) -> Result<Vec<Share>, Reason> {
-        if let Some(known) = self.shares.get(speakers) {
-            return known.clone();
+    /// What `prefix` comes to, after what is said about it changed.
+    pub(super) fn settle(&mut self, prefix: Prefix, combinations: &mut Combinations) -> Settled {
+        let Some(spoken) = self.prefixes.get_mut(&prefix) else { return Settled::default() };
+        if spoken.is_empty() {
+            self.prefixes.remove(&prefix);
+            return Settled::default();
         }
-        let shares = self.work_out(speakers);
-        self.shares.insert(speakers.clone(), shares.clone());
-        shares
-    }
-
-    fn work_out(&mut self, speakers: &Speakers) -> Result<Vec<Share>, Reason> {
-        let mut heard: BTreeMap<PeerKey, (RouteAttributes, &InForce<'a>)> = BTreeMap::new();
-        for advertisement in speakers.iter().filter_map(|place| self.in_force.get(*place)) {
-            for peer in &advertisement.peers {
-                let Some((attributes, first)) = heard.get_mut(peer) else {
-                    heard.insert(*peer, (advertisement.attributes.clone(), advertisement));
-                    continue;
-                };
-                if let Some(difference) = first.source.contradiction(advertisement.source) {
-                    let (first, second) = (&first.source.name, &advertisement.source.name);
-                    return Err(Reason::ConflictingAdvertisements {
-                        first: first.clone(),
-                        second: second.clone(),
-                        field: difference.field,
-                        peer: Box::new(*peer),
-                    });
-                }
-                unite(&mut attributes.communities, &advertisement.attributes.communities);
-                unite(
-                    &mut attributes.large_communities,
-                    &advertisement.attributes.large_communities,
-                );
-            }
-        }
-        let mut alike: BTreeMap<(RouteAttributes, bool), BTreeSet<PeerKey>> = BTreeMap::new();
-        for (peer, (attributes, first)) in heard {
-            let is_weighted = first.source.link_bandwidth == Some(Bandwidth::Auto);
-            alike.entry((attributes, is_weighted)).or_default().insert(peer);
-        }
-        let shares = alike.into_iter().map(|((attributes, is_weighted), peers)| Share {
-            peers: shared(&mut self.peer_sets, peers),
-            attributes: shared(&mut self.attribute_sets, attributes),
-            is_weighted,
+        let Heard { combination, endpoints, unheard } = spoken.heard(combinations);
+        let before = std::mem::replace(&mut spoken.unheard, unheard);
+        let silenced = spoken.unheard.iter().filter(|(name, why)| before.get(*name) != Some(*why));
+        let silenced = silenced.map(|(name, why)| (name.clone(), Some(why.clone())));
+        let heard_again = before.keys().filter(|name| !spoken.unheard.contains_key(*name));
+        let heard_again = heard_again.map(|name| (name.clone(), None));
+        let verdicts = silenced.chain(heard_again).collect();
+        // Contradictions were left out, so there is nothing to lose here.
+        let shares = combination.shares.as_deref().unwrap_or_default();
+        let routes = shares.iter().map(|share| DesiredRoute {
+            prefix,
+            peers: Arc::clone(&share.peers),
+            attributes: combinations.attributes(share, endpoints),
         });
-        let mut shares: Vec<_> = shares.collect();
-        shares.sort();
-        Ok(shares)
+        Settled { routes: routes.collect(), verdicts }
+    }
+
+    /// What `service` says about `prefix`.
+    pub(super) fn said(&self, prefix: Prefix, service: &ObjectName) -> Option<&Combination> {
+        let contributions = &self.prefixes.get(&prefix)?.contributions;
+        let position = contributions.binary_search_by(|it| it.service.cmp(service)).ok()?;
+        contributions.get(position).map(|it| &*it.combination)
+    }
+
+    /// All prefixes that are spoken of, in order.
+    pub(super) fn prefixes(&self) -> BTreeSet<Prefix> {
+        self.prefixes.keys().copied().collect()
     }
 }
 
-/// The one shared copy of `value`.
-fn shared<T: Ord>(known: &mut BTreeSet<Arc<T>>, value: T) -> Arc<T> {
-    if let Some(same) = known.get(&value) {
-        return Arc::clone(same);
-    }
-    let value = Arc::new(value);
-    known.insert(Arc::clone(&value));
-    value
+/// All that is heard about a prefix.
+struct Heard {
+    combination: Arc<Combination>,
+    /// Of the Services that are heard; `None` if there is none.
+    endpoints: Option<u32>,
+    unheard: BTreeMap<ObjectName, Reason>,
 }
 
-/// Adds `more` to a sorted list without duplicates, and keeps it so.
-fn unite<T: Ord + Copy>(sorted: &mut Vec<T>, more: &[T]) {
-    sorted.extend_from_slice(more);
-    sorted.sort_unstable();
-    sorted.dedup();
+impl Spoken {
+    fn is_empty(&self) -> bool {
+        self.originated.is_none() && self.contributions.is_empty()
+    }
+
+    fn heard(&self, combinations: &mut Combinations) -> Heard {
+        let all = self.together(combinations);
+        if all.shares.is_ok() {
+            let endpoints = self.contributions.iter().map(|it| it.endpoints);
+            let endpoints = endpoints.reduce(u32::saturating_add);
+            return Heard { combination: all, endpoints, unheard: BTreeMap::new() };
+        }
+        self.heard_one_by_one(combinations)
+    }
+
+    /// Everything that is said, whether or not that makes sense.
+    fn together(&self, combinations: &mut Combinations) -> Arc<Combination> {
+        let said = self.contributions.iter().map(|it| &it.combination);
+        let mut said = self.originated.iter().chain(said);
+        let mut all = match said.next() {
+            Some(first) => Arc::clone(first),
+            None => combinations.of(BTreeSet::new()),
+        };
+        for other in said {
+            if !other.is_part_of(&all) {
+                all = combinations.of(all.places.union(&other.places).copied().collect());
+            }
+        }
+        all
+    }
+
+    /// Whoever contradicts those before is left out.
+    fn heard_one_by_one(&self, combinations: &mut Combinations) -> Heard {
+        let nothing = || combinations.of(BTreeSet::new());
+        let mut combination = self.originated.clone().unwrap_or_else(nothing);
+        let mut endpoints: Option<u32> = None;
+        let mut unheard = BTreeMap::new();
+        for it in &self.contributions {
+            if !it.combination.is_part_of(&combination) {
+                let places = combination.places.union(&it.combination.places).copied().collect();
+                let both = combinations.of(places);
+                if let Err(reason) = &both.shares {
+                    unheard.insert(it.service.clone(), reason.clone());
+                    continue;
+                }
+                combination = both;
+            }
+            endpoints = Some(endpoints.unwrap_or(0).saturating_add(it.endpoints));
+        }
+        Heard { combination, endpoints, unheard }
+    }
+}
+
+impl Combination {
+    fn is_part_of(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || self.places.is_subset(&other.places)
+    }
 }

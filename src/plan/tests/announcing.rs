@@ -11,7 +11,7 @@ fn a_service_is_announced_as_a_host_route_to_every_peer() {
     let announcement = &plan.services[&name("web")];
     assert!(announcement.is_announced());
     let told = &announcement.addresses[0].prefixes[0];
-    assert_eq!(told.advertisements, [name("all")]);
+    assert_eq!(*told.advertisements, [name("all")]);
     assert_eq!(*told.peers, BTreeSet::from([key("192.0.2.1"), key("192.0.2.2")]));
 }
 
@@ -75,15 +75,102 @@ fn a_node_without_network_or_with_the_exclude_label_announces_nothing_but_keeps_
 #[test]
 fn an_advertisement_must_select_pool_node_and_service() {
     let cases = [
-        BgpAdvertisement { pools: names(&["b"]), ..advertisement("all") },
-        BgpAdvertisement { pool_selectors: selecting("pool=b"), ..advertisement("all") },
-        BgpAdvertisement { node_selectors: selecting("rack=1"), ..advertisement("all") },
-        BgpAdvertisement { service_selectors: selecting("app=db"), ..advertisement("all") },
+        ("notOwner", BgpAdvertisement { pools: names(&["b"]), ..advertisement("all") }),
+        (
+            "notOwner",
+            BgpAdvertisement { pool_selectors: selecting("pool=b"), ..advertisement("all") },
+        ),
+        (
+            "notOwner",
+            BgpAdvertisement { node_selectors: selecting("rack=1"), ..advertisement("all") },
+        ),
+        (
+            "noMatchingAdvertisement",
+            BgpAdvertisement { service_selectors: selecting("app=db"), ..advertisement("all") },
+        ),
     ];
-    for case in cases {
+    for (word, case) in cases {
         let mut cluster = Cluster::small();
         cluster.service(service("web")).advertisement(case);
-        assert_eq!(why(&cluster.plan(), "web"), ["noMatchingAdvertisement"]);
+        assert_eq!(why(&cluster.plan(), "web"), [word]);
+    }
+}
+
+#[test]
+fn reasons_come_in_the_order_of_metallb_and_say_what_is_missing() {
+    let mut cluster = Cluster::small();
+    cluster.service(Service { traffic_policy: TrafficPolicy::Local, ..service("web") });
+    cluster.slice(slice("web-1", "web", "!n1"));
+    let mut n1 = node("n1");
+    n1.labels.insert(Node::EXCLUDE_LABEL.to_owned(), String::new());
+    n1.network_unavailable = true;
+    let node_selectors = selecting("rack=1");
+    cluster.advertisement(BgpAdvertisement { node_selectors, ..advertisement("all") });
+    let mut found = Vec::new();
+    let mut look = |cluster: &Cluster, node: &Node| {
+        let plan = cluster.plan_for(node);
+        let reasons = plan.services[&name("web")].reasons().map(ToString::to_string);
+        found.push(reasons.collect::<Vec<_>>().join("; "));
+    };
+    look(&cluster, &n1);
+    let service_selectors = selecting("app=db");
+    cluster.advertisement(BgpAdvertisement { service_selectors, ..advertisement("all") });
+    look(&cluster, &n1);
+    cluster.advertisement(advertisement("all"));
+    cluster.advertisement(BgpAdvertisement { local_pref: Some(1), ..advertisement("other") });
+    look(&cluster, &n1);
+    cluster.advertisement(advertisement("other"));
+    look(&cluster, &n1);
+    n1.network_unavailable = false;
+    look(&cluster, &n1);
+    n1.labels.remove(Node::EXCLUDE_LABEL);
+    look(&cluster, &n1);
+    cluster.service(service("web"));
+    look(&cluster, &n1);
+    cluster.slice(slice("web-1", "web", "n1"));
+    look(&cluster, &n1);
+    assert_eq!(
+        found,
+        [
+            "notOwner: no BGPAdvertisement that covers pool a selects node n1",
+            "noMatchingAdvertisement: no BGPAdvertisement that covers pool a on node n1 selects the \
+             labels of the Service",
+            "conflictingAdvertisements: default/all and default/other give peer 192.0.2.1 the same \
+             prefix with different localPref",
+            "nodeNetworkUnavailable: condition NetworkUnavailable of node n1 is True",
+            "nodeLabeledExcludeBalancers: node n1 has the label \
+             node.kubernetes.io/exclude-from-external-load-balancers",
+            "noLocalEndpoints: externalTrafficPolicy is Local and no ready endpoint is on n1",
+            "noEndpoints: no endpoint is ready",
+            "",
+        ]
+    );
+}
+
+#[test]
+fn the_exclude_label_can_be_ignored() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    let mut n1 = node("n1");
+    n1.labels.insert(Node::EXCLUDE_LABEL.to_owned(), String::new());
+    let options = PlanOptions { ignore_exclude_label: true, ..OPTIONS };
+    let plan = for_node(&cluster.index, &cluster.outcomes(), &n1, options);
+    assert_eq!(routes(&plan), ["198.51.100.0/32 > 192.0.2.1"]);
+}
+
+#[test]
+fn in_a_cluster_a_service_without_slices_is_served_by_nobody() {
+    let options = PlanOptions { unsliced_services_are_served: false, ..OPTIONS };
+    for (traffic_policy, word) in
+        [(TrafficPolicy::Cluster, "noEndpoints"), (TrafficPolicy::Local, "noLocalEndpoints")]
+    {
+        let mut cluster = Cluster::small();
+        cluster.service(Service { traffic_policy, ..service("web") });
+        let plan = for_node(&cluster.index, &cluster.outcomes(), &node("n1"), options);
+        assert_eq!(why(&plan, "web"), [word]);
+        cluster.slice(slice("web-1", "web", "n1"));
+        let plan = for_node(&cluster.index, &cluster.outcomes(), &node("n1"), options);
+        assert_eq!(plan.routes.len(), 1);
     }
 }
 

@@ -95,20 +95,39 @@ fn peers_that_only_some_advertisements_name_get_only_what_those_say() {
 }
 
 #[test]
-fn two_local_prefs_for_one_peer_silence_the_prefix_and_nothing_else() {
+fn two_local_prefs_for_one_peer_silence_the_service_and_no_other() {
     let mut cluster = Cluster::small();
     cluster.service(service("a")).service(service("b"));
     cluster.advertisement(with_local_pref("all", 100));
     let service_selectors = selecting("app=a");
     cluster
         .advertisement(BgpAdvertisement { service_selectors, ..with_local_pref("special", 200) });
+    // It would be fine alone, but nobody can tell which of the others is meant.
+    cluster.advertisement(BgpAdvertisement {
+        aggregation_length_ipv4: 28,
+        service_selectors: selecting("app=a"),
+        ..advertisement("wide")
+    });
     let plan = cluster.plan();
     assert_eq!(routes(&plan), ["198.51.100.1/32 > 192.0.2.1: 100"]);
-    let prefixes = &plan.services[&name("a")].addresses[0].prefixes;
-    let text = prefixes[0].reason.as_ref().unwrap().to_string();
+    let text = plan.services[&name("a")].reason.as_ref().unwrap().to_string();
     assert!(text.contains("default/all and default/special"), "{text}");
     assert!(text.contains("192.0.2.1"), "{text}");
     assert_eq!(why(&plan, "b"), [""; 0]);
+}
+
+#[test]
+fn far_more_communities_than_metallb_allows_are_united() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    for part in 0..4 {
+        let values = (0..40).map(|number| format!("65000:{}", part * 30 + number));
+        let values: Vec<_> = values.collect();
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        cluster.advertisement(with_communities(&format!("part-{part}"), &values));
+    }
+    let plan = cluster.plan();
+    assert_eq!(plan.routes[0].attributes.communities.len(), 130);
 }
 
 #[test]

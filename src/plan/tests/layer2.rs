@@ -2,6 +2,8 @@
 //! `hashlib`, and the writing of addresses with Go's `net`: neither is ours.
 
 use super::super::layer2::{Layer2, candidates, hash};
+use crate::allocator::PoolLookup;
+
 use super::*;
 use crate::model::{Layer2Advertisement, PreferredNodes};
 

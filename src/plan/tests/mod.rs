@@ -6,6 +6,7 @@ mod bandwidth;
 mod comparing;
 mod layer2;
 mod peering;
+mod updating;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

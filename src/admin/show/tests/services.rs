@@ -39,7 +39,7 @@ fn announce(lab: &mut Lab, service: &str, host: &str, peers: &[&str]) {
     let peers: BTreeSet<_> = peers.iter().map(|peer| PeerKey::from(address(peer))).collect();
     let prefixes = vec![PrefixAnnouncement {
         prefix: prefix(&format!("{host}/32")),
-        advertisements: vec![name("all")],
+        advertisements: vec![name("all")].into(),
         peers: Arc::new(peers),
         reason: None,
     }];
