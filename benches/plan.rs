@@ -1,0 +1,233 @@
+//! What a plan costs: all of it, and after one change.
+//!
+//! `cargo bench --bench plan`. One Service in ten has traffic policy Local; each has a slice with an
+//! endpoint on three nodes. "layer 2" has an L2Advertisement beside the BGPAdvertisement.
+
+#![allow(clippy::unwrap_used)] // What fails here fails the benchmark.
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use fairway::allocator::{self, Outcomes};
+use fairway::model::{
+    BgpAdvertisement, Changes, ClusterIndex, Endpoint, EndpointSlice, FamilyPolicy, Labels,
+    Layer2Advertisement, Node, Object, ObjectName, Pool, Service, ServicePort, TrafficPolicy,
+};
+use fairway::plan::{NodePlanner, PlanChanges, PlanOptions, for_node};
+use fairway::resources::parse_value;
+use fairway_sessions::types::AddressFamily;
+
+const SIZES: [usize; 3] = [100, 1_000, 10_000];
+const NODES: usize = 100;
+
+fn name(name: impl Into<String>) -> ObjectName {
+    ObjectName::new("default", name)
+}
+
+fn node_name(number: usize) -> String {
+    format!("node-{:03}", number % NODES)
+}
+
+fn node(number: usize) -> Node {
+    Node::assumed(&node_name(number), vec!["192.0.2.250".parse().unwrap()])
+}
+
+fn service(number: usize) -> Service {
+    let traffic_policy =
+        if number.is_multiple_of(10) { TrafficPolicy::Local } else { TrafficPolicy::Cluster };
+    Service {
+        name: name(format!("service-{number:05}")),
+        labels: Labels::from([("app".to_owned(), format!("app-{}", number % 50))]),
+        load_balancer_class: None,
+        families: FamilyPolicy::Single(AddressFamily::Ipv4Unicast),
+        requested_addresses: Vec::new(),
+        requested_pool: None,
+        sharing_key: None,
+        ports: vec![ServicePort { protocol: "TCP".to_owned(), port: 80 }],
+        traffic_policy,
+        selector: String::new(),
+        status_addresses: Vec::new(),
+    }
+}
+
+/// `ready` is what changes.
+fn slice(number: usize, ready: bool) -> EndpointSlice {
+    let endpoint = |place| Endpoint { node: Some(node_name(number + place)), usable: ready };
+    EndpointSlice {
+        name: name(format!("service-{number:05}-1")),
+        service: name(format!("service-{number:05}")),
+        family: Some(AddressFamily::Ipv4Unicast),
+        endpoints: (0..3).map(endpoint).collect(),
+    }
+}
+
+fn peer(number: usize) -> Object {
+    let value = serde_json::json!({
+        "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
+        "metadata": {"name": format!("tor-{number}"), "namespace": "default"},
+        "spec": {"myASN": 65000, "peerASN": 65001, "peerAddress": format!("192.0.2.{number}")},
+    });
+    parse_value(&value).object.unwrap()
+}
+
+fn advertisement() -> BgpAdvertisement {
+    BgpAdvertisement {
+        name: name("all"),
+        aggregation_length_ipv4: 32,
+        aggregation_length_ipv6: 128,
+        local_pref: None,
+        med: None,
+        as_path_prepend: 0,
+        link_bandwidth: None,
+        communities: BTreeSet::new(),
+        pools: BTreeSet::new(),
+        pool_selectors: Vec::new(),
+        node_selectors: Vec::new(),
+        service_selectors: Vec::new(),
+        peers: BTreeSet::new(),
+        prefixes: Vec::new(),
+    }
+}
+
+fn layer2_advertisement() -> Layer2Advertisement {
+    Layer2Advertisement {
+        name: name("all"),
+        pools: BTreeSet::new(),
+        pool_selectors: Vec::new(),
+        node_selectors: Vec::new(),
+        service_selectors: Vec::new(),
+        interfaces: BTreeSet::new(),
+        preferred_nodes: Vec::new(),
+    }
+}
+
+/// A cluster of 100 nodes and two routers.
+struct Cluster {
+    index: ClusterIndex,
+    outcomes: Outcomes,
+}
+
+impl Cluster {
+    fn new(services: usize, has_layer2: bool) -> Self {
+        let mut index = ClusterIndex::default();
+        index.apply(peer(1));
+        index.apply(peer(2));
+        index.apply(Object::BgpAdvertisement(advertisement()));
+        if has_layer2 {
+            index.apply(Object::Layer2Advertisement(layer2_advertisement()));
+        }
+        index.apply(Object::Pool(Pool {
+            name: name("all"),
+            labels: Labels::new(),
+            ranges: vec!["10.0.0.0/8".parse().unwrap()],
+            auto_assign: true,
+            avoid_buggy_addresses: false,
+            reserved: Vec::new(),
+            allocation: None,
+        }));
+        for number in 0..NODES {
+            index.apply(Object::Node(node(number)));
+        }
+        for number in 0..services {
+            index.apply(Object::Service(service(number)));
+            index.apply(Object::EndpointSlice(slice(number, true)));
+        }
+        let outcomes = allocator::from_scratch(&index, None);
+        Self { index, outcomes }
+    }
+
+    fn planner(&self) -> NodePlanner {
+        let mut planner = NodePlanner::new(node(0), PlanOptions::default());
+        planner.update(&self.index, &self.outcomes, &PlanChanges::everything());
+        planner
+    }
+
+    fn update(&self, planner: &mut NodePlanner, changes: &Changes) {
+        black_box(planner.update(&self.index, &self.outcomes, &PlanChanges::of(changes, [])));
+    }
+}
+
+fn full(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("full plan of a node");
+    for services in SIZES {
+        for (label, has_layer2) in [("BGP", false), ("BGP and layer 2", true)] {
+            let cluster = Cluster::new(services, has_layer2);
+            group.bench_function(BenchmarkId::new(label, services), |bencher| {
+                bencher.iter(|| {
+                    let (index, outcomes) = (&cluster.index, &cluster.outcomes);
+                    black_box(for_node(index, outcomes, &node(0), PlanOptions::default()))
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// A slice becomes unready and ready again: a route is withdrawn, a route is announced.
+fn incremental(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("one slice that changes");
+    for services in SIZES {
+        for (label, has_layer2) in [("BGP", false), ("BGP and layer 2", true)] {
+            let mut cluster = Cluster::new(services, has_layer2);
+            let mut planner = cluster.planner();
+            let (mut number, mut is_ready) = (0, true);
+            group.bench_function(BenchmarkId::new(label, services), |bencher| {
+                bencher.iter(|| {
+                    if is_ready {
+                        number = (number + 7_919) % services;
+                    }
+                    is_ready = !is_ready;
+                    let object = Object::EndpointSlice(slice(number, is_ready));
+                    let changes = cluster.index.apply(object);
+                    cluster.update(&mut planner, &changes);
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// All services behind one prefix of length 8.
+fn aggregated(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("one slice that changes, one prefix for all");
+    for services in SIZES {
+        let mut cluster = Cluster::new(services, false);
+        let it = BgpAdvertisement { aggregation_length_ipv4: 8, ..advertisement() };
+        cluster.index.apply(Object::BgpAdvertisement(it));
+        let mut planner = cluster.planner();
+        let (mut number, mut is_ready) = (0, true);
+        group.bench_function(BenchmarkId::from_parameter(services), |bencher| {
+            bencher.iter(|| {
+                if is_ready {
+                    number = (number + 7_919) % services;
+                }
+                is_ready = !is_ready;
+                let changes =
+                    cluster.index.apply(Object::EndpointSlice(slice(number, is_ready)));
+                cluster.update(&mut planner, &changes);
+            });
+        });
+    }
+    group.finish();
+}
+
+/// What `fairway plan` does: every node of the cluster, one after the other.
+fn all_nodes(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("full plans of 100 nodes");
+    group.sample_size(10).measurement_time(Duration::from_secs(20));
+    let cluster = Cluster::new(10_000, false);
+    group.bench_function(BenchmarkId::from_parameter(10_000), |bencher| {
+        bencher.iter(|| {
+            for number in 0..NODES {
+                let (index, outcomes) = (&cluster.index, &cluster.outcomes);
+                black_box(for_node(index, outcomes, &node(number), PlanOptions::default()));
+            }
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, full, incremental, aggregated, all_nodes);
+criterion_main!(benches);
