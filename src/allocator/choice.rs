@@ -1,7 +1,12 @@
 //! Which addresses one Service should get, given what the others have.
 //!
-//! Changes nothing and remembers nothing: a cool-down or a list of addresses to avoid will be one
-//! more reason to pass an address over in [`Choice::lowest_in`]. Called by the allocator.
+//! Changes nothing and remembers nothing. Called by the allocator.
+//!
+//! Pools are tried tier by tier: those kept for the Service, then those open to all. Inside a tier
+//! comes the first pool that has both families, where both are wanted; then each family from
+//! wherever the tier has it. `Ours:` MetalLB takes both families from one pool or gives one; and
+//! what RequireDualStack finds in no tier alone, it gets from two. An address that was released not
+//! long ago is taken only where a tier has no other.
 
 use std::net::IpAddr;
 
@@ -11,7 +16,8 @@ use crate::model::{FamilyPolicy, Pool, Service};
 
 use super::Reason;
 use super::occupancy::Occupancy;
-use super::pools::{PoolLookup, stretch_to_skip};
+use super::pools::{Candidates, PoolLookup};
+use super::released::Released;
 use super::request;
 use super::sharing::Claim;
 
@@ -23,6 +29,10 @@ pub(super) struct Found {
 }
 
 impl Found {
+    fn all(addresses: Vec<IpAddr>) -> Self {
+        Self { addresses, reason: None }
+    }
+
     /// One address for a Service that would rather have two.
     fn one_family(address: IpAddr, missing: Reason) -> Self {
         let got = AddressFamily::of(address);
@@ -35,6 +45,7 @@ impl Found {
 pub(super) struct Choice<'a> {
     pub(super) pools: &'a PoolLookup<'a>,
     pub(super) occupancy: &'a Occupancy,
+    pub(super) released: &'a Released,
     pub(super) service: &'a Service,
     pub(super) claim: &'a Claim,
 }
@@ -45,6 +56,9 @@ impl Choice<'_> {
         if !self.service.requested_addresses.is_empty() {
             return self.requested();
         }
+        if request::is_satisfied(self.service, kept) {
+            return Ok(Found::all(kept.to_vec()));
+        }
         let candidates = match (self.pools.candidates(self.service), self.service.families, kept) {
             (Ok(candidates), ..) => candidates,
             // Nowhere to look for the other family, which is no reason to lose the one it has.
@@ -53,26 +67,45 @@ impl Choice<'_> {
             }
             (Err(missing), ..) => return Err(missing),
         };
-        match self.service.families {
-            FamilyPolicy::Single(family) => match kept.first() {
-                Some(kept) => Ok(Found { addresses: vec![*kept], reason: None }),
-                None => self
-                    .lowest_in(&candidates, family)
-                    .map(|address| Found { addresses: vec![address], reason: None }),
+        match (self.service.families, kept.first()) {
+            (FamilyPolicy::Single(family), _) => match self.any(&candidates.tiers, family) {
+                Some(address) => Ok(Found::all(vec![address])),
+                None => Err(missing(&candidates, family)),
             },
-            FamilyPolicy::PreferDual(first) => self.dual(&candidates, first, kept, false),
-            FamilyPolicy::RequireDual(first) => self.dual(&candidates, first, kept, true),
+            (policy, Some(kept)) => self.second(&candidates, policy, *kept),
+            (FamilyPolicy::PreferDual(first), None) => self.prefer_dual(&candidates, first),
+            (FamilyPolicy::RequireDual(first), None) => self.require_dual(&candidates, first),
         }
     }
 
+    /// A family of which no pool has an address, where both are needed: help must bring that one.
+    pub(super) fn missing_family(&self, first: AddressFamily) -> AddressFamily {
+        let candidates = self.pools.candidates(self.service);
+        let has_first = candidates.is_ok_and(|it| self.any(&it.tiers, first).is_some());
+        if has_first { first.other() } else { first }
+    }
+
+    /// Whether the Service may use `address` as far as others are concerned.
+    pub(super) fn is_available(&self, address: IpAddr) -> bool {
+        self.refusal(address).is_none()
+    }
+
+    fn refusal(&self, address: IpAddr) -> Option<Reason> {
+        let service = &self.service.name;
+        if let Some((user, conflict)) = self.occupancy.conflict(address, service, self.claim) {
+            let service = service.clone();
+            return Some(Reason::AddressInUse { address, service, user, conflict });
+        }
+        let former = self.released.kept_for(address, service)?.clone();
+        Some(Reason::AddressCooling { address, former })
+    }
+
+    /// `Ours:` requested addresses may be from two pools, as given ones may.
     fn requested(&self) -> Result<Found, Reason> {
         request::check(self.service, self.pools)?;
         let requested = &self.service.requested_addresses;
-        for address in requested.iter().copied() {
-            let conflict = self.occupancy.conflict(address, &self.service.name, self.claim);
-            if let Some((user, conflict)) = conflict {
-                return Err(Reason::AddressInUse { address, user, conflict });
-            }
+        if let Some(refusal) = requested.iter().find_map(|address| self.refusal(*address)) {
+            return Err(refusal);
         }
         let alone = match (self.service.families, requested.as_slice()) {
             (FamilyPolicy::PreferDual(_), [only]) => Some(Reason::OneFamilyRequested(*only)),
@@ -82,60 +115,113 @@ impl Choice<'_> {
         Ok(Found { addresses, reason: alone })
     }
 
-    fn dual(
+    /// The other family for a Service that has one: from the pool of that one, if it can be.
+    fn second(
         &self,
-        candidates: &[&Pool],
-        first: AddressFamily,
-        kept: &[IpAddr],
-        both_needed: bool,
+        candidates: &Candidates<'_>,
+        policy: FamilyPolicy,
+        kept: IpAddr,
     ) -> Result<Found, Reason> {
-        let both = kept.is_empty().then(|| {
-            candidates.iter().find_map(|pool| {
-                let first_address = self.lowest_in(&[*pool], first).ok()?;
-                let other_address = self.lowest_in(&[*pool], first.other()).ok()?;
-                Some(vec![first_address, other_address])
-            })
-        });
-        if let Some(addresses) = both.flatten() {
-            return Ok(Found { addresses, reason: None });
-        }
-        // No pool has both, or one family is settled: each family from wherever it is to be had,
-        // the pool of the other family before the rest.
-        let home = kept.first().and_then(|address| self.pools.holding(*address));
-        let mut ordered = candidates.to_vec();
-        ordered.sort_by_key(|pool| home.is_none_or(|home| home.name != pool.name));
-        let find = |family| {
-            let kept = kept.iter().copied().find(|address| AddressFamily::of(*address) == family);
-            kept.map_or_else(|| self.lowest_in(&ordered, family), Ok)
-        };
-        match (find(first), find(first.other())) {
-            (Ok(address), Ok(other)) => Ok(Found { addresses: vec![address, other], reason: None }),
-            (Ok(address), Err(missing)) | (Err(missing), Ok(address)) if !both_needed => {
-                Ok(Found::one_family(address, missing))
+        let family = AddressFamily::of(kept).other();
+        let home = self.pools.holding(kept);
+        let is_home = |pool: &&Pool| home.is_some_and(|home| home.name == pool.name);
+        let at_home = candidates.pools().filter(is_home).collect();
+        let other = self.take(&at_home, family).or_else(|| self.any(&candidates.tiers, family));
+        match (other, policy) {
+            (Some(other), _) => {
+                Ok(Found::all(request::in_family_order(self.service, &[kept, other])))
             }
-            (Err(missing), _) | (_, Err(missing)) => Err(missing),
+            (None, FamilyPolicy::RequireDual(_)) => Err(no_pair(candidates, family)),
+            (None, _) => Ok(Found::one_family(kept, missing(candidates, family))),
         }
     }
 
-    /// The lowest address of the first pool that has one to give; ranges in the order written.
-    fn lowest_in(&self, pools: &[&Pool], family: AddressFamily) -> Result<IpAddr, Reason> {
-        let found = pools.iter().find_map(|pool| {
-            let skip = |address| stretch_to_skip(pool, address);
-            let ranges = pool.ranges.iter().filter(|range| range.family() == family);
-            ranges.copied().find_map(|range| {
-                self.occupancy.lowest(range, &skip, &self.service.name, self.claim)
-            })
-        });
-        found.ok_or_else(|| {
-            let names = |pools: Vec<&&Pool>| {
-                pools.into_iter().map(|pool| pool.name.name.clone()).collect::<Vec<_>>()
-            };
-            let holding: Vec<_> = pools.iter().filter(|pool| pool.has_family(family)).collect();
-            if holding.is_empty() {
-                Reason::NoPoolOfFamily { family, pools: names(pools.iter().collect()) }
-            } else {
-                Reason::NoFreeAddress { family, pools: names(holding) }
+    fn prefer_dual(
+        &self,
+        candidates: &Candidates<'_>,
+        first: AddressFamily,
+    ) -> Result<Found, Reason> {
+        for tier in &candidates.tiers {
+            if let Some(addresses) = self.pair(tier, first) {
+                return Ok(Found::all(addresses));
             }
+            let one = self.take(tier, first).or_else(|| self.take(tier, first.other()));
+            if let Some(one) = one {
+                return self.second(candidates, self.service.families, one);
+            }
+        }
+        Err(missing(candidates, first))
+    }
+
+    fn require_dual(
+        &self,
+        candidates: &Candidates<'_>,
+        first: AddressFamily,
+    ) -> Result<Found, Reason> {
+        if let Some(addresses) = candidates.tiers.iter().find_map(|tier| self.pair(tier, first)) {
+            return Ok(Found::all(addresses));
+        }
+        let any =
+            |family| self.any(&candidates.tiers, family).ok_or_else(|| no_pair(candidates, family));
+        Ok(Found::all(vec![any(first)?, any(first.other())?]))
+    }
+
+    /// One address of each family from one tier, and if it can be from one pool.
+    fn pair(&self, tier: &Vec<&Pool>, first: AddressFamily) -> Option<Vec<IpAddr>> {
+        let of_one = |find: &dyn Fn(&Pool, AddressFamily) -> Option<IpAddr>| {
+            tier.iter().find_map(|pool| Some(vec![find(pool, first)?, find(pool, first.other())?]))
+        };
+        let fresh = of_one(&|pool, family| self.lowest_in(pool, family));
+        fresh
+            .or_else(|| of_one(&|pool, family| self.take(&vec![pool], family)))
+            .or_else(|| Some(vec![self.take(tier, first)?, self.take(tier, first.other())?]))
+    }
+
+    /// An address of the first tier that has one.
+    fn any(&self, tiers: &[Vec<&Pool>], family: AddressFamily) -> Option<IpAddr> {
+        tiers.iter().find_map(|tier| self.take(tier, family))
+    }
+
+    /// The lowest address of the first pool that has one; if none has, the one that was released
+    /// longest ago.
+    fn take(&self, pools: &Vec<&Pool>, family: AddressFamily) -> Option<IpAddr> {
+        let fresh = pools.iter().find_map(|pool| self.lowest_in(pool, family));
+        fresh.or_else(|| {
+            let mut homes = pools.iter().map(|pool| (pool.name.clone(), family));
+            homes.find_map(|home| self.released.oldest_usable(&home))
         })
     }
+
+    /// The lowest address to give; ranges in the order written.
+    fn lowest_in(&self, pool: &Pool, family: AddressFamily) -> Option<IpAddr> {
+        let mut ranges = pool.ranges.iter().filter(|range| range.family() == family);
+        ranges.find_map(|range| {
+            let avoids_buggy = pool.avoid_buggy_addresses;
+            let name = &self.service.name;
+            self.occupancy.lowest(*range, avoids_buggy, self.pools, name, self.claim)
+        })
+    }
+}
+
+/// Why there is no address of `family`. Depends on the pools alone, not on who has what, so that it
+/// need not be found out again with every change.
+fn missing(candidates: &Candidates<'_>, family: AddressFamily) -> Reason {
+    let names = |pools: Vec<&Pool>| pools.into_iter().map(|pool| pool.name.name.clone()).collect();
+    let holding: Vec<_> = candidates.pools().filter(|pool| pool.has_family(family)).collect();
+    if holding.is_empty() {
+        Reason::NoPoolOfFamily { family, pools: names(candidates.pools().collect()) }
+    } else {
+        Reason::NoFreeAddress { family, pools: names(holding) }
+    }
+}
+
+/// Why there are not both, in the same way. `family` is one that is missing.
+fn no_pair(candidates: &Candidates<'_>, family: AddressFamily) -> Reason {
+    for family in [family, family.other()] {
+        if let reason @ Reason::NoPoolOfFamily { .. } = missing(candidates, family) {
+            return reason;
+        }
+    }
+    let pools = candidates.pools().map(|pool| pool.name.name.clone()).collect();
+    Reason::NoFreePair { pools }
 }

@@ -2,24 +2,32 @@
 //!
 //! A function of the facts and of what was assigned before: no clock, no randomness, no I/O.
 //! Knows no node and no router. The controller calls [`Allocator::converge`] after every change
-//! and keeps [`Allocator::assignments`] on disk; the plan reads the [`Outcomes`].
+//! and keeps [`Allocator::memory`] on disk; the plan reads the [`Outcomes`].
 //!
-//! One call of `converge` looks at every Service once and changes only what has to change. First
-//! everything that is assigned and still holds is kept, so a healthy Service never moves because
-//! of another; only then are addresses given out, to those who had one before those who had none.
-//! Among the latter, those who name an address come before those who take any (or a wish could
-//! fail by an accident of names), and otherwise the name decides. So the same files give the same
-//! addresses on every host.
+//! A call changes only what has to change. First everything that is assigned and still holds is
+//! kept, so a healthy Service never moves because of another; then those who have none take up what
+//! their status says they have, or what they gave back not long ago; only then are addresses given
+//! out, to those who had one before those who had none. Among the latter, those who name an address
+//! come before those who take any (or a wish could fail by an accident of names), and otherwise the
+//! name decides. So the same files give the same addresses on every host.
 //!
-//! With `n` addresses in use a single allocation costs O(log n) for each range that is tried (see
-//! `occupancy`), whatever the size of the pool; a call without changes costs O(services · log n).
+//! What is given back cools down (`released`): it is not another's before its withdrawal has been
+//! written to all neighbours ([`Allocator::withdrawn`]), and for a minute it is the last choice.
+//!
+//! A call looks at the Services that changed and at those whom these changes can help (`waiting`),
+//! at all of them only when pools are others. With `n` addresses in use a single allocation costs
+//! O(log n) for each range that is tried (see `occupancy`), whatever the size of the pool.
 
 mod choice;
+mod converge;
 mod occupancy;
 mod pools;
 mod reason;
+mod released;
 mod request;
+mod runs;
 mod sharing;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
@@ -30,21 +38,25 @@ use std::sync::Arc;
 
 use fairway_sessions::time::Instant;
 
-use crate::model::{Changes, ClusterIndex, ObjectName, Service};
+use crate::model::{Changes, ClusterIndex, ObjectName};
 
-use choice::Choice;
+use converge::Stirred;
 use occupancy::Occupancy;
+use pools::PoolIndex;
+use released::{Home, Released};
 use sharing::Claim;
+use waiting::Waiting;
 
 pub use pools::PoolLookup;
 pub use reason::Reason;
+pub use released::ReleaseMark;
 pub use sharing::SharingConflict;
 
 /// The addresses of one Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The pool they come from. With one family from each of two pools: both names, the preferred
-    /// family's first, with a comma between.
+    /// family's first, with a comma between. Empty while it is not known, for want of pools.
     pub pool: String,
     /// One address for each family at most, the preferred family first.
     pub addresses: Vec<IpAddr>,
@@ -55,7 +67,7 @@ pub struct Assignment {
 pub struct Outcome {
     /// Its addresses, the preferred family first; empty while it waits for some.
     pub addresses: Vec<IpAddr>,
-    /// Where they come from, as in [`Assignment::pool`]; `None` without addresses.
+    /// Where they come from, as in [`Assignment::pool`]; `None` without addresses or pools.
     pub pool: Option<String>,
     /// What is missing; `None` for a Service that got what it asked for. [`Reason::NoPools`]
     /// beside addresses means: keep them, but do not announce them.
@@ -99,7 +111,7 @@ struct Held {
     assignment: Assignment,
     /// Counts up with every Service that gets its first address: the smaller, the older.
     age: u64,
-    /// What the occupancy index knows of it. `None` after a restart, until the first `converge`.
+    /// What the occupancy index knows of it. `None` while it has not been checked against any pool.
     claim: Option<Arc<Claim>>,
 }
 
@@ -108,9 +120,16 @@ struct Held {
 pub struct Allocator {
     load_balancer_class: Option<String>,
     outcomes: Outcomes,
+    given_up: BTreeMap<ObjectName, Reason>,
     held: BTreeMap<ObjectName, Held>,
-    occupancy: Occupancy,
     next_age: u64,
+    occupancy: Occupancy,
+    released: Released,
+    waiting: Waiting,
+    /// What became other since those who wait were last asked.
+    stirred: Stirred,
+    /// Made of the pools that the last call saw; `None` before the first one.
+    pools: Option<Arc<PoolIndex>>,
 }
 
 impl Allocator {
@@ -120,12 +139,16 @@ impl Allocator {
     }
 
     /// The allocator that goes on from `memory`: what [`Self::memory`] gave before the restart.
-    /// Nothing is believed until `converge` has checked it.
+    /// Nothing is believed until `converge` has checked it. The cool-down of what was released
+    /// begins anew: who restarts cannot know what neighbours have heard.
     pub fn restore(load_balancer_class: Option<String>, memory: Memory) -> Self {
         let mut allocator = Self::new(load_balancer_class);
         for (name, assignment) in memory.assignments {
             let held = Held { assignment, age: allocator.take_age(), claim: None };
             allocator.held.insert(name, held);
+        }
+        for (address, former) in memory.released {
+            allocator.released.add(Instant::ZERO, address, &former, true, None);
         }
         allocator
     }
@@ -136,7 +159,8 @@ impl Allocator {
         held.sort_by_key(|(_, held)| held.age);
         let assignments =
             held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone()));
-        Memory { assignments: assignments.collect(), released: Vec::new() }
+        let released = self.released.iter().map(|(address, former)| (address, former.clone()));
+        Memory { assignments: assignments.collect(), released: released.collect() }
     }
 
     /// What became of every Service of our class.
@@ -144,187 +168,57 @@ impl Allocator {
         &self.outcomes
     }
 
+    /// The Services from which the last `converge` took an address that the pools no longer let them
+    /// have, or that another has: why. What they have instead, their outcome says.
+    pub fn given_up(&self) -> &BTreeMap<ObjectName, Reason> {
+        &self.given_up
+    }
+
     /// When `converge` is due though nothing changed: a cool-down ends then.
     pub fn next_deadline(&self) -> Option<Instant> {
-        None
+        self.released.next_deadline()
     }
 
-    /// Gives every LoadBalancer Service of our class its addresses, as far as `index` allows, and
-    /// takes back what nobody may keep. The class is ours when both are absent or both are equal.
-    /// `changes` is what is other in `index` since the last call. Answers with the Services whose
-    /// outcome is other.
-    pub fn converge(
-        &mut self,
-        _now: Instant,
-        index: &ClusterIndex,
-        _changes: &Changes,
-    ) -> BTreeSet<ObjectName> {
-        let before = std::mem::take(&mut self.outcomes);
-        self.outcomes = self.decide(index);
-        let gone = before.keys().filter(|name| !self.outcomes.contains_key(*name));
-        let other = self.outcomes.iter().filter(|(name, now)| before.get(*name) != Some(*now));
-        gone.chain(other.map(|(name, _)| name)).cloned().collect()
+    /// Everything that has been released so far: what to hand to [`Self::withdrawn`] once all
+    /// neighbours have been told what follows from the present outcomes.
+    pub fn last_release(&self) -> ReleaseMark {
+        self.released.last()
     }
 
-    fn decide(&mut self, index: &ClusterIndex) -> Outcomes {
-        let class = self.load_balancer_class.clone();
-        let ours = |service: &&Service| service.load_balancer_class == class;
-        let services: BTreeMap<&ObjectName, &Service> =
-            index.services.values().filter(ours).map(|service| (&service.name, service)).collect();
-        let gone: Vec<_> =
-            self.held.keys().filter(|name| !services.contains_key(name)).cloned().collect();
-        for name in gone {
-            self.release(&name);
-        }
-        let reasons = if index.pools.is_empty() {
-            // Losing every pool is far more often an accident than a wish, so nothing moves.
-            services.keys().map(|name| ((*name).clone(), Reason::NoPools)).collect()
-        } else {
-            let pools = PoolLookup::new(index);
-            let had_some = self.keep_what_holds(&services, &pools);
-            self.give_out(&services, &pools, &had_some)
-        };
-        services.keys().map(|name| ((*name).clone(), self.outcome(name, &reasons))).collect()
+    /// Addresses that were released, and that nobody else may have until their withdrawal has been
+    /// reported.
+    pub fn not_withdrawn(&self) -> impl Iterator<Item = IpAddr> {
+        self.released.not_withdrawn()
     }
 
-    fn outcome(&self, name: &ObjectName, reasons: &BTreeMap<ObjectName, Reason>) -> Outcome {
-        let reason = reasons.get(name).cloned();
-        match self.held.get(name).map(|held| held.assignment.clone()) {
-            Some(Assignment { pool, addresses }) => Outcome { addresses, pool: Some(pool), reason },
-            None => Outcome { addresses: Vec::new(), pool: None, reason },
-        }
+    /// All neighbours were told that what was released until `up_to` is gone, so others may have it.
+    /// The next `converge`, with or without changes, gives it to whoever waits; the answer says
+    /// whether there is something to give.
+    pub fn withdrawn(&mut self, up_to: ReleaseMark) -> bool {
+        let told = self.released.withdrawn(up_to);
+        self.stir_told(told)
     }
 
-    /// Checks every assignment. Those whose Service and addresses are as they were keep their
-    /// place in the occupancy index; the rest leave it and come back in order of age, as far as
-    /// they still hold. So whoever changed makes way, not whom the change would hit. Answers with
-    /// the ages of the latter.
-    fn keep_what_holds(
-        &mut self,
-        services: &BTreeMap<&ObjectName, &Service>,
-        pools: &PoolLookup<'_>,
-    ) -> BTreeMap<ObjectName, u64> {
-        let mut moved: Vec<(u64, &Service, Vec<IpAddr>)> = Vec::new();
-        for (name, held) in &mut self.held {
-            let Some(service) = services.get(name) else {
-                continue;
-            };
-            let addresses = &held.assignment.addresses;
-            let kept = request::still_valid(service, addresses, pools);
-            let unchanged = held.claim.as_ref().is_some_and(|claim| claim.is_of(service));
-            if unchanged && kept == *addresses {
-                held.assignment.pool = pools.names(addresses);
-            } else {
-                moved.push((held.age, service, kept));
+    /// As [`Self::withdrawn`], of one address, for callers that hear of each.
+    pub fn address_withdrawn(&mut self, address: IpAddr) -> bool {
+        let told = self.released.address_withdrawn(address);
+        self.stir_told(told)
+    }
+
+    fn stir_told(&mut self, told: impl IntoIterator<Item = (IpAddr, Option<Home>)>) -> bool {
+        let mut is_any = false;
+        for (address, home) in told {
+            is_any = true;
+            self.stirred.addresses.insert(address);
+            if let Some(home) = home {
+                self.stirred.fresh.entry(home).or_default().insert(address);
             }
         }
-        moved.sort_by_key(|(age, ..)| *age);
-        for (_, service, _) in &moved {
-            self.vacate(&service.name);
-        }
-        let ages = moved.iter().map(|(age, service, _)| (service.name.clone(), *age)).collect();
-        for (_, service, mut kept) in moved {
-            let claim = Arc::new(Claim::of(service));
-            kept.retain(|address| {
-                self.occupancy.conflict(*address, &service.name, &claim).is_none()
-            });
-            self.hold(service, kept, claim, pools);
-        }
-        ages
-    }
-
-    /// Completes what is incomplete, until nothing more can be done. More than one round is
-    /// needed only when a Service that must have both families has to give one back.
-    fn give_out(
-        &mut self,
-        services: &BTreeMap<&ObjectName, &Service>,
-        pools: &PoolLookup<'_>,
-        had_some: &BTreeMap<ObjectName, u64>,
-    ) -> BTreeMap<ObjectName, Reason> {
-        let mut waiting: Vec<&Service> = services
-            .values()
-            .copied()
-            .filter(|service| !request::is_satisfied(service, self.addresses_of(&service.name)))
-            .collect();
-        waiting.sort_by_key(|service| {
-            let held = self.held.get(&service.name).map(|held| held.age);
-            let age = held.or_else(|| had_some.get(&service.name).copied()).unwrap_or(u64::MAX);
-            (age, service.requested_addresses.is_empty(), &service.name)
-        });
-        loop {
-            let mut reasons = BTreeMap::new();
-            let mut progress = false;
-            for service in &waiting {
-                let kept = self.addresses_of(&service.name).to_vec();
-                if request::is_satisfied(service, &kept) {
-                    continue;
-                }
-                let claim = Arc::new(Claim::of(service));
-                let occupancy = &self.occupancy;
-                let choice = Choice { pools, occupancy, service, claim: &claim };
-                let (addresses, reason) = match choice.make(&kept) {
-                    Ok(found) => (found.addresses, found.reason),
-                    Err(reason) => (Vec::new(), Some(reason)),
-                };
-                reasons.extend(reason.map(|reason| (service.name.clone(), reason)));
-                if addresses != kept {
-                    progress = true;
-                    self.vacate(&service.name);
-                    self.hold(service, addresses, claim, pools);
-                }
-            }
-            if !progress {
-                return reasons;
-            }
-        }
+        is_any
     }
 
     fn addresses_of(&self, name: &ObjectName) -> &[IpAddr] {
         self.held.get(name).map_or(&[], |held| &held.assignment.addresses)
-    }
-
-    /// Gives `addresses` to `service`, which has left the occupancy index; none ends its
-    /// assignment.
-    fn hold(
-        &mut self,
-        service: &Service,
-        addresses: Vec<IpAddr>,
-        claim: Arc<Claim>,
-        pools: &PoolLookup<'_>,
-    ) {
-        let name = &service.name;
-        if addresses.is_empty() {
-            self.held.remove(name);
-            return;
-        }
-        for address in &addresses {
-            self.occupancy.occupy(*address, name, &claim);
-        }
-        let age = match self.held.get(name) {
-            Some(held) => held.age,
-            None => self.take_age(),
-        };
-        let assignment = Assignment { pool: pools.names(&addresses), addresses };
-        self.held.insert(name.clone(), Held { assignment, age, claim: Some(claim) });
-    }
-
-    /// Takes a Service out of the occupancy index.
-    fn vacate(&mut self, name: &ObjectName) {
-        let Some(held) = self.held.get_mut(name) else {
-            return;
-        };
-        // Without a claim it never got into the index, and an address of it there is another's.
-        if held.claim.take().is_some() {
-            let addresses: BTreeSet<_> = held.assignment.addresses.iter().copied().collect();
-            for address in addresses {
-                self.occupancy.vacate(address, name);
-            }
-        }
-    }
-
-    fn release(&mut self, name: &ObjectName) {
-        self.vacate(name);
-        self.held.remove(name);
     }
 
     fn take_age(&mut self) -> u64 {
@@ -332,4 +226,13 @@ impl Allocator {
         self.next_age = self.next_age.saturating_add(1);
         age
     }
+}
+
+/// What is asked of a call of [`Allocator::converge`].
+#[derive(Debug)]
+enum Scope {
+    /// Every Service.
+    All,
+    /// These, and those whom they can help.
+    Only(BTreeSet<ObjectName>),
 }

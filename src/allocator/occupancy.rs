@@ -1,65 +1,122 @@
-//! Which addresses are in use, by whom, and which is the lowest free one.
+//! Which addresses are in use, by whom, and which is the lowest one that may be given.
 //!
-//! Knows no pool and no wish of a Service: it is told which range to search and which addresses
-//! to pass over. Called by `choice` to search and by the allocator to take and give back.
+//! Knows no wish of a Service, and of a pool only what it is told: what to keep out of, and which
+//! range to search. Called by `choice` to search and by the allocator to take and give back.
 //!
-//! Used addresses are kept as maximal runs of neighbours, so finding the lowest free one means
-//! looking up the run that covers the start and stepping behind its end. With `n` addresses in
-//! use that is O(log n), however large the range and however dense its beginning; every stretch
-//! that has to be passed over (reserved, or .0 and .255) adds one such step.
+//! Everything that may not be given out for one reason or another (in use, cooling down, reserved)
+//! is in one set of runs, so the lowest address to give is the one behind the run that covers the
+//! start of the range: O(log n), however large the range, and in however many pieces what is free.
+//! Addresses that end in .0 and .255, where those are avoided, are a pattern and no set; they join
+//! a run as soon as the address beside them is in one. So a search passes over at most two of them
+//! and two runs, also where every /24 is full.
+//!
+//! A Service with a sharing key also looks at the addresses of that key that come before the
+//! lowest free one. Each costs O(ports · log n), so only this part grows with something: with how
+//! many addresses of the key are lower and have no room for the ports.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_sessions::types::AddressFamily;
+use crate::model::{AddressRange, ObjectName, ServicePort};
 
-use crate::model::{AddressRange, ObjectName};
-
+use super::pools::{self, PoolLookup};
+use super::runs::{self, AddressRuns};
 use super::sharing::{Claim, SharingConflict};
 
-/// Who uses what. Every address that is held, and no other, is in it.
+/// Who uses what. Every address that is held, and no other, has users.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Occupancy {
-    users: BTreeMap<IpAddr, BTreeMap<ObjectName, Arc<Claim>>>,
+    users: BTreeMap<IpAddr, Vec<User>>,
+    /// Who has a port of an address that can be shared.
+    by_port: BTreeMap<(IpAddr, ServicePort), ObjectName>,
     by_sharing_key: BTreeMap<String, BTreeSet<IpAddr>>,
-    ipv4: Runs,
-    ipv6: Runs,
+    /// What is not free.
+    blocked: AddressRuns,
+}
+
+#[derive(Debug, Clone)]
+struct User {
+    name: ObjectName,
+    claim: Arc<Claim>,
 }
 
 impl Occupancy {
     /// Notes that `name` uses `address`. The caller has made sure that nothing conflicts.
     pub(super) fn occupy(&mut self, address: IpAddr, name: &ObjectName, claim: &Arc<Claim>) {
-        self.users.entry(address).or_default().insert(name.clone(), Arc::clone(claim));
+        let users = self.users.entry(address).or_default();
+        let user = User { name: name.clone(), claim: Arc::clone(claim) };
+        match users.binary_search_by(|user| user.name.cmp(name)) {
+            Ok(_) => return,
+            Err(position) => users.insert(position, user),
+        }
         if let Some(key) = claim.sharing_key() {
             self.by_sharing_key.entry(key.to_owned()).or_default().insert(address);
+            for port in claim.ports() {
+                self.by_port.insert((address, port.clone()), name.clone());
+            }
         }
-        self.runs_mut(address).insert(number(address));
     }
 
-    /// Notes that `name` no longer uses `address`.
+    /// Notes that `name` no longer uses `address`. It stays blocked.
     pub(super) fn vacate(&mut self, address: IpAddr, name: &ObjectName) {
         let Some(users) = self.users.get_mut(&address) else {
             return;
         };
-        let Some(claim) = users.remove(name) else {
+        let Ok(position) = users.binary_search_by(|user| user.name.cmp(name)) else {
             return;
         };
-        if !users.is_empty() {
-            // Those who remain have the same sharing key, or they could not have shared.
-            return;
+        let claim = users.remove(position).claim;
+        let is_last = users.is_empty();
+        if is_last {
+            self.users.remove(&address);
         }
-        self.users.remove(&address);
-        self.runs_mut(address).remove(number(address));
         let Some(key) = claim.sharing_key() else {
             return;
         };
-        if let Some(addresses) = self.by_sharing_key.get_mut(key) {
+        for port in claim.ports() {
+            self.by_port.remove(&(address, port.clone()));
+        }
+        // Those who remain have the same key, or they could not have shared.
+        if let Some(addresses) = self.by_sharing_key.get_mut(key).filter(|_| is_last) {
             addresses.remove(&address);
             if addresses.is_empty() {
                 self.by_sharing_key.remove(key);
             }
         }
+    }
+
+    /// Whether anybody uses `address`.
+    pub(super) fn is_used(&self, address: IpAddr) -> bool {
+        self.users.contains_key(&address)
+    }
+
+    /// Every address that is in use.
+    pub(super) fn used(&self) -> impl Iterator<Item = IpAddr> {
+        self.users.keys().copied()
+    }
+
+    /// The addresses from `first` to `last` are not free, and with them those beside them that
+    /// their pool avoids.
+    pub(super) fn block(&mut self, first: IpAddr, last: IpAddr, pools: &PoolLookup<'_>) {
+        let avoided = |address: &IpAddr, of: IpAddr| pools.avoids_in_range_of(*address, of);
+        let next = |from: fn(IpAddr) -> Option<IpAddr>, edge: IpAddr| {
+            let one = from(edge).filter(|it| avoided(it, edge))?;
+            Some(from(one).filter(|it| avoided(it, edge)).unwrap_or(one))
+        };
+        let first = next(runs::before, first).unwrap_or(first);
+        let last = next(runs::after, last).unwrap_or(last);
+        self.blocked.insert(first, last);
+    }
+
+    /// `address` is free.
+    pub(super) fn unblock(&mut self, address: IpAddr) {
+        self.blocked.remove(address);
+    }
+
+    /// Nothing is blocked.
+    pub(super) fn unblock_all(&mut self) {
+        self.blocked = AddressRuns::default();
     }
 
     /// Who keeps `name` from using `address`, and why; `None` if it may.
@@ -69,162 +126,55 @@ impl Occupancy {
         name: &ObjectName,
         claim: &Claim,
     ) -> Option<(ObjectName, SharingConflict)> {
-        // The first in name order, so that the text is stable.
-        let mut others = self.users.get(&address)?.iter().filter(|(user, _)| *user != name);
-        others.find_map(|(user, theirs)| claim.conflict(theirs).map(|why| (user.clone(), why)))
+        // All users of an address agree in key and backend, so one speaks for all: the first in
+        // name order, so that the text is stable.
+        let other = self.users.get(&address)?.iter().find(|user| user.name != *name)?;
+        let conflict = |why| Some((other.name.clone(), why));
+        if !claim.has_key_of(&other.claim) {
+            return conflict(SharingConflict::Key);
+        }
+        for port in claim.ports() {
+            let user = self.by_port.get(&(address, port.clone()));
+            if let Some(user) = user.filter(|user| *user != name) {
+                let ServicePort { protocol, port } = port.clone();
+                return Some((user.clone(), SharingConflict::Port { protocol, port }));
+            }
+        }
+        if claim.has_backend_of(&other.claim) { None } else { conflict(SharingConflict::Backend) }
     }
 
     /// The lowest address of `range` that `name` may use: a free one, or one that it may share if
-    /// that comes earlier. `skip` answers, for an address that must be passed over, with the last
-    /// one of the stretch it lies in.
+    /// that comes earlier.
     pub(super) fn lowest(
         &self,
         range: AddressRange,
-        skip: &dyn Fn(IpAddr) -> Option<IpAddr>,
+        avoids_buggy: bool,
+        pools: &PoolLookup<'_>,
         name: &ObjectName,
         claim: &Claim,
     ) -> Option<IpAddr> {
-        let free = self.lowest_free(range, skip);
+        let free = self.lowest_free(range, avoids_buggy);
         let shareable = claim.sharing_key().and_then(|key| self.by_sharing_key.get(key));
         let shared = shareable.and_then(|addresses| {
             addresses
                 .range(range.first()..=range.last())
                 .copied()
                 .take_while(|address| free.is_none_or(|free| *address < free))
-                .filter(|address| skip(*address).is_none())
+                .filter(|address| !pools.keeps_back(*address))
                 .find(|address| self.conflict(*address, name, claim).is_none())
         });
         shared.or(free)
     }
 
-    fn lowest_free(
-        &self,
-        range: AddressRange,
-        skip: &dyn Fn(IpAddr) -> Option<IpAddr>,
-    ) -> Option<IpAddr> {
-        let runs = self.runs(range.first());
-        let last = number(range.last());
-        let mut next = number(range.first());
-        while next <= last {
-            let candidate = address(range.family(), next)?;
-            let passed = runs.end(next).or_else(|| skip(candidate).map(number));
-            match passed {
-                Some(end) => next = end.max(next).checked_add(1)?,
+    fn lowest_free(&self, range: AddressRange, avoids_buggy: bool) -> Option<IpAddr> {
+        let mut candidate = range.first();
+        while candidate <= range.last() {
+            candidate = match self.blocked.end(candidate) {
+                Some(end) => runs::after(end)?,
+                None if avoids_buggy && pools::is_buggy(candidate) => runs::after(candidate)?,
                 None => return Some(candidate),
-            }
+            };
         }
         None
-    }
-
-    fn runs(&self, address: IpAddr) -> &Runs {
-        match address {
-            IpAddr::V4(_) => &self.ipv4,
-            IpAddr::V6(_) => &self.ipv6,
-        }
-    }
-
-    fn runs_mut(&mut self, address: IpAddr) -> &mut Runs {
-        match address {
-            IpAddr::V4(_) => &mut self.ipv4,
-            IpAddr::V6(_) => &mut self.ipv6,
-        }
-    }
-}
-
-/// A set of numbers as runs, each from its first to its last number. No two touch.
-#[derive(Debug, Clone, Default)]
-struct Runs(BTreeMap<u128, u128>);
-
-impl Runs {
-    /// The last number of the run that holds `number`, if one does.
-    fn end(&self, number: u128) -> Option<u128> {
-        self.containing(number).map(|(_, last)| last)
-    }
-
-    fn containing(&self, number: u128) -> Option<(u128, u128)> {
-        let (first, last) = self.0.range(..=number).next_back()?;
-        (number <= *last).then_some((*first, *last))
-    }
-
-    fn insert(&mut self, number: u128) {
-        if self.containing(number).is_some() {
-            return;
-        }
-        let before = number.checked_sub(1).and_then(|before| self.containing(before));
-        let after = number.checked_add(1).and_then(|after| self.0.remove(&after));
-        let first = before.map_or(number, |(first, _)| first);
-        self.0.insert(first, after.unwrap_or(number));
-    }
-
-    fn remove(&mut self, number: u128) {
-        let Some((first, last)) = self.containing(number) else {
-            return;
-        };
-        self.0.remove(&first);
-        if let Some(before) = number.checked_sub(1).filter(|before| first <= *before) {
-            self.0.insert(first, before);
-        }
-        if let Some(after) = number.checked_add(1).filter(|after| *after <= last) {
-            self.0.insert(after, last);
-        }
-    }
-}
-
-/// An address as a number, for arithmetic inside one family.
-fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)),
-        IpAddr::V6(address) => u128::from(address),
-    }
-}
-
-/// The address of a number; `None` when the family has no such number.
-fn address(family: AddressFamily, number: u128) -> Option<IpAddr> {
-    match family {
-        AddressFamily::Ipv4Unicast => {
-            u32::try_from(number).ok().map(|number| IpAddr::V4(Ipv4Addr::from(number)))
-        }
-        AddressFamily::Ipv6Unicast => Some(IpAddr::V6(Ipv6Addr::from(number))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_say_the_same_as_a_plain_set() {
-        let mut random = fairway_sessions::rng::Rng::seeded(11);
-        let (mut runs, mut plain) = (Runs::default(), BTreeSet::new());
-        for _ in 0..20_000 {
-            let number = u128::from(random.next_u64() % 64);
-            if random.next_u64().is_multiple_of(2) {
-                runs.insert(number);
-                plain.insert(number);
-            } else {
-                runs.remove(number);
-                plain.remove(&number);
-            }
-            let lowest = (0..).find(|candidate| !plain.contains(candidate));
-            assert_eq!(Some(runs.end(0).map_or(0, |end| end + 1)), lowest);
-            let spans: Vec<_> = runs.0.iter().map(|(first, last)| (*first, *last)).collect();
-            assert!(spans.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0), "{spans:?}");
-            let total: u128 = spans.iter().map(|(first, last)| last - first + 1).sum();
-            assert_eq!(total, u128::try_from(plain.len()).unwrap());
-        }
-    }
-
-    #[test]
-    fn the_ends_of_the_number_line_are_ordinary_places() {
-        let mut runs = Runs::default();
-        for number in [u128::MAX, 0, u128::MAX - 1, 1] {
-            runs.insert(number);
-        }
-        assert_eq!(runs.end(0), Some(1));
-        assert_eq!(runs.end(u128::MAX - 1), Some(u128::MAX));
-        runs.remove(u128::MAX);
-        runs.remove(0);
-        assert_eq!(runs.end(0), None);
-        assert_eq!(runs.end(u128::MAX), None);
     }
 }

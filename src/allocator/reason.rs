@@ -1,6 +1,8 @@
 //! Why a Service did not get what it asked for, in words that tell what is missing.
 //!
-//! Knows no rule; `request` and `choice` decide, events and `show services` print.
+//! Where MetalLB has words for it, a text begins with them, for people and programs look for these;
+//! what we know besides comes behind. Knows no rule; `request` and `choice` decide, events and
+//! `show services` print.
 
 use std::net::IpAddr;
 
@@ -18,12 +20,18 @@ pub enum Reason {
     NoPools,
     /// Pools there are, but each must be asked for by name.
     #[error(
-        "every IPAddressPool has autoAssign: false; ask for one with the annotation \
-         metallb.io/address-pool"
+        "no available IPs: every IPAddressPool has autoAssign: false; ask for one with the \
+         annotation metallb.io/address-pool"
     )]
     NoAutomaticPool,
+    /// Those that need not be asked for are kept for others.
+    #[error(
+        "no available IPs: every IPAddressPool has autoAssign: false, or a serviceAllocation that \
+         does not match this Service"
+    )]
+    NoPoolForService,
     /// No pool that could be used holds addresses of the family.
-    #[error("{} no {} addresses", tried(.pools, "holds", "hold"), family_name(*.family))]
+    #[error("no available IPs: {} no {} addresses", tried(.pools, "holds", "hold"), family_name(*.family))]
     NoPoolOfFamily {
         /// The family wanted.
         family: AddressFamily,
@@ -31,29 +39,51 @@ pub enum Reason {
         pools: Vec<String>,
     },
     /// All that could be used are full.
-    #[error("no pool has a free {} address (tried {})", family_name(*.family), .pools.join(", "))]
+    #[error(
+        "no available IPs: no pool has a free {} address (tried {})",
+        family_name(*.family), .pools.join(", ")
+    )]
     NoFreeAddress {
         /// The family wanted.
         family: AddressFamily,
         /// The pools that were tried.
         pools: Vec<String>,
     },
+    /// One of each family is needed, and there are not both.
+    #[error(
+        "no available IPs: an IPv4 and an IPv6 address are needed, and there is no free one of both \
+         (tried {})", .pools.join(", ")
+    )]
+    NoFreePair {
+        /// The pools that were tried.
+        pools: Vec<String>,
+    },
     /// The pool asked for is not there.
-    #[error("pool {0} does not exist")]
+    #[error("unknown pool {0:?}: there is no IPAddressPool of that name")]
     UnknownPool(String),
+    /// The pool asked for, or that of the address asked for, is kept for others.
+    #[error(
+        "pool {0} not compatible for ip assignment: its serviceAllocation does not match this Service"
+    )]
+    PoolNotForService(String),
     /// The address asked for is nowhere on offer.
-    #[error("address {0} is in no pool")]
+    #[error("\"{0}\" is not allowed in config: it is in no IPAddressPool")]
     AddressInNoPool(IpAddr),
     /// The address asked for is not in the pool asked for.
-    #[error("address {address} is not in the requested pool {pool}")]
+    #[error(
+        "requested loadBalancer IP(s) \"{address}\" not compatible with requested address pool {pool}: \
+         the address is in pool {holder}"
+    )]
     AddressNotInPool {
         /// The address asked for.
         address: IpAddr,
         /// The pool asked for.
         pool: String,
+        /// The pool that holds it.
+        holder: String,
     },
     /// The address asked for ends in .0 or .255 and its pool keeps away from those.
-    #[error("pool {pool} never gives out {address}: it has avoidBuggyIPs: true")]
+    #[error("\"{address}\" is not allowed in config: pool {pool} has avoidBuggyIPs: true")]
     AddressAvoided {
         /// The address asked for.
         address: IpAddr,
@@ -61,18 +91,30 @@ pub enum Reason {
         pool: String,
     },
     /// The address asked for belongs to another.
-    #[error("address {address} is in use by {user}: {conflict}")]
+    #[error("{}", in_use(*.address, .service, .user, .conflict))]
     AddressInUse {
         /// The address asked for.
         address: IpAddr,
+        /// Who asks.
+        service: ObjectName,
         /// Who has it.
         user: ObjectName,
         /// Why it cannot be shared.
         conflict: SharingConflict,
     },
+    /// The address asked for belonged to another a moment ago.
+    #[error(
+        "address {address} was released by {former}, and not every neighbor has been told that yet"
+    )]
+    AddressCooling {
+        /// The address asked for.
+        address: IpAddr,
+        /// Who had it.
+        former: ObjectName,
+    },
     /// The addresses asked for are not of the families that the Service has.
     #[error(
-        "the requested addresses ({}) do not match the families of the Service: it wants {}",
+        "requested loadBalancer IP(s) {} does not match the ipFamily of the service: it wants {}",
         addresses(.requested), wish(*.wanted)
     )]
     Families {
@@ -92,6 +134,23 @@ pub enum Reason {
     /// PreferDualStack got one family, because it asked for one address.
     #[error("PreferDualStack got only {0}: no address of the other family is requested")]
     OneFamilyRequested(IpAddr),
+}
+
+fn in_use(
+    address: IpAddr,
+    service: &ObjectName,
+    user: &ObjectName,
+    conflict: &SharingConflict,
+) -> String {
+    match conflict {
+        SharingConflict::Port { protocol, port } => {
+            format!("port {protocol}/{port} is already in use on \"{address}\": by {user}")
+        }
+        SharingConflict::Key | SharingConflict::Backend => format!(
+            "can't change sharing key for \"{service}\", address also in use by {user}: {address}, \
+             and {conflict}"
+        ),
+    }
 }
 
 /// `IPv4` or `IPv6`, as users write it.

@@ -47,43 +47,50 @@ pub(super) fn check(service: &Service, pools: &PoolLookup<'_>) -> Result<(), Rea
         return Err(Reason::Families { requested, wanted });
     }
     if service.requested_pool.is_some() {
-        // Names the pool if there is none of that name.
+        // Names the pool if there is none of that name, or none for this Service.
         pools.candidates(service)?;
     }
-    for address in requested.iter().copied() {
-        let pool = pools.holding(address).ok_or(Reason::AddressInNoPool(address))?;
-        if let Some(wanted) = service.requested_pool.as_ref().filter(|it| **it != pool.name.name) {
-            return Err(Reason::AddressNotInPool { address, pool: wanted.clone() });
-        }
-        if pools.offering(address).is_none() {
-            return Err(Reason::AddressAvoided { address, pool: pool.name.name.clone() });
-        }
-    }
-    Ok(())
+    requested.iter().try_for_each(|address| allowed(service, *address, pools))
 }
 
-/// What of `held` the Service may keep, in the order of its families. A named address is kept
-/// only if all of the request is met; of the others, each for itself.
+/// Whether the pools let `service` have `address`.
+pub(super) fn allowed(
+    service: &Service,
+    address: IpAddr,
+    pools: &PoolLookup<'_>,
+) -> Result<(), Reason> {
+    let pool = pools.holding(address).ok_or(Reason::AddressInNoPool(address))?;
+    let holder = pool.name.name.clone();
+    if let Some(wanted) = service.requested_pool.as_ref().filter(|wanted| **wanted != holder) {
+        return Err(Reason::AddressNotInPool { address, pool: wanted.clone(), holder });
+    }
+    if pools.offering(address).is_none() {
+        return Err(Reason::AddressAvoided { address, pool: holder });
+    }
+    if pools.is_for(pool, service) { Ok(()) } else { Err(Reason::PoolNotForService(holder)) }
+}
+
+/// What the Service may have of `wanted`, one address of each of its families, in their order. An
+/// address that was asked for is one only if all of the request is met; of the others, each for itself.
 pub(super) fn still_valid(
     service: &Service,
-    held: &[IpAddr],
+    wanted: &[IpAddr],
     pools: &PoolLookup<'_>,
 ) -> Vec<IpAddr> {
     if !service.requested_addresses.is_empty() {
-        let kept = is_complete(service, held) && check(service, pools).is_ok();
-        return if kept { in_family_order(service, held) } else { Vec::new() };
+        let is_met = is_complete(service, wanted) && check(service, pools).is_ok();
+        return if is_met { in_family_order(service, wanted) } else { Vec::new() };
     }
+    let allowed: Vec<_> =
+        wanted.iter().copied().filter(|it| allowed(service, *it, pools).is_ok()).collect();
+    one_of_each_family(service, &allowed)
+}
+
+/// The first of `addresses` of each family that the Service wants, in their order.
+pub(super) fn one_of_each_family(service: &Service, addresses: &[IpAddr]) -> Vec<IpAddr> {
     let families = families_in_order(service).into_iter();
-    families
-        .filter_map(|family| {
-            held.iter().copied().find(|address| {
-                AddressFamily::of(*address) == family
-                    && pools.offering(*address).is_some_and(|pool| {
-                        service.requested_pool.as_ref().is_none_or(|it| *it == pool.name.name)
-                    })
-            })
-        })
-        .collect()
+    let first = |family| addresses.iter().copied().find(|it| AddressFamily::of(*it) == family);
+    families.filter_map(first).collect()
 }
 
 /// Whether nothing is left to be given or to be said.

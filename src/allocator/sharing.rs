@@ -11,7 +11,7 @@ pub enum SharingConflict {
     #[error("the two have no sharing key in common")]
     Key,
     /// Both want the same port.
-    #[error("port {protocol}/{port} is taken there")]
+    #[error("both have port {protocol}/{port}")]
     Port {
         /// `TCP`, `UDP` or `SCTP`.
         protocol: String,
@@ -56,16 +56,19 @@ impl Claim {
         self.sharing_key.as_deref()
     }
 
-    /// Why this one and `other` cannot be on one address; `None` if they can.
-    pub(super) fn conflict(&self, other: &Self) -> Option<SharingConflict> {
-        if self.sharing_key.is_none() || self.sharing_key != other.sharing_key {
-            return Some(SharingConflict::Key);
-        }
-        if let Some(taken) = self.ports.iter().find(|port| other.ports.contains(port)) {
-            let ServicePort { protocol, port } = taken.clone();
-            return Some(SharingConflict::Port { protocol, port });
-        }
-        (self.backend != other.backend).then_some(SharingConflict::Backend)
+    /// The ports, each of which only one Service of an address can have.
+    pub(super) fn ports(&self) -> &[ServicePort] {
+        &self.ports
+    }
+
+    /// Whether both share, and with each other.
+    pub(super) fn has_key_of(&self, other: &Self) -> bool {
+        self.sharing_key.is_some() && self.sharing_key == other.sharing_key
+    }
+
+    /// Whether the same endpoints may serve both.
+    pub(super) fn has_backend_of(&self, other: &Self) -> bool {
+        self.backend == other.backend
     }
 }
 

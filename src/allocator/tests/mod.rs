@@ -1,15 +1,18 @@
 //! How the allocator behaves: stories, and invariants under random operations.
 
+mod adoption;
+mod cooling;
 mod random;
 mod stories;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use fairway_sessions::types::AddressFamily;
 
 use crate::model::{
-    AddressRange, ClusterIndex, FamilyPolicy, Labels, Object, ObjectName, Pool, Service,
-    ServicePort, TrafficPolicy,
+    AddressRange, ClusterIndex, FamilyPolicy, Kind, Labels, Object, ObjectKey, ObjectName, Pool,
+    Service, ServicePort, TrafficPolicy,
 };
 
 use super::*;
@@ -75,36 +78,89 @@ fn wanting(called: &str, families: FamilyPolicy) -> Service {
 }
 
 /// A cluster and its allocator.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct World {
     index: ClusterIndex,
     allocator: Allocator,
+    changes: Changes,
+    now: Instant,
 }
 
 impl World {
     fn with(pools: impl IntoIterator<Item = Pool>) -> Self {
         let mut world = Self::default();
-        world.index.reset(pools.into_iter().map(Object::Pool));
+        world.changes = world.index.reset(pools.into_iter().map(Object::Pool));
         world
     }
 
-    fn add(&mut self, service: Service) -> &mut Self {
-        self.index.apply(Object::Service(service));
+    fn apply(&mut self, object: Object) -> &mut Self {
+        self.changes.absorb(self.index.apply(object));
         self
+    }
+
+    fn add(&mut self, service: Service) -> &mut Self {
+        self.apply(Object::Service(service))
     }
 
     fn pool(&mut self, pool: Pool) -> &mut Self {
-        self.index.apply(Object::Pool(pool));
+        self.apply(Object::Pool(pool))
+    }
+
+    fn delete(&mut self, kind: Kind, called: &str) -> &mut Self {
+        let key = ObjectKey { kind, name: name(called) };
+        self.changes.absorb(self.index.delete(&key));
         self
     }
 
-    fn converge(&mut self) -> Outcomes {
-        self.allocator.converge(Instant::ZERO, &self.index, &Changes::default());
-        self.allocator.outcomes().clone()
+    fn remove(&mut self, service: &str) -> &mut Self {
+        self.delete(Kind::Service, service)
     }
 
-    fn restart(&mut self) {
+    fn remove_pools(&mut self) -> &mut Self {
+        let pools: Vec<_> = self.index.pools.keys().map(|pool| pool.name.clone()).collect();
+        for pool in pools {
+            self.delete(Kind::IpAddressPool, &pool);
+        }
+        self
+    }
+
+    /// All neighbours have been told what was decided last.
+    fn told(&mut self) -> &mut Self {
+        self.allocator.withdrawn(self.allocator.last_release());
+        self
+    }
+
+    fn wait(&mut self, seconds: u64) -> &mut Self {
+        self.now = self.now + Duration::from_secs(seconds);
+        self
+    }
+
+    /// Decides by what changed, and looks that it comes to what deciding everything anew does.
+    fn converge(&mut self) -> Outcomes {
+        let mut anew = self.allocator.clone();
+        anew.pools = None;
+        anew.converge(self.now, &self.index, &Changes::default());
+        let before = self.allocator.outcomes().clone();
+        let changes = std::mem::take(&mut self.changes);
+        let answer = self.allocator.converge(self.now, &self.index, &changes);
+        let now = self.allocator.outcomes();
+        let names: BTreeSet<_> = before.keys().chain(now.keys()).cloned().collect();
+        let others = names.into_iter().filter(|name| before.get(name) != now.get(name));
+        assert_eq!(answer, others.collect());
+        assert_eq!(now, anew.outcomes());
+        assert_eq!(self.allocator.memory(), anew.memory());
+        let waits = |it: &Allocator| it.not_withdrawn().collect::<Vec<_>>();
+        assert_eq!(waits(&self.allocator), waits(&anew));
+        anew.pools = None;
+        let later = anew.converge(self.now, &self.index, &Changes::default());
+        assert_eq!(later, BTreeSet::new(), "a second pass changed something");
+        assert_eq!(self.allocator.memory().assignments, anew.memory().assignments);
+        now.clone()
+    }
+
+    fn restart(&mut self) -> &mut Self {
         self.allocator = Allocator::restore(None, self.allocator.memory());
+        self
     }
 
     /// Converges and says what a Service got: its addresses, or else the reason.

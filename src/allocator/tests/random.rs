@@ -1,11 +1,15 @@
-//! Invariants, under operations that a seed chooses.
+//! Invariants, under operations that a seed chooses. Every converge also shows that deciding by what
+//! changed comes to what deciding everything anew does (see `World::converge`).
 
 use fairway_sessions::rng::Rng;
 
+use crate::model::{LabelSelector, Namespace, Operator, Requirement, ServiceAllocation};
+
 use super::*;
 
-const STEPS: u32 = 400;
-const SEEDS: std::ops::Range<u64> = 0..20;
+const STEPS: u32 = 300;
+const SEEDS: std::ops::Range<u64> = 0..30;
+const NAMESPACES: [&str; 2] = ["default", "other"];
 
 struct Dice(Rng);
 
@@ -22,17 +26,38 @@ impl Dice {
         let position = usize::try_from(self.below(u64::try_from(from.len()).unwrap())).unwrap();
         from[position]
     }
+
+    fn labels(&mut self) -> Labels {
+        if self.one_in(2) {
+            Labels::from([("gold".to_owned(), String::new())])
+        } else {
+            Labels::new()
+        }
+    }
+
+    fn service_name(&mut self) -> ObjectName {
+        ObjectName::new(self.pick(&NAMESPACES), format!("s{}", self.below(9)))
+    }
+
+    fn address(&mut self, family: AddressFamily) -> IpAddr {
+        let (pool, number) = (self.below(4), self.below(5));
+        ip(&match family {
+            V4 => format!("10.{pool}.0.{number}"),
+            V6 => format!("fd00:{pool}::{number}"),
+        })
+    }
 }
 
 fn some_service(dice: &mut Dice) -> Service {
-    let called = format!("s{}", dice.below(14));
     let first = if dice.one_in(2) { V4 } else { V6 };
     let families = match dice.below(4) {
         0 | 1 => FamilyPolicy::Single(first),
         2 => FamilyPolicy::PreferDual(first),
         _ => FamilyPolicy::RequireDual(first),
     };
-    let mut service = wanting(&called, families);
+    let mut service = wanting("", families);
+    service.name = dice.service_name();
+    service.labels = dice.labels();
     if dice.one_in(2) {
         service.sharing_key = Some(dice.pick(&["", "k", "l"]).to_owned());
         service.ports[0].port = u16::try_from(dice.below(3)).unwrap();
@@ -45,14 +70,19 @@ fn some_service(dice: &mut Dice) -> Service {
         service.requested_pool = Some(dice.pick(&["p0", "p1", "p2", "p9"]).to_owned());
     }
     if dice.one_in(3) {
-        let text = |dice: &mut Dice, family| match family {
-            V4 => format!("10.{}.0.{}", dice.below(4), dice.below(5)),
-            V6 => format!("fd00:{}::{}", dice.below(4), dice.below(5)),
-        };
-        service.requested_addresses.push(ip(&text(dice, first)));
+        service.requested_addresses.push(dice.address(first));
         if dice.one_in(2) {
-            service.requested_addresses.push(ip(&text(dice, first.other())));
+            service.requested_addresses.push(dice.address(first.other()));
         }
+    }
+    if dice.one_in(4) {
+        service.status_addresses.push(dice.address(first));
+        if dice.one_in(2) {
+            service.status_addresses.push(dice.address(first.other()));
+        }
+    }
+    if dice.one_in(20) {
+        service.load_balancer_class = Some("other".to_owned());
     }
     service
 }
@@ -73,40 +103,67 @@ fn some_pool(dice: &mut Dice) -> Pool {
     if dice.one_in(3) {
         pool.reserved = vec![format!("10.{number}.0.1-10.{number}.0.2").parse().unwrap()];
     }
+    if dice.one_in(3) {
+        let (key, values) = ("gold".to_owned(), BTreeSet::new());
+        let gold = Requirement { key, operator: Operator::Exists, values };
+        let gold = LabelSelector { requirements: BTreeSet::from([gold]) };
+        let mut allocation = ServiceAllocation {
+            priority: u32::try_from(dice.below(3)).unwrap(),
+            ..ServiceAllocation::default()
+        };
+        match dice.below(4) {
+            0 => allocation.namespaces.extend([dice.pick(&NAMESPACES).to_owned()]),
+            1 => allocation.namespace_selectors.push(gold),
+            2 => allocation.service_selectors.push(gold),
+            _ => {}
+        }
+        pool.allocation = Some(allocation);
+    }
     pool
 }
 
 fn step(world: &mut World, dice: &mut Dice) {
-    match dice.below(10) {
-        0..=5 => {
+    match dice.below(16) {
+        0..=6 => {
             world.add(some_service(dice));
         }
-        6 | 7 => {
-            world.index.services.remove(&name(&format!("s{}", dice.below(14))));
+        7..=9 => {
+            let key = ObjectKey { kind: Kind::Service, name: dice.service_name() };
+            world.changes.absorb(world.index.delete(&key));
         }
-        8 => {
+        10 => {
             world.pool(some_pool(dice));
         }
+        11 => {
+            let number = dice.below(4);
+            world.delete(Kind::IpAddressPool, &format!("p{number}"));
+        }
+        12 => {
+            let name = dice.pick(&NAMESPACES).to_owned();
+            world.apply(Object::Namespace(Namespace { name, labels: dice.labels() }));
+        }
         _ => {
-            world.index.pools.remove(&name(&format!("p{}", dice.below(4))));
+            world.wait(dice.below(45));
         }
     }
 }
 
-/// What must hold after every converge.
+/// What must hold after every converge; of two on one address, that they may be (I1).
 fn check(world: &World, outcomes: &Outcomes) {
     let pools = PoolLookup::new(&world.index);
     let mut users: BTreeMap<IpAddr, Vec<&Service>> = BTreeMap::new();
+    let ours = world.index.services.values().filter(|it| it.load_balancer_class.is_none());
+    assert!(outcomes.keys().eq(ours.map(|service| &service.name)));
     for (name, outcome) in outcomes {
         let service = &world.index.services[name];
-        assert_eq!(outcome.pool.is_none(), outcome.is_pending());
         assert!(!outcome.is_pending() || outcome.reason.is_some(), "{name} waits without a reason");
         if world.index.pools.is_empty() {
             assert_eq!(outcome.reason, Some(Reason::NoPools));
             continue;
         }
+        assert_eq!(outcome.pool.is_none(), outcome.is_pending());
         for address in &outcome.addresses {
-            assert!(pools.offering(*address).is_some(), "{address} of {name} is in no pool");
+            request::allowed(service, *address, &pools).unwrap();
             users.entry(*address).or_default().push(service);
         }
         if outcome.is_pending() {
@@ -126,34 +183,64 @@ fn check(world: &World, outcomes: &Outcomes) {
     for (address, sharers) in users {
         for (position, one) in sharers.iter().enumerate() {
             for other in &sharers[..position] {
-                let conflict = Claim::of(one).conflict(&Claim::of(other));
-                assert_eq!(conflict, None, "{} and {} on {address}", one.name, other.name);
+                let (mine, theirs) = (Claim::of(one), Claim::of(other));
+                let is_fine = mine.has_key_of(&theirs)
+                    && mine.has_backend_of(&theirs)
+                    && !one.ports.iter().any(|port| other.ports.contains(port));
+                assert!(is_fine, "{} and {} on {address}", one.name, other.name);
             }
         }
     }
 }
 
-/// Services that nobody touched and whose addresses the pools still offer stay where they are.
+/// Services that nobody touched and that pools still let have their addresses stay where they are
+/// (I5).
 fn check_nobody_moved(before: &World, old: &Outcomes, after: &World, new: &Outcomes) {
     let pools = PoolLookup::new(&after.index);
     for (name, outcome) in old {
-        let untouched = before.index.services.get(name) == after.index.services.get(name);
+        let Some(service) = after.index.services.get(name) else { continue };
+        let is_allowed = |address: &IpAddr| request::allowed(service, *address, &pools).is_ok();
         let healthy = outcome.reason != Some(Reason::NoPools)
-            && outcome.addresses.iter().all(|address| {
-                let holder = pools.offering(*address).map(|pool| &pool.name);
-                let before = PoolLookup::new(&before.index);
-                holder.is_some() && holder == before.offering(*address).map(|pool| &pool.name)
-            });
-        if untouched && healthy {
+            && before.index.services.get(name) == Some(service)
+            && outcome.addresses.iter().all(is_allowed);
+        if healthy {
             let now = &new[name].addresses;
             assert!(
                 outcome.addresses.iter().all(|address| now.contains(address)),
-                "{name} moved from {:?} to {:?}: {:?}",
+                "{name} moved from {:?} to {:?}: {service:?}",
                 outcome.addresses,
                 new[name],
-                after.index.services[name]
             );
         }
+    }
+}
+
+/// What neighbours may believe of each address: who had it since they were last told that nobody has.
+#[derive(Default)]
+struct Believed(BTreeMap<IpAddr, BTreeSet<ObjectName>>);
+
+impl Believed {
+    /// No address goes to somebody else while neighbours may still send its traffic to who had it
+    /// (I13).
+    fn check(&mut self, outcomes: &Outcomes) {
+        let mut now: BTreeMap<IpAddr, BTreeSet<ObjectName>> = BTreeMap::new();
+        for (name, outcome) in outcomes.iter().filter(|(_, it)| it.may_be_announced()) {
+            for address in &outcome.addresses {
+                now.entry(*address).or_default().insert(name.clone());
+            }
+        }
+        for (address, users) in now {
+            let believed = self.0.entry(address).or_default();
+            let is_handed_over = !believed.is_empty() && believed.is_disjoint(&users);
+            assert!(!is_handed_over, "{address} of {believed:?} went to {users:?}");
+            believed.extend(users);
+        }
+    }
+
+    /// Neighbours know what these outcomes say.
+    fn told(&mut self, outcomes: &Outcomes) {
+        let used = |address: &IpAddr| outcomes.values().any(|it| it.addresses.contains(address));
+        self.0.retain(|address, _| used(address));
     }
 }
 
@@ -162,23 +249,28 @@ fn invariants_hold_under_random_operations() {
     for seed in SEEDS {
         let mut dice = Dice(Rng::seeded(seed));
         let mut world = World::default();
+        let mut believed = Believed::default();
         let mut old = Outcomes::new();
         for _ in 0..STEPS {
-            let before = World { index: world.index.clone(), allocator: Allocator::default() };
+            let before = World { index: world.index.clone(), ..World::default() };
             for _ in 0..=dice.below(3) {
                 step(&mut world, &mut dice);
+            }
+            if dice.one_in(3) {
+                world.told();
+                believed.told(&old);
             }
             let new = world.converge();
             check(&world, &new);
             check_nobody_moved(&before, &old, &world, &new);
-            assert_eq!(world.converge(), new, "seed {seed}: a second pass changed something");
-            let memory = world.allocator.memory();
-            let mut restarted = Allocator::restore(None, memory.clone());
-            restarted.converge(Instant::ZERO, &world.index, &Changes::default());
-            assert_eq!(*restarted.outcomes(), new, "seed {seed}: restart");
-            assert_eq!(restarted.memory(), memory);
+            believed.check(&new);
+            let mut restarted = world.clone();
+            restarted.restart();
+            assert_eq!(restarted.converge(), new, "seed {seed}: restart");
+            let assignments = |world: &World| world.allocator.memory().assignments;
+            assert_eq!(assignments(&restarted), assignments(&world));
             if dice.one_in(5) {
-                world.allocator = restarted;
+                world = restarted;
             }
             old = new;
         }
@@ -193,16 +285,20 @@ fn the_order_in_which_facts_arrive_does_not_matter() {
         for _ in 0..60 {
             step(&mut world, &mut dice);
         }
-        let pools = world.index.pools.values().cloned().map(Object::Pool);
-        let services = world.index.services.values().cloned().map(Object::Service);
-        let mut objects: Vec<_> = pools.chain(services).collect();
+        let mut objects: Vec<Object> = Vec::new();
+        objects.extend(world.index.pools.values().cloned().map(Object::Pool));
+        objects.extend(world.index.services.values().cloned().map(Object::Service));
+        objects.extend(world.index.namespaces.values().cloned().map(Object::Namespace));
         for position in 0..objects.len() {
             let limit = u64::try_from(objects.len()).unwrap();
             objects.swap(position, usize::try_from(dice.below(limit)).unwrap());
         }
         let mut shuffled = World::default();
-        shuffled.index.reset(objects);
-        world.allocator = Allocator::default();
+        // The half that came first is decided about once everything is there, and again.
+        let later = objects.split_off(objects.len() / 2);
+        for object in objects.into_iter().chain(later.clone()).chain(later) {
+            shuffled.apply(object);
+        }
         assert_eq!(world.converge(), shuffled.converge(), "seed {seed}");
     }
 }

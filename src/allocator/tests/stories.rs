@@ -8,9 +8,8 @@ fn the_lowest_free_address_is_given_in_name_order() {
     world.add(service("zoo")).add(service("ant"));
     assert_eq!(world.got("ant"), "192.0.2.10");
     assert_eq!(world.got("zoo"), "192.0.2.11");
-    world.index.services.remove(&name("ant"));
     world.add(service("bee"));
-    assert_eq!(world.got("bee"), "192.0.2.10");
+    assert_eq!(world.got("bee"), "192.0.2.12");
     assert_eq!(world.got("zoo"), "192.0.2.11");
 }
 
@@ -24,7 +23,7 @@ fn ranges_are_used_in_the_order_written_and_pools_by_name() {
     assert_eq!(world.got("1"), "192.0.2.9");
     assert_eq!(world.got("2"), "192.0.2.1");
     assert_eq!(world.got("3"), "198.51.100.1");
-    assert_eq!(world.got("4"), "no pool has a free IPv4 address (tried a, b)");
+    assert_eq!(world.got("4"), "no available IPs: no pool has a free IPv4 address (tried a, b)");
 }
 
 #[test]
@@ -34,10 +33,11 @@ fn a_pool_that_is_not_automatic_serves_only_those_who_name_it() {
     let mut world = World::with([manual]);
     world.add(service("any")).add(from_pool("named", "manual"));
     world.add(asking_for("exact", &["192.0.2.2"])).add(from_pool("lost", "nowhere"));
-    assert!(world.got("any").contains("autoAssign: false"));
+    assert!(world.got("any").contains("every IPAddressPool has autoAssign: false; ask"));
     assert_eq!(world.got("named"), "192.0.2.0");
     assert_eq!(world.got("exact"), "192.0.2.2");
-    assert_eq!(world.got("lost"), "pool nowhere does not exist");
+    let unknown = "unknown pool \"nowhere\": there is no IPAddressPool of that name";
+    assert_eq!(world.got("lost"), unknown);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn reserved_addresses_are_given_only_to_those_who_ask() {
     world.add(asking_for("vip", &["192.0.2.1"]));
     assert_eq!(world.got("1"), "192.0.2.4");
     assert_eq!(world.got("2"), "192.0.2.7");
-    assert_eq!(world.got("3"), "no pool has a free IPv4 address (tried a)");
+    assert_eq!(world.got("3"), "no available IPs: no pool has a free IPv4 address (tried a)");
     assert_eq!(world.got("vip"), "192.0.2.1");
 }
 
@@ -63,7 +63,8 @@ fn buggy_addresses_are_avoided_in_ipv4_only() {
     assert_eq!(world.got("1"), "192.0.2.254");
     assert_eq!(world.got("2"), "192.0.3.1");
     assert_eq!(world.got("six"), "2001:db8::");
-    assert_eq!(world.got("exact"), "pool a never gives out 192.0.3.0: it has avoidBuggyIPs: true");
+    let avoided = "\"192.0.3.0\" is not allowed in config: pool a has avoidBuggyIPs: true";
+    assert_eq!(world.got("exact"), avoided);
 }
 
 #[test]
@@ -83,18 +84,24 @@ fn a_request_that_cannot_be_met_says_why() {
         ..asking_for("half", &["192.0.2.1"])
     });
     world.add(asking_for("owner", &["192.0.2.3"])).add(asking_for("second", &["192.0.2.3"]));
-    assert_eq!(world.got("nowhere"), "address 203.0.113.1 is in no pool");
+    let nowhere = "\"203.0.113.1\" is not allowed in config: it is in no IPAddressPool";
+    assert_eq!(world.got("nowhere"), nowhere);
     assert_eq!(
         world.got("six"),
-        "the requested addresses (2001:db8::1) do not match the families of the Service: \
-         it wants one IPv4 address"
+        "requested loadBalancer IP(s) 2001:db8::1 does not match the ipFamily of the service: it \
+         wants one IPv4 address"
     );
-    assert_eq!(world.got("mixed"), "address 192.0.2.1 is not in the requested pool b");
-    assert!(world.got("twice").contains("do not match the families"));
+    assert_eq!(
+        world.got("mixed"),
+        "requested loadBalancer IP(s) \"192.0.2.1\" not compatible with requested address pool b: \
+         the address is in pool a"
+    );
+    assert!(world.got("twice").contains("does not match the ipFamily"));
     assert!(world.got("half").contains("it wants one address of each family"));
     assert_eq!(
         world.got("second"),
-        "address 192.0.2.3 is in use by default/owner: the two have no sharing key in common"
+        "can't change sharing key for \"default/second\", address also in use by default/owner: \
+         192.0.2.3, and the two have no sharing key in common"
     );
 }
 
@@ -113,7 +120,7 @@ fn a_healthy_service_never_moves_because_of_another() {
     assert_eq!(world.got("zoo"), "192.0.2.0");
     world.add(service("ant")).add(asking_for("bee", &["192.0.2.0"]));
     assert_eq!(world.got("ant"), "192.0.2.1");
-    assert!(world.got("bee").contains("in use by default/zoo"));
+    assert!(world.got("bee").contains("also in use by default/zoo"));
     assert_eq!(world.got("zoo"), "192.0.2.0");
 }
 
@@ -127,7 +134,8 @@ fn services_with_one_key_share_an_address_unless_their_ports_meet() {
     assert_eq!(world.got("other-http"), "192.0.2.2");
     assert_eq!(world.got("alone"), "192.0.2.0");
     world.add(Service { requested_addresses: vec![ip("192.0.2.1")], ..sharing("third-http", 80) });
-    assert!(world.got("third-http").contains("in use by default/http: port TCP/80 is taken"));
+    let taken = "port TCP/80 is already in use on \"192.0.2.1\": by default/http";
+    assert_eq!(world.got("third-http"), taken);
 }
 
 #[test]
@@ -194,8 +202,8 @@ fn a_changed_request_moves_the_service_or_leaves_it_with_nothing() {
     world.add(asking_for("x", &["192.0.2.3"]));
     assert_eq!(world.got("x"), "192.0.2.3");
     world.add(asking_for("x", &["203.0.113.1"]));
-    assert_eq!(world.got("x"), "address 203.0.113.1 is in no pool");
-    world.add(asking_for("y", &["192.0.2.3"]));
+    assert!(world.got("x").contains("is in no IPAddressPool"));
+    world.add(asking_for("y", &["192.0.2.3"])).told();
     assert_eq!(world.got("y"), "192.0.2.3");
 }
 
@@ -204,6 +212,10 @@ fn two_services_may_swap_the_addresses_they_ask_for() {
     let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
     world.add(asking_for("x", &["192.0.2.1"])).add(asking_for("y", &["192.0.2.2"])).converge();
     world.add(asking_for("x", &["192.0.2.2"])).add(asking_for("y", &["192.0.2.1"]));
+    let text = "address 192.0.2.2 was released by default/y, and not every neighbor has been told \
+                that yet";
+    assert_eq!(world.got("x"), text);
+    world.told();
     assert_eq!(world.got("x"), "192.0.2.2");
     assert_eq!(world.got("y"), "192.0.2.1");
 }
@@ -222,7 +234,7 @@ fn an_address_that_no_pool_holds_any_more_is_given_up_for_another() {
     world.add(service("x")).converge();
     world.pool(pool("a", &["198.51.100.0/30"]));
     assert_eq!(world.got("x"), "198.51.100.0");
-    world.index.pools.clear();
+    world.remove_pools();
     world.pool(pool("renamed", &["198.51.100.0/24"]));
     let outcome = world.converge().remove(&name("x")).unwrap();
     assert_eq!(outcome.addresses, [ip("198.51.100.0")]);
@@ -233,9 +245,9 @@ fn an_address_that_no_pool_holds_any_more_is_given_up_for_another() {
 fn without_any_pool_addresses_stay_but_are_not_announced() {
     let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
     world.add(service("x")).add(service("y")).converge();
-    world.index.pools.clear();
+    world.remove_pools();
     world.restart();
-    world.index.services.remove(&name("y"));
+    world.remove("y");
     world.add(service("z"));
     let outcomes = world.converge();
     let outcome = &outcomes[&name("x")];
@@ -251,11 +263,14 @@ fn without_any_pool_addresses_stay_but_are_not_announced() {
 }
 
 #[test]
-fn a_deleted_service_makes_room_in_the_same_pass() {
+fn a_deleted_service_makes_room_once_neighbours_know() {
     let mut world = World::with([pool("a", &["192.0.2.0/32"])]);
     world.add(service("x")).add(service("y"));
-    assert_eq!(world.got("y"), "no pool has a free IPv4 address (tried a)");
-    world.index.services.remove(&name("x"));
+    let full = "no available IPs: no pool has a free IPv4 address (tried a)";
+    assert_eq!(world.got("y"), full);
+    world.remove("x");
+    assert_eq!(world.got("y"), full);
+    world.told();
     assert_eq!(world.got("y"), "192.0.2.0");
 }
 
@@ -295,8 +310,8 @@ fn dual_stack_takes_each_family_from_a_pool_of_its_own_if_none_has_both() {
 fn prefer_dual_takes_what_there_is_and_the_rest_when_it_comes() {
     let mut world = World::with([pool("four", &["192.0.2.0/30"])]);
     world.add(wanting("x", FamilyPolicy::PreferDual(V6)));
-    let text = "192.0.2.0 | PreferDualStack got only an IPv4 address: pool four holds no IPv6 \
-                addresses";
+    let text = "192.0.2.0 | PreferDualStack got only an IPv4 address: no available IPs: pool four \
+                holds no IPv6 addresses";
     assert_eq!(world.got("x"), text);
     assert_eq!(world.got("x"), text);
     world.pool(pool("six", &["2001:db8::/64"]));
@@ -314,20 +329,20 @@ fn prefer_dual_keeps_its_one_address_when_its_pool_stops_being_automatic() {
 #[test]
 fn require_dual_has_both_or_none() {
     let mut world = World::with([pool("four", &["192.0.2.0/32"])]);
-    world.add(service("a-later")).add(service("x"));
-    world.index.services.remove(&name("a-later"));
-    world.converge();
+    world.add(service("x")).converge();
     world.add(service("a-later")).add(wanting("x", FamilyPolicy::RequireDual(V4)));
-    let outcomes = world.converge();
-    assert!(outcomes[&name("x")].is_pending());
-    assert_eq!(outcomes[&name("a-later")].addresses, [ip("192.0.2.0")]);
+    let text = "no available IPs: pool four holds no IPv6 addresses";
+    assert_eq!(world.got("x"), text);
+    world.told();
+    assert_eq!(world.got("x"), text);
+    assert_eq!(world.got("a-later"), "192.0.2.0");
 }
 
 #[test]
 fn a_service_that_gives_up_dual_stack_keeps_the_other_address() {
     let mut world = World::with([pool("a", &["192.0.2.0/30", "2001:db8::/64"])]);
     world.add(service("0-first")).add(wanting("x", FamilyPolicy::RequireDual(V4))).converge();
-    world.index.services.remove(&name("0-first"));
+    world.remove("0-first");
     world.add(wanting("x", FamilyPolicy::Single(V4)));
     assert_eq!(world.got("x"), "192.0.2.1");
 }
@@ -366,8 +381,9 @@ fn of_two_restored_services_on_one_address_the_older_keeps_it() {
     world.allocator = Allocator::restore(None, Memory { assignments, ..Memory::default() });
     assert_eq!(world.got("z"), "192.0.2.3");
     assert_eq!(world.got("a"), "192.0.2.0");
-    world.index.services.remove(&name("z"));
-    world.add(asking_for("b", &["192.0.2.3"]));
+    world.remove("z").add(asking_for("b", &["192.0.2.3"]));
+    assert!(world.got("b").contains("was released by default/z"), "{}", world.got("b"));
+    world.told();
     assert_eq!(world.got("b"), "192.0.2.3");
 }
 

@@ -201,7 +201,10 @@ fn a_service_that_waits_for_an_address_says_what_for() {
     cluster.service(Service { requested_pool: Some("none".to_owned()), ..service("web") });
     let plan = cluster.plan();
     let reason = plan.services[&name("web")].reason.as_ref().unwrap();
-    assert_eq!(reason.to_string(), "notAllocated: pool none does not exist");
+    assert_eq!(
+        reason.to_string(),
+        "notAllocated: unknown pool \"none\": there is no IPAddressPool of that name"
+    );
 }
 
 #[test]
