@@ -18,6 +18,7 @@
 //! - `service`: what systemd is told: ready, how it is, alive.
 //! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
 //! - [`cli`]: the command line.
+//! - [`cluster`]: what is believed of a Kubernetes cluster, and what to ask it.
 //!
 //! `model`, `allocator`, `plan`, `drain` and `resources` are pure: no clock, socket, file, environment or
 //! runtime. `tests/purity.rs` keeps them so.
@@ -25,6 +26,7 @@
 pub mod admin;
 pub mod allocator;
 pub mod cli;
+pub mod cluster;
 pub mod controller;
 pub mod drain;
 pub mod model;

@@ -1,6 +1,6 @@
 //! Stories of lists and watches: what a client may rely on, and what not.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // What fails here fails the test.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // What fails here fails the test.
 
 use fairway_model_api::{
     ApiServer, EventKind, Query, Request, Resource, Settings, Timestamp, VersionMatch, WatchEvent,
