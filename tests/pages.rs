@@ -3,11 +3,13 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)] // What fails here fails the test.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use fairway::model::Kind;
 use fairway::plan::change::{Change, Part};
+use fairway::resources::CustomResourceDefinition;
 
 const CHANGES: &str = "docs/changes.md";
 
@@ -80,4 +82,22 @@ fn the_page_on_changes_is_the_table_of_the_source() {
     }
     let present = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(present == page, "{CHANGES} is stale: run make docs");
+}
+
+#[test]
+fn the_definitions_in_deploy_are_those_of_the_source() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy/crds");
+    let mut expected = BTreeSet::new();
+    for definition in CustomResourceDefinition::all() {
+        let path = folder.join(format!("{}.yaml", definition.file_name));
+        if std::env::var_os("FAIRWAY_WRITE").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, definition.yaml()).unwrap();
+        }
+        let present = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(present == definition.yaml(), "{} is stale: run make docs", path.display());
+        expected.insert(path);
+    }
+    let present = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(present.collect::<BTreeSet<_>>(), expected, "files that nobody writes");
 }

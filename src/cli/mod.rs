@@ -5,6 +5,7 @@
 mod check;
 mod clear;
 mod completions;
+mod crds;
 mod demo;
 mod drain;
 mod duration;
@@ -59,6 +60,8 @@ enum Command {
     Check(check::CheckArguments),
     /// Two daemons on loopback: sessions come up, services arrive and leave
     Demo(demo::DemoArguments),
+    /// CustomResourceDefinitions of all kinds, for kubectl, on stdout
+    Crds(crds::CrdsArguments),
     /// Completions for a shell, on stdout
     Completions(completions::CompletionsArguments),
     /// Man pages, on stdout or as files
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Drain(arguments) => drain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Crds(arguments) => crds::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, &mut Cli::command()),
         Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };

@@ -7,6 +7,7 @@ use std::num::NonZeroU8;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -27,33 +28,54 @@ const MINIMUM_TTL_DEFAULT: NonZeroU8 = match NonZeroU8::new(254) {
     None => NonZeroU8::MAX,
 };
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSpec {
+pub(in crate::resources) struct RawSpec {
+    /// The shortest time between packets that we can take, in milliseconds. FRR's default: 300.
     receive_interval: Option<IntervalMilliseconds>,
+    /// The shortest time between packets that we send, in milliseconds. FRR's default: 300.
     transmit_interval: Option<IntervalMilliseconds>,
+    /// The shortest time between echo packets that we can take, in milliseconds. FRR's default: 50.
     echo_interval: Option<IntervalMilliseconds>,
+    /// How many packets in a row may be missing before the neighbour is taken as gone. FRR's
+    /// default: 3.
     detect_multiplier: Option<DetectMultiplier>,
+    /// The lowest TTL that packets of a neighbour several hops away may come with. FRR's default:
+    /// 254.
     minimum_ttl: Option<Hops>,
+    /// Sends packets that the neighbour loops back. Not over several hops.
     echo_mode: Option<bool>,
+    /// Waits for the neighbour to speak first.
     passive_mode: Option<bool>,
+    /// Signs the packets (RFC 5880 §6.7). Fairway only.
     authentication: Option<HiddenMapping<RawAuthentication>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAuthentication {
+    /// How packets are signed.
+    #[schemars(required)]
+    #[schemars(extend("enum" = ["sha1", "meticulous-sha1"]))]
     #[serde(rename = "type")]
     kind: Option<Text<KindName>>,
+    /// The number of the key.
+    #[schemars(required)]
     #[serde(rename = "keyID")]
     key_id: Option<KeyId>,
+    /// Where the key is.
+    #[schemars(required)]
     secret: Option<HiddenMapping<RawSecretKey>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawSecretKey {
+    /// A Secret in the namespace of this object.
+    #[schemars(required)]
     name: Option<String>,
+    /// The key of its data.
+    #[schemars(required)]
     key: Option<String>,
 }
 

@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use fairway_sessions::types::Prefix;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::community::CommunityText;
+use super::crds::rules;
 use super::field_path::FieldPath;
 use super::fields::{
     BandwidthValue, LengthIpv4, LengthIpv6, LocalPreference, Metric, PrependCount, Text,
@@ -22,23 +24,40 @@ use crate::model::{BgpAdvertisement, CommunityReference, Object};
 const LENGTH_IPV4_DEFAULT: u8 = 32;
 const LENGTH_IPV6_DEFAULT: u8 = 128;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSpec {
+#[schemars(extend("x-kubernetes-validations" = rules::NO_AGGREGATION_OF_SELECTED_SERVICES))]
+pub(in crate::resources) struct RawSpec {
+    /// The length of the IPv4 prefixes that are announced.
+    #[schemars(extend("default" = LENGTH_IPV4_DEFAULT, "maximum" = null, "format" = "int32"))]
     aggregation_length: Option<LengthIpv4>,
+    /// The length of the IPv6 prefixes that are announced.
+    #[schemars(extend("default" = LENGTH_IPV6_DEFAULT, "minimum" = null, "maximum" = null, "format" = "int32"))]
     aggregation_length_v6: Option<LengthIpv6>,
+    /// LOCAL_PREF of the routes, which only iBGP peers are told. 0 or none: 100.
     local_pref: Option<LocalPreference>,
+    /// Communities of the routes: 65001:100, large:65001:1:2, or names from Community objects.
     communities: Option<List<Text<ReferenceText>>>,
+    /// Names of the IPAddressPools that are announced.
     #[serde(rename = "ipAddressPools")]
     pools: Option<List<String>>,
+    /// Selects further IPAddressPools by label. Without names and selectors: all.
     #[serde(rename = "ipAddressPoolSelectors")]
     pool_selectors: Option<List<RawLabelSelector>>,
+    /// Selects the nodes that announce. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
+    /// Names of the BGPPeers that are told. None: all.
     peers: Option<List<String>>,
+    /// Selects the Services whose addresses are announced. None: all. Not with shorter prefixes.
     service_selectors: Option<List<RawLabelSelector>>,
+    /// Further prefixes to announce, Services or not. Fairway only.
     prefixes: Option<List<Text<Prefix>>>,
+    /// How often our AS is in the path beside once; eBGP only. Fairway only.
     as_path_prepend: Option<PrependCount>,
+    /// MULTI_EXIT_DISC of the routes. Fairway only.
     med: Option<Metric>,
+    /// The link bandwidth community: bits per second, or auto for a share by ready local endpoints.
+    /// Fairway only.
     link_bandwidth: Option<BandwidthValue>,
 }
 

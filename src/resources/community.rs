@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use fairway_sessions::types::{Community, LargeCommunity, ParseError};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -15,16 +16,19 @@ use super::metadata::Metadata;
 use super::report::{List, Report, elements};
 use crate::model::{CommunityAliases, CommunityValue, Object};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSpec {
+pub(in crate::resources) struct RawSpec {
+    /// Names that advertisements may write for communities.
     communities: Option<List<RawAlias>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAlias {
+    /// The name; each is given once in all Community objects.
     name: Option<String>,
+    /// What it stands for: 65001:100 or large:65001:1:2.
     value: Option<Text<CommunityText>>,
 }
 

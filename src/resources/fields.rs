@@ -3,14 +3,17 @@
 //! Each says in its fault what it would have taken. Knows no kinds; the raw types of the kinds are
 //! made of these.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
 use fairway_sessions::types::LinkBandwidth;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use super::crds::field_schemas::whole_number;
 use crate::model::Bandwidth;
 
 /// Text that reads as a `T`.
@@ -174,6 +177,20 @@ macro_rules! bounded_number {
                 <$type>::try_from(value).map(Self).map_err(D::Error::custom)
             }
         }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                whole_number($minimum, $maximum)
+            }
+        }
     };
 }
 
@@ -316,7 +333,7 @@ impl<'de> Deserialize<'de> for BandwidthValue {
 
 impl BandwidthValue {
     /// More than any link, and far below where the community's floating point ends: 1 Pbit/s.
-    const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000_000;
+    pub(super) const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000_000;
 }
 
 /// A duration as Go writes it: `90s`, `1m30s`, `500ms`, `1.5h`.

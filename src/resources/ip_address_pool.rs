@@ -6,6 +6,7 @@
 use std::str::FromStr;
 
 use fairway_sessions::types::PrefixError;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -15,23 +16,36 @@ use super::metadata::Metadata;
 use super::report::{List, Report, elements, unique};
 use crate::model::{AddressRange, AddressRangeError, Object, Pool, ServiceAllocation};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSpec {
+pub(in crate::resources) struct RawSpec {
+    /// Addresses to give out: prefixes as 192.0.2.0/24, or ranges as 192.0.2.10-192.0.2.20.
+    #[schemars(required)]
     addresses: Option<List<Text<Addresses>>>,
+    /// Whether Services get addresses of this pool that did not ask for it.
+    #[schemars(extend("default" = true))]
     auto_assign: Option<bool>,
+    /// Leaves out IPv4 addresses that end in .0 or .255.
+    #[schemars(extend("default" = false))]
     #[serde(rename = "avoidBuggyIPs")]
     avoid_buggy_addresses: Option<bool>,
+    /// Parts of the pool that only Services get that ask for them. Fairway only.
     reserved: Option<List<Text<AddressRange>>>,
+    /// Keeps the pool for some Services.
     service_allocation: Option<RawServiceAllocation>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawServiceAllocation {
+    /// Of several pools that fit, the one with the lowest number comes first; 0 or none comes last.
+    #[schemars(extend("minimum" = null, "maximum" = null))]
     priority: Option<Priority>,
+    /// Names of the namespaces whose Services may have these addresses.
     namespaces: Option<List<String>>,
+    /// Selects further namespaces by label.
     namespace_selectors: Option<List<RawLabelSelector>>,
+    /// Selects the Services that may have these addresses. None: all.
     service_selectors: Option<List<RawLabelSelector>>,
 }
 

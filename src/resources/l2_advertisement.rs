@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -14,23 +15,33 @@ use super::metadata::Metadata;
 use super::report::{List, Report, elements, unique};
 use crate::model::{Layer2Advertisement, Object, PreferredNodes};
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSpec {
+pub(in crate::resources) struct RawSpec {
+    /// Names of the IPAddressPools that are announced.
     #[serde(rename = "ipAddressPools")]
     pools: Option<List<String>>,
+    /// Selects further IPAddressPools by label. Without names and selectors: all.
     #[serde(rename = "ipAddressPoolSelectors")]
     pool_selectors: Option<List<RawLabelSelector>>,
+    /// Selects the nodes that may answer. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
+    /// Selects the Services whose addresses are announced. None: all.
     service_selectors: Option<List<RawLabelSelector>>,
+    /// Names of the interfaces that are answered on. None: all.
     interfaces: Option<List<String>>,
+    /// Which of those nodes are better than others. Weights of all that fit add up.
     preferred_node_selectors: Option<List<RawPreference>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawPreference {
+    /// What a node gains that fits.
+    #[schemars(required)]
     weight: Option<Weight>,
+    /// Selects the nodes.
+    #[schemars(required)]
     preference: Option<RawLabelSelector>,
 }
 

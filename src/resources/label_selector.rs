@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -13,20 +14,30 @@ use super::fields::Text;
 use super::report::{List, Report, elements};
 use crate::model::{LabelSelector, Operator, Requirement};
 
-/// A selector as written.
-#[derive(Debug, Deserialize)]
+/// Selects by labels; an empty one selects everything.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub(crate) struct RawLabelSelector {
+    /// Labels that have to have exactly these values.
     #[serde(default)]
     match_labels: BTreeMap<String, String>,
+    /// Conditions that all have to hold.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     match_expressions: Option<List<RawRequirement>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawRequirement {
+    /// The name of the label.
+    #[schemars(required)]
     key: Option<String>,
+    /// In, NotIn, Exists or DoesNotExist.
+    #[schemars(required)]
     operator: Option<Text<OperatorName>>,
+    /// The values that In and NotIn ask for.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     values: Option<List<String>>,
 }
 

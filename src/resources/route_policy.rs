@@ -7,6 +7,7 @@ use std::str::FromStr;
 use fairway_sessions::types::{
     ChosenNextHops, ImportPolicy, MaximumPrefixes, Prefix, PrefixFilter, PrefixRange,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -15,33 +16,42 @@ use super::fields::{
 };
 use super::report::{List, Report, elements};
 
-/// `spec.toReceive`.
-#[derive(Deserialize)]
+/// What is accepted from the peer; without it, nothing.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawToReceive {
+    /// What is accepted.
     allowed: Option<RawAllowed>,
+    /// Ends the session when the peer announces more.
     max_prefixes: Option<RawMaximumPrefixes>,
 }
 
-/// `spec.toAdvertise`.
-#[derive(Deserialize)]
+/// Which learned routes the peer is told, too; without it, none.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawToAdvertise {
+    /// What is passed on.
     allowed: Option<RawAllowed>,
+    /// The next hops that the peer is told, in place of our own addresses.
     next_hop: Option<RawNextHop>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawNextHop {
+    /// The next hop of IPv4 routes.
     ipv4: Option<Text<Given<HostAddressIpv4>>>,
+    /// The next hop of IPv6 routes.
     ipv6: Option<Text<Given<HostAddressIpv6>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAllowed {
+    /// all, or filtered for the prefixes listed (default).
+    #[schemars(extend("enum" = ["filtered", "all"]))]
     mode: Option<Text<Mode>>,
+    /// The prefixes that pass.
     prefixes: Option<List<RawRange>>,
 }
 
@@ -63,18 +73,25 @@ impl FromStr for Mode {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawRange {
+    /// A prefix as 192.0.2.0/24.
+    #[schemars(required)]
     prefix: Option<Text<Prefix>>,
+    /// The shortest length that passes.
     ge: Option<Length>,
+    /// The longest length that passes.
     le: Option<Length>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawMaximumPrefixes {
+    /// The most prefixes of each family.
+    #[schemars(required)]
     limit: Option<PrefixLimit>,
+    /// From what share of the limit on the log warns. Default: 75.
     warn_percent: Option<Percentage>,
 }
 

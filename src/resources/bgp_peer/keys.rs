@@ -3,6 +3,7 @@
 //! Knows no Secret; whether one exists is for the catalog. `parse` calls it.
 
 use fairway_sessions::types::{AoAlgorithm, AoKey, AoKeys, Password};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::{AoKeyReference, ObjectName, PeerPassword};
@@ -14,35 +15,53 @@ use crate::resources::report::{Report, elements};
 /// What `algorithm` takes.
 const ALGORITHM_WORDS: &str = "hmac-sha-1-96, aes-128-cmac-96 or hmac-sha-256-96";
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub(super) struct RawSecretReference {
+    /// A Secret of type kubernetes.io/basic-auth in the namespace of this object.
     name: Option<String>,
+    /// Has no effect.
     namespace: Option<String>,
 }
 
 /// `spec.tcpAO`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawAuthenticationOption {
+    /// The keys, the preferred one first.
+    #[schemars(required)]
     keys: Option<HiddenList<HiddenMapping<RawAoKey>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAoKey {
+    /// The number that our packets name the key by.
+    #[schemars(required)]
     #[serde(rename = "sendID")]
     send_id: Option<KeyId>,
+    /// The number that the peer's packets name the key by.
+    #[schemars(required)]
     #[serde(rename = "recvID")]
     recv_id: Option<KeyId>,
+    /// How packets are signed.
+    #[schemars(required)]
+    #[schemars(extend("enum" = ["hmac-sha-1-96", "aes-128-cmac-96", "hmac-sha-256-96"]))]
     algorithm: Option<Text<AoAlgorithm>>,
+    /// Where the key is.
+    #[schemars(required)]
     secret: Option<HiddenMapping<RawSecretKey>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawSecretKey {
+    /// A Secret in the namespace of this object.
+    #[schemars(required)]
     name: Option<String>,
+    /// The key of its data.
+    #[schemars(required)]
     key: Option<String>,
 }
 

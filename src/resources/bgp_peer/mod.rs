@@ -7,7 +7,7 @@
 mod keys;
 mod remote;
 mod timers;
-mod v1beta1;
+pub(super) mod v1beta1;
 
 use std::num::NonZeroU8;
 
@@ -15,8 +15,10 @@ use fairway_sessions::types::{
     AddPath, AddressFamily, InterfaceName, ListenRange, PeerConfig, Prefix, Remote, Role, RouterId,
     ShutdownMessage,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::crds::rules;
 use super::field_path::FieldPath;
 use super::fields::{
     AsNumber, Given, GoDuration, Hops, HostAddress, ListenLimit, PathCount, PeerAsNumber, PeerPort,
@@ -36,66 +38,116 @@ use timers::RawGracefulRestart;
 /// The older `apiVersion`.
 pub(super) const VERSION_OLD: &str = "metallb.io/v1beta1";
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "fields of later versions are read only to be refused")]
-struct RawSpec {
+pub(in crate::resources) struct RawSpec {
+    /// Our AS number.
+    #[schemars(required, extend("minimum" = 0))]
     #[serde(rename = "myASN")]
     my_asn: Option<AsNumber>,
+    /// Another AS number of ours that this peer alone knows us by. eBGP only.
     #[serde(rename = "localASN")]
     local_asn: Option<AsNumber>,
+    /// The AS number of the peer. This or dynamicASN.
     #[serde(rename = "peerASN")]
     peer_asn: Option<PeerAsNumber>,
+    /// Takes whatever AS number the peer has: internal for ours, external for any other.
+    #[schemars(extend("enum" = ["internal", "external"]))]
     #[serde(rename = "dynamicASN")]
     dynamic_asn: Option<Text<Given<DynamicAs>>>,
+    /// The address of the peer. This, interface or listenRange.
     peer_address: Option<Text<Given<HostAddress>>>,
+    /// The interface that leads to the peer, which needs no address there (unnumbered).
     interface: Option<Text<Given<InterfaceName>>>,
+    /// A prefix whose addresses may all connect, in place of one peer. Fairway only.
     listen_range: Option<Text<Given<Prefix>>>,
+    /// The most peers of listenRange at a time. Default: 100. Fairway only.
     listen_limit: Option<ListenLimit>,
+    /// The VRF that the session runs in.
     vrf: Option<Text<Given<InterfaceName>>>,
+    /// Waits for the peer to connect. Fairway only.
     passive: Option<bool>,
+    /// Takes the session down and keeps it there. Fairway only.
     shutdown: Option<RawShutdown>,
+    /// The address that we connect from.
     source_address: Option<Text<Given<HostAddress>>>,
+    /// The port of the peer.
+    #[schemars(extend("default" = PeerConfig::PORT_DEFAULT))]
     peer_port: Option<PeerPort>,
+    /// How long the peer may be silent, as 90s: 0s or 3s and more. Default: 90s, or three times
+    /// keepaliveTime.
     hold_time: Option<GoDuration>,
+    /// How often we speak. Default: a third of holdTime.
     keepalive_time: Option<GoDuration>,
+    /// The most time between two attempts to connect, from 1s to 65535s.
+    #[schemars(extend("x-kubernetes-validations" = rules::CONNECT_TIME))]
     connect_time: Option<GoDuration>,
+    /// Our router ID towards this peer, as an IPv4 address.
     #[serde(rename = "routerID")]
     router_id: Option<Text<Given<RouterId>>>,
+    /// Selects the nodes that have this peer. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
+    /// The key of TCP-MD5. Better in a Secret: passwordSecret.
     password: Option<KeyText>,
+    /// The Secret with the key of TCP-MD5, as password.
     password_secret: Option<HiddenMapping<RawSecretReference>>,
+    /// Keys of TCP-AO (RFC 5925), in place of TCP-MD5. Fairway only.
     #[serde(rename = "tcpAO")]
     tcp_authentication_option: Option<HiddenMapping<RawAuthenticationOption>>,
+    /// Whether the peer may be several hops away. eBGP only.
     ebgp_multi_hop: Option<bool>,
+    /// How many hops away the peer is at most; packets from farther are dropped (RFC 5082). Fairway
+    /// only.
     ttl_security_hops: Option<Hops>,
+    /// Carries IPv4 and IPv6 over this one session.
+    #[schemars(extend("default" = false))]
     dual_stack_address_family: Option<bool>,
+    /// Has no effect: a session carries the family of its address unless dualStackAddressFamily.
+    #[schemars(extend("default" = false))]
     #[serde(rename = "disableMP")]
     disable_multiprotocol: Option<bool>,
+    /// IPv4 routes with IPv6 next hops (RFC 8950). Default: true with interface. Fairway only.
     extended_nexthop: Option<bool>,
+    /// Several paths to a prefix (RFC 7911). Fairway only.
     add_path: Option<RawAddPath>,
+    /// What we are to the peer (RFC 9234). Fairway only.
+    #[schemars(extend("enum" = ["provider", "customer", "peer", "rs-server", "rs-client"]))]
     role: Option<Text<Given<Role>>>,
+    /// Refuses peers that do not say their role. Fairway only.
     role_strict: Option<bool>,
+    /// Routes outlive a restart of either side (RFC 4724). Cannot be changed later.
+    #[schemars(extend("x-kubernetes-validations" = rules::IMMUTABLE))]
     enable_graceful_restart: Option<bool>,
+    /// For how long they do. Fairway only.
     graceful_restart: Option<RawGracefulRestart>,
+    /// What is accepted from the peer; without it, nothing. Fairway only.
     to_receive: Option<RawToReceive>,
+    /// Which learned routes the peer is told, too. Fairway only.
     to_advertise: Option<RawToAdvertise>,
+    /// The BFDProfile of the session; without it, no BFD.
     bfd_profile: Option<String>,
+    /// No session before BFD is up. Fairway only.
     bfd_strict: Option<bool>,
 
+    /// Whether accepted routes go into the kernel. Fairway only.
+    #[schemars(with = "Option<bool>")]
     install_routes: Option<Unsupported>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawShutdown {
+    /// Why, for the peer to read (RFC 9003).
     message: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAddPath {
+    /// How many paths to a prefix the peer is sent.
     send: Option<PathCount>,
+    /// Whether it may send several.
     receive: Option<bool>,
 }
 

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fairway_sessions::types::{GracefulRestart, HoldTime};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::resources::field_path::FieldPath;
@@ -20,10 +21,12 @@ const CONNECT_SECONDS: RangeInclusive<u64> = 1..=65_535;
 const ENABLE: &str = "spec.enableGracefulRestart";
 
 /// `spec.gracefulRestart`.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawGracefulRestart {
+    /// How long the peer keeps our routes, from 1s to 4095s. Default: 120s.
     restart_time: Option<GoDuration>,
+    /// How long they are used after that as a last resort, up to 16777215s. Default: 0s.
     long_lived_stale_time: Option<GoDuration>,
 }
 

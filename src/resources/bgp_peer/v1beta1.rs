@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use fairway_sessions::types::RouterId;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::RawSpec;
@@ -17,23 +18,41 @@ use crate::resources::hidden::KeyText;
 use crate::resources::label_selector::RawLabelSelector;
 use crate::resources::report::{List, Report};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSpecOld {
+pub(in crate::resources) struct RawSpecOld {
+    /// Our AS number.
+    #[schemars(required, extend("minimum" = 0))]
     #[serde(rename = "myASN")]
     my_asn: Option<AsNumber>,
+    /// The AS number of the peer.
+    #[schemars(required)]
     #[serde(rename = "peerASN")]
     peer_asn: Option<PeerAsNumber>,
+    /// The address of the peer.
+    #[schemars(required)]
     peer_address: Option<Text<Given<HostAddress>>>,
+    /// The address that we connect from.
     source_address: Option<Text<Given<HostAddress>>>,
+    /// The port of the peer. 0 or none: 179.
     peer_port: Option<PeerPortOrZero>,
+    // The default is what MetalLB's conversion writes where nothing is said.
+    /// How long the peer may be silent, as 90s. None: 0s, which is for ever.
+    #[schemars(extend("default" = "0s"))]
     hold_time: Option<GoDuration>,
+    /// How often we speak. None or 0s: a third of holdTime.
+    #[schemars(extend("default" = "0s"))]
     keepalive_time: Option<GoDuration>,
+    /// Our router ID towards this peer, as an IPv4 address.
     #[serde(rename = "routerID")]
     router_id: Option<Text<Given<RouterId>>>,
+    /// Selects the nodes that have this peer. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
+    /// The key of TCP-MD5.
     password: Option<KeyText>,
+    /// The BFDProfile of the session; without it, no BFD.
     bfd_profile: Option<String>,
+    /// Whether the peer may be several hops away. eBGP only.
     ebgp_multi_hop: Option<bool>,
 }
 

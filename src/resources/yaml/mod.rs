@@ -4,6 +4,7 @@
 //! documents of its file alone. Whatever a file contains, memory and time are bounded. Knows no
 //! kinds; the catalog reads files with it.
 
+pub(super) mod block;
 pub(super) mod deserialize;
 pub(super) mod node;
 pub(super) mod scalar;

@@ -1,0 +1,38 @@
+//! Rules that the API server checks in CEL: what no bound of one number can say.
+//!
+//! MetalLB has the same, so that what it takes is taken and what it refuses at once is refused at
+//! once. Knows no kinds; the raw types name them.
+
+use serde::Serialize;
+
+/// One entry of `x-kubernetes-validations`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Rule {
+    rule: &'static str,
+    message: &'static str,
+}
+
+/// `connectTime`; what a BGPPeer's parser asks, too.
+pub(crate) const CONNECT_TIME: &[Rule] = &[
+    Rule {
+        rule: "duration(self).getSeconds() >= 1 && duration(self).getSeconds() <= 65535",
+        message: "expected from 1s to 65535s",
+    },
+    Rule {
+        rule: "duration(self).getMilliseconds() % 1000 == 0",
+        message: "expected a whole number of seconds",
+    },
+];
+
+/// A field that stays as it was created.
+pub(crate) const IMMUTABLE: &[Rule] =
+    &[Rule { rule: "self == oldSelf", message: "cannot be changed after creation" }];
+
+/// The spec of a BGPAdvertisement. Absent lengths have their defaults by then.
+pub(crate) const NO_AGGREGATION_OF_SELECTED_SERVICES: &[Rule] = &[Rule {
+    rule: "!has(self.serviceSelectors) || size(self.serviceSelectors) == 0 || \
+           ((!has(self.aggregationLength) || self.aggregationLength == 32) && \
+           (!has(self.aggregationLengthV6) || self.aggregationLengthV6 == 128))",
+    message: "serviceSelectors is allowed only with aggregationLength 32 and \
+              aggregationLengthV6 128: a shorter prefix would hold other services too",
+}];
