@@ -204,8 +204,7 @@ fn aggregated(criterion: &mut Criterion) {
                     number = (number + 7_919) % services;
                 }
                 is_ready = !is_ready;
-                let changes =
-                    cluster.index.apply(Object::EndpointSlice(slice(number, is_ready)));
+                let changes = cluster.index.apply(Object::EndpointSlice(slice(number, is_ready)));
                 cluster.update(&mut planner, &changes);
             });
         });

@@ -19,7 +19,7 @@ fn label(key: &str) -> LabelSelector {
     LabelSelector { requirements: BTreeSet::from([requirement]) }
 }
 
-fn kept_for(pool: Pool, priority: u32, namespaces: &[&str]) -> Pool {
+fn kept_for(pool: Pool, priority: i32, namespaces: &[&str]) -> Pool {
     let namespaces = namespaces.iter().map(|it| (*it).to_owned()).collect();
     let allocation = ServiceAllocation { priority, namespaces, ..ServiceAllocation::default() };
     Pool { allocation: Some(allocation), ..pool }

@@ -108,7 +108,7 @@ fn some_pool(dice: &mut Dice) -> Pool {
         let gold = Requirement { key, operator: Operator::Exists, values };
         let gold = LabelSelector { requirements: BTreeSet::from([gold]) };
         let mut allocation = ServiceAllocation {
-            priority: u32::try_from(dice.below(3)).unwrap(),
+            priority: i32::try_from(dice.below(3)).unwrap(),
             ..ServiceAllocation::default()
         };
         match dice.below(4) {
