@@ -27,8 +27,8 @@ pub struct Desired {
     pub generation: u64,
     /// The neighbours, one for each key.
     pub peers: Vec<PeerConfig>,
-    /// The routes. Of all routes with the same prefix, at most one names a given peer.
-    pub routes: Vec<DesiredRoute>,
+    /// The routes, by prefix. Of all routes with the same prefix, at most one names a given peer.
+    pub routes: Arc<[DesiredRoute]>,
     /// Some source has not spoken yet, so that there may be more routes than these: what an earlier
     /// run announced stays meanwhile, and nobody is told that this is all (RFC 4724 §4.1).
     pub awaits_sources: bool,

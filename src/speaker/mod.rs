@@ -71,7 +71,7 @@ impl Speaker {
         self.backend.apply(Desired {
             generation: self.generation,
             peers: plan.peers.clone(),
-            routes: plan.routes.to_vec(),
+            routes: Arc::clone(&plan.routes),
             drain: self.drain,
             awaits_sources: self.awaits_sources,
         });

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::decision::{best, best_first, decide};
+use super::originated::Originated;
 use super::path_ids::PathKey;
 use crate::backend::{DesiredRoute, LearnedRoute};
 use crate::types::{
@@ -15,7 +16,7 @@ use crate::types::{
 /// at all, that goes before whatever was heard.
 #[derive(Debug, Default)]
 pub struct LocRib {
-    originated: BTreeMap<Prefix, Vec<DesiredRoute>>,
+    originated: Originated,
     learned: BTreeMap<Prefix, Candidates>,
     /// The keys of `learned`: too many to count each time.
     learned_counts: PerFamily<usize>,
@@ -88,18 +89,8 @@ impl Touched {
 
 impl LocRib {
     /// Replaces all originated routes. Returns the prefixes for which something changed.
-    pub fn set(&mut self, routes: Vec<DesiredRoute>) -> BTreeSet<Prefix> {
-        let mut fresh: BTreeMap<Prefix, Vec<DesiredRoute>> = BTreeMap::new();
-        for route in routes {
-            fresh.entry(route.prefix).or_default().push(route);
-        }
-        let gone = self.originated.keys().filter(|prefix| !fresh.contains_key(prefix));
-        let changed = fresh.iter().filter(|(prefix, wanted)| {
-            self.originated.get(prefix).is_none_or(|present| present != *wanted)
-        });
-        let touched = gone.chain(changed.map(|(prefix, _)| prefix)).copied().collect();
-        self.originated = fresh;
-        touched
+    pub fn set(&mut self, routes: impl Into<Arc<[DesiredRoute]>>) -> BTreeSet<Prefix> {
+        self.originated.replace(routes.into())
     }
 
     /// Takes in what the peer `source` announced and withdrew.
@@ -111,7 +102,7 @@ impl LocRib {
             let path =
                 attributes.map(|attributes| Path { source: source_of(), path_id, attributes });
             let is_best = self.replace(nlri, source.key, path);
-            if is_best && !self.originated.contains_key(&prefix) {
+            if is_best && !self.originated.contains(prefix) {
                 touched.best.insert(prefix);
             } else {
                 touched.others.insert(prefix);
@@ -157,7 +148,7 @@ impl LocRib {
 
     /// The route that `peer` may be told for `prefix`, where it is told one.
     pub fn route_for(&self, prefix: Prefix, peer: PeerKey) -> Option<Route<'_>> {
-        if let Some(routes) = self.originated.get(&prefix) {
+        if let Some(routes) = self.originated.get(prefix) {
             let route = routes.iter().find(|route| route.peers.contains(&peer));
             return route.map(Route::Originated);
         }
@@ -176,7 +167,7 @@ impl LocRib {
         may_be_told: impl Fn(&Path) -> bool,
     ) -> Vec<Route<'_>> {
         let mut routes = Vec::new();
-        if let Some(originated) = self.originated.get(&prefix) {
+        if let Some(originated) = self.originated.get(prefix) {
             match originated.iter().find(|route| route.peers.contains(&peer)) {
                 Some(route) => routes.push(Route::Originated(route)),
                 None => return routes,
@@ -191,7 +182,7 @@ impl LocRib {
 
     /// All originated routes in the order of their prefixes.
     pub fn originated(&self) -> impl Iterator<Item = &DesiredRoute> {
-        self.originated.values().flatten()
+        self.originated.iter()
     }
 
     /// All learned paths in the order of their prefixes, each with what route selection made of
@@ -199,7 +190,7 @@ impl LocRib {
     pub fn learned(&self) -> impl Iterator<Item = LearnedRoute> + '_ {
         self.learned.iter().flat_map(|(prefix, candidates)| {
             let mut steps = decide(&candidates.paths);
-            if self.originated.contains_key(prefix) {
+            if self.originated.contains(*prefix) {
                 steps.fill(Some(DecisionStep::Originated));
             }
             let paths = candidates.paths.iter().zip(steps);
@@ -215,7 +206,7 @@ impl LocRib {
     /// How many prefixes of each family there are.
     pub fn counts(&self) -> PerFamily<usize> {
         let mut counts = self.learned_counts;
-        for prefix in self.originated.keys().filter(|prefix| !self.learned.contains_key(prefix)) {
+        for prefix in self.originated.prefixes().filter(|it| !self.learned.contains_key(it)) {
             let count = counts.of_mut(prefix.family());
             *count = count.saturating_add(1);
         }
@@ -224,7 +215,7 @@ impl LocRib {
 
     /// All prefixes that peers may be told.
     pub fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
-        self.originated.keys().chain(self.learned.keys()).copied()
+        self.originated.prefixes().chain(self.learned.keys().copied())
     }
 }
 

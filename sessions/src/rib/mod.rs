@@ -17,6 +17,7 @@ mod export;
 mod import;
 mod loc_rib;
 mod only_to_customer;
+mod originated;
 mod path_ids;
 mod shared;
 

@@ -85,7 +85,7 @@ impl Process {
     /// What is originated now, and soon on the disk.
     pub(super) fn routes(&mut self) -> Vec<DesiredRoute> {
         let desired = self.desired();
-        let routes = self.startup.routes(&desired);
+        let routes = self.startup.routes(&desired).to_vec();
         let [last, _] = std::mem::take(&mut self.written);
         self.written = [routes.clone(), last];
         routes

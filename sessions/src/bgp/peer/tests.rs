@@ -248,7 +248,7 @@ impl Pair {
             peers: Arc::clone(&peers),
             attributes: Arc::clone(&attributes),
         };
-        let touched = rib.set(prefixes.iter().map(route).collect());
+        let touched = rib.set(prefixes.iter().map(route).collect::<Vec<_>>());
         peer.announce(rib, &touched);
     }
 }

@@ -4,6 +4,7 @@
 //! Another part of [`CoreTask`]; what is waited for, and for how long, is [`crate::bgp::Startup`]'s.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tracing::warn;
 
@@ -19,7 +20,7 @@ impl CoreTask {
         if self.startup.deadline(&self.desired).is_some_and(|deadline| deadline <= now) {
             warn!("a source has not spoken: what only the earlier run announced is withdrawn");
             self.startup.forget_earlier();
-            self.originate(now, self.desired.routes.clone());
+            self.originate(now, Arc::clone(&self.desired.routes));
         }
         if !self.holds_end_of_rib || self.startup.awaits_sources() {
             return;
@@ -40,7 +41,7 @@ impl CoreTask {
     }
 
     /// Makes these all the routes of our own, and tells everybody.
-    pub(super) fn originate(&mut self, now: Instant, routes: Vec<DesiredRoute>) {
+    pub(super) fn originate(&mut self, now: Instant, routes: Arc<[DesiredRoute]>) {
         let touched = self.surroundings.rib.set(routes);
         let drain = self.desired.drain;
         for key in self.keys() {

@@ -192,11 +192,11 @@ async fn routes_for_a_range_reach_each_of_its_neighbours() {
         attributes: Arc::new(RouteAttributes::default()),
     };
     let desired = |routes| Desired { peers: vec![range(9)], routes, ..Desired::default() };
-    backend.apply(desired(Vec::new()));
+    backend.apply(desired(Arc::default()));
     wait_until(&backend, |view| view.listen_ranges.len() == 1).await;
     let mut early = speak(&backend, 2).await;
     wait_until(&backend, |view| is_up(view, 2)).await;
-    backend.apply(desired(vec![route]));
+    backend.apply(desired([route].into()));
     let mut late = speak(&backend, 3).await;
     for stream in [&mut early, &mut late] {
         hear(stream, &[32, 203, 0, 113, 7]).await;

@@ -118,7 +118,7 @@ fn originate(scripted: &mut Scripted, prefixes: &[&str]) {
         peers: Arc::clone(&peers),
         attributes: Arc::default(),
     };
-    rib.set(prefixes.iter().map(route).collect());
+    rib.set(prefixes.iter().map(route).collect::<Vec<_>>());
     scripted.peer.announce_all(&rib);
     scripted.listen();
 }
