@@ -111,6 +111,11 @@ pub trait Backend: Send + Sync {
     /// Resets the session with `peer`, or has its routes said again.
     fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_>;
 
+    /// Resolves when everything that is not desired in `generation`, or in a later one, has been
+    /// withdrawn: every neighbour with a session has been written that it is gone, and those that wait
+    /// for us after a restart have been, too, or have given up. Cancel-safe.
+    fn withdrawn(&self, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
     /// Resolves when the backend has ended although nobody asked it to: nothing is announced any
     /// more, and the process had better say so and end, too.
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

@@ -123,6 +123,7 @@ impl Allocator {
         });
         for name in gone {
             self.waiting.remove(&name);
+            self.forget_unchecked(&name);
             let had = self.vacate(&name);
             self.held.remove(&name);
             self.give_back(&name, &had, pass);
@@ -138,13 +139,23 @@ impl Allocator {
             let Some(service) = pass.facts.services.get(name) else {
                 continue;
             };
-            let addresses = request::one_of_each_family(service, &service.status_addresses);
-            if !self.held.contains_key(name) && !addresses.is_empty() {
-                let assignment = Assignment { pool: String::new(), addresses };
-                let age = self.take_age();
-                self.held.insert(name.clone(), Held { assignment, age, claim: None });
+            self.forget_unchecked(name);
+            if !self.held.contains_key(name) {
+                let addresses = request::one_of_each_family(service, &service.status_addresses);
+                if !addresses.is_empty() {
+                    let assignment = Assignment { pool: String::new(), addresses };
+                    let age = self.take_age();
+                    self.held.insert(name.clone(), Held { assignment, age, claim: None });
+                }
             }
             pass.reasons.insert(name.clone(), Some(Reason::NoPools));
+        }
+    }
+
+    /// What was only said to be had, when there was no pool to ask, is no assignment.
+    fn forget_unchecked(&mut self, name: &ObjectName) {
+        if self.held.get(name).is_some_and(|held| held.assignment.pool.is_empty()) {
+            self.held.remove(name);
         }
     }
 
@@ -159,6 +170,7 @@ impl Allocator {
             };
             pass.reasons.insert(name.clone(), None);
             self.waiting.remove(name);
+            self.forget_unchecked(name);
             let Some(held) = self.held.get_mut(name) else {
                 continue;
             };
@@ -282,6 +294,11 @@ impl Allocator {
         let Some(service) = pass.facts.services.get(name) else {
             return;
         };
+        if self.is_holding_back {
+            let is_satisfied = request::is_satisfied(service, self.addresses_of(name));
+            pass.reasons.insert(name.clone(), (!is_satisfied).then_some(Reason::NotYet));
+            return;
+        }
         let claim = Arc::new(Claim::of(service));
         let kept = self.settled(service, &claim, pass);
         let made = self.choice(service, &claim, pass).make(&kept);

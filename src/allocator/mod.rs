@@ -123,6 +123,7 @@ pub struct Allocator {
     given_up: BTreeMap<ObjectName, Reason>,
     held: BTreeMap<ObjectName, Held>,
     next_age: u64,
+    is_holding_back: bool,
     occupancy: Occupancy,
     released: Released,
     waiting: Waiting,
@@ -147,8 +148,11 @@ impl Allocator {
             let held = Held { assignment, age: allocator.take_age(), claim: None };
             allocator.held.insert(name, held);
         }
+        let assigned = allocator.held.values().flat_map(|held| &held.assignment.addresses);
+        let assigned: BTreeSet<IpAddr> = assigned.copied().collect();
         for (address, former) in memory.released {
-            allocator.released.add(Instant::ZERO, address, &former, true, None);
+            let is_unused = !assigned.contains(&address);
+            allocator.released.add(Instant::ZERO, address, &former, is_unused, None);
         }
         allocator
     }
@@ -157,6 +161,8 @@ impl Allocator {
     pub fn memory(&self) -> Memory {
         let mut held: Vec<_> = self.held.iter().collect();
         held.sort_by_key(|(_, held)| held.age);
+        // What was never checked against a pool is the status' to remember.
+        held.retain(|(_, held)| !held.assignment.pool.is_empty());
         let assignments =
             held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone()));
         let released = self.released.iter().map(|(address, former)| (address, former.clone()));
@@ -186,9 +192,28 @@ impl Allocator {
     }
 
     /// Addresses that were released, and that nobody else may have until their withdrawal has been
-    /// reported.
-    pub fn not_withdrawn(&self) -> impl Iterator<Item = IpAddr> {
+    /// reported, with who had them and since when nobody has. Oldest first.
+    pub fn not_withdrawn(&self) -> impl Iterator<Item = (IpAddr, &ObjectName, Instant)> {
         self.released.not_withdrawn()
+    }
+
+    /// Somebody else decided until now, and took `address` from `former`: as if it had been done here.
+    pub fn note_released(&mut self, now: Instant, address: IpAddr, former: &ObjectName) {
+        if !self.occupancy.is_used(address) {
+            self.released.add(now, address, former, true, None);
+            // It is blocked once the next call has looked at all pools.
+            self.pools = None;
+        }
+    }
+
+    /// Whether new addresses are given out (as they are by default). Where they are not, what is had
+    /// is kept, and what a status says is taken up: whoever begins to decide may not know yet what
+    /// was given back not long ago.
+    pub fn set_giving(&mut self, is_giving: bool) {
+        if self.is_holding_back == is_giving {
+            self.is_holding_back = !is_giving;
+            self.pools = None;
+        }
     }
 
     /// All neighbours were told that what was released until `up_to` is gone, so others may have it.

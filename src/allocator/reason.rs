@@ -18,6 +18,9 @@ pub enum Reason {
     /// There is no pool at all. What is assigned stays so, but is not announced.
     #[error("there is no valid IPAddressPool")]
     NoPools,
+    /// Whoever decides has only begun to, and gives nothing out yet.
+    #[error("no address is given out yet: the controller has only just begun to decide")]
+    NotYet,
     /// Pools there are, but each must be asked for by name.
     #[error(
         "no available IPs: every IPAddressPool has autoAssign: false; ask for one with the \

@@ -75,9 +75,10 @@ impl Released {
         self.cooling.keys().copied()
     }
 
-    /// Addresses whose withdrawal nobody has reported yet.
-    pub(super) fn not_withdrawn(&self) -> impl Iterator<Item = IpAddr> {
-        self.not_withdrawn.values().copied()
+    /// Addresses whose withdrawal nobody has reported yet, with the last who had them.
+    pub(super) fn not_withdrawn(&self) -> impl Iterator<Item = (IpAddr, &ObjectName, Instant)> {
+        let releases = self.not_withdrawn.keys().filter_map(|mark| self.releases.get(mark));
+        releases.map(|Release { address, former, at }| (*address, former, *at))
     }
 
     /// What `name` had.
@@ -85,12 +86,11 @@ impl Released {
         self.marks.get(name).into_iter().flat_map(|marks| marks.keys().copied())
     }
 
-    /// Who had `address`, when nobody else may have it yet and `name` is another.
+    /// Who had `address` last, when nobody else may have it yet and `name` is another.
     pub(super) fn kept_for(&self, address: IpAddr, name: &ObjectName) -> Option<&ObjectName> {
         let cooling = self.cooling.get(&address).filter(|cooling| !cooling.is_withdrawn)?;
-        let was_theirs = self.marks.get(name).is_some_and(|marks| marks.contains_key(&address));
-        let release = self.releases.get(&cooling.mark).filter(|_| !was_theirs)?;
-        Some(&release.former)
+        let former = &self.releases.get(&cooling.mark)?.former;
+        (former != name).then_some(former)
     }
 
     /// The address that has been waiting longest to be given out again by this pool.

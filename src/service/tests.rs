@@ -41,6 +41,10 @@ impl Backend for Core {
         Box::pin(async { Err(ClearError::NoSuchPeer) })
     }
 
+    fn withdrawn(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
     }

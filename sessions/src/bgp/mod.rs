@@ -24,6 +24,7 @@ mod stale;
 mod startup;
 mod transmit;
 mod view;
+mod withdrawals;
 
 pub use connection::ConnectionId;
 pub use graceful_restart::{OwnRestart, Restarts};
@@ -33,3 +34,4 @@ pub use peer::{Action, Connected, Event, Peer};
 pub use reason::DownReason;
 pub use receive::Malformed;
 pub use startup::{Startup, beside};
+pub use withdrawals::WithdrawnUpTo;

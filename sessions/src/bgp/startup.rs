@@ -91,6 +91,11 @@ impl Startup {
         }
     }
 
+    /// Whether what an earlier run announced is announced, whatever is desired.
+    pub fn keeps_earlier(&self) -> bool {
+        self.earlier.is_some()
+    }
+
     /// Whether some source has not spoken.
     pub fn awaits_sources(&self) -> bool {
         self.awaits_sources

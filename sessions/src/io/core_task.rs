@@ -74,6 +74,8 @@ pub(super) struct CoreTask {
     desired: Arc<Desired>,
     /// Some neighbour may wait for its End-of-RIB.
     holds_end_of_rib: bool,
+    /// Where it is said up to which generation everybody knows what is gone.
+    withdrawn: watch::Sender<u64>,
     listeners: Listeners,
     addresses_due: Instant,
     seed: u64,
@@ -99,11 +101,17 @@ impl CoreTask {
             startup: Startup::new(clock.now(), earlier),
             desired: Arc::default(),
             holds_end_of_rib: false,
+            withdrawn: watch::Sender::default(),
             listeners,
             addresses_due: Instant::ZERO,
             seed,
             incarnations: 0,
         }
+    }
+
+    /// Up to which generation everything that is gone has been withdrawn.
+    pub(super) fn withdrawn(&self) -> watch::Receiver<u64> {
+        self.withdrawn.subscribe()
     }
 
     /// Runs until the backend is dropped or told to shut down.
@@ -209,9 +217,20 @@ impl CoreTask {
             acted.insert(key);
         }
         // After all have acted: what one said may be for another to pass on, in the same message.
+        // What an earlier run announced is not gone, whatever is desired.
+        let generation = if self.startup.keeps_earlier() { 0 } else { self.desired.generation };
+        let before = *self.withdrawn.borrow();
+        let mut knows_more = self.neighbours.is_empty();
         for key in acted {
-            self.run_guarded(now, key, |neighbour, _| neighbour.transmit(now));
+            self.run_guarded(now, key, |neighbour, _| {
+                neighbour.transmit(now);
+                knows_more |= neighbour.note_withdrawals(now, generation, before);
+            });
             self.settle(key);
+        }
+        if knows_more && generation > before {
+            let known = self.neighbours.values().map(Neighbour::withdrawn_up_to).min();
+            self.withdrawn.send_replace(known.unwrap_or(generation).max(before));
         }
     }
 

@@ -35,6 +35,7 @@ pub struct ListenAddress(pub SocketAddr);
 pub struct NativeBackend {
     desired: watch::Sender<Arc<Desired>>,
     commands: mpsc::Sender<Command>,
+    withdrawn: watch::Receiver<u64>,
     tasks: TaskTracker,
     listening: Vec<SocketAddr>,
 }
@@ -54,8 +55,9 @@ impl NativeBackend {
         let (desired, wanted) = watch::channel(Arc::new(Desired::default()));
         let (commands, questions) = mpsc::channel(COMMANDS_MAX);
         let core = CoreTask::new(listeners, events, tasks.clone(), seed, earlier);
+        let withdrawn = core.withdrawn();
         tokio::spawn(core.run(wanted, questions, network));
-        Self { desired, commands, tasks, listening }
+        Self { desired, commands, withdrawn, tasks, listening }
     }
 
     /// The addresses that it accepts connections on.
@@ -85,6 +87,16 @@ impl Backend for NativeBackend {
 
     fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_> {
         Box::pin(async move { self.ask(|answer| Command::Clear(peer, how, answer)).await? })
+    }
+
+    fn withdrawn(&self, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let mut withdrawn = self.withdrawn.clone();
+        Box::pin(async move {
+            if withdrawn.wait_for(|it| *it >= generation).await.is_err() {
+                // Nobody will be told any more.
+                std::future::pending::<()>().await;
+            }
+        })
     }
 
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -23,7 +23,7 @@ use super::dial::{DialError, dial};
 use super::link::{LinkState, LinkWatch};
 use super::{sockopt, tcp_ao};
 use crate::backend::{StalePhase, ViewScope};
-use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
+use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer, WithdrawnUpTo};
 use crate::rib::LocRib;
 use crate::time::Instant;
 use crate::types::{PathSource, PeerConfig, PeerKey, Remote, RouteChange};
@@ -70,6 +70,7 @@ pub(super) enum News {
 pub(super) struct Neighbour {
     pub(super) peer: Peer,
     links: BTreeMap<ConnectionId, Link>,
+    withdrawn_up_to: WithdrawnUpTo,
     pub(super) dials: BTreeMap<ConnectionId, AbortHandle>,
     /// What is known of its link, and who finds out, where it is unnumbered.
     link: LinkState,
@@ -99,6 +100,7 @@ impl Neighbour {
             _watch: key.interface().map(watch),
             peer,
             links: BTreeMap::new(),
+            withdrawn_up_to: WithdrawnUpTo::default(),
             dials: BTreeMap::new(),
             dials_failed: 0,
             keys_changed: false,
@@ -141,6 +143,9 @@ impl Neighbour {
             News::Written { id } => {
                 if let Some(link) = self.links.get_mut(&id) {
                     link.busy = false;
+                }
+                if !self.is_writing() {
+                    self.withdrawn_up_to.written();
                 }
             }
             News::Closed { id, why } => self.peer.handle(now, Event::Closed(id, why)),
@@ -207,6 +212,23 @@ impl Neighbour {
                 link.write(bytes.freeze());
             }
         }
+    }
+
+    fn is_writing(&self) -> bool {
+        self.links.values().any(|link| link.busy)
+    }
+
+    /// Looks how far it knows what is gone in `generation`, which is in force; says whether it knows
+    /// more than before.
+    pub(super) fn note_withdrawals(&mut self, now: Instant, generation: u64, before: u64) -> bool {
+        let (owes, is_writing) = (self.peer.owes_withdrawals(now), self.is_writing());
+        self.withdrawn_up_to.given(generation, owes, is_writing);
+        self.withdrawn_up_to.generation() > before
+    }
+
+    /// All that was gone in this generation has been written to its socket.
+    pub(super) fn withdrawn_up_to(&self) -> u64 {
+        self.withdrawn_up_to.generation()
     }
 
     /// Whether something for it waits, or is on its way to its socket.

@@ -252,6 +252,13 @@ impl AdjRibOut {
         }
     }
 
+    /// Whether the peer may have a route that it should not: it has not been told of each that is
+    /// gone, or not that this is all, which takes back what an earlier session said.
+    pub fn owes_withdrawals(&self) -> bool {
+        !self.end_of_rib.is_empty()
+            || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
+    }
+
     /// Whether there is anything to send.
     pub fn has_pending(&self) -> bool {
         self.due_end_of_rib().is_some()

@@ -40,7 +40,8 @@ fn nobody_else_gets_an_address_before_its_withdrawal_is_written() {
     assert_eq!(world.got("new"), full("a"));
     world.wait(3_600);
     assert_eq!(world.got("new"), full("a"), "time alone does not tell anybody");
-    assert_eq!(world.allocator.not_withdrawn().collect::<Vec<_>>(), [ip("192.0.2.0")]);
+    let waiting: Vec<_> = world.allocator.not_withdrawn().collect();
+    assert_eq!(waiting, [(ip("192.0.2.0"), &name("old"), Instant::ZERO)]);
     assert!(world.allocator.withdrawn(world.allocator.last_release()));
     assert!(!world.allocator.withdrawn(world.allocator.last_release()));
     assert_eq!(world.got("new"), "192.0.2.0");
@@ -143,4 +144,22 @@ fn more_releases_than_can_be_remembered_forget_the_oldest() {
     assert_eq!(world.allocator.not_withdrawn().count(), released::RELEASES_MAX);
     world.add(service("new"));
     assert_eq!(world.got("new"), "10.0.0.0");
+}
+
+#[test]
+fn who_begins_to_decide_takes_up_what_is_there_and_gives_nothing_before_it_knows_the_past() {
+    let mut world = World::with([pool("a", &["192.0.2.0/31"])]);
+    let had = Service { status_addresses: vec![ip("192.0.2.0")], ..service("had") };
+    world.add(had).add(service("new"));
+    world.allocator.set_giving(false);
+    assert_eq!(world.got("had"), "192.0.2.0");
+    assert_eq!(
+        world.got("new"),
+        "no address is given out yet: the controller has only just begun to decide"
+    );
+    world.allocator.note_released(world.now, ip("192.0.2.1"), &name("gone"));
+    world.allocator.set_giving(true);
+    assert_eq!(world.got("new"), full("a"));
+    world.told();
+    assert_eq!(world.got("new"), "192.0.2.1");
 }

@@ -149,7 +149,8 @@ impl World {
         assert_eq!(answer, others.collect());
         assert_eq!(now, anew.outcomes());
         assert_eq!(self.allocator.memory(), anew.memory());
-        let waits = |it: &Allocator| it.not_withdrawn().collect::<Vec<_>>();
+        let waits =
+            |it: &Allocator| it.not_withdrawn().map(|(address, ..)| address).collect::<Vec<_>>();
         assert_eq!(waits(&self.allocator), waits(&anew));
         anew.pools = None;
         let later = anew.converge(self.now, &self.index, &Changes::default());

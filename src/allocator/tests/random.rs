@@ -8,8 +8,14 @@ use crate::model::{LabelSelector, Namespace, Operator, Requirement, ServiceAlloc
 use super::*;
 
 const STEPS: u32 = 300;
-const SEEDS: std::ops::Range<u64> = 0..30;
+/// How many histories; `FAIRWAY_SEEDS` asks for more.
+const SEEDS: u64 = 12;
 const NAMESPACES: [&str; 2] = ["default", "other"];
+
+fn seeds() -> std::ops::Range<u64> {
+    let more = std::env::var("FAIRWAY_SEEDS").ok().and_then(|it| it.parse().ok());
+    0..more.unwrap_or(SEEDS)
+}
 
 struct Dice(Rng);
 
@@ -215,21 +221,25 @@ fn check_nobody_moved(before: &World, old: &Outcomes, after: &World, new: &Outco
     }
 }
 
-/// What neighbours may believe of each address: who had it since they were last told that nobody has.
+/// What neighbours may believe of each address: who had it since they were last told who has.
 #[derive(Default)]
 struct Believed(BTreeMap<IpAddr, BTreeSet<ObjectName>>);
+
+fn announced(outcomes: &Outcomes) -> BTreeMap<IpAddr, BTreeSet<ObjectName>> {
+    let mut users: BTreeMap<IpAddr, BTreeSet<ObjectName>> = BTreeMap::new();
+    for (name, outcome) in outcomes.iter().filter(|(_, it)| it.may_be_announced()) {
+        for address in &outcome.addresses {
+            users.entry(*address).or_default().insert(name.clone());
+        }
+    }
+    users
+}
 
 impl Believed {
     /// No address goes to somebody else while neighbours may still send its traffic to who had it
     /// (I13).
     fn check(&mut self, outcomes: &Outcomes) {
-        let mut now: BTreeMap<IpAddr, BTreeSet<ObjectName>> = BTreeMap::new();
-        for (name, outcome) in outcomes.iter().filter(|(_, it)| it.may_be_announced()) {
-            for address in &outcome.addresses {
-                now.entry(*address).or_default().insert(name.clone());
-            }
-        }
-        for (address, users) in now {
+        for (address, users) in announced(outcomes) {
             let believed = self.0.entry(address).or_default();
             let is_handed_over = !believed.is_empty() && believed.is_disjoint(&users);
             assert!(!is_handed_over, "{address} of {believed:?} went to {users:?}");
@@ -239,14 +249,13 @@ impl Believed {
 
     /// Neighbours know what these outcomes say.
     fn told(&mut self, outcomes: &Outcomes) {
-        let used = |address: &IpAddr| outcomes.values().any(|it| it.addresses.contains(address));
-        self.0.retain(|address, _| used(address));
+        self.0 = announced(outcomes);
     }
 }
 
 #[test]
 fn invariants_hold_under_random_operations() {
-    for seed in SEEDS {
+    for seed in seeds() {
         let mut dice = Dice(Rng::seeded(seed));
         let mut world = World::default();
         let mut believed = Believed::default();
@@ -266,7 +275,11 @@ fn invariants_hold_under_random_operations() {
             believed.check(&new);
             let mut restarted = world.clone();
             restarted.restart();
-            assert_eq!(restarted.converge(), new, "seed {seed}: restart");
+            // Why somebody waits may be another reason: what was told is not known any more.
+            let addresses = |outcomes: &Outcomes| -> Vec<_> {
+                outcomes.values().map(|it| (it.pool.clone(), it.addresses.clone())).collect()
+            };
+            assert_eq!(addresses(&restarted.converge()), addresses(&new), "seed {seed}: restart");
             let assignments = |world: &World| world.allocator.memory().assignments;
             assert_eq!(assignments(&restarted), assignments(&world));
             if dice.one_in(5) {
@@ -279,7 +292,7 @@ fn invariants_hold_under_random_operations() {
 
 #[test]
 fn the_order_in_which_facts_arrive_does_not_matter() {
-    for seed in SEEDS {
+    for seed in seeds() {
         let mut dice = Dice(Rng::seeded(seed));
         let mut world = World::default();
         for _ in 0..60 {

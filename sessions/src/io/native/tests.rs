@@ -203,6 +203,32 @@ async fn routes_for_a_range_reach_each_of_its_neighbours() {
     }
 }
 
+#[tokio::test]
+async fn what_is_gone_is_withdrawn_when_every_session_has_been_told() {
+    let backend = backend();
+    let desired = |generation, prefixes: &[&str]| {
+        let route = |prefix: &&str| DesiredRoute {
+            prefix: prefix.parse().unwrap(),
+            peers: Arc::new([peer(2).key].into()),
+            attributes: Arc::default(),
+        };
+        let routes = prefixes.iter().map(route).collect();
+        Desired { generation, peers: vec![peer(2), peer(3)], routes, ..Desired::default() }
+    };
+    let told = |generation| timeout(PATIENCE, backend.withdrawn(generation));
+    backend.apply(desired(1, &["203.0.113.7/32", "203.0.113.8/32"]));
+    told(1).await.expect("nobody has a session, so nobody has to be told");
+    let mut stream = speak(&backend, 2).await;
+    hear(&mut stream, &[32, 203, 0, 113, 7]).await;
+    backend.apply(desired(2, &["203.0.113.8/32"]));
+    told(2).await.expect("it is told");
+    let view = backend.view(ViewScope::SESSIONS).await.unwrap();
+    assert_eq!(find(&view, 2).unwrap().prefixes_advertised.ipv4, 1);
+    hear(&mut stream, &[0, 5, 32, 203, 0, 113, 7]).await;
+    let third = timeout(Duration::ZERO, backend.withdrawn(3)).await;
+    assert!(third.is_err(), "there is no third generation yet");
+}
+
 /// It keeps its place until then, and what it said is marked.
 #[tokio::test]
 async fn a_neighbour_of_a_range_that_restarts_is_waited_for() {
