@@ -121,20 +121,31 @@ fn an_advertisement_that_comes_into_conflict_keeps_its_last_good_version() {
 }
 
 #[test]
-fn a_pool_that_sets_two_advertisements_against_each_other_withdraws_neither() {
+fn a_pool_that_would_set_two_advertisements_against_each_other_is_at_fault_itself() {
     let (mut catalog, keys) = good();
     let spec =
         "ipAddressPools: [new]\nipAddressPoolSelectors: [{matchLabels: {a: b}}]\nlocalPref: 7";
     let everything = named("second", &advertisement("ipAddressPools: [new, public]\npeers: [x]"));
     catalog.file_read("b.yaml", &named("first", &advertisement(spec)));
     catalog.file_read("c.yaml", &everything);
-    assert!(!catalog.resolve().has_faults());
+    let before = catalog.resolve();
+    assert!(!before.has_faults());
     catalog.file_read("d.yaml", &pool("addresses: [203.0.113.0/24]"));
     let resolution = catalog.resolve();
     assert_all_in_force(&resolution, &keys, "both");
-    assert_eq!(local_prefs(&resolution).len(), 3);
-    assert!(faults(&resolution)[0].contains("IPAddressPool/new to the same peers"));
-    assert_eq!(resolution.stale.len(), 1);
+    assert_eq!(resolution.objects, before.objects);
+    let faults = faults(&resolution);
+    let expected = "d.yaml:1: IPAddressPool/new: metadata.labels: would be announced by \
+                    BGPAdvertisement/second with localPref unset and by BGPAdvertisement/first \
+                    with localPref 7";
+    assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:#?}");
+    // It comes when the advertisements agree.
+    catalog.file_read("b.yaml", &named("first", &advertisement(&spec.replace("7", "0"))));
+    let resolution = catalog.resolve();
+    assert_eq!(
+        (resolution.objects.len(), resolution.has_faults()),
+        (before.objects.len() + 1, false)
+    );
 }
 
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: md5}\n\

@@ -1,0 +1,125 @@
+//! Rules for every object, and for kinds that have few.
+
+use super::row::{
+    Row, advertisement, all, community, labelled, layer2, manifest, peer, pool, profile, row,
+    service,
+};
+
+const KUBERNETES: &str = "Kubernetes";
+const METALLB: &str = "MetalLB";
+const OURS: &str = "ours";
+
+const PEER: &str = "myASN: 64500, peerASN: 64502, peerAddress: 192.0.2.9";
+
+fn with_selector(selector: &str) -> String {
+    peer("new", &format!("{PEER}, nodeSelectors: [{selector}]"))
+}
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn every() -> Vec<Row> {
+    let good_pool = pool("new", "addresses: [203.0.113.0/24]");
+    vec![
+        row("object-yaml", OURS, "A file is YAML, or JSON", "a: [1, 2").refused("YAML"),
+        row("object-kind", OURS, "A kind of metallb.io exists", manifest("metallb.io/v1beta1", "Router", "x", "")).refused("is not a kind of metallb.io"),
+        row("object-version", METALLB, "A kind has this version", manifest("metallb.io/v7", "BGPPeer", "x", "spec: {}")).refused("is not supported for BGPPeer"),
+        row("object-other-group", OURS, "Kinds of other groups are left alone", manifest("apps/v1", "Deployment", "x", "spec: {}")),
+        row("object-name", KUBERNETES, "A name is lower case", good_pool.replace("new", "New")).refused("lower-case"),
+        row("object-name-missing", KUBERNETES, "An object has a name", good_pool.replace("{name: new}", "{}")).refused("metadata.name: is missing"),
+        row("object-namespace", KUBERNETES, "A namespace is a label of DNS", good_pool.replace("name: new", "name: new, namespace: a.b")).refused("is not a namespace"),
+        row("object-field", OURS, "A field of our kinds is known", pool("new", "addresses: [203.0.113.0/24], autoAsign: true")).refused("did you mean autoAssign?"),
+        row("object-field-top", OURS, "Beside spec there are only the usual fields", format!("{good_pool}sepc: {{}}\n")).refused("did you mean spec?"),
+        row("object-field-type", KUBERNETES, "A value has the type of its field", pool("new", "addresses: [203.0.113.0/24], autoAssign: 'yes'")).refused("true or false"),
+        row("object-field-twice", OURS, "A field is given once", pool("new", "addresses: [203.0.113.0/24], autoAssign: true, autoAssign: true")).refused("lines"),
+        row("object-twice", OURS, "An object is in one document", all(&[&good_pool, &good_pool])).refused("is defined already"),
+        row("object-breaks", OURS, "Of an object that breaks, what it said before stays", advertisement("new", "ipAddressPools: [public], localPref: x")).after(advertisement("new", "ipAddressPools: [public]")).refused("spec.localPref"),
+        row("selector-twice", METALLB, "A list has each selector once", with_selector("{matchLabels: {a: b}}, {matchLabels: {a: b}}")).refused("entry [0]"),
+        row("selector-operator", METALLB, "An operator is one of four", with_selector("{matchExpressions: [{key: a, operator: Is, values: [b]}]}")).refused("NotIn"),
+        row("selector-values", KUBERNETES, "In and NotIn have values", with_selector("{matchExpressions: [{key: a, operator: In}]}")).refused("values: is missing"),
+        row("selector-no-values", KUBERNETES, "Exists and DoesNotExist have none", with_selector("{matchExpressions: [{key: a, operator: Exists, values: [b]}]}")).refused("left out"),
+        row("selector-value-twice", METALLB, "An expression has each value once", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, b]}]}")).refused("given twice"),
+        row("selector-values-sorted", METALLB, "The order of values makes no other selector", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, c]}]}, {matchExpressions: [{key: a, operator: In, values: [c, b]}]}")).refused("entry [0]"),
+    ]
+}
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn profiles() -> Vec<Row> {
+    vec![
+        row("profile-interval", METALLB, "Intervals are 10 to 60000 ms", profile("new", "receiveInterval: 9")).refused("10 to 60000"),
+        row("profile-multiplier", METALLB, "detectMultiplier is 2 to 255", profile("new", "detectMultiplier: 1")).refused("2 to 255"),
+        row("profile-ttl", METALLB, "minimumTtl is 1 to 254", profile("new", "minimumTtl: 255")).refused("1 to 254"),
+        row("profile-empty", METALLB, "Everything has a default", profile("new", "")),
+        row("profile-authentication-type", "RFC 5880", "Keys are SHA1", profile("new", "authentication: {type: md5, keyID: 1, secret: {name: a, key: b}}")).refused("sha1 or meticulous-sha1"),
+        row("profile-authentication", OURS, "BFD is not there yet, nor are its keys", profile("new", "authentication: {type: sha1, keyID: 1, secret: {name: a, key: b}}")).refused("does not run yet"),
+        row("profile-name", OURS, "Names of BFDProfiles are unique, whatever their namespaces are", all(&[&profile("new", ""), &profile("new", "").replace("name: new", "name: new, namespace: lb")])).refused("expected another name"),
+    ]
+}
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn layer2_advertisements() -> Vec<Row> {
+    let l2 = |fields: &str| layer2("new", &format!("ipAddressPools: [public], {fields}"));
+    vec![
+        row("layer2-later", OURS, "Layer 2 is planned, and not answered yet", l2("")).warned("does not answer ARP and NDP yet"),
+        row("layer2-pool-unknown", OURS, "The pools that it names exist", layer2("new", "ipAddressPools: [nobody]")).warned("no IPAddressPool nobody is in force"),
+        row("layer2-pool-selector", OURS, "Its selectors select a pool", layer2("new", "ipAddressPoolSelectors: [{matchLabels: {tier: gold}}]")).warned("selects none of the IPAddressPools in force"),
+        row("layer2-nodes", OURS, "It selects a node, where nodes are given", all(&[&l2("nodeSelectors: [{matchLabels: {rack: z}}]"), &labelled("Node", "one", "rack: a")])).warned("selects none of the nodes given"),
+        row("layer2-pool-twice", METALLB, "It names each pool once", layer2("new", "ipAddressPools: [public, public]")).refused("given twice"),
+        row("layer2-weight", METALLB, "A preference weighs 1 to 100", l2("preferredNodeSelectors: [{weight: 0, preference: {matchLabels: {a: b}}}]")).refused("1 to 100"),
+        row("layer2-preference", METALLB, "A preference says which nodes are better", l2("preferredNodeSelectors: [{weight: 1}]")).refused("which nodes are better"),
+        row("layer2-preference-twice", OURS, "A preference is given once", l2("preferredNodeSelectors: [{weight: 1, preference: {matchLabels: {a: b}}}, {weight: 1, preference: {matchLabels: {a: b}}}]")).refused("given twice"),
+    ]
+}
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn communities() -> Vec<Row> {
+    let new = |alias: &str, value: &str| community("new", alias, value);
+    let two = new("one", "1:1");
+    let two = two.replace("value: '1:1'}", "value: '1:1'}, {name: one, value: '1:2'}");
+    vec![
+        row("community-twice", METALLB, "An alias is defined once in all objects", new("customers", "1:1")).refused("Community/names already"),
+        row("community-twice-inside", METALLB, "An alias is defined once in an object", two).refused("one"),
+        row("community-number", METALLB, "A community is two numbers of 16 bits", new("one", "65536:1")).refused("65001:100"),
+        row("community-large", METALLB, "A large community is three numbers of 32 bits", new("one", "large:1:2")).refused("large:65001:1:2"),
+        row("community-well-known", OURS, "An alias is no word that BGP knows already", new("no-export", "1:1")).refused("another name"),
+        row("community-alias-clashes", OURS, "An edit defines no alias that another object has", new("customers", "1:1")).after(new("one", "1:1")).refused("Community/names already"),
+    ]
+}
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn services() -> Vec<Row> {
+    let annotated = |annotation: &str, fields: &str| {
+        let annotations = format!("name: web, annotations: {{{annotation}}}");
+        service("web", fields).replace("name: web", &annotations)
+    };
+    let wants = |addresses: &str, fields: &str| {
+        annotated(&format!("metallb.io/loadBalancerIPs: '{addresses}'"), fields)
+    };
+    vec![
+        row("service-two-of-a-family", METALLB, "It asks for one address of each family at most", wants("192.0.2.1,192.0.2.2", "")).refused("at most one of each"),
+        row("service-address", METALLB, "What it asks for are addresses", wants("soon", "")).refused("is not an IP address"),
+        row("service-two-places", METALLB, "It asks in one place", wants("192.0.2.1", ", loadBalancerIP: 192.0.2.1")).refused("cannot both"),
+        row("service-family", METALLB, "It asks for addresses of its families", wants("192.0.2.1", ", ipFamilies: [IPv6]")).refused("IPv6"),
+        row("service-families", KUBERNETES, "SingleStack is one family", service("web", ", ipFamilies: [IPv4, IPv6], ipFamilyPolicy: SingleStack")).refused("SingleStack"),
+        row("service-policy", KUBERNETES, "externalTrafficPolicy is Cluster or Local", service("web", ", externalTrafficPolicy: local")).refused("Cluster or Local"),
+        row("service-type", KUBERNETES, "A type exists", service("web", "").replace("LoadBalancer", "Loadbalancer")).refused("is not allowed"),
+        row("service-port", KUBERNETES, "A port is 1 to 65535", service("web", "").replace("80", "0")).refused("1 to 65535"),
+        row("service-annotation-unknown", OURS, "An annotation of metallb.io is known", annotated("metallb.io/adress-pool: public", "")).warned("did you mean metallb.io/address-pool?"),
+        row("service-annotation-old", METALLB, "Annotations begin with metallb.io", annotated("metallb.universe.tf/address-pool: public", "")).warned("metallb.io/address-pool"),
+        row("service-pool-unknown", METALLB, "The pool that it asks for exists", annotated("metallb.io/address-pool: nobody", "")).warned("nobody").by_check(),
+        row("service-address-outside", METALLB, "A pool holds the address that it asks for", wants("203.0.113.1", "")).warned("203.0.113.1").by_check(),
+        row("service-announced", METALLB, "A pool and an advertisement are enough", service("web", "")),
+    ]
+}
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn secrets() -> Vec<Row> {
+    let secret = |data: &str| {
+        manifest("v1", "Secret", "new", &format!("type: kubernetes.io/basic-auth\n{data}"))
+    };
+    vec![
+        row("secret-base64", KUBERNETES, "data is base64", secret("data: {password: '!!'}")).refused("base64"),
+        row("secret-password", METALLB, "kubernetes.io/basic-auth has a password", secret("data: {username: YQ==}")).refused("data.password: is missing"),
+        row("secret-password-empty", "RFC 2385", "A password is not empty", secret("stringData: {password: ''}")).refused("is empty"),
+        row("secret-password-long", "RFC 2385", "The kernel takes 80 bytes", secret(&format!("stringData: {{password: {}}}", "x".repeat(81)))).refused("81 bytes"),
+        row("secret-other", OURS, "Secrets of other types are left alone", secret("data: {a: '!'}").replace("basic-auth", "tls")),
+    ]
+}
