@@ -19,7 +19,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs \
+	test-vtysh test-crds test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -64,6 +64,10 @@ test-soak: build ## Ten seconds of flapping peers and strangers, on loopback
 
 test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
+
+test-crds: build ## A real Kubernetes API server takes our definitions and objects; builds it once, from Go's modules
+	@scripts/setup.sh kubernetes
+	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test crds -- --required
 
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
@@ -111,7 +115,7 @@ bench: build ## Latency from a file's rename to the router; 500 peers; size and 
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
 
-docs: ## docs/conformance.md, from the annotations of the tests, and pages that are tables of the source
+docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages
 	$(CARGO) test --locked --test corpus -- --document
 

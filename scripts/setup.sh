@@ -12,6 +12,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   trixie    Debian 13 in a directory of its own (scripts/trixie.sh): FRR 10 and BIRD 3
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
+  kubernetes  etcd and openssl, for the API server that scripts/kube-apiserver.sh builds
   vm        QEMU and what scripts/vm.sh makes its initrd with: for tests that need another kernel
   lint      shellcheck, for `make lint`
   deb       dpkg-deb, and cargo-deb by `cargo install`, for `make deb`
@@ -40,6 +41,7 @@ packages_of() {
         # Docker's own packages conflict with Debian's; any engine will do.
         command -v dockerd >/dev/null || timeout 10 docker info >/dev/null 2>&1 || echo docker.io
         ;;
+    kubernetes) command -v etcd >/dev/null || echo etcd-server; echo openssl ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;
     lint) echo shellcheck ;;
     deb) echo dpkg gcc libc6-dev xz-utils ;;
@@ -87,11 +89,11 @@ install_packages() {
     say "installing: $*"
     "${apt[@]}" install -y --no-install-recommends --no-remove "$@" >&2
 
-    # Nor should routers that are here for tests come up with the next boot.
+    # Nor should what is here for tests come up with the next boot.
     local package unit
     if [[ -d /run/systemd/system ]]; then
         for package in "$@"; do
-            [[ " ${routers[*]} " == *" $package "* ]] || continue
+            [[ " ${routers[*]} etcd-server " == *" $package "* ]] || continue
             while read -r unit; do
                 if "${as_root[@]}" systemctl disable --quiet "${unit##*/}"; then
                     say "${unit##*/} is installed, but disabled"

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Finds a real Kubernetes API server for tests, or builds one.
+set -euo pipefail
+cd "$(dirname "$0")/kube-apiserver"
+
+usage() {
+    cat <<'EOT'
+Usage: scripts/kube-apiserver.sh [--find]
+
+Prints the folder that holds kube-apiserver, kubectl and etcd. That is the one that KUBEBUILDER_ASSETS
+names, if it is set; else ${XDG_CACHE_HOME:-$HOME/.cache}/fairway/kube-apiserver/VERSION, where they are
+built when they are missing: from Go's modules, as scripts/kube-apiserver/go.mod names them, at the
+lowest priority and once (ten to twenty minutes on two cores). etcd is Debian's.
+
+  --find   builds nothing: exit status 3 when there is none
+EOT
+}
+
+say() { echo "kube-apiserver.sh: $*" >&2; }
+die() {
+    say "$@"
+    exit 1
+}
+
+build=yes
+case ${1:-} in
+'') ;;
+--find) build=no ;;
+-h | --help)
+    usage
+    exit
+    ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac
+
+is_whole() { [[ -x $1/kube-apiserver && -x $1/kubectl && -x $1/etcd ]]; }
+
+if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+    is_whole "$KUBEBUILDER_ASSETS" ||
+        die "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, and kube-apiserver, kubectl or etcd is not there"
+    echo "$KUBEBUILDER_ASSETS"
+    exit
+fi
+
+version=$(sed -n 's|^\(require \)\?[[:space:]]*k8s.io/kubernetes v\([0-9.]*\).*|\2|p' go.mod)
+[[ -n $version ]] || die "go.mod does not say which version of k8s.io/kubernetes is wanted"
+folder=${XDG_CACHE_HOME:-${HOME:?}/.cache}/fairway/kube-apiserver/$version
+if is_whole "$folder"; then
+    echo "$folder"
+    exit
+fi
+[[ $build == yes ]] || exit 3
+
+command -v go >/dev/null || die "no go here; it builds kube-apiserver: https://go.dev/dl, or set KUBEBUILDER_ASSETS"
+etcd=$(command -v etcd) || die "no etcd here; run: scripts/setup.sh kubernetes"
+mkdir -p "$folder"
+exec 9>"$folder/.lock"
+flock 9
+for name in kube-apiserver kubectl; do
+    [[ ! -x $folder/$name ]] || continue
+    say "building $name $version, which takes minutes"
+    at=k8s.io/component-base/version
+    CGO_ENABLED=0 nice -n 19 go build -trimpath -o "$folder/.$name" \
+        -ldflags "-s -w -X $at.gitVersion=v$version -X $at.gitMajor=${version%%.*} -X $at.gitMinor=$(cut -d. -f2 <<<"$version")" \
+        "k8s.io/kubernetes/cmd/$name"
+    mv "$folder/.$name" "$folder/$name"
+done
+ln -sf "$etcd" "$folder/etcd"
+echo "$folder"

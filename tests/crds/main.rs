@@ -1,0 +1,176 @@
+//! Does a real Kubernetes API server take our CustomResourceDefinitions, and objects of our kinds as
+//! MetalLB's would? `cargo test --test crds [-- --required]`: needs no root, but the programs that
+//! `scripts/kube-apiserver.sh` finds or builds.
+//!
+//! Each object that is offered is offered to our parser, too: what the API server refuses at once, a
+//! file with the same text is refused for.
+
+mod cases;
+mod cluster;
+mod http;
+mod stories;
+#[allow(dead_code, reason = "shared with the interop suite, which waits in more ways")]
+#[path = "../interop/lab/wait.rs"]
+mod wait;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use fairway::resources::{CustomResourceDefinition, parse_value};
+use serde_json::{Value, json};
+
+use cases::{Case, Verdict};
+use cluster::Cluster;
+
+const USAGE: &str = "\
+usage: crds [--required]
+  --required  fail where there is no API server, in place of skipping
+The program under test is FAIRWAY_BIN, else the one that cargo has built.";
+
+fn main() -> ExitCode {
+    wait::exit_code("crds", run())
+}
+
+fn run() -> Result<bool> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_required = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => false,
+        ["--required"] => true,
+        _ => bail!("{USAGE}"),
+    };
+    let Some(assets) = cluster::assets()? else {
+        ensure!(!is_required, "there is no API server here; run: scripts/kube-apiserver.sh");
+        println!(
+            "crds: SKIPPED, nothing was tested: no API server here; `make test-crds` builds one"
+        );
+        return Ok(true);
+    };
+    let begin = Instant::now();
+    let cluster = Cluster::start(&assets)?;
+    println!("crds: the API server was ready after {:.1} s", begin.elapsed().as_secs_f32());
+    install(&cluster)?;
+    offer(&cluster)?;
+    stories::all(&cluster)?;
+    println!("crds: all is well after {:.1} s", begin.elapsed().as_secs_f32());
+    Ok(true)
+}
+
+/// What `fairway crds` prints, applied as a user would.
+fn install(cluster: &Cluster) -> Result<()> {
+    let binary = std::env::var_os("FAIRWAY_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from);
+    let output = Command::new(binary).arg("crds").output().context("fairway crds")?;
+    ensure!(output.status.success(), "fairway crds ended with {}", output.status);
+    let file = cluster.folder().join("crds.yaml");
+    std::fs::write(&file, output.stdout)?;
+    let count = CustomResourceDefinition::all().len();
+    let said = cluster.kubectl(&["apply", "-f", "-"], Some(&file))?;
+    ensure!(said.matches(" created").count() == count, "kubectl apply: {said}");
+    for definition in CustomResourceDefinition::all() {
+        let name = definition.object["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        wait::wait_until(&format!("{name} is served"), Duration::from_secs(30), || {
+            let definition = cluster.ask("GET", &path, None)?.json()?;
+            let conditions = definition["status"]["conditions"].as_array().cloned();
+            let conditions: BTreeMap<String, String> = conditions
+                .into_iter()
+                .flatten()
+                .map(|it| (words(&it["type"]), words(&it["status"])))
+                .collect();
+            let is = |kind: &str| conditions.get(kind).is_some_and(|status| status == "True");
+            ensure!(is("Established") && is("NamesAccepted"), "{conditions:?}");
+            ensure!(!conditions.contains_key("NonStructuralSchema"), "{conditions:?}");
+            Ok(())
+        })?;
+    }
+    let said = cluster.kubectl(&["apply", "-f", "-"], Some(&file))?;
+    ensure!(
+        said.matches(" unchanged").count() == count,
+        "applied again, something changed: {said}"
+    );
+    println!("crds: {count} definitions are served, and stay as they are when applied again");
+    Ok(())
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Every case, to the API server and to our parser.
+fn offer(cluster: &Cluster) -> Result<()> {
+    let cases = cases::all();
+    let mut wrong = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let name = format!("case-{number}");
+        if let Err(error) = offer_one(cluster, case, &name) {
+            wrong.push(format!("{} {}: {error:#}", case.kind, case.spec));
+        }
+    }
+    ensure!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    println!("crds: {} objects are taken or refused as they should be", cases.len());
+    Ok(())
+}
+
+fn offer_one(cluster: &Cluster, case: &Case, name: &str) -> Result<()> {
+    let offered = object(case.kind, name, &case.spec);
+    let reply = create(cluster, &offered)?;
+    let known = if reply.status == 201 { reply.json()? } else { offered };
+    let parsed = parse_value(&known);
+    let findings: Vec<_> = parsed.findings.iter().map(ToString::to_string).collect();
+    let (is_taken, is_faulty) = match case.verdict {
+        Verdict::Taken => (true, false),
+        Verdict::TakenButFaulty => (true, true),
+        Verdict::Refused(because) => {
+            ensure!(reply.status == 422 && reply.text.contains(because), "{}", reply.text);
+            (false, true)
+        }
+    };
+    ensure!((reply.status == 201) == is_taken, "the API server says {}", reply.text);
+    ensure!(parsed.is_broken() == is_faulty, "our parser says {findings:?}");
+    if is_taken {
+        ensure!(holds(&known["spec"], &case.spec), "something was left out: {}", known["spec"]);
+    }
+    Ok(())
+}
+
+/// An object of a kind of MetalLB's, in the version that is stored.
+pub(crate) fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    let version = if kind == "BGPPeer" { "v1beta2" } else { "v1beta1" };
+    let mut object = json!({
+        "apiVersion": format!("metallb.io/{version}"),
+        "kind": kind,
+        "metadata": { "name": name, "namespace": "default" },
+    });
+    if let (Value::Object(object), false) = (&mut object, spec.is_null()) {
+        object.insert("spec".to_owned(), spec.clone());
+    }
+    object
+}
+
+/// Where objects like this one are.
+pub(crate) fn path_of(object: &Value) -> Result<String> {
+    let all = CustomResourceDefinition::all();
+    let is_it =
+        |it: &&CustomResourceDefinition| it.object["spec"]["names"]["kind"] == object["kind"];
+    let definition = all.iter().find(is_it).context("no definition has this kind")?;
+    let plural = words(&definition.object["spec"]["names"]["plural"]);
+    Ok(format!("/apis/{}/namespaces/default/{plural}", words(&object["apiVersion"])))
+}
+
+pub(crate) fn create(cluster: &Cluster, object: &Value) -> Result<http::Reply> {
+    cluster.ask("POST", &path_of(object)?, Some(object))
+}
+
+/// Whether all that is in `part` is in `whole`, too.
+fn holds(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (_, Value::Null) => true,
+        (Value::Object(whole), Value::Object(part)) => part
+            .iter()
+            .all(|(key, value)| whole.get(key).is_some_and(|of_whole| holds(of_whole, value))),
+        _ => whole == part,
+    }
+}
