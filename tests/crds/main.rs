@@ -86,13 +86,22 @@ fn install(cluster: &Cluster) -> Result<()> {
             Ok(())
         })?;
     }
-    let said = cluster.kubectl(&["apply", "-f", "-"], Some(&file))?;
-    ensure!(
-        said.matches(" unchanged").count() == count,
-        "applied again, something changed: {said}"
-    );
+    let before = generations(cluster)?;
+    ensure!(before.len() == count, "{before:?}");
+    cluster.kubectl(&["apply", "-f", "-"], Some(&file))?;
+    let after = generations(cluster)?;
+    ensure!(before == after, "applied again, something changed: {before:?} {after:?}");
     println!("crds: {count} definitions are served, and stay as they are when applied again");
     Ok(())
+}
+
+/// How often each definition was changed.
+fn generations(cluster: &Cluster) -> Result<BTreeMap<String, Value>> {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let all = cluster.ask("GET", path, None)?.json()?;
+    let all = all["items"].as_array().cloned().unwrap_or_default();
+    let metadata = all.iter().map(|it| &it["metadata"]);
+    Ok(metadata.map(|it| (words(&it["name"]), it["generation"].clone())).collect())
 }
 
 fn words(value: &Value) -> String {

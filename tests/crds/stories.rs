@@ -21,7 +21,7 @@ type Story = fn(&Cluster) -> Result<()>;
 
 /// Tells each.
 pub(crate) fn all(cluster: &Cluster) -> Result<()> {
-    let stories: [(&str, Story); 7] = [
+    let stories: [(&str, Story); 8] = [
         ("defaults are MetalLB's, and no more", defaults),
         ("unknown fields are left out, or refused where that is asked for", unknown_fields),
         ("what may not change cannot be changed", immutable_fields),
@@ -29,6 +29,7 @@ pub(crate) fn all(cluster: &Cluster) -> Result<()> {
         ("statuses are written beside the spec and read back", statuses),
         ("kubectl shows columns and explains fields", shown_by_kubectl),
         ("all examples are taken", examples),
+        ("the definitions of MetalLB, with their webhook, give way to ours", over_metallb),
     ];
     for (name, story) in stories {
         story(cluster).with_context(|| format!("not so: {name}"))?;
@@ -323,5 +324,51 @@ fn examples(cluster: &Cluster) -> Result<()> {
         folders += 1;
     }
     ensure!(folders > 2, "only {folders} folders of examples");
+    Ok(())
+}
+
+/// MetalLB converts BGPPeers by a webhook that is not there any more once it is removed.
+fn over_metallb(cluster: &Cluster) -> Result<()> {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bgppeers.metallb.io";
+    let conversion = json!({
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": { "service": {
+                "name": "metallb-webhook-service", "namespace": "metallb-system", "path": "/convert",
+            } },
+            "conversionReviewVersions": ["v1beta1", "v1"],
+        },
+    });
+    let applied = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "bgppeers.metallb.io" }, "spec": { "conversion": conversion },
+    });
+    let file = cluster.folder().join("crds.yaml");
+    let file = file.display().to_string();
+    let by_client: &[&str] = &["apply", "-f", &file];
+    let by_server: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f", &file];
+    // What docs/resources.md says for who applies on the server's side, which removes nothing.
+    let none = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
+    let without: &[&str] = &["patch", "crd", "bgppeers.metallb.io", "--type=merge", "-p", none];
+    // MetalLB's as `kubectl apply` leaves it, and as Helm does.
+    for (last_applied, commands) in [
+        (json!(applied.to_string()), &[by_client][..]),
+        (Value::Null, &[by_client]),
+        (Value::Null, &[without, by_server]),
+    ] {
+        let annotations =
+            json!({ "kubectl.kubernetes.io/last-applied-configuration": last_applied.clone() });
+        let patch = json!({ "metadata": { "annotations": annotations }, "spec": { "conversion": conversion } });
+        let reply = cluster.ask("PATCH", path, Some(&patch))?;
+        ensure!(reply.status == 200, "{}", reply.text);
+        for words in commands {
+            cluster
+                .kubectl(words, None)
+                .with_context(|| format!("last applied: {last_applied}"))?;
+        }
+        let definition = cluster.ask("GET", path, None)?.json()?;
+        let ours = &definition["spec"]["conversion"];
+        ensure!(*ours == json!({ "strategy": "None" }), "the conversion is {ours}");
+    }
     Ok(())
 }

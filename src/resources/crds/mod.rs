@@ -281,6 +281,13 @@ fn schema<T: JsonSchema>() -> Value {
     structural(settings.into_generator().into_root_schema_for::<T>().as_value())
 }
 
+/// Fields of an older version are fields of the newer one, of the same name and shape, so an object
+/// of one is an object of the other: no webhook has to be there. Where MetalLB was before, its
+/// webhook is, and the API server refuses a definition with both; so it is said that there is none.
+fn without_conversion() -> Value {
+    json!({ "strategy": "None", "webhook": null })
+}
+
 /// The spec of a kind that has only a status.
 fn nothing() -> Value {
     json!({ "type": "object" })
@@ -295,24 +302,27 @@ impl Kind {
             .enumerate()
             .map(|(position, version)| version.definition(position == storage))
             .collect();
+        let mut spec = json!({
+            "group": group,
+            "names": {
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": plural,
+                "singular": kind.to_lowercase(),
+            },
+            "scope": "Namespaced",
+            "versions": versions,
+        });
+        if self.versions.len() > 1
+            && let Value::Object(spec) = &mut spec
+        {
+            spec.insert("conversion".to_owned(), without_conversion());
+        }
         let object = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": { "name": format!("{plural}.{group}") },
-            "spec": {
-                "group": group,
-                "names": {
-                    "kind": kind,
-                    "listKind": format!("{kind}List"),
-                    "plural": plural,
-                    "singular": kind.to_lowercase(),
-                },
-                "scope": "Namespaced",
-                // Fields of an older version are fields of the newer one, of the same name and
-                // shape, so an object of one is an object of the other: no webhook has to be there.
-                "conversion": { "strategy": "None" },
-                "versions": versions,
-            },
+            "spec": spec,
         });
         CustomResourceDefinition { file_name: format!("{group}_{plural}"), object }
     }
