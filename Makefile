@@ -121,6 +121,7 @@ docs: ## docs/conformance.md from the annotations of the tests; pages and deploy
 
 sim: ## A million random schedules, a restart before every byte, every order of ten events
 	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-sessions --lib --no-default-features sim:: -- --nocapture
+	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing --lib cluster::reflector
 
 mutants: ## Breaks the state machine on purpose: each mistake must be noticed
 	$(CARGO) test --locked --test mutants

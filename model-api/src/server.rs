@@ -8,6 +8,7 @@ use crate::time::Timestamp;
 use crate::watch::{Watch, WatchId};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How large and how exact the model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub(crate) struct Replica {
 #[derive(Debug, Clone)]
 pub struct ApiServer {
     pub(crate) settings: Settings,
-    pub(crate) definitions: Vec<ResourceDefinition>,
+    pub(crate) definitions: Vec<Arc<ResourceDefinition>>,
     pub(crate) storage: Storage,
     pub(crate) replicas: Vec<Replica>,
     pub(crate) watches: BTreeMap<WatchId, Watch>,
@@ -71,6 +72,7 @@ impl ApiServer {
     pub fn new(settings: Settings) -> Self {
         let mut definitions = ResourceDefinition::all_built_in();
         definitions.extend(ResourceDefinition::metallb());
+        let definitions = definitions.into_iter().map(Arc::new).collect();
         let replicas = vec![Replica::default(); settings.replicas.max(1)];
         let mut server = Self {
             settings,
@@ -94,7 +96,7 @@ impl ApiServer {
 
     /// Serves one more resource from now on, as after a CRD was established.
     pub fn define(&mut self, definition: ResourceDefinition) {
-        self.definitions.push(definition);
+        self.definitions.push(Arc::new(definition));
     }
 
     /// What `replica` (the last one, if there are fewer) answers to anything but a watch.

@@ -29,7 +29,7 @@ impl ApiServer {
         now: Timestamp,
         request: &Request,
     ) -> Result<Response, Status> {
-        let definition = self.definition(resource)?.clone();
+        let definition = self.definition(resource)?;
         let mut object = named_body(&definition, request, request.body.clone())?;
         if text(&object, "resourceVersion").is_some_and(|it| !it.is_empty()) {
             let why = "resourceVersion should not be set on objects to be created";
@@ -76,7 +76,7 @@ impl ApiServer {
         now: Timestamp,
         request: &Request,
     ) -> Result<Response, Status> {
-        let definition = self.definition(resource)?.clone();
+        let definition = self.definition(resource)?;
         if request.status && !definition.has_status {
             return Err(Status::unknown_resource());
         }
@@ -118,7 +118,7 @@ impl ApiServer {
             let last = self.storage.remove(&key).unwrap_or(old);
             return Ok(Response { code: 200, body: Value::clone(&last) });
         }
-        if same_but_times(&old, &new) {
+        if *old == new || self.settings.managed_fields && same_but_times(&old, &new) {
             return Ok(Response { code: 200, body: Value::clone(&old) });
         }
         let stored = self.storage.put(key, new);
@@ -185,8 +185,8 @@ impl ApiServer {
         Ok(Response { code: 200, body: success(&request.resource, &old) })
     }
 
-    fn definition(&self, resource: usize) -> Result<&ResourceDefinition, Status> {
-        self.definitions.get(resource).ok_or_else(Status::unknown_resource)
+    fn definition(&self, resource: usize) -> Result<Arc<ResourceDefinition>, Status> {
+        self.definitions.get(resource).cloned().ok_or_else(Status::unknown_resource)
     }
 
     fn check_namespace(
@@ -379,19 +379,23 @@ fn check_preconditions(
 
 /// What is stored: of `new` what this (sub)resource writes, of `old` all else.
 fn joined(definition: &ResourceDefinition, request: &Request, old: &Value, new: Value) -> Value {
-    let mut result = if request.status { old.clone() } else { new.clone() };
-    if request.status && !definition.custom {
-        set_top(&mut result, "metadata", new.get("metadata").cloned());
+    // An apply has said already who owns what.
+    let applies = request.verb == Verb::Apply;
+    let mut result = new;
+    if request.status {
+        let new = std::mem::replace(&mut result, old.clone());
+        if !definition.custom {
+            set_top(&mut result, "metadata", new.get("metadata").cloned());
+        } else if let (true, Some(managed)) = (applies, new.pointer("/metadata/managedFields")) {
+            set(&mut result, "managedFields", managed.clone());
+        }
+        set_top(&mut result, "status", new.get("status").cloned());
+    } else if definition.has_status {
+        set_top(&mut result, "status", old.get("status").cloned());
     }
-    if definition.has_status {
-        let status = if request.status { new.get("status") } else { old.get("status") };
-        set_top(&mut result, "status", status.cloned());
-    }
-    for field in FIXED_METADATA.iter().chain(&["resourceVersion"]) {
-        // Apply has said already who owns what.
-        let from =
-            if request.verb == Verb::Apply && *field == "managedFields" { &new } else { old };
-        match from.pointer(&format!("/metadata/{field}")) {
+    let fixed = FIXED_METADATA.iter().chain(&["resourceVersion"]);
+    for field in fixed.filter(|field| !(applies && **field == "managedFields")) {
+        match old.get("metadata").and_then(|metadata| metadata.get(field)) {
             Some(value) => set(&mut result, field, value.clone()),
             None => unset(&mut result, field),
         }

@@ -8,12 +8,12 @@ use fairway_model_api::{
     ApiServer, EventKind, Query, Request as Ask, Resource, Settings, Timestamp, WatchId, WatchStep,
 };
 use serde_json::json;
-use std::collections::BTreeSet;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const REPLICAS: u64 = 2;
-const STEPS: u64 = 70;
-const SEEDS: u64 = 10_000;
+const STEPS: u64 = 50;
+/// About ten seconds of a debug build; `make sim` runs more.
+const SEEDS: u64 = 4000;
 
 /// What the reflector waits for.
 enum UnderWay {
@@ -34,8 +34,8 @@ struct World {
     reflector: Reflector,
     /// What the deltas add up to.
     mirror: BTreeMap<ObjectName, Arc<Value>>,
-    /// The uids of what is there.
-    alive: BTreeSet<String>,
+    /// What is there, and its uid.
+    alive: BTreeMap<&'static str, String>,
     /// Versions may come twice from now on.
     history_lost: bool,
     deltas: usize,
@@ -60,7 +60,7 @@ impl World {
             under_way: UnderWay::Nothing,
             reflector: Reflector::new(random.next_u64()),
             mirror: BTreeMap::new(),
-            alive: BTreeSet::new(),
+            alive: BTreeMap::new(),
             history_lost: false,
             deltas: 0,
             random,
@@ -112,20 +112,19 @@ impl World {
         let name = NAMES[self.number(4)];
         let value = self.below(1000).to_string();
         let body = json!({"metadata": {"name": name}, "data": {"v": value}});
-        if self.below(3) == 0 {
-            let gone = self.server.handle(at, 0, &Ask::delete(&resource, "default", name));
-            if let Some(uid) = gone.body.pointer("/details/uid").and_then(Value::as_str) {
-                self.alive.remove(uid);
-            }
+        if self.below(3) == 0 && self.alive.remove(name).is_some() {
+            self.server.handle(at, 0, &Ask::delete(&resource, "default", name));
             if self.below(2) == 0 {
                 return;
             }
         }
-        let created = self.server.handle(at, 0, &Ask::create(&resource, "default", body.clone()));
-        if created.is_success() {
-            self.alive.insert(uid_of(&created.body).unwrap().to_owned());
-        } else {
+        if self.alive.contains_key(name) {
             self.server.handle(at, 0, &Ask::update(&resource, "default", body));
+            return;
+        }
+        let created = self.server.handle(at, 0, &Ask::create(&resource, "default", body));
+        if let Some(uid) = uid_of(&created.body) {
+            self.alive.insert(name, uid.to_owned());
         }
     }
 
@@ -217,8 +216,8 @@ impl World {
                 }
                 Delta::Deleted(name) => {
                     let gone = self.mirror.remove(&name).expect("a deletion of what was not there");
-                    let uid = uid_of(&gone).unwrap();
-                    let is_alive = self.alive.contains(uid);
+                    let uid = self.alive.get(name.name.as_str());
+                    let is_alive = uid.map(String::as_str) == uid_of(&gone);
                     assert!(!is_alive || self.history_lost, "{name} was never deleted");
                 }
             }
@@ -239,25 +238,23 @@ impl World {
         for replica in 0..2 {
             self.server.catch_up(replica, u64::MAX);
         }
+        let latest = self.server.handle(self.timestamp(), 0, &Ask::list(&Self::resource(), ""));
+        let Reply::Listed { items, .. } = page(&latest.body) else { unreachable!() };
+        let truth: BTreeMap<_, _> = items.into_iter().map(|it| (name_of(&it), it)).collect();
         let began = self.now;
         loop {
-            for _ in 0..20 {
+            for _ in 0..10 {
                 self.drive();
             }
-            let ask = Ask::list(&Self::resource(), "");
-            let latest = self.server.handle(self.timestamp(), 0, &ask);
-            let Reply::Listed { items, .. } = page(&latest.body) else { unreachable!() };
-            let truth: BTreeMap<_, _> = items.into_iter().map(|it| (name_of(&it), it)).collect();
             if truth == self.mirror && self.reflector.is_synced() {
                 return;
             }
-            assert!(
-                self.now.since(began) <= limit,
-                "after {:?} it believes {:#?}, and not {truth:#?}",
-                self.now.since(began),
-                self.mirror
-            );
-            self.now = self.now + Duration::from_secs(5);
+            let waited = self.now.since(began);
+            assert!(waited <= limit, "after {waited:?}: {:#?}, and not {truth:#?}", self.mirror);
+            // Often enough to hear each bookmark.
+            let deadline = self.reflector.next_deadline();
+            self.now = deadline
+                .clamp(self.now + Duration::from_secs(1), self.now + Duration::from_secs(50));
         }
     }
 }
