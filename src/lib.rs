@@ -14,13 +14,13 @@
 //! - [`plan`]: what this node should do about it.
 //! - [`drain`]: whether this node is in service, or about to leave.
 //! - [`controller`], [`speaker`]: who gives addresses, who announces them.
+//! - [`cluster`]: both for Kubernetes, without the connection to it.
 //! - [`standalone`]: both in one process, fed from files.
 //! - `service`: what systemd is told: ready, how it is, alive.
 //! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
 //! - [`cli`]: the command line.
-//! - [`cluster`]: what is believed of a Kubernetes cluster, and what to ask it.
 //!
-//! `model`, `allocator`, `plan`, `drain` and `resources` are pure: no clock, socket, file, environment or
+//! `model`, `allocator`, `plan`, `drain`, `cluster` and `resources` are pure: no clock, socket, file, environment or
 //! runtime. `tests/purity.rs` keeps them so.
 
 pub mod admin;

@@ -1,9 +1,36 @@
-//! Fairway in a Kubernetes cluster, without Kubernetes: machines that take what the API server says
-//! and return what to ask.
+//! Fairway in a Kubernetes cluster, without Kubernetes: the machines of `fairway controller` and
+//! `fairway speaker`.
 //!
-//! Pure: time and replies come in, actions go out. Whoever has the connection drives them.
+//! ```text
+//!  API server ─► Reflector (per kind) ─► Belief ─► ControllerCore ─► writes of Service status
+//!                                           │
+//!                                           └────► SpeakerCore ────► sessions, snapshot on disk
+//! ```
+//!
+//! Pure: time and replies come in, actions go out. Objects are JSON, read by the parsers that read
+//! files. Whoever has the connection to the API server drives them; `cluster-simulation` does so
+//! with a server, a network and routers that fail in every way we know.
 
+mod belief;
+mod claims;
+mod controller;
+mod lease;
 mod reflector;
+mod speaker;
 mod version;
+mod writes;
 
+pub use belief::Belief;
+pub use claims::status_addresses;
+pub use controller::{
+    CONTROLLER_KINDS, ControllerAction, ControllerCore, ControllerSettings, POOL_ANNOTATION,
+    ServiceWrite, WITHDRAWAL_BOUND,
+};
+pub use lease::{
+    LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,
+};
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
+pub use speaker::{
+    Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings,
+};
+pub use writes::{WINDOW, WRITES_MAX, WriteReply};

@@ -1,0 +1,291 @@
+//! Mistakes put into the box on purpose: what the rules must notice.
+//!
+//! Each is what a core would do that had this fault, done to what goes into it or comes out of it;
+//! so no core holds a switch to be wrong. Nobody misbehaves by default.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway::cluster::{Announced, LeaseRecord, LeaseReply, Reply, name_of};
+use fairway::model::{Kind, ObjectName};
+use fairway_sessions::backend::Leave;
+use fairway_sessions::time::Instant;
+use serde_json::Value;
+
+use crate::process::News;
+use crate::schedule::Who;
+
+/// One mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    /// A controller does not read what the statuses say: double allocation after a restart.
+    NoAdoption,
+    /// A controller takes the first half of a list for all.
+    DecidesBeforeSynced,
+    /// A speaker takes silence for an empty list.
+    WithdrawsInOutage,
+    /// What vanishes is never noticed.
+    LosesDeletes,
+    /// What was written is written again.
+    WritesForEver,
+    /// A 409 is answered with a write without a precondition.
+    OverwritesOnConflict,
+    /// Every controller believes that it holds the Lease.
+    EverybodyLeads,
+    /// A leader that cannot renew goes on.
+    NeverStepsDown,
+    /// A controller's cool-down is over in a moment.
+    ReusesAtOnce,
+    /// A speaker says that it knows everything before it does.
+    EndOfRibTooEarly,
+    /// A speaker takes its sessions along when it is restarted.
+    LeavesForGood,
+    /// Lists are whatever the nearest replica has.
+    BelievesStaleReplicas,
+    /// Nothing is kept on disk.
+    KeepsNoSnapshot,
+    /// A speaker never hears that a pool became another, or went.
+    AnnouncesOutsidePools,
+    /// Services are announced by what they ask for, given or not.
+    AnnouncesWishes,
+    /// When a pool comes, everything is given anew.
+    MovesOnNewPool,
+}
+
+impl Mistake {
+    /// Every one.
+    pub const ALL: [Self; 16] = [
+        Self::NoAdoption,
+        Self::DecidesBeforeSynced,
+        Self::WithdrawsInOutage,
+        Self::LosesDeletes,
+        Self::WritesForEver,
+        Self::OverwritesOnConflict,
+        Self::EverybodyLeads,
+        Self::NeverStepsDown,
+        Self::ReusesAtOnce,
+        Self::EndOfRibTooEarly,
+        Self::LeavesForGood,
+        Self::BelievesStaleReplicas,
+        Self::KeepsNoSnapshot,
+        Self::AnnouncesOutsidePools,
+        Self::AnnouncesWishes,
+        Self::MovesOnNewPool,
+    ];
+}
+
+/// What is wrong in a box, and what it takes to be so.
+#[derive(Debug, Clone, Default)]
+pub struct Misbehaviour {
+    mistake: Option<Mistake>,
+    /// What was heard of each kind, by whom, where that matters.
+    heard: BTreeMap<(Who, Kind), BTreeMap<ObjectName, Arc<Value>>>,
+    /// The last Lease that each controller wrote.
+    leases: BTreeMap<Who, LeaseRecord>,
+    /// How many lists were cut short.
+    halved: BTreeMap<Who, u32>,
+    has_moved: BTreeMap<Who, u32>,
+}
+
+impl Misbehaviour {
+    /// This one mistake.
+    pub fn of(mistake: Mistake) -> Self {
+        Self { mistake: Some(mistake), ..Self::default() }
+    }
+
+    fn is(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+
+    /// What time a process believes it is.
+    pub(crate) fn clock(&self, now: Instant, _who: Who) -> Instant {
+        now
+    }
+
+    pub(crate) fn announces(&self, announced: Announced) -> Announced {
+        if self.is(Mistake::EndOfRibTooEarly) {
+            return Announced { awaits_sources: false, ..announced };
+        }
+        announced
+    }
+
+    pub(crate) fn announces_at_start(&self, _who: Who) -> Option<Announced> {
+        None
+    }
+
+    pub(crate) fn keeps_snapshots(&self) -> bool {
+        !self.is(Mistake::KeepsNoSnapshot)
+    }
+
+    pub(crate) fn version_of_lists(&self) -> Option<String> {
+        self.is(Mistake::BelievesStaleReplicas).then(|| "0".to_owned())
+    }
+
+    pub(crate) fn overwrites(&self) -> bool {
+        self.is(Mistake::OverwritesOnConflict)
+    }
+
+    pub(crate) fn writes_for_ever(&self) -> bool {
+        self.is(Mistake::WritesForEver)
+    }
+
+    pub(crate) fn leaves(&self, leave: Leave) -> Leave {
+        if self.is(Mistake::LeavesForGood) { Leave::ForGood } else { leave }
+    }
+
+    /// What a core hears in place of `news`.
+    pub(crate) fn hears(&mut self, _now: Instant, who: Who, news: News) -> Vec<News> {
+        let Some(mistake) = self.mistake else { return vec![news] };
+        let is_controller = matches!(who, Who::Controller(_));
+        match (mistake, news) {
+            (Mistake::NoAdoption, News::Reply(Kind::Service, reply)) if is_controller => {
+                vec![News::Reply(Kind::Service, each(reply, without_status))]
+            }
+            (Mistake::AnnouncesWishes, News::Reply(Kind::Service, reply)) if !is_controller => {
+                vec![News::Reply(Kind::Service, each(reply, wish_as_status))]
+            }
+            (Mistake::MovesOnNewPool, news) if is_controller => self.moves(who, news),
+            (Mistake::DecidesBeforeSynced, News::Reply(kind, reply)) if is_controller => {
+                self.halves(who, kind, reply)
+            }
+            (Mistake::WithdrawsInOutage, News::Reply(kind, Reply::Failed))
+                if !is_controller && kind == Kind::Service =>
+            {
+                let listed = Reply::Listed { items: Vec::new(), resource_version: "no".into(), continue_token: None };
+                vec![News::Reply(kind, listed), News::Reply(kind, Reply::Failed)]
+            }
+            (Mistake::LosesDeletes, News::Reply(kind, reply)) => self.remembers(who, kind, reply),
+            (Mistake::AnnouncesOutsidePools, News::Reply(Kind::IpAddressPool, reply))
+                if !is_controller =>
+            {
+                self.sticks(who, reply)
+            }
+            (Mistake::EverybodyLeads, News::Lease(reply)) => {
+                vec![News::Lease(self.leads_anyway(who, reply))]
+            }
+            (Mistake::NeverStepsDown, News::Lease(reply)) => {
+                vec![News::Lease(self.renews_anyway(who, reply))]
+            }
+            (_, news) => vec![news],
+        }
+    }
+
+    fn moves(&mut self, who: Who, news: News) -> Vec<News> {
+        let moved = self.has_moved.entry(who).or_default();
+        if let News::Reply(Kind::IpAddressPool, Reply::Applied(_)) = news {
+            *moved += 1;
+        }
+        vec![news]
+    }
+
+    fn halves(&mut self, who: Who, kind: Kind, reply: Reply) -> Vec<News> {
+        let halved = self.halved.entry(who).or_default();
+        match reply {
+            Reply::Listed { mut items, resource_version, continue_token } if kind == Kind::Service && *halved < 2 => {
+                *halved += 1;
+                items.truncate(items.len() / 2);
+                let listed = Reply::Listed { items, resource_version, continue_token };
+                vec![News::Reply(kind, listed), News::Reply(kind, Reply::Gone)]
+            }
+            reply => vec![News::Reply(kind, reply)],
+        }
+    }
+
+    fn remembers(&mut self, who: Who, kind: Kind, reply: Reply) -> Vec<News> {
+        let heard = self.heard.entry((who, kind)).or_default();
+        let reply = match reply {
+            Reply::Listed { items, resource_version, continue_token } => {
+                heard.extend(items.into_iter().map(|it| (name_of(&it), it)));
+                Reply::Listed { items: heard.values().cloned().collect(), resource_version, continue_token }
+            }
+            Reply::Applied(object) => {
+                heard.insert(name_of(&object), Arc::clone(&object));
+                Reply::Applied(object)
+            }
+            Reply::Deleted(object) => {
+                let version = fairway::cluster::version_of(&object).unwrap_or_default();
+                Reply::Bookmark(version.to_owned())
+            }
+            reply => reply,
+        };
+        vec![News::Reply(kind, reply)]
+    }
+
+    /// The first version of each pool, for ever.
+    fn sticks(&mut self, who: Who, reply: Reply) -> Vec<News> {
+        let heard = self.heard.entry((who, Kind::IpAddressPool)).or_default();
+        let mut first = |object: Arc<Value>| {
+            let name = name_of(&object);
+            Arc::clone(heard.entry(name).or_insert(object))
+        };
+        let reply = match reply {
+            Reply::Listed { items, resource_version, continue_token } => {
+                for object in items {
+                    first(object);
+                }
+                Reply::Listed { items: heard.values().cloned().collect(), resource_version, continue_token }
+            }
+            Reply::Applied(object) => Reply::Applied(first(object)),
+            Reply::Deleted(object) => {
+                let version = fairway::cluster::version_of(&object).unwrap_or_default();
+                Reply::Bookmark(version.to_owned())
+            }
+            reply => reply,
+        };
+        vec![News::Reply(Kind::IpAddressPool, reply)]
+    }
+
+    fn leads_anyway(&mut self, who: Who, reply: LeaseReply) -> LeaseReply {
+        let _ = who;
+        reply
+    }
+
+    fn renews_anyway(&mut self, who: Who, reply: LeaseReply) -> LeaseReply {
+        match reply {
+            LeaseReply::Is(record) => {
+                self.leases.insert(who, record.clone());
+                LeaseReply::Is(record)
+            }
+            LeaseReply::Failed | LeaseReply::Conflict => match self.leases.get(&who) {
+                Some(record) => LeaseReply::Is(record.clone()),
+                None => reply,
+            },
+            LeaseReply::Missing => reply,
+        }
+    }
+}
+
+/// The reply with every object in it changed.
+fn each(reply: Reply, change: fn(Arc<Value>) -> Arc<Value>) -> Reply {
+    match reply {
+        Reply::Listed { items, resource_version, continue_token } => {
+            let items = items.into_iter().map(change).collect();
+            Reply::Listed { items, resource_version, continue_token }
+        }
+        Reply::Applied(object) => Reply::Applied(change(object)),
+        reply => reply,
+    }
+}
+
+fn without_status(object: Arc<Value>) -> Arc<Value> {
+    let mut object = Value::clone(&object);
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    Arc::new(object)
+}
+
+fn wish_as_status(object: Arc<Value>) -> Arc<Value> {
+    let wish = object["metadata"]["annotations"]["metallb.io/loadBalancerIPs"].clone();
+    if wish.is_null() {
+        return object;
+    }
+    let mut object = Value::clone(&object);
+    object["status"] = serde_json::json!({ "loadBalancer": { "ingress": [{ "ip": wish }] } });
+    Arc::new(object)
+}
+
+/// How much faster the clock of a hasty controller goes.
+#[allow(dead_code)]
+const HASTE: Duration = Duration::from_secs(1);

@@ -1,0 +1,175 @@
+//! What must hold, whatever happens: the invariants I1 to I13.
+//!
+//! | | after every step |
+//! |---|---|
+//! | I1 | no address is given to two Services, unless both allow it |
+//! | I2, I4 | what is announced is the address of a Service and in a pool, or written in an advertisement |
+//! | I5 | no healthy Service loses its address |
+//! | I9 | who does not reach the API server withdraws nothing |
+//! | I10 | no router loses a route that is wanted, whoever restarts |
+//! | I11 | nothing is written in a loop, or without a change |
+//! | I12 | no session is reset for anything but its own settings |
+//! | I13 | no address is given to another before routers can have forgotten it |
+//!
+//! I3, I6, I7 and I8 are looked at when everything is quiet (`quiet`). Knows what is so, and what was done;
+//! not why. A violation is told, not panicked: whoever looks for the shortest story needs many.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::net::IpAddr;
+
+use fairway::allocator::Allocator;
+use fairway::cluster::{POOL_ANNOTATION, WINDOW, WITHDRAWAL_BOUND, WRITES_MAX, status_addresses};
+use fairway::model::{Changes, ClusterIndex, ObjectName};
+use fairway_sessions::time::Instant;
+use serde_json::Value;
+
+use crate::truth::{Truth, may_share};
+
+/// A rule that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// `I1` to `I13`.
+    pub rule: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.what)
+    }
+}
+
+/// A rule does not hold.
+pub(crate) fn broken(rule: &'static str, what: String) -> Violation {
+    Violation { rule, what }
+}
+
+/// The writes of each controller, for I11.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WriteCounts(BTreeMap<(usize, ObjectName), VecDeque<Instant>>);
+
+impl WriteCounts {
+    /// A controller asks for a write.
+    pub(crate) fn note(
+        &mut self,
+        now: Instant,
+        controller: usize,
+        service: &ObjectName,
+    ) -> Result<(), Violation> {
+        let times = self.0.entry((controller, service.clone())).or_default();
+        times.push_back(now);
+        while times.front().is_some_and(|at| *at + WINDOW < now) {
+            times.pop_front();
+        }
+        // One more: the first of them may be on the edge of the window.
+        if times.len() > WRITES_MAX + 1 {
+            let what = format!("{service} is written {} times within a minute", times.len());
+            return Err(broken("I11", what));
+        }
+        Ok(())
+    }
+}
+
+/// A controller's write was accepted: what the Service was before and is now. `truth` is as it was
+/// before.
+pub(crate) fn check_write(
+    now: Instant,
+    truth: &Truth,
+    name: &ObjectName,
+    before: &Value,
+    after: &Value,
+) -> Result<(), Violation> {
+    if users_part(before) != users_part(after) {
+        return Err(broken("I11", format!("a write of {name} undid what somebody else wrote")));
+    }
+    let (had, has) = (status_addresses(before), status_addresses(after));
+    if had == has && annotation(before) == annotation(after) {
+        return Err(broken("I11", format!("{name} is written, and nothing of it is other")));
+    }
+    for address in has.difference(&had) {
+        check_given(now, truth, name, *address)?;
+    }
+    for address in had.difference(&has) {
+        check_taken(truth, name, *address)?;
+    }
+    Ok(())
+}
+
+/// All but what a controller writes.
+fn users_part(service: &Value) -> Value {
+    let mut service = service.clone();
+    if let Some(fields) = service.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = service.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("resourceVersion");
+        metadata.remove("managedFields");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(POOL_ANNOTATION);
+        }
+        if metadata.get("annotations").and_then(Value::as_object).is_some_and(|it| it.is_empty()) {
+            metadata.remove("annotations");
+        }
+    }
+    service
+}
+
+fn annotation(service: &Value) -> Option<&str> {
+    service.get("metadata")?.get("annotations")?.get(POOL_ANNOTATION)?.as_str()
+}
+
+/// I1, I2 and I13.
+fn check_given(
+    now: Instant,
+    truth: &Truth,
+    name: &ObjectName,
+    address: IpAddr,
+) -> Result<(), Violation> {
+    let is_in_pool = |index: &ClusterIndex| index.pools.values().any(|it| it.contains(address));
+    if !truth.lately().any(|index| is_in_pool(index)) {
+        return Err(broken("I2", format!("{name} is given {address}, which no pool holds")));
+    }
+    for other in truth.users.get(&address).into_iter().flatten().filter(|it| *it != name) {
+        let may_share = |index: &ClusterIndex| {
+            let services = (index.services.get(name), index.services.get(other));
+            matches!(services, (Some(one), Some(other)) if may_share(one, other))
+        };
+        if !truth.lately().any(|index| may_share(index)) {
+            return Err(broken("I1", format!("{name} is given {address}, which {other} has")));
+        }
+    }
+    if truth.users.contains_key(&address) {
+        return Ok(());
+    }
+    if let Some(released) = truth.released.get(&address)
+        && released.former != *name
+        && now < released.at + WITHDRAWAL_BOUND
+    {
+        let (former, ago) = (&released.former, now.since(released.at));
+        let what = format!("{name} is given {address}, which {former} had {ago:?} ago");
+        return Err(broken("I13", what));
+    }
+    Ok(())
+}
+
+/// I5: somebody who looks at the world as it is, or was a moment ago, sees why it had to be.
+fn check_taken(truth: &Truth, name: &ObjectName, address: IpAddr) -> Result<(), Violation> {
+    let keeps = |index: &ClusterIndex| {
+        let outcomes = adopted(index);
+        outcomes.get(name).is_some_and(|it| it.contains(&address))
+    };
+    if truth.lately().all(|index| keeps(index)) {
+        return Err(broken("I5", format!("{name} loses {address}, and nothing was wrong with it")));
+    }
+    Ok(())
+}
+
+/// What every Service has, once somebody without a memory has adopted what the statuses say.
+pub(crate) fn adopted(index: &ClusterIndex) -> BTreeMap<ObjectName, BTreeSet<IpAddr>> {
+    let mut allocator = Allocator::new(None);
+    allocator.converge(Instant::ZERO, index, &Changes::default());
+    let outcomes = allocator.outcomes().iter();
+    outcomes.map(|(name, it)| (name.clone(), it.addresses.iter().copied().collect())).collect()
+}

@@ -1,0 +1,197 @@
+//! What is so: the state of the API server as the rules see it, and how it was a moment ago.
+//!
+//! Knows neither processes nor routers. Follows every change at once, without a network between.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway::allocator::{Outcome, Outcomes, PoolLookup};
+use fairway::cluster::status_addresses;
+use fairway::model::{ClusterIndex, Kind, ObjectKey, ObjectName, Service, TrafficPolicy};
+use fairway::plan::{self, NodePlan, PlanOptions};
+use fairway::resources;
+use fairway_sessions::time::Instant;
+use fairway_sessions::types::{PeerKey, Prefix};
+use serde_json::Value;
+
+use crate::objects::node_name;
+
+/// Whoever decides may have seen the world as it was so long ago: the slowest watch that is not
+/// broken, and one that broke and came back.
+pub(crate) const GRACE: Duration = Duration::from_secs(14);
+
+/// How a speaker of a cluster plans.
+const OPTIONS: PlanOptions =
+    PlanOptions { ignore_exclude_label: false, unsliced_services_are_served: false };
+
+/// Since when nobody has an address, and who had it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Released {
+    pub(crate) former: ObjectName,
+    pub(crate) at: Instant,
+}
+
+/// The truth.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Truth {
+    pub(crate) index: Arc<ClusterIndex>,
+    /// Services as they are stored.
+    pub(crate) services: BTreeMap<ObjectName, Arc<Value>>,
+    /// How it was, and until when; no older than [`GRACE`].
+    recent: VecDeque<(Instant, Arc<ClusterIndex>)>,
+    /// Who names an address in its status.
+    pub(crate) users: BTreeMap<IpAddr, BTreeSet<ObjectName>>,
+    pub(crate) released: BTreeMap<IpAddr, Released>,
+    /// Until when an address was both in a status and in a pool; [`FOREVER`] where it is.
+    allowed_until: BTreeMap<IpAddr, Instant>,
+    /// What each node should tell whom, and since when.
+    wanted: Vec<BTreeMap<(Prefix, PeerKey), Instant>>,
+    pub(crate) plans: Vec<NodePlan>,
+    /// When something changed that sessions depend on.
+    pub(crate) sessions_changed: BTreeMap<ObjectKey, Instant>,
+}
+
+const FOREVER: Instant = Instant::from_micros(u64::MAX);
+
+impl Truth {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self {
+            wanted: vec![BTreeMap::new(); nodes],
+            plans: vec![NodePlan::default(); nodes],
+            ..Self::default()
+        }
+    }
+
+    /// An object is new or other.
+    pub(crate) fn applied(&mut self, now: Instant, value: &Arc<Value>) {
+        let parsed = resources::parse_value(value);
+        let Some(key) = parsed.key else { return };
+        self.keep(now);
+        if key.kind == Kind::Service {
+            self.name(now, &key.name, status_addresses(value));
+            self.services.insert(key.name.clone(), Arc::clone(value));
+        }
+        let index = Arc::make_mut(&mut self.index);
+        let changes = match parsed.object {
+            Some(object) => index.apply(object),
+            None => index.delete(&key),
+        };
+        if !changes.is_empty() {
+            self.changed(now, key);
+        }
+    }
+
+    /// An object is gone.
+    pub(crate) fn deleted(&mut self, now: Instant, key: &ObjectKey) {
+        self.keep(now);
+        if key.kind == Kind::Service {
+            self.name(now, &key.name, BTreeSet::new());
+            self.services.remove(&key.name);
+        }
+        Arc::make_mut(&mut self.index).delete(key);
+        self.changed(now, key.clone());
+    }
+
+    fn keep(&mut self, now: Instant) {
+        self.recent.push_back((now, Arc::clone(&self.index)));
+        while self.recent.front().is_some_and(|(until, _)| *until + GRACE < now) {
+            self.recent.pop_front();
+        }
+    }
+
+    fn name(&mut self, now: Instant, service: &ObjectName, addresses: BTreeSet<IpAddr>) {
+        self.users.retain(|address, users| {
+            if !addresses.contains(address) && users.remove(service) && users.is_empty() {
+                let former = service.clone();
+                self.released.insert(*address, Released { former, at: now });
+            }
+            !users.is_empty()
+        });
+        for address in addresses {
+            self.users.entry(address).or_default().insert(service.clone());
+        }
+    }
+
+    fn changed(&mut self, now: Instant, key: ObjectKey) {
+        let index = Arc::clone(&self.index);
+        let pools = PoolLookup::new(&index);
+        let allowed: BTreeSet<IpAddr> =
+            self.users.keys().copied().filter(|it| pools.offering(*it).is_some()).collect();
+        for (address, until) in &mut self.allowed_until {
+            if *until == FOREVER && !allowed.contains(address) {
+                *until = now;
+            }
+        }
+        self.allowed_until.extend(allowed.into_iter().map(|address| (address, FOREVER)));
+        if matches!(key.kind, Kind::BgpPeer | Kind::Node) {
+            self.sessions_changed.insert(key, now);
+        }
+        let outcomes = outcomes(&index, &pools);
+        for (number, (wanted, plan)) in self.wanted.iter_mut().zip(&mut self.plans).enumerate() {
+            *plan = match index.nodes.get(&node_name(number)) {
+                Some(node) => plan::for_node(&index, &outcomes, node, OPTIONS),
+                None => NodePlan::default(),
+            };
+            let routes = plan.routes.iter();
+            let now_wanted: BTreeSet<(Prefix, PeerKey)> = routes
+                .flat_map(|route| route.peers.iter().map(|peer| (route.prefix, *peer)))
+                .collect();
+            wanted.retain(|route, _| now_wanted.contains(route));
+            for route in now_wanted {
+                wanted.entry(route).or_insert(now);
+            }
+        }
+    }
+
+    /// Since when a node should tell a router of a prefix.
+    pub(crate) fn wanted_since(&self, node: usize, prefix: Prefix, peer: usize) -> Option<Instant> {
+        let wanted = self.wanted.get(node)?;
+        let mut routes = wanted.iter().filter(|((it, _), _)| *it == prefix);
+        let of_peer = |key: &PeerKey| crate::router::router_of(key) == Some(peer);
+        routes.find(|((_, key), _)| of_peer(key)).map(|(_, since)| *since)
+    }
+
+    /// Until when anybody might announce this prefix: an address of a Service in a pool, or one that
+    /// an advertisement names. `None`: never.
+    pub(crate) fn allowed_until(&self, prefix: Prefix) -> Option<Instant> {
+        let advertisements = self.index.bgp_advertisements.values();
+        if advertisements.flat_map(|it| &it.prefixes).any(|it| *it == prefix) {
+            return Some(FOREVER);
+        }
+        if prefix.to_string().starts_with("100.64.") {
+            return Some(Instant::ZERO); // Once it was; the end of the box tells whether it still is.
+        }
+        self.allowed_until.get(&prefix.address()).copied()
+    }
+
+    /// How the world was, now and up to [`GRACE`] ago.
+    pub(crate) fn lately(&self) -> impl Iterator<Item = &Arc<ClusterIndex>> {
+        self.recent.iter().map(|(_, index)| index).chain([&self.index])
+    }
+}
+
+/// What the statuses say, as the plan wants to hear it.
+pub(crate) fn outcomes(index: &ClusterIndex, pools: &PoolLookup<'_>) -> Outcomes {
+    let ours = index.services.values().filter(|it| it.load_balancer_class.is_none());
+    let outcome = |service: &Service| {
+        let addresses = service.status_addresses.clone();
+        let pool = addresses.first().and_then(|it| pools.holding(*it));
+        Outcome { pool: pool.map(|it| it.name.name.clone()), addresses, reason: None }
+    };
+    ours.map(|service| (service.name.clone(), outcome(service))).collect()
+}
+
+/// Whether two Services may have the same address.
+pub(crate) fn may_share(one: &Service, other: &Service) -> bool {
+    let are_alike = match (one.traffic_policy, other.traffic_policy) {
+        (TrafficPolicy::Cluster, TrafficPolicy::Cluster) => true,
+        (TrafficPolicy::Local, TrafficPolicy::Local) => one.selector == other.selector,
+        _ => false,
+    };
+    one.sharing_key.is_some()
+        && one.sharing_key == other.sharing_key
+        && are_alike
+        && one.ports.iter().all(|port| !other.ports.contains(port))
+}

@@ -1,0 +1,219 @@
+//! The speaker of one node in a cluster: what it believes, and what it announces therefore.
+//!
+//! Answers what to ask the API server, what to announce and what to keep on disk. Gives no address
+//! to anybody: it announces what a Service's status says, where a pool holds it. Pure: time and
+//! replies come in, actions go out; the edge has the sockets and files.
+//!
+//! Nothing is withdrawn because somebody does not answer. While the API server is away, what was
+//! believed last stays in force; a speaker that starts meanwhile goes on from the snapshot that the
+//! run before it left. Until all kinds were listed once it `awaits_sources`, so that no router is
+//! told that this is all (RFC 4724 §4.1).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fairway_sessions::backend::{DesiredRoute, Leave};
+use fairway_sessions::time::Instant;
+use fairway_sessions::types::PeerConfig;
+use serde_json::Value;
+
+use crate::allocator::{Outcome, Outcomes, PoolLookup, Reason};
+use crate::model::{Changes, ClusterIndex, Kind, Node, ObjectName, Service};
+use crate::plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions};
+
+use super::belief::Belief;
+use super::reflector::{Reply, Request};
+
+/// Everything a speaker decides by.
+pub const SPEAKER_KINDS: [Kind; 11] = Kind::ALL;
+
+/// Who this speaker is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpeakerSettings {
+    /// Its node.
+    pub node: String,
+    /// Services of which class it announces; those without a class when `None`.
+    pub load_balancer_class: Option<String>,
+    /// `--ignore-exclude-lb`.
+    pub ignore_exclude_label: bool,
+    /// For the jitter of pauses.
+    pub seed: u64,
+}
+
+/// What the speaker wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpeakerAction {
+    /// Ask the API server. It takes the place of what was asked about this kind before.
+    Ask(Kind, Request),
+    /// Make this true on the wire.
+    Announce(Announced),
+    /// Keep this for the next start, in place of what was kept before.
+    Persist(Snapshot),
+}
+
+/// What is to be announced.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Announced {
+    /// The sessions.
+    pub peers: Vec<PeerConfig>,
+    /// The routes.
+    pub routes: Arc<[DesiredRoute]>,
+    /// There may be more than that.
+    pub awaits_sources: bool,
+}
+
+/// The objects that were in force, for a start without the API server. Holds Secrets: it is for
+/// the owner's eyes alone.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    /// As the API server gave them, by kind and name.
+    pub objects: Vec<Arc<Value>>,
+}
+
+/// A speaker.
+#[derive(Debug)]
+pub struct SpeakerCore {
+    settings: SpeakerSettings,
+    belief: Belief,
+    outcomes: Outcomes,
+    planner: NodePlanner,
+    /// Whether there is a Node object.
+    has_node: bool,
+    to_announce: bool,
+    to_persist: bool,
+}
+
+impl SpeakerCore {
+    /// A speaker that has just started, with what the run before it kept.
+    pub fn new(settings: SpeakerSettings, snapshot: Option<Snapshot>) -> Self {
+        let belief = Belief::new(&SPEAKER_KINDS, settings.seed);
+        let options = PlanOptions {
+            ignore_exclude_label: settings.ignore_exclude_label,
+            unsliced_services_are_served: false,
+        };
+        let node = Node::assumed(&settings.node, Vec::new());
+        let mut speaker = Self {
+            settings,
+            belief,
+            outcomes: Outcomes::new(),
+            planner: NodePlanner::new(node, options),
+            has_node: false,
+            to_announce: false,
+            to_persist: false,
+        };
+        if let Some(snapshot) = snapshot {
+            let changes = speaker.belief.restore(snapshot.objects);
+            speaker.follow(&changes);
+        }
+        speaker
+    }
+
+    /// What the API server said about a kind.
+    pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
+        let was_synced = self.belief.is_synced();
+        let (changes, deltas) = self.belief.handle(now, kind, reply);
+        let is_synced_now = !was_synced && self.belief.is_synced();
+        self.to_persist |= is_synced_now || (was_synced && !deltas.is_empty());
+        // That this is all there is, is news of its own.
+        self.to_announce |= is_synced_now;
+        if !changes.is_empty() {
+            self.follow(&changes);
+        }
+    }
+
+    /// What to do next; `None` until something happens or [`Self::next_deadline`] has come. The
+    /// wire comes before the disk: no route waits for a flush.
+    pub fn poll_action(&mut self, now: Instant) -> Option<SpeakerAction> {
+        if std::mem::take(&mut self.to_announce) {
+            return Some(SpeakerAction::Announce(self.announced()));
+        }
+        if std::mem::take(&mut self.to_persist) {
+            let objects = self.belief.in_force().cloned().collect();
+            return Some(SpeakerAction::Persist(Snapshot { objects }));
+        }
+        self.belief.next_request(now).map(|(kind, request)| SpeakerAction::Ask(kind, request))
+    }
+
+    /// When something happens by itself.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.belief.next_deadline()
+    }
+
+    /// How to end the sessions when the process is told to end: for good when the node is gone.
+    pub fn how_to_leave(&self) -> Leave {
+        if self.belief.is_synced() && !self.has_node { Leave::ForGood } else { Leave::ForRestart }
+    }
+
+    /// The facts in force.
+    pub fn index(&self) -> &ClusterIndex {
+        self.belief.index()
+    }
+
+    /// What becomes of each Service.
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
+    }
+
+    /// The plan in force; nothing is announced of it without a Node.
+    pub fn plan(&self) -> Option<&NodePlan> {
+        self.has_node.then(|| self.planner.plan())
+    }
+
+    /// Whether every kind was listed since the start.
+    pub fn is_synced(&self) -> bool {
+        self.belief.is_synced()
+    }
+
+    fn announced(&self) -> Announced {
+        let (peers, routes) = match self.plan() {
+            Some(plan) => (plan.peers.clone(), Arc::clone(&plan.routes)),
+            None => Default::default(), // Whoever took the node away wants no traffic there.
+        };
+        Announced { peers, routes, awaits_sources: !self.belief.is_synced() }
+    }
+
+    fn follow(&mut self, changes: &Changes) {
+        self.update_outcomes(changes);
+        let index = self.belief.index();
+        let had_node = self.has_node;
+        let node = index.nodes.get(&self.settings.node);
+        self.has_node = node.is_some();
+        node.into_iter().for_each(|node| self.planner.set_node(node.clone()));
+        let changes = PlanChanges::of(changes, []);
+        let update = self.planner.update(index, &self.outcomes, &changes);
+        self.to_announce |= had_node != self.has_node || update.is_for_routers();
+    }
+
+    fn update_outcomes(&mut self, changes: &Changes) {
+        let index = self.belief.index();
+        let pools = PoolLookup::new(index);
+        let class = &self.settings.load_balancer_class;
+        let ours = |service: &&Service| service.load_balancer_class == *class;
+        if changes.kinds.contains(&Kind::IpAddressPool) {
+            let services = index.services.values().filter(ours);
+            let all = services.map(|it| (it.name.clone(), outcome(it, index, &pools)));
+            self.outcomes = all.collect();
+            return;
+        }
+        for name in &changes.services {
+            match index.services.get(name).filter(ours) {
+                Some(service) => {
+                    self.outcomes.insert(name.clone(), outcome(service, index, &pools));
+                }
+                None => {
+                    self.outcomes.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// What the status says, as an answer of the allocator that gave it.
+fn outcome(service: &Service, index: &ClusterIndex, pools: &PoolLookup<'_>) -> Outcome {
+    let addresses = service.status_addresses.clone();
+    let names: BTreeSet<&ObjectName> =
+        addresses.iter().filter_map(|it| Some(&pools.holding(*it)?.name)).collect();
+    let pool = names.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(",");
+    let reason = index.pools.is_empty().then_some(Reason::NoPools);
+    Outcome { pool: (!addresses.is_empty()).then_some(pool), addresses, reason }
+}
