@@ -27,6 +27,7 @@ pub mod admin;
 pub mod allocator;
 pub mod cli;
 pub mod cluster;
+mod columns;
 pub mod controller;
 pub mod drain;
 pub mod model;

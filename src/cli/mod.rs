@@ -11,6 +11,7 @@ mod drain;
 mod duration;
 mod man;
 mod paths;
+mod plan;
 mod run;
 mod show;
 
@@ -32,7 +33,8 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FAIRWAY_COM
   fairway show bgp summary                   ask the running daemon
   fairway clear bgp 192.0.2.1 soft           have all routes said again
   fairway drain --wait 30s                   move traffic elsewhere before maintenance
-  fairway check /etc/fairway                 find faults before they are applied")]
+  fairway check /etc/fairway                 find faults before they are applied
+  fairway plan --config new --against old    what an edit does to addresses, routes and sessions")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -58,6 +60,8 @@ enum Command {
     Drain(drain::DrainArguments),
     /// Find faults in resource files, without a daemon
     Check(check::CheckArguments),
+    /// Say what resource files lead to, or what an edit of them does, without a daemon
+    Plan(plan::PlanArguments),
     /// Two daemons on loopback: sessions come up, services arrive and leave
     Demo(demo::DemoArguments),
     /// CustomResourceDefinitions of all kinds, for kubectl, on stdout
@@ -78,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Clear(arguments) => clear::run(&arguments),
         Command::Drain(arguments) => drain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, &mut Cli::command()),

@@ -10,6 +10,7 @@ mod bandwidth;
 mod basis;
 pub mod change;
 mod changes;
+mod cluster;
 mod combination;
 mod decision;
 mod diff;
@@ -18,6 +19,7 @@ mod layer2;
 mod peers;
 mod planner;
 mod reason;
+pub mod report;
 mod routes;
 
 #[cfg(test)]
@@ -34,6 +36,7 @@ use crate::model::{ClusterIndex, Node, ObjectName};
 
 pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
 pub use changes::{PlanChanges, PlanUpdate};
+pub use cluster::ClusterPlan;
 pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
 pub use layer2::Layer2Verdict;
 pub use peers::router_id;

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::FileChange;
 use crate::resources::FILE_BYTES_MAX;
 
 /// Why files cannot be watched or read at all.
@@ -105,21 +106,46 @@ pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
         let what = if metadata.is_dir() { "a folder" } else { "something else" };
         return Err(ReadFailure::NoFile(format!("is {what}, not a file")));
     }
+    text_of(File::open(path).map_err(failure)?, metadata.len()).map_err(|error| match error {
+        Unread::Error(error) => failure(error),
+        Unread::Why(why) => ReadFailure::Unreadable(why),
+    })
+}
+
+/// Standard input, as a file of the name `stdin`.
+pub(super) fn read_standard_input() -> FileChange {
+    let path = "stdin".to_owned();
+    match text_of(io::stdin().lock(), 0) {
+        Ok(text) => FileChange::Read { path, text },
+        Err(Unread::Error(error)) => {
+            FileChange::Unreadable { path, why: format!("cannot be read: {error}") }
+        }
+        Err(Unread::Why(why)) => FileChange::Unreadable { path, why },
+    }
+}
+
+/// Why there is no text.
+enum Unread {
+    Error(io::Error),
+    /// For people.
+    Why(String),
+}
+
+/// All that `source` holds, which is probably so many bytes.
+fn text_of(source: impl Read, bytes_probably: u64) -> Result<String, Unread> {
     let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
-    let capacity = usize::try_from(metadata.len().min(limit)).unwrap_or_default();
+    let capacity = usize::try_from(bytes_probably.min(limit)).unwrap_or_default();
     let mut bytes = Vec::with_capacity(capacity);
-    File::open(path)
-        .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
-        .map_err(failure)?;
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(Unread::Error)?;
     if bytes.len() > FILE_BYTES_MAX {
         let megabytes = FILE_BYTES_MAX / 1024 / 1024;
         let why = format!("is larger than {megabytes} MiB; split it into several files");
-        return Err(ReadFailure::Unreadable(why));
+        return Err(Unread::Why(why));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let lines = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count();
-        ReadFailure::Unreadable(format!("is not text: line {} is not UTF-8", lines + 1))
+        Unread::Why(format!("is not text: line {} is not UTF-8", lines + 1))
     })
 }
 

@@ -109,10 +109,19 @@ impl Drop for FileSource {
     }
 }
 
-/// Reads all of `paths` once, for offline commands.
+/// What stands for standard input among paths.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Reads all of `paths` once, for offline commands; `-` is standard input.
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<FileChange>, FileSourceError> {
-    let targets = paths.iter().map(|path| Target::new(path)).collect::<Result<_, _>>()?;
-    Ok(Tracker::new(targets).rescan_all())
+    let (inputs, paths): (Vec<_>, Vec<_>) =
+        paths.iter().partition(|path| path.as_os_str() == STANDARD_INPUT);
+    let targets = paths.into_iter().map(|path| Target::new(path)).collect::<Result<_, _>>()?;
+    let mut changes = Tracker::new(targets).rescan_all();
+    if !inputs.is_empty() {
+        changes.push(disk::read_standard_input());
+    }
+    Ok(changes)
 }
 
 /// A thread that panicked left the tracker whole: it changes one entry at a time.

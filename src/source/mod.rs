@@ -10,7 +10,7 @@ mod tests;
 mod tracker;
 
 pub use disk::FileSourceError;
-pub use files::{FileSource, read_all};
+pub use files::{FileSource, STANDARD_INPUT, read_all};
 
 use crate::resources::Catalog;
 

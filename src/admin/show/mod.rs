@@ -12,7 +12,6 @@
 mod add_path;
 mod bfd;
 mod capabilities;
-mod columns;
 mod command;
 mod config;
 mod drain;
@@ -46,6 +45,7 @@ use fairway_sessions::types::{AddressFamily, RouterId};
 use serde_json::Value;
 
 use crate::allocator::Outcomes;
+use crate::columns;
 use crate::drain::DrainStatus;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;

@@ -1,11 +1,11 @@
-//! Columns as kubectl aligns them.
+//! Columns as kubectl aligns them, for all that is printed as a table.
 
 /// What stands for nothing.
-pub(super) const NONE: &str = "<none>";
+pub(crate) const NONE: &str = "<none>";
 const SEPARATOR_WIDTH: usize = 3;
 
 /// One line for each row; each column as wide as its widest cell. The first row holds the heads.
-pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+pub(crate) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let mut widths = [0; COLUMNS];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -24,7 +24,7 @@ pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Strin
 }
 
 /// `text`, or what stands for nothing.
-pub(super) fn or_none(text: String) -> String {
+pub(crate) fn or_none(text: String) -> String {
     if text.is_empty() { NONE.to_owned() } else { text }
 }
 

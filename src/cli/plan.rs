@@ -1,0 +1,174 @@
+//! `fairway plan`: what resource files lead to, without a daemon; with `--against`, what changes.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use fairway_sessions::time::Instant;
+
+use super::show;
+use crate::allocator::Allocator;
+use crate::model::{ClusterIndex, Node, NodeName};
+use crate::plan::{ClusterPlan, report};
+use crate::resources::{Catalog, Finding, Resolution};
+use crate::source::{FileChange, STANDARD_INPUT, read_all};
+use crate::standalone;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway plan --config /etc/fairway
+  fairway plan --config new/ --against /etc/fairway
+  fairway plan --config node-1.yaml --config pools.yaml --node node-1 --json
+  kubectl get nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements -A -o yaml |
+    fairway plan --config -
+
+With Node objects among the resources, all those nodes are shown; each is taken to have a speaker,
+unless its conditions or labels rule it out. `--against` names what is in force now: addresses that
+were given out stay where they can, as they would in a running daemon.
+Exit code 0: done. 1: done, with faults, which are on stderr and count for nothing.")]
+pub(super) struct PlanArguments {
+    /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more
+    /// than once, or several with commas between
+    #[arg(
+        long,
+        required = true,
+        value_name = "PATH",
+        env = "FAIRWAY_CONFIG",
+        value_delimiter = ','
+    )]
+    config: Vec<PathBuf>,
+
+    /// What is in force now, in the same way: only what is different is shown
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    against: Vec<PathBuf>,
+
+    /// Only this node [default: all Nodes among the resources; without any, the host name]
+    #[arg(long, env = "FAIRWAY_NODE")]
+    node: Option<String>,
+
+    /// Services of this loadBalancerClass instead of those without one
+    #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
+    lb_class: Option<String>,
+
+    /// JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
+    let PlanArguments { config, against, node, lb_class, json } = arguments;
+    let inputs = config.iter().chain(against).filter(|path| path.as_os_str() == STANDARD_INPUT);
+    if inputs.count() > 1 {
+        eprintln!("error: standard input (-) can be read only once");
+        return Ok(ExitCode::from(2));
+    }
+    let node = node.clone().filter(|node| !node.is_empty());
+    let mut reader = Reader::default();
+    let before = if against.is_empty() { None } else { Some(reader.read(against)?) };
+    let after = reader.read(config)?;
+    let nodes = Nodes::among(before.iter().chain([&after]), node)?;
+    let class = lb_class.clone().filter(|class| !class.is_empty());
+    let mut allocator = Allocator::new(class);
+    let mut plan = |index: &ClusterIndex| {
+        // Nothing ever happened to a Service but what is in the files: there is only one moment.
+        allocator.converge(Instant::ZERO, index, &Default::default());
+        ClusterPlan::new(index, allocator.outcomes().clone(), &nodes.of(index))
+    };
+    let before = before.as_ref().map(&mut plan);
+    let after = plan(&after);
+    let plans = before.iter().chain([&after]);
+    let has_faults = say_faults(&reader.findings, plans);
+    show::print(&match (before, json) {
+        (None, false) => report::text(&after),
+        (None, true) => format!("{:#}\n", report::json(&after)),
+        (Some(before), false) => report::edit_text(&before, &after),
+        (Some(before), true) => format!("{:#}\n", report::edit_json(&before, &after)),
+    })?;
+    Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Reads one state of the resources after the other, as a daemon would that sees the one become
+/// the other: an object that has a fault now stays as it was.
+#[derive(Default)]
+struct Reader {
+    catalog: Catalog,
+    files: BTreeSet<String>,
+    findings: Vec<Finding>,
+}
+
+impl Reader {
+    fn read(&mut self, paths: &[PathBuf]) -> Result<ClusterIndex> {
+        let changes = read_all(paths)?;
+        let file = |change: &FileChange| match change {
+            FileChange::Read { path, .. } | FileChange::Ignored { path, .. } => Some(path.clone()),
+            _ => None,
+        };
+        let files: BTreeSet<String> = changes.iter().filter_map(file).collect();
+        for gone in self.files.difference(&files) {
+            self.catalog.file_gone(gone);
+        }
+        for change in &changes {
+            change.apply_to(&mut self.catalog);
+        }
+        self.files = files;
+        let Resolution { objects, findings, .. } = self.catalog.resolve();
+        let news = findings.into_iter().filter(|finding| !self.findings.contains(finding));
+        let news: Vec<_> = news.collect();
+        self.findings.extend(news);
+        let mut index = ClusterIndex::default();
+        index.reset(objects);
+        Ok(index)
+    }
+}
+
+/// Which nodes are planned for.
+enum Nodes {
+    /// One that is there, whether or not an object describes it.
+    One(NodeName),
+    /// All that are described.
+    Described,
+}
+
+impl Nodes {
+    fn among<'a>(
+        mut indexes: impl Iterator<Item = &'a ClusterIndex>,
+        chosen: Option<NodeName>,
+    ) -> Result<Self> {
+        match chosen {
+            Some(name) => Ok(Self::One(name)),
+            None if indexes.any(|index| !index.nodes.is_empty()) => Ok(Self::Described),
+            None => standalone::host_name()
+                .map(Self::One)
+                .context("the machine has no host name; name the node with --node"),
+        }
+    }
+
+    fn of(&self, index: &ClusterIndex) -> Vec<Node> {
+        match self {
+            Self::Described => index.nodes.values().cloned().collect(),
+            Self::One(name) => {
+                let described = index.nodes.get(name).cloned();
+                vec![described.unwrap_or_else(|| Node::assumed(name, Vec::new()))]
+            }
+        }
+    }
+}
+
+/// Prints all that is wrong, or odd, and what could not be planned for it; says whether anything
+/// is wrong.
+fn say_faults<'a>(findings: &[Finding], plans: impl Iterator<Item = &'a ClusterPlan>) -> bool {
+    for finding in findings {
+        eprintln!("{finding}");
+    }
+    let of_nodes = plans.flat_map(|plan| &plan.nodes);
+    let of_nodes = of_nodes.flat_map(|(name, node)| {
+        node.faults.iter().map(move |fault| format!("Node/{name}: {fault}"))
+    });
+    let of_nodes: BTreeSet<String> = of_nodes.collect();
+    for fault in &of_nodes {
+        eprintln!("{fault}");
+    }
+    !of_nodes.is_empty() || findings.iter().any(Finding::is_fault)
+}

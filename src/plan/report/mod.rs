@@ -1,0 +1,72 @@
+//! What `fairway plan` prints: what the facts lead to, or what an edit of them does.
+//!
+//! ```text
+//!  ClusterPlan ─► routes ─► whole ─► text, JSON
+//!  two of them ─► edit ──┬─► edit_text
+//!                        └─► edit_json
+//! ```
+//!
+//! Pure: plans in, text or JSON out. Knows no file, and never prints a password. Who pastes the text
+//! into a change request wants to see what changes, where, and what it costs.
+
+mod edit;
+mod edit_json;
+mod edit_text;
+mod routes;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+use serde_json::Value;
+
+use super::ClusterPlan;
+use edit::Edit;
+
+/// What a plan leads to, for people.
+pub fn text(plan: &ClusterPlan) -> String {
+    whole::text(plan)
+}
+
+/// What a plan leads to, for programs.
+pub fn json(plan: &ClusterPlan) -> Value {
+    whole::json(plan)
+}
+
+/// What going from `before` to `after` does, for people.
+pub fn edit_text(before: &ClusterPlan, after: &ClusterPlan) -> String {
+    edit_text::text(&Edit::new(before, after))
+}
+
+/// What going from `before` to `after` does, for programs.
+pub fn edit_json(before: &ClusterPlan, after: &ClusterPlan) -> Value {
+    edit_json::json(&Edit::new(before, after))
+}
+
+/// Names one after the other; of many, the first few and how many more.
+fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST: usize = 5;
+    let names: Vec<&str> = names.into_iter().collect();
+    match names.get(..MOST) {
+        Some(first) if names.len() > MOST + 1 => {
+            format!("{} and {} more", first.join(", "), names.len() - MOST)
+        }
+        _ => names.join(", "),
+    }
+}
+
+/// `1 route`, `2 routes`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A table under its title.
+fn section<const COLUMNS: usize>(
+    title: &str,
+    heads: [&str; COLUMNS],
+    rows: Vec<[String; COLUMNS]>,
+) -> String {
+    let heads = heads.map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(heads).chain(rows).collect();
+    format!("{title}\n{}", crate::columns::aligned(&rows))
+}
