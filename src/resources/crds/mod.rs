@@ -311,12 +311,12 @@ impl Kind {
                 "singular": kind.to_lowercase(),
             },
             "scope": "Namespaced",
-            "versions": versions,
         });
-        if self.versions.len() > 1
-            && let Value::Object(spec) = &mut spec
-        {
-            spec.insert("conversion".to_owned(), without_conversion());
+        if let Value::Object(spec) = &mut spec {
+            if self.versions.len() > 1 {
+                spec.insert("conversion".to_owned(), without_conversion());
+            }
+            spec.insert("versions".to_owned(), versions.into());
         }
         let object = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
