@@ -3,23 +3,22 @@
 use std::sync::Arc;
 
 use fairway_sessions::backend::{Backend, BackendError, ViewScope};
-use tokio::sync::watch;
 
 use super::show::{Snapshot, VRF_DEFAULT};
-use crate::standalone::{Published, epoch_seconds};
+use crate::standalone::{Enquirer, epoch_seconds};
 
 /// Looks at the daemon. Cheap to clone, one for each client.
 #[derive(Clone)]
 pub struct Observer {
-    published: watch::Receiver<Arc<Published>>,
+    enquirer: Enquirer,
     backend: Arc<dyn Backend>,
     started_epoch_seconds: u64,
 }
 
 impl Observer {
-    /// Looks at what is published there and at that backend, which have just been started.
-    pub fn new(published: watch::Receiver<Arc<Published>>, backend: Arc<dyn Backend>) -> Self {
-        Self { published, backend, started_epoch_seconds: epoch_seconds() }
+    /// Looks at the loop that is asked there and at that backend, which have just been started.
+    pub fn new(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
+        Self { enquirer, backend, started_epoch_seconds: epoch_seconds() }
     }
 
     pub(super) fn backend(&self) -> &dyn Backend {
@@ -33,7 +32,7 @@ impl Observer {
         see: impl FnOnce(&Snapshot<'_>) -> T,
     ) -> Result<T, BackendError> {
         let bgp = self.backend.view(scope).await?;
-        let state = Arc::clone(&self.published.borrow());
+        let state = self.enquirer.ask().await.ok_or(BackendError::Stopped)?;
         Ok(see(&Snapshot {
             now_epoch_seconds: epoch_seconds(),
             started_epoch_seconds: self.started_epoch_seconds,

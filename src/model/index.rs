@@ -3,7 +3,10 @@
 //! Answers what is there, and what became other with each change; refuses to decide anything. One
 //! writer (the source), read by allocator and plan.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{
     BfdProfile, BgpAdvertisement, Changes, CommunityAliases, EndpointSlice, Kind, Labels,
@@ -173,17 +176,46 @@ impl ClusterIndex {
     }
 
     /// Replaces everything: what a source says after it has read all there is.
-    pub fn reset(&mut self, objects: impl IntoIterator<Item = Object>) -> Changes {
+    pub fn reset<O: Borrow<Object>>(&mut self, objects: impl IntoIterator<Item = O>) -> Changes {
         let mut gone: BTreeSet<ObjectKey> = self.keys().collect();
         let mut changes = Changes::default();
         for object in objects {
-            gone.remove(&object.key());
-            changes.absorb(self.apply(object));
+            gone.remove(&object.borrow().key());
+            changes.absorb(self.apply(object.borrow().clone()));
         }
         for key in gone {
             changes.absorb(self.delete(&key));
         }
         changes
+    }
+
+    /// What was `before` is `now`: all objects, both times in the order of their keys. Those that are
+    /// the very same value are passed over, so a source that keeps what did not change makes this
+    /// cheap.
+    pub fn follow(&mut self, before: &[Arc<Object>], now: &[Arc<Object>]) -> Changes {
+        let mut changes = Changes::default();
+        let (mut before, mut now) = (before.iter().peekable(), now.iter().peekable());
+        loop {
+            let order = match (before.peek(), now.peek()) {
+                (Some(old), Some(new)) if Arc::ptr_eq(old, new) => None,
+                (Some(old), Some(new)) => Some(old.key().cmp(&new.key())),
+                (Some(_), None) => Some(Ordering::Less),
+                (None, Some(_)) => Some(Ordering::Greater),
+                (None, None) => return changes,
+            };
+            if order != Some(Ordering::Greater)
+                && let Some(old) = before.next()
+                && order == Some(Ordering::Less)
+            {
+                changes.absorb(self.delete(&old.key()));
+            }
+            if order != Some(Ordering::Less)
+                && let Some(new) = now.next()
+                && order.is_some()
+            {
+                changes.absorb(self.apply(Object::clone(new)));
+            }
+        }
     }
 
     /// The keys of all objects.
@@ -243,6 +275,31 @@ mod tests {
     }
 
     #[test]
+    fn to_follow_says_the_same_as_to_begin_anew() {
+        let mut random = fairway_sessions::rng::Rng::seeded(3);
+        let (mut following, mut anew) = (ClusterIndex::default(), ClusterIndex::default());
+        let mut known: BTreeMap<ObjectKey, Arc<Object>> = BTreeMap::new();
+        for _ in 0..5_000 {
+            let before: Vec<_> = known.values().cloned().collect();
+            for _ in 0..random.next_u64() % 4 {
+                let [one, other, which] = [0; 3].map(|_: i32| random.next_u64() % 5);
+                let object = match which % 2 {
+                    0 => Object::EndpointSlice(slice(&format!("s{one}"), &format!("w{other}"))),
+                    _ => node(&format!("n{one}")),
+                };
+                if random.next_u64().is_multiple_of(3) {
+                    known.remove(&object.key());
+                } else {
+                    known.insert(object.key(), Arc::new(object));
+                }
+            }
+            let now: Vec<_> = known.values().cloned().collect();
+            assert_eq!(following.follow(&before, &now), anew.reset(now));
+            assert_eq!(following, anew);
+        }
+    }
+
+    #[test]
     fn reset_says_what_came_what_changed_and_what_went() {
         let mut index = ClusterIndex::default();
         let changes = index.reset([node("a"), Object::EndpointSlice(slice("s", "web"))]);
@@ -251,7 +308,7 @@ mod tests {
         let changes = index.reset([node("a")]);
         assert!(changes.kinds.is_empty());
         assert_eq!(changes.endpoints, BTreeSet::from([ObjectName::new("default", "web")]));
-        let changes = index.reset([]);
+        let changes = index.reset::<Object>([]);
         assert_eq!(changes.kinds, BTreeSet::from([Kind::Node]));
         assert_eq!(index, ClusterIndex::default());
     }

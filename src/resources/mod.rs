@@ -45,7 +45,7 @@ mod known_fields;
 mod tests;
 
 pub use backend::BackendKind;
-pub use catalog::{Catalog, Resolution, RestoreError, StaleObject};
+pub use catalog::{Catalog, LastGood, Resolution, RestoreError, StaleObject};
 pub use crds::CustomResourceDefinition;
 pub use finding::{Finding, FindingObject, Severity};
 pub use value::{ParsedValue, parse_value};

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_sessions::backend::{Backend, BgpView, ViewScope};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use crate::drain::DrainStatus;
 use crate::source::FileChange;
-use crate::standalone::Published;
+use crate::standalone::{Enquirer, Published};
 use condition::{Condition, Facts, condition};
 use notifier::{Notifier, Word};
 
@@ -51,16 +51,13 @@ impl Service {
     /// Begins to tell the service manager, if there is one.
     ///
     /// Must be called inside a tokio runtime.
-    pub(crate) fn start(
-        published: watch::Receiver<Arc<Published>>,
-        backend: Arc<dyn Backend>,
-    ) -> Self {
+    pub(crate) fn start(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
         let (ask, questions) = mpsc::channel(1);
         let notifier = Notifier::start();
         if let Some(notifier) = notifier.clone() {
             let attendant = Attendant {
                 ask,
-                published,
+                enquirer,
                 backend,
                 watchdog: sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()),
                 notifier,
@@ -121,7 +118,7 @@ struct Said {
 /// The task.
 struct Attendant {
     ask: mpsc::Sender<Question>,
-    published: watch::Receiver<Arc<Published>>,
+    enquirer: Enquirer,
     backend: Arc<dyn Backend>,
     watchdog: Option<Duration>,
     notifier: Notifier,
@@ -138,7 +135,8 @@ impl Attendant {
             }
             let Ok(have_spoken) = answer.await else { return };
             let Ok(view) = self.backend.view(ViewScope::SESSIONS).await else { return };
-            self.report(have_spoken, &view);
+            let Some(published) = self.enquirer.ask().await else { return };
+            self.report(have_spoken, &published, &view);
             let pause = if self.notifier.is_ready() { STATUS_INTERVAL } else { START_INTERVAL };
             let limit = self.watchdog.map_or(pause, |limit| limit / SIGNS_OF_LIFE);
             sleep(pause.min(limit.max(PAUSE_MIN))).await;
@@ -146,12 +144,11 @@ impl Attendant {
     }
 
     /// Says what is new. Both have just answered.
-    fn report(&mut self, have_spoken: bool, view: &BgpView) {
+    fn report(&mut self, have_spoken: bool, published: &Published, view: &BgpView) {
         let now = Instant::now();
         if have_spoken {
             self.said.sources_had_spoken.get_or_insert(now);
         }
-        let published = Arc::clone(&self.published.borrow());
         let Condition { is_ready, text } = condition(&Facts {
             since_sources: self.said.sources_had_spoken.map(|then| now.duration_since(then)),
             plan: &published.plan,

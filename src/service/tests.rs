@@ -57,23 +57,23 @@ impl Backend for Core {
 /// Signs of life of a daemon whose main loop and core answer so often, and the state of its start.
 async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
     let node = Node::assumed("node-a", Vec::new());
-    let (_publish, published) = watch::channel(Arc::new(Published {
+    let enquirer = Enquirer::hearing(Published {
         router_id: plan::router_id(&node),
         node,
         index: Arc::default(),
         outcomes: Default::default(),
-        plan: Arc::default(),
+        plan: Default::default(),
         drain: Default::default(),
         findings: Vec::new(),
         stale: Vec::new(),
         sources: Vec::new(),
-    }));
+    });
     let (messages, said): (_, Receiver<Vec<Word>>) = sync_channel(1000);
     let (ask, questions) = mpsc::channel(1);
     let notifier = Notifier::into(messages);
     let attendant = Attendant {
         ask,
-        published,
+        enquirer,
         backend: Arc::new(Core(std::sync::Mutex::new(of_core))),
         watchdog: Some(WATCHDOG),
         notifier: notifier.clone(),

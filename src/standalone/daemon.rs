@@ -16,7 +16,7 @@ use crate::allocator::{Allocator, Memory};
 use crate::controller::announced::{ANNOUNCED_FILE, Announced};
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
-use crate::model::{ClusterIndex, Node};
+use crate::model::{ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
 use crate::resources::{Catalog, Finding, StaleObject};
 use crate::source::FileChange;
@@ -25,6 +25,8 @@ use crate::speaker::Speaker;
 /// The state of the daemon.
 pub(super) struct Daemon {
     catalog: Catalog,
+    /// What the index holds, as the catalog gave it.
+    objects: Vec<Arc<Object>>,
     index: Arc<ClusterIndex>,
     controller: Controller,
     speaker: Speaker,
@@ -40,6 +42,8 @@ pub(super) struct Daemon {
     /// What an earlier run announced, while that may still be in force.
     earlier: Vec<DesiredRoute>,
     saver: Saver,
+    /// What was last asked for, while it is true.
+    published: Option<Arc<Published>>,
 }
 
 impl Daemon {
@@ -59,6 +63,7 @@ impl Daemon {
         }
         Self {
             catalog: restored_catalog(&options.state_dir),
+            objects: Vec::new(),
             index: Arc::default(),
             controller: Controller::new(restored_allocator(
                 &options.state_dir,
@@ -74,6 +79,7 @@ impl Daemon {
             earlier: earlier.unwrap_or_default().routes,
             drain,
             saver,
+            published: None,
         }
     }
 
@@ -84,8 +90,11 @@ impl Daemon {
         }
         // The first batch is everything there is: only files in it still need what was restored.
         self.catalog.forget_unread();
-        let resolution = self.catalog.resolve();
-        let changes = Arc::make_mut(&mut self.index).reset(resolution.objects);
+        let resolution = self.catalog.resolve_shared();
+        // Nobody looks at the index then, so that it is not copied to be changed.
+        self.published = None;
+        let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
+        self.objects = resolution.objects;
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.speaker.set_node(self.node.clone());
@@ -104,18 +113,22 @@ impl Daemon {
     }
 
     /// What `show` may see.
-    pub(super) fn published(&self) -> Published {
-        Published {
+    pub(super) fn published(&mut self) -> Arc<Published> {
+        if let Some(published) = &self.published {
+            return Arc::clone(published);
+        }
+        let published = Arc::new(Published {
             node: self.node.clone(),
             router_id: plan::router_id(&self.node),
             index: Arc::clone(&self.index),
             outcomes: self.controller.outcomes().clone(),
-            plan: Arc::new(self.speaker.plan().clone()),
+            plan: self.speaker.plan().clone(),
             findings: self.findings.clone(),
             stale: self.stale.clone(),
             sources: self.sources.clone(),
             drain: self.drain.status(),
-        }
+        });
+        Arc::clone(self.published.insert(published))
     }
 
     /// Takes the node out of service, or back into it.
@@ -154,6 +167,7 @@ impl Daemon {
         if step == DrainStep::None {
             return;
         }
+        self.published = None;
         self.speaker.set_drain(self.drain.state());
         self.saver.save_drain(self.drain.status());
         match (step, self.drain.status()) {
@@ -312,7 +326,7 @@ mod tests {
         assert_eq!(third.published().drain.state(), DrainState::Drained);
         assert_eq!(third.obey(now, DrainOrder::Undo), DrainStep::Undone);
         third.finish().await;
-        let (fourth, _) = daemon(root.path(), 501);
+        let (mut fourth, _) = daemon(root.path(), 501);
         assert_eq!(fourth.published().drain, DrainStatus::InService);
         fourth.finish().await;
     }
@@ -323,7 +337,7 @@ mod tests {
         let (mut first, now) = daemon(root.path(), 0);
         first.obey(now, drain(60));
         first.finish().await;
-        let (second, _) = daemon(root.path(), 3_600);
+        let (mut second, _) = daemon(root.path(), 3_600);
         assert_eq!(second.published().drain.state(), DrainState::Drained);
         second.finish().await;
     }
@@ -332,7 +346,7 @@ mod tests {
     async fn a_file_that_makes_no_sense_is_set_aside_and_the_node_serves() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("drain.json"), r#"{"version": 9}"#).unwrap();
-        let (daemon, _) = daemon(root.path(), 0);
+        let (mut daemon, _) = daemon(root.path(), 0);
         assert_eq!(daemon.published().drain, DrainStatus::InService);
         assert!(root.path().join("drain.json.unreadable-1").exists());
         daemon.finish().await;

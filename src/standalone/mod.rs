@@ -18,7 +18,7 @@ use fairway_sessions::backend::Backend;
 use fairway_sessions::io::NativeBackend;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info};
 
@@ -32,7 +32,7 @@ use daemon::Daemon;
 pub(crate) use clock::epoch_seconds;
 pub(crate) use machine::host_name;
 pub use options::{ListenOption, Options};
-pub use published::Published;
+pub use published::{Enquirer, Published};
 pub use saver::LockError;
 
 /// What keeps the daemon from starting.
@@ -126,9 +126,9 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         Arc::new(NativeBackend::start(&addresses, seed, earlier.clone()));
     let clock = Clock::start();
     let mut daemon = Daemon::new(&options, Arc::clone(&backend), earlier, clock.now());
-    let (publish, published) = watch::channel(Arc::new(daemon.published()));
-    let mut service = Service::start(published.clone(), Arc::clone(&backend));
-    let observer = Observer::new(published, Arc::clone(&backend));
+    let (enquirer, mut enquiries) = Enquirer::new();
+    let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
+    let observer = Observer::new(enquirer, Arc::clone(&backend));
     // Held to the end: dropping it takes the sockets away.
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
@@ -144,14 +144,14 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                     break;
                 };
                 daemon.files_changed(clock.now(), &batch);
-                publish.send_replace(Arc::new(daemon.published()));
                 saving.wanted();
                 service.files_changed(&batch);
             }
             () = service.answer() => {}
+            // Who asked may have gone.
+            Some(question) = enquiries.recv() => drop(question.send(daemon.published())),
             Some(order) = orders.recv() => {
                 let step = daemon.obey(clock.now(), order.what);
-                publish.send_replace(Arc::new(daemon.published()));
                 // A success that a crash undoes is none: the answer waits for the disk, the loop
                 // does not.
                 let is_kept = daemon.keeps_order();
@@ -159,7 +159,6 @@ pub async fn run(options: Options) -> Result<(), StartError> {
             }
             () = clock.wait_until(daemon.next_deadline()) => {
                 daemon.tick(clock.now());
-                publish.send_replace(Arc::new(daemon.published()));
             }
             () = saving.due() => {
                 daemon.save();
@@ -176,6 +175,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         }
     }
     info!("leaving");
+    drop(enquiries);
     service.leaving();
     admin.abort();
     daemon.save();

@@ -17,7 +17,7 @@ use crate::allocator::Memory;
 use crate::controller::announced::{self, ANNOUNCED_FILE, Announced};
 use crate::controller::state::{self, FormatError, StateError, StateFile};
 use crate::drain::{self, DRAIN_FILE, DrainStatus};
-use crate::resources::Catalog;
+use crate::resources::{Catalog, LastGood};
 
 /// The file that holds the last good version of each object.
 const RESOURCES_FILE: &str = "resources.json";
@@ -37,7 +37,7 @@ pub struct LockError(PathBuf);
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Wanted {
     memory: Memory,
-    resources: Value,
+    resources: LastGood,
     /// `None` until the operator has wanted something, now or in an earlier run.
     drain: Option<DrainStatus>,
     /// `None` until it is known what is announced: what an earlier run left stays.
@@ -74,7 +74,7 @@ impl Saver {
     }
 
     /// These resources should be on disk. Returns at once.
-    pub(super) fn save_resources(&self, resources: Value) {
+    pub(super) fn save_resources(&self, resources: LastGood) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).resources = resources);
     }
 
@@ -221,7 +221,7 @@ fn write(
         written.announced = Some(announced.clone());
     }
     if written.resources != wanted.resources
-        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_string()))
+        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_json().to_string()))
     {
         written.resources.clone_from(&wanted.resources);
     }
@@ -239,7 +239,10 @@ mod tests {
             std::fs::create_dir(root.path().join(name)).unwrap();
         }
         let saver = Saver::start(root.path().to_owned());
-        saver.save_resources(Value::from("of some size"));
+        let mut catalog = Catalog::new();
+        catalog.file_read("a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n");
+        catalog.resolve();
+        saver.save_resources(catalog.last_good());
         saver.save_announced(Announced::default());
         saver.save_drain(DrainStatus::Drained { since_epoch_seconds: 7 });
         assert!(!saver.keeps_drain().await, "there is no room for it");

@@ -53,7 +53,7 @@ fn only_what_is_really_gone_is_withdrawn() {
 fn a_file_without_any_content_withdraws_nothing() {
     let (mut catalog, keys) = good();
     let before = catalog.resolve().objects;
-    let saved = catalog.last_good();
+    let saved = catalog.last_good().to_json();
     let mut restarted = Catalog::new();
     restarted.restore(&saved).unwrap();
     for text in ["", " \n\t\n", "\u{feff}\r\n"] {
@@ -137,7 +137,7 @@ fn an_object_at_fault_because_of_others_keeps_its_last_good_version() {
 #[test]
 fn last_good_versions_survive_a_restart() {
     let (catalog, keys) = good();
-    let saved = catalog.last_good();
+    let saved = catalog.last_good().to_json();
     let restarted = |text: Option<&str>| {
         let mut catalog = Catalog::new();
         catalog.restore(&saved).unwrap();

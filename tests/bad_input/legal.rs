@@ -157,7 +157,7 @@ fn lists_of_one_kind_are_read_item_by_item() {
         let resolution = catalog.resolve();
         assert_eq!((resolution.findings.len(), resolution.objects.len()), (0, 7), "{list}");
         let mut restarted = Catalog::new();
-        restarted.restore(&catalog.last_good()).unwrap();
+        restarted.restore(&catalog.last_good().to_json()).unwrap();
         restarted.file_unreadable("list.yaml", "is not text");
         restarted.file_read("good.yaml", GOOD);
         assert_eq!(restarted.resolve().objects.len(), 7, "{list}");

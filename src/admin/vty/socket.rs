@@ -161,12 +161,11 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use fairway_sessions::io::NativeBackend;
-    use tokio::sync::watch;
 
     use super::*;
     use crate::model::Node;
     use crate::plan;
-    use crate::standalone::Published;
+    use crate::standalone::{Enquirer, Published};
 
     /// A daemon with nothing to do.
     fn observer() -> Observer {
@@ -176,14 +175,13 @@ mod tests {
             node,
             index: Arc::default(),
             outcomes: Default::default(),
-            plan: Arc::default(),
+            plan: Default::default(),
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),
             drain: Default::default(),
         };
-        let (_, published) = watch::channel(Arc::new(published));
-        Observer::new(published, Arc::new(NativeBackend::start(&[], 7, None)))
+        Observer::new(Enquirer::hearing(published), Arc::new(NativeBackend::start(&[], 7, None)))
     }
 
     struct Client(UnixStream);

@@ -92,7 +92,7 @@ impl FileState {
                 let source = root.map(|root| source(root, key.kind)).unwrap_or_default();
                 let version = Version {
                     key: key.clone(),
-                    object: *object,
+                    object: object.into(),
                     file: Arc::clone(file),
                     line,
                     lines,

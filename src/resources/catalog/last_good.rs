@@ -44,33 +44,48 @@ struct SavedObject {
     document: String,
 }
 
+/// The last good version of each object. Taking it costs little, whatever it holds; two are equal
+/// if they hold the very same versions.
+#[derive(Debug, Clone, Default)]
+pub struct LastGood(Vec<Arc<Version>>);
+
+impl PartialEq for LastGood {
+    fn eq(&self, other: &Self) -> bool {
+        let pairs = || self.0.iter().zip(&other.0);
+        self.0.len() == other.0.len() && pairs().all(|(one, another)| Arc::ptr_eq(one, another))
+    }
+}
+
+impl LastGood {
+    /// What [`Catalog::restore`] takes up. It contains Secrets in clear: whoever stores it must keep
+    /// it from other users.
+    pub fn to_json(&self) -> serde_json::Value {
+        let object = |version: &Arc<Version>| {
+            serde_json::json!({
+                "file": &*version.file,
+                "line": version.line,
+                "document": &*version.source,
+            })
+        };
+        let objects: Vec<_> = self.0.iter().map(object).collect();
+        serde_json::json!({ "format": FORMAT, "objects": objects })
+    }
+}
+
 impl Catalog {
-    /// The last good version of every object that files are responsible for. It contains Secrets
-    /// in clear: whoever stores it must keep it from other users.
-    pub fn last_good(&self) -> serde_json::Value {
+    /// The last good version of every object that files are responsible for.
+    pub fn last_good(&self) -> LastGood {
         let wanted = Wanted::by(self.held.values().map(|held| &*held.version));
         // What is in other Secrets than those for passwords is none of our business until a peer
         // names them.
         let is_ours = |version: &Version| {
             version.secret().is_none_or(|it| it.password.is_some() || wanted.includes(version))
         };
-        let objects: Vec<_> = self
-            .held
-            .values()
-            .filter(|held| is_ours(&held.version))
-            .map(|held| {
-                let version = &held.version;
-                serde_json::json!({
-                    "file": &*version.file,
-                    "line": version.line,
-                    "document": &*version.source,
-                })
-            })
-            .collect();
-        serde_json::json!({ "format": FORMAT, "objects": objects })
+        let ours = self.held.values().filter(|held| is_ours(&held.version));
+        LastGood(ours.map(|held| Arc::clone(&held.version)).collect())
     }
 
-    /// Takes up what [`Catalog::last_good`] made earlier; call it before any file is read. Objects
+    /// Takes up what [`LastGood::to_json`] made earlier; call it before any file is read. Objects
     /// that this version of Fairway does not accept any more are left out.
     pub fn restore(&mut self, value: &serde_json::Value) -> Result<(), RestoreError> {
         let Envelope { format } = Envelope::deserialize(value)?;

@@ -23,7 +23,7 @@ mod warnings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::last_good::RestoreError;
+pub use self::last_good::{LastGood, RestoreError};
 pub use self::resolve::{Resolution, StaleObject};
 
 use self::file::FileState;
@@ -134,6 +134,9 @@ impl Catalog {
     /// not be needed. (What an unreadable folder held stays, and so does what those that stay lean
     /// on.)
     pub fn forget_unread(&mut self) {
+        if !self.held.values().any(|held| held.is_restored) {
+            return;
+        }
         let (files, unreadable) = (&self.files, &self.unreadable);
         let is_awaited = |held: &Held| {
             held.is_restored

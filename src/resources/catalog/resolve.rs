@@ -15,10 +15,10 @@ use crate::model::{Object, ObjectKey};
 use crate::resources::finding::{Finding, Severity};
 
 /// What all files come to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Resolution {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolution<O = Object> {
     /// The objects in force, in the order of kinds and names.
-    pub objects: Vec<Object>,
+    pub objects: Vec<O>,
     /// Faults and warnings, in the order of files and lines.
     pub findings: Vec<Finding>,
     /// Objects of which an earlier version is in force than their files say.
@@ -38,7 +38,13 @@ pub struct StaleObject {
     pub line: usize,
 }
 
-impl Resolution {
+impl<O> Default for Resolution<O> {
+    fn default() -> Self {
+        Self { objects: Vec::new(), findings: Vec::new(), stale: Vec::new(), skipped: 0 }
+    }
+}
+
+impl<O> Resolution<O> {
     /// Whether anything is at fault.
     pub fn has_faults(&self) -> bool {
         self.findings.iter().any(Finding::is_fault)
@@ -48,6 +54,14 @@ impl Resolution {
 impl Catalog {
     /// Decides which objects are in force. Files that did not change cost no parsing.
     pub fn resolve(&mut self) -> Resolution {
+        let Resolution { objects, findings, stale, skipped } = self.resolve_shared();
+        let objects = objects.into_iter().map(Arc::unwrap_or_clone).collect();
+        Resolution { objects, findings, stale, skipped }
+    }
+
+    /// As [`Self::resolve`], without a copy of each object: one that did not change since the last
+    /// time is the very same value.
+    pub fn resolve_shared(&mut self) -> Resolution<Arc<Object>> {
         let mut findings = self.findings_of_files();
         let (mut candidates, orphans) = self.candidates(&mut findings);
         let mut settlement = settle(&mut candidates, self.backend);
@@ -63,7 +77,7 @@ impl Catalog {
             if candidate.is_lost {
                 needed.insert(candidate.key);
             }
-            resolution.objects.push(version.object.clone());
+            resolution.objects.push(Arc::clone(&version.object));
             let is_current =
                 candidate.current.is_some_and(|current| Arc::ptr_eq(current, &version));
             if !is_current || is_kept || self.unreadable.contains_key(candidate.file) {

@@ -28,7 +28,7 @@ impl Supplies {
     pub(super) fn of<'a>(versions: impl Iterator<Item = &'a Arc<Version>>) -> Self {
         let mut supplies = Self::default();
         for version in versions {
-            match &version.object {
+            match &*version.object {
                 Object::Secret(it) => {
                     supplies.secrets.insert(it.name.clone(), Arc::clone(version));
                 }
@@ -93,7 +93,7 @@ impl<'a> Wanted<'a> {
 
     /// Whether `version` may have some of it.
     pub(super) fn includes(&self, version: &Version) -> bool {
-        match &version.object {
+        match &*version.object {
             Object::Secret(it) => self.secrets.contains(&it.name),
             Object::BfdProfile(it) => self.profiles.contains(it.name.name.as_str()),
             Object::Community(it) => {
@@ -106,7 +106,7 @@ impl<'a> Wanted<'a> {
 
 /// What an object says now, and what is needed of what it said before.
 pub(super) fn united(current: &Version, former: &Version, need: &Need<'_>) -> Version {
-    let object = match (&current.object, &former.object, need) {
+    let object = match (&*current.object, &*former.object, need) {
         (Object::Secret(now), Object::Secret(before), Need::Password(_)) => {
             let mut secret = now.clone();
             secret.password.clone_from(&before.password);

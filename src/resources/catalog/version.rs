@@ -13,7 +13,7 @@ use crate::resources::field_lines::FieldLines;
 #[derive(Debug)]
 pub(super) struct Version {
     pub(super) key: ObjectKey,
-    pub(super) object: Object,
+    pub(super) object: Arc<Object>,
     pub(super) file: Arc<str>,
     /// The first line of its document.
     pub(super) line: usize,
@@ -26,7 +26,7 @@ macro_rules! views {
     ($($name:ident: $variant:ident -> $type:ty,)*) => {
         $(
             pub(super) fn $name(&self) -> Option<&$type> {
-                match &self.object {
+                match &*self.object {
                     Object::$variant(it) => Some(it),
                     _ => None,
                 }
@@ -51,7 +51,7 @@ impl Version {
     pub(super) fn with(&self, object: Object) -> Self {
         Self {
             key: self.key.clone(),
-            object,
+            object: Arc::new(object),
             file: Arc::clone(&self.file),
             line: self.line,
             lines: self.lines.clone(),

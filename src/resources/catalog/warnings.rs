@@ -25,7 +25,7 @@ pub(super) fn warnings<'a>(
 ) -> Vec<(&'a Version, Problem)> {
     let facts = Facts::of(in_force);
     let found = current.flat_map(|version| {
-        let problems = match &version.object {
+        let problems = match &*version.object {
             Object::Peer(it) => facts.about_peer(it),
             Object::Pool(it) => facts.about_pool(it, version),
             Object::BgpAdvertisement(it) => facts.about_advertisement(it, version),
@@ -67,7 +67,7 @@ impl<'a> Facts<'a> {
             signed_ranges: Vec::new(),
         };
         for version in in_force {
-            match &version.object {
+            match &*version.object {
                 Object::Namespace(it) => facts.namespaces.push(it),
                 Object::Peer(it) => {
                     facts.peers.insert(&it.name.name);
