@@ -6,6 +6,7 @@
 
 pub mod announced;
 pub mod state;
+pub mod withdrawing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,7 +14,7 @@ use std::net::IpAddr;
 use fairway_sessions::time::Instant;
 use tracing::{info, warn};
 
-use crate::allocator::{Allocator, Memory, Outcomes};
+use crate::allocator::{Allocator, Memory, Outcomes, ReleaseMark};
 use crate::model::{Changes, ClusterIndex, ObjectName};
 
 /// The allocator, and who was said to have what.
@@ -37,6 +38,9 @@ impl Controller {
         changes: &Changes,
     ) -> BTreeSet<ObjectName> {
         let changed = self.allocator.converge(now, index, changes);
+        for (service, why) in self.allocator.given_up() {
+            warn!(%service, %why, "current IP not allowed by config, will attempt for new IP assignment");
+        }
         for name in &changed {
             self.log(name);
         }
@@ -51,6 +55,16 @@ impl Controller {
     /// What must survive a restart.
     pub fn memory(&self) -> Memory {
         self.allocator.memory()
+    }
+
+    /// See [`Allocator::last_release`].
+    pub fn last_release(&self) -> ReleaseMark {
+        self.allocator.last_release()
+    }
+
+    /// See [`Allocator::withdrawn`].
+    pub fn withdrawn(&mut self, up_to: ReleaseMark) -> bool {
+        self.allocator.withdrawn(up_to)
     }
 
     /// When [`Self::converge`] is due though nothing changed.

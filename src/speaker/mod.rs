@@ -77,6 +77,11 @@ impl Speaker {
         });
     }
 
+    /// What the backend was told last.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Whether the backend was told anything.
     pub fn has_spoken(&self) -> bool {
         self.generation > 0

@@ -14,9 +14,10 @@ use super::published::Published;
 use super::saver::{self, Saver};
 use crate::allocator::{Allocator, Memory};
 use crate::controller::announced::{ANNOUNCED_FILE, Announced};
+use crate::controller::withdrawing::Withdrawing;
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
-use crate::model::{ClusterIndex, Node, Object};
+use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
 use crate::resources::{Catalog, Finding, StaleObject};
 use crate::source::FileChange;
@@ -29,6 +30,7 @@ pub(super) struct Daemon {
     objects: Vec<Arc<Object>>,
     index: Arc<ClusterIndex>,
     controller: Controller,
+    withdrawing: Withdrawing,
     speaker: Speaker,
     /// This node as a Node object describes it, else `assumed_node`.
     node: Node,
@@ -69,6 +71,7 @@ impl Daemon {
                 &options.state_dir,
                 options.load_balancer_class.clone(),
             )),
+            withdrawing: Withdrawing::default(),
             speaker: Speaker::new(backend, assumed_node.clone(), drain.state()),
             node: assumed_node.clone(),
             assumed_node,
@@ -98,18 +101,38 @@ impl Daemon {
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.speaker.set_node(self.node.clone());
-        let other = self.controller.converge(now.monotonic, &self.index, &changes);
         self.awaits_sources &= self.sources.iter().any(|path| self.catalog.is_unreadable(path));
         if !self.awaits_sources {
             self.earlier = Vec::new();
         }
-        let (outcomes, changes) = (self.controller.outcomes(), PlanChanges::of(&changes, other));
-        self.speaker.update(&self.index, outcomes, &changes, self.awaits_sources);
-        // Small, and what a crash must not lose: it does not wait for the rest of the state.
-        self.saver.save_memory(self.controller.memory());
+        self.decide(now, &changes);
         log_findings(&self.findings, &resolution.findings);
         self.findings = resolution.findings;
         self.stale = resolution.stale;
+    }
+
+    /// Who has which address, and what is announced.
+    fn decide(&mut self, now: Moment, changes: &Changes) {
+        self.published = None;
+        let other = self.controller.converge(now.monotonic, &self.index, changes);
+        let (outcomes, changes) = (self.controller.outcomes(), PlanChanges::of(changes, other));
+        self.speaker.update(&self.index, outcomes, &changes, self.awaits_sources);
+        self.withdrawing.handed(self.speaker.generation(), self.controller.last_release());
+        // Small, and what a crash must not lose: it does not wait for the rest of the state.
+        self.saver.save_memory(self.controller.memory());
+    }
+
+    /// The generation whose withdrawals somebody waits for ([`Backend::withdrawn`]).
+    pub(super) fn awaits_withdrawals(&self) -> Option<u64> {
+        self.withdrawing.awaited()
+    }
+
+    /// They have been written to all neighbours: others may have these addresses.
+    pub(super) fn withdrawn(&mut self, now: Moment) {
+        let released = self.withdrawing.reached();
+        if released.is_some_and(|released| self.controller.withdrawn(released)) {
+            self.decide(now, &Changes::default());
+        }
     }
 
     /// What `show` may see.
@@ -143,15 +166,18 @@ impl Daemon {
         self.saver.keeps_drain()
     }
 
-    /// It may be time to withdraw everything.
+    /// It may be time to withdraw everything, or to forget who had an address.
     pub(super) fn tick(&mut self, now: Moment) {
+        if self.controller.next_deadline().is_some_and(|deadline| deadline <= now.monotonic) {
+            self.decide(now, &Changes::default());
+        }
         let step = self.drain.tick(now);
         self.drain_changed(step);
     }
 
     /// When [`Daemon::tick`] is due.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.drain.next_deadline()
+        self.drain.next_deadline().into_iter().chain(self.controller.next_deadline()).min()
     }
 
     /// How to go: neighbours of a node that was taken out of service need to keep nothing of it.

@@ -108,6 +108,15 @@ fn log_start(options: &Options) {
     );
 }
 
+/// Waits until everything that is gone in `generation` is withdrawn; for ever when nobody asks.
+/// Cancel-safe.
+async fn withdrawn(backend: &dyn Backend, generation: Option<u64>) {
+    match generation {
+        Some(generation) => backend.withdrawn(generation).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Runs until a signal ends it.
 pub async fn run(options: Options) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate())?;
@@ -159,6 +168,9 @@ pub async fn run(options: Options) -> Result<(), StartError> {
             }
             () = clock.wait_until(daemon.next_deadline()) => {
                 daemon.tick(clock.now());
+            }
+            () = withdrawn(&*backend, daemon.awaits_withdrawals()) => {
+                daemon.withdrawn(clock.now());
             }
             () = saving.due() => {
                 daemon.save();
