@@ -10,6 +10,8 @@ mod examples;
 mod in_force;
 #[path = "bad_input/kinds.rs"]
 mod kinds;
+#[path = "bad_input/leaning.rs"]
+mod leaning;
 #[path = "bad_input/legal.rs"]
 mod legal;
 #[path = "bad_input/metallb.rs"]

@@ -205,7 +205,7 @@ impl Trial {
         let rounds = if is_silent(&self.before) { 0 } else { rounds };
         let farewells = stage.farewells("trial", before["trial"].dropped, after["trial"].dropped);
         let faults = stage.faults();
-        let is_fault = matches!(effect, Effect::Kept | Effect::SetAside);
+        let is_fault = effect == Effect::Kept;
         if is_fault == faults.is_empty() {
             return Err(format!("expected {effect:?}; faults: {faults:?}"));
         }
@@ -429,9 +429,7 @@ fn routes(
     let other: Vec<_> = both.filter(|(_, before, after)| before != after).map(|it| it.0).collect();
     let updates = after.updates - before.updates;
     let fits = match effect {
-        Effect::Routes | Effect::SetAside => {
-            other.is_empty() && (gone.is_empty() || new.is_empty())
-        }
+        Effect::Routes => other.is_empty() && (gone.is_empty() || new.is_empty()),
         Effect::AllRoutes => before.routes.is_empty() || after.routes.is_empty(),
         Effect::Prefixes => other.is_empty() && !gone.is_empty() && !new.is_empty(),
         Effect::Addresses | Effect::OtherObject => other.is_empty(),

@@ -3,7 +3,7 @@
 use super::Change;
 use super::Effect::{
     Addresses, Attributes, AttributesInside, AttributesOutside, Kept, LaterAddresses, Nothing,
-    Prefixes, Routes, SetAside,
+    Prefixes, Routes,
 };
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
 
@@ -66,13 +66,13 @@ pub(super) const COMMUNITY: &[Change] = &[
     Change::field("metadata.namespace", Nothing),
     Change::field("metadata.labels", Nothing),
     Change::field("metadata.annotations", Nothing),
-    Change::field("spec.communities[].name", SetAside).when(NAMED),
+    Change::field("spec.communities[].name", Kept).when(NAMED),
     Change::field("spec.communities[].name", Nothing),
     Change::field("spec.communities[].value", Attributes),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Nothing),
-    Change::of(Vanishes, SetAside).when(NAMED),
+    Change::of(Vanishes, Kept).when(NAMED),
     Change::of(Vanishes, Nothing),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),

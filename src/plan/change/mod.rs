@@ -41,8 +41,6 @@ pub enum Effect {
     OtherObject,
     /// A fault: what was in force before stays.
     Kept,
-    /// A fault of what needs it: that is set aside.
-    SetAside,
     /// Nothing.
     Nothing,
 }
@@ -142,9 +140,6 @@ impl Effect {
             }
             Self::OtherObject => "it is another object: the old one is gone, the new one appears",
             Self::Kept => "a fault: what was in force before stays, and nothing is noticed",
-            Self::SetAside => {
-                "a fault of what names it, which is set aside: its routes are withdrawn"
-            }
             Self::Nothing => "nothing",
         }
     }

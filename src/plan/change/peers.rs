@@ -85,6 +85,7 @@ pub(super) const BGP_PEER: &[Change] = &[
 ];
 
 pub(super) const BFD_PROFILE: &[Change] = &[
+    Change::field("metadata.name", Kept).when("`bfdProfile` of a BGPPeer names it"),
     Change::field("metadata.name", Nothing),
     Change::field("metadata.namespace", Nothing),
     Change::field("metadata.labels", Nothing),
@@ -103,6 +104,7 @@ pub(super) const BFD_PROFILE: &[Change] = &[
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Nothing),
+    Change::of(Vanishes, Kept).when("`bfdProfile` of a BGPPeer names it"),
     Change::of(Vanishes, Nothing),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),

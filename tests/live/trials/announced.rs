@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::scene;
 use crate::trial::Trial;
+use crate::trials::objects::WATCHING;
 
 pub(crate) fn all() -> Vec<Trial> {
     [pools(), advertisements(), layer2_advertisements(), communities(), bfd_profiles()].concat()
@@ -113,6 +114,11 @@ fn layer2_advertisements() -> Vec<Trial> {
 fn bfd_profiles() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(BfdProfile, path, before, after);
     vec![
+        field("metadata.name", json!("trial"), json!("zebra")).when(WATCHING).with(
+            "peer",
+            "spec.bfdProfile",
+            json!("trial"),
+        ),
         field("metadata.name", json!("trial"), json!("zebra")),
         field("metadata.namespace", json!("default"), json!("other")),
         field("metadata.labels", Value::Null, json!({"a": "b"})),

@@ -9,6 +9,7 @@ use crate::trial::{Trial, file_of};
 use crate::trials::services::selected;
 
 const NAMED: &str = "`communities` of a BGPAdvertisement names it";
+pub(crate) const WATCHING: &str = "`bfdProfile` of a BGPPeer names it";
 
 pub(crate) fn all() -> Vec<Trial> {
     let same =
@@ -90,6 +91,7 @@ fn come_and_go() -> Vec<Trial> {
         appears(Kind::BgpAdvertisement),
         vanishes(Kind::BgpAdvertisement),
         appears(Kind::BfdProfile),
+        vanishes(Kind::BfdProfile).when(WATCHING).with("peer", "spec.bfdProfile", json!("trial")),
         vanishes(Kind::BfdProfile),
         appears(Kind::Layer2Advertisement),
         vanishes(Kind::Layer2Advertisement),
