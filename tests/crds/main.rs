@@ -5,6 +5,11 @@
 //! Each object that is offered is offered to our parser, too: what the API server refuses at once, a
 //! file with the same text is refused for.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of a JSON value it gives null, where there is nothing"
+)]
+
 mod cases;
 mod cluster;
 mod http;
