@@ -74,6 +74,7 @@ impl ResourceDefinition {
         vec![
             Self {
                 has_status: true,
+                create_on_update: true,
                 first_status: FirstStatus::Set(json!({"loadBalancer": {}})),
                 ..core("services", "Service", true)
             },

@@ -10,6 +10,8 @@
 //! [`ApiServer::cut`], [`ApiServer::restart_replica`], [`ApiServer::restore`], and how far
 //! [`ApiServer::catch_up`] lets a replica come.
 //!
+//! What it answers is held against kube-apiserver 1.36, answer by answer (`tests/conversation.rs`).
+//!
 //! `Ours:` where the model is smaller than the real server: no schemas, so no defaults, no pruning
 //! and no validation of specs; lists are atomic for field managers; one version per resource; no
 //! admission but that a namespace must exist; and no controllers, so nothing is collected when a

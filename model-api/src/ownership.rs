@@ -82,7 +82,7 @@ impl Owner {
             text += " with subresource \"status\"";
         }
         if !self.applies {
-            text += &format!(" using {} at {}", self.api_version, self.time);
+            text += &format!(" using {}", self.api_version);
         }
         text
     }

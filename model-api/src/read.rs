@@ -100,11 +100,11 @@ impl ApiServer {
         }
         let asked = asked_version(query)?;
         match (asked, query.resource_version_match) {
-            (None, Some(_)) => Err(Status::bad_request(
+            (None, Some(_)) => Err(Status::invalid_list_options(
                 "resourceVersionMatch is forbidden unless resourceVersion is provided",
             )),
             (None, None) => Ok((self.storage.revision(), None)),
-            (Some(0), Some(VersionMatch::Exact)) => Err(Status::bad_request(
+            (Some(0), Some(VersionMatch::Exact)) => Err(Status::invalid_list_options(
                 "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             )),
             (Some(asked), Some(VersionMatch::Exact)) => {
@@ -113,7 +113,7 @@ impl ApiServer {
                     return Err(Status::too_old(asked, oldest));
                 }
                 if asked > latest {
-                    return Err(Status::too_large(asked, latest));
+                    return Err(Status::too_large_exact(asked, latest));
                 }
                 Ok((asked, None))
             }
@@ -136,7 +136,10 @@ pub(crate) fn asked_version(query: &Query) -> Result<Option<u64>, Status> {
     match query.resource_version.as_deref() {
         None | Some("") => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| {
-            Status::bad_request(&format!("Invalid value: \"{text}\": invalid resource version"))
+            Status::bad_request(&format!(
+                "invalid resource version: resourceVersion: Invalid value: \"{text}\": \
+                 strconv.ParseUint: parsing \"{text}\": invalid syntax"
+            ))
         }),
     }
 }

@@ -97,27 +97,36 @@ impl Status {
         status
     }
 
-    /// 422: a field is wrong.
-    pub fn invalid(resource: &Resource, kind: &str, name: &str, field: &str, why: &str) -> Self {
-        let full = match resource.group.as_str() {
-            "" => kind.to_owned(),
-            group => format!("{kind}.{group}"),
-        };
+    /// 422: a field is wrong. `kind` is the kind, or the resource where the storage says it.
+    pub(crate) fn invalid(group: &str, kind: &str, name: &str, field: &str, why: &str) -> Self {
+        let full = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let message = format!("{full} \"{name}\" is invalid: {field}: {why}");
-        let mut status = Self::new(422, "Invalid", message).about(resource, name);
-        if let Some(details) = status.details.as_object_mut() {
-            let reason = if why.starts_with("Required") {
-                "FieldValueRequired"
-            } else if why.starts_with("Forbidden") {
-                "FieldValueForbidden"
-            } else {
-                "FieldValueInvalid"
-            };
-            let causes = json!([{"reason": reason, "message": why, "field": field}]);
-            details.insert("kind".to_owned(), json!(kind));
-            details.insert("causes".to_owned(), causes);
+        let mut status = Self::new(422, "Invalid", message);
+        let reason = if why.starts_with("Required") {
+            "FieldValueRequired"
+        } else if why.starts_with("Forbidden") {
+            "FieldValueForbidden"
+        } else {
+            "FieldValueInvalid"
+        };
+        let mut details = serde_json::Map::new();
+        if !name.is_empty() {
+            details.insert("name".to_owned(), json!(name));
         }
+        if !group.is_empty() {
+            details.insert("group".to_owned(), json!(group));
+        }
+        details.insert("kind".to_owned(), json!(kind));
+        let causes = json!([{"reason": reason, "message": why, "field": field}]);
+        details.insert("causes".to_owned(), causes);
+        status.details = Value::Object(details);
         status
+    }
+
+    /// 422: options of a list that exclude each other.
+    pub(crate) fn invalid_list_options(why: &str) -> Self {
+        let why = format!("Forbidden: {why}");
+        Self::invalid("meta.k8s.io", "ListOptions", "", "resourceVersionMatch", &why)
     }
 
     /// 400: the request makes no sense.
@@ -151,6 +160,21 @@ impl Status {
             json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
         status.details = json!({"causes": [cause], "retryAfterSeconds": 1});
         status
+    }
+
+    /// The same, of a list that asks for exactly that version: nobody waited for it.
+    pub(crate) fn too_large_exact(asked: u64, current: u64) -> Self {
+        let mut status = Self::too_large(asked, current);
+        if let Some(details) = status.details.as_object_mut() {
+            details.shift_remove("retryAfterSeconds");
+        }
+        status
+    }
+
+    /// 500, for a creation that names a version.
+    pub(crate) fn version_on_create() -> Self {
+        let message = "resourceVersion should not be set on objects to be created";
+        Self::new(500, "", message.to_owned())
     }
 
     /// 500. The caller's to use: the server has trouble of its own, as with its storage.

@@ -32,8 +32,7 @@ impl ApiServer {
         let definition = self.definition(resource)?;
         let mut object = named_body(&definition, request, request.body.clone())?;
         if text(&object, "resourceVersion").is_some_and(|it| !it.is_empty()) {
-            let why = "resourceVersion should not be set on objects to be created";
-            return Err(Status::internal(why));
+            return Err(Status::version_on_create());
         }
         let name = self.name_for(&definition, &object)?;
         self.check_namespace(&definition, &request.namespace)?;
@@ -113,10 +112,9 @@ impl ApiServer {
         }
         let leaving = text(&new, "deletionTimestamp").is_some() && !has_finalizers(&new);
         if leaving {
-            // The last finalizer is gone, and with it the object.
-            self.storage.put(key.clone(), new);
-            let last = self.storage.remove(&key).unwrap_or(old);
-            return Ok(Response { code: 200, body: Value::clone(&last) });
+            // The last finalizer is gone, and with it the object; the answer has its old version.
+            self.storage.remove(&key);
+            return Ok(Response { code: 200, body: new });
         }
         if *old == new || self.settings.managed_fields && same_but_times(&old, &new) {
             return Ok(Response { code: 200, body: Value::clone(&old) });
@@ -152,20 +150,25 @@ impl ApiServer {
         now: Timestamp,
         request: &Request,
     ) -> Result<Response, Status> {
+        let definition = self.definition(resource)?;
         let key = Key::new(resource, &request.namespace, &request.name);
         let old = self.storage.get(&key).cloned();
         let old = old.ok_or_else(|| Status::not_found(&request.resource, &request.name))?;
-        let wanted = |field: &str| {
-            let preconditions = request.body.get("preconditions");
-            preconditions.and_then(|it| it.get(field)).and_then(Value::as_str)
-        };
-        for (field, name) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let preconditions = request.body.get("preconditions");
+        for (field, name, fate) in [
+            ("uid", "UID", "deleted and then recreated"),
+            ("resourceVersion", "ResourceVersion", "modified"),
+        ] {
+            let wanted = preconditions.and_then(|it| it.get(field)).and_then(Value::as_str);
             let actual = text(&old, field).unwrap_or_default();
-            if let Some(wanted) = wanted(field).filter(|wanted| *wanted != actual) {
+            if let Some(wanted) = wanted.filter(|wanted| *wanted != actual) {
                 let why = format!(
-                    "Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {actual}"
+                    "the {name} in the precondition ({wanted}) does not match the {name} in record \
+                     ({actual}). The object might have been {fate}"
                 );
-                return Err(Status::conflict(&request.resource, &request.name, &why));
+                let mut subject = definition.resource.clone();
+                subject.plural.clone_from(&definition.kind);
+                return Err(Status::conflict(&subject, &request.name, &why));
             }
         }
         if has_finalizers(&old) {
@@ -215,7 +218,8 @@ impl ApiServer {
         let prefix = text(object, "generateName").filter(|prefix| !prefix.is_empty());
         let prefix = prefix.ok_or_else(|| {
             let why = "Required value: name or generateName is required";
-            Status::invalid(&definition.resource, &definition.kind, "", "metadata.name", why)
+            let group = &definition.resource.group;
+            Status::invalid(group, &definition.kind, "", "metadata.name", why)
         })?;
         self.identities += 1;
         Ok(format!("{prefix}{:05}", self.identities))
@@ -359,15 +363,17 @@ fn check_preconditions(
         && actual != wanted
     {
         let why = format!(
-            "Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}",
+            storage_path(&request.resource, &request.namespace, &request.name)
         );
         return Err(Status::conflict(&request.resource, &request.name, &why));
     }
     match text(new, "resourceVersion").filter(|version| !version.is_empty()) {
         None | Some("0") if definition.unconditional_update => Ok(()),
         None | Some("0") => Err(Status::invalid(
-            &request.resource,
-            &definition.kind,
+            &request.resource.group,
+            &request.resource.plural,
             &request.name,
             "metadata.resourceVersion",
             "Invalid value: 0: must be specified for an update",
@@ -375,6 +381,17 @@ fn check_preconditions(
         version if version == text(old, "resourceVersion") => Ok(()),
         Some(_) => Err(Status::stale(&request.resource, &request.name)),
     }
+}
+
+/// Where etcd has it, which some messages tell.
+fn storage_path(resource: &Resource, namespace: &str, name: &str) -> String {
+    let place = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "services") => "services/specs".to_owned(),
+        ("", plural) => plural.to_owned(),
+        ("coordination.k8s.io" | "discovery.k8s.io", plural) => plural.to_owned(),
+        (group, plural) => format!("{group}/{plural}"),
+    };
+    format!("/registry/{place}/{namespace}/{name}")
 }
 
 /// What is stored: of `new` what this (sub)resource writes, of `old` all else.
@@ -414,12 +431,19 @@ fn check_finalizers(
         finalizers.cloned().unwrap_or_default()
     };
     let before = all(old);
-    let added = all(new).iter().any(|finalizer| !before.contains(finalizer));
-    if added && text(old, "deletionTimestamp").is_some() {
-        let why = "Forbidden: no new finalizers can be added if the object is being deleted";
-        let kind = &definition.kind;
-        let field = "metadata.finalizers";
-        return Err(Status::invalid(&request.resource, kind, &request.name, field, why));
+    let added: Vec<String> = all(new)
+        .iter()
+        .filter(|finalizer| !before.contains(finalizer))
+        .map(Value::to_string)
+        .collect();
+    if !added.is_empty() && text(old, "deletionTimestamp").is_some() {
+        let why = format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new \
+             finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        let (group, kind) = (&definition.resource.group, &definition.kind);
+        return Err(Status::invalid(group, kind, &request.name, "metadata.finalizers", &why));
     }
     Ok(())
 }
