@@ -8,6 +8,7 @@ use super::Change;
 use super::Effect::{Kept, Nothing, PeerComesOrGoes, Routes, Session, TooManyPrefixes};
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
 
+const NAMED: &str = "`bfdProfile` of a BGPPeer names it";
 const KEY_BEGINS: &str = "a key where there was none, or none where there was one";
 const ID_AGAIN: &str = "under an ID that is in use already";
 
@@ -73,6 +74,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toAdvertise.allowed.prefixes[].le", Session(SaysAgain)),
     Change::field("spec.toAdvertise.nextHop.ipv4", Session(SaysAgain)),
     Change::field("spec.toAdvertise.nextHop.ipv6", Session(SaysAgain)),
+    Change::field("spec.bfdProfile", Kept).when("no BFDProfile is called that"),
     Change::field("spec.bfdProfile", Nothing),
     Change::field("spec.bfdStrict", Kept),
     Change::field("spec.installRoutes", Kept),
@@ -85,7 +87,7 @@ pub(super) const BGP_PEER: &[Change] = &[
 ];
 
 pub(super) const BFD_PROFILE: &[Change] = &[
-    Change::field("metadata.name", Kept).when("`bfdProfile` of a BGPPeer names it"),
+    Change::field("metadata.name", Kept).when(NAMED),
     Change::field("metadata.name", Nothing),
     Change::field("metadata.namespace", Nothing),
     Change::field("metadata.labels", Nothing),
@@ -104,7 +106,7 @@ pub(super) const BFD_PROFILE: &[Change] = &[
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Nothing),
-    Change::of(Vanishes, Kept).when("`bfdProfile` of a BGPPeer names it"),
+    Change::of(Vanishes, Kept).when(NAMED),
     Change::of(Vanishes, Nothing),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),

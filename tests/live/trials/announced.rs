@@ -113,6 +113,11 @@ fn layer2_advertisements() -> Vec<Trial> {
 /// Nothing runs BFD yet.
 fn bfd_profiles() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(BfdProfile, path, before, after);
+    let signed = |path| {
+        let secret = json!({"name": "trial", "key": "one"});
+        let after = json!({"type": "sha1", "keyID": 1, "secret": secret});
+        field("spec.authentication", Value::Null, after).line_of(path)
+    };
     vec![
         field("metadata.name", json!("trial"), json!("zebra")).when(WATCHING).with(
             "peer",
@@ -130,10 +135,10 @@ fn bfd_profiles() -> Vec<Trial> {
         field("spec.minimumTtl", json!(254), json!(253)),
         field("spec.echoMode", json!(false), json!(true)),
         field("spec.passiveMode", json!(false), json!(true)),
-        field("spec.authentication.type", Value::Null, json!("sha1")),
-        field("spec.authentication.keyID", Value::Null, json!(1)),
-        field("spec.authentication.secret.name", Value::Null, json!("trial")),
-        field("spec.authentication.secret.key", Value::Null, json!("one")),
+        signed("spec.authentication.type"),
+        signed("spec.authentication.keyID"),
+        signed("spec.authentication.secret.name"),
+        signed("spec.authentication.secret.key"),
         field("status", Value::Null, json!({"a": "b"})),
     ]
 }

@@ -217,7 +217,8 @@ fn policies() -> Vec<Trial> {
 /// Fields of later versions.
 fn later() -> Vec<Trial> {
     vec![
-        field("spec.bfdProfile", Value::Null, json!("fast")),
+        field("spec.bfdProfile", Value::Null, json!("fast")).when("no BFDProfile is called that"),
+        field("spec.bfdProfile", Value::Null, json!("trial")),
         field("spec.bfdStrict", Value::Null, json!(true)),
         field("spec.installRoutes", Value::Null, json!(true)),
     ]
