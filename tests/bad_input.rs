@@ -4,6 +4,8 @@
 // A table of inputs is long, and its helpers assert.
 #![allow(clippy::panic, clippy::unwrap_used, clippy::too_many_lines)]
 
+#[path = "bad_input/command.rs"]
+mod command;
 #[path = "bad_input/examples.rs"]
 mod examples;
 #[path = "bad_input/in_force.rs"]

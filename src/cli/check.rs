@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
+use super::backend::BackendArguments;
 use crate::allocator;
 use crate::model::{ClusterIndex, Kind, ObjectKey, Peer};
 use crate::resources::{Catalog, Finding, FindingObject, Severity};
@@ -16,13 +17,18 @@ use crate::source::read_all;
 #[command(after_help = "Examples:
   fairway check /etc/fairway
   fairway check peers.yaml services/
+  kubectl get bgppeers,ipaddresspools,bgpadvertisements,services -A -o yaml | fairway check -
+  fairway check --bgp frr --frr-version 10.4 /etc/fairway
 
 Each fault is a line: FILE:LINE: Kind/name: field.path: what is wrong, what is allowed.
 Exit code 0: no faults (warnings do not count). 1: faults.")]
 pub(super) struct CheckArguments {
-    /// Files and folders, as for `fairway run --config`
+    /// Files and folders, as for `fairway run --config`; - is standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    backend: BackendArguments,
 
     /// JSON for programs
     #[arg(long)]
@@ -30,7 +36,7 @@ pub(super) struct CheckArguments {
 }
 
 pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
-    let mut catalog = Catalog::default();
+    let mut catalog = Catalog::for_backend(arguments.backend.kind());
     for change in read_all(&arguments.paths)? {
         change.apply_to(&mut catalog);
     }

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 it could not (the reason on stderr); 2 wrong usage.
 
+mod backend;
 mod check;
 mod clear;
 mod completions;

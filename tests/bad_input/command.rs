@@ -1,0 +1,44 @@
+//! `fairway check` as people call it: from standard input, and for FRR.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use super::{SOUND_PEER, manifest, peer};
+
+fn check(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+    command.arg("check").args(arguments).arg("-");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn what_kubectl_shows_is_checked_from_standard_input() {
+    let output = check(&[], include_str!("dump.json"));
+    let (said, counted) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.lines().all(|line| line.contains(": warning: ")), "{said}");
+    assert!(counted.contains("4 of other kinds skipped, 0 faults"), "{counted}");
+}
+
+#[test]
+fn what_frr_cannot_do_is_a_fault_only_where_frr_is_to_do_it() {
+    let keys = "tcpAO:\n  keys:\n  - {sendID: 1, recvID: 1, algorithm: hmac-sha-1-96, secret: \
+                {name: new, key: a}}\naddPath: {send: 2}";
+    let secret = manifest("v1", "Secret", "stringData: {a: one}");
+    let text = format!("{}---\n{secret}", peer(&format!("{SOUND_PEER}{keys}")));
+    assert_eq!(check(&["--bgp", "native"], &text).status.code(), Some(0));
+    let output = check(&["--bgp", "frr", "--frr-version", "8.4"], &text);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("stdin:9: BGPPeer/new: spec.tcpAO: is not possible with FRR"), "{said}");
+    assert!(said.contains("BGPPeer/new: spec.addPath.send: needs FRR 9.1 or newer"), "{said}");
+    // What no version can do stays.
+    let newer = check(&["--bgp", "frr", "--frr-version", "10.4.1"], &text);
+    let said = String::from_utf8(newer.stdout).unwrap();
+    assert!(said.contains("spec.tcpAO") && !said.contains("needs FRR 9.1"), "{said}");
+    assert_eq!(check(&["--bgp", "frr", "--frr-version", "ten"], &text).status.code(), Some(2));
+}
