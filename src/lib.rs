@@ -13,6 +13,7 @@
 //! - [`allocator`]: which Service has which address.
 //! - [`plan`]: what this node should do about it.
 //! - [`drain`]: whether this node is in service, or about to leave.
+//! - [`history`]: what changed last of each Service.
 //! - [`controller`], [`speaker`]: who gives addresses, who announces them.
 //! - [`cluster`]: both for Kubernetes, without the connection to it.
 //! - [`standalone`]: both in one process, fed from files.
@@ -20,8 +21,8 @@
 //! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
 //! - [`cli`]: the command line.
 //!
-//! `model`, `allocator`, `plan`, `drain`, `cluster` and `resources` are pure: no clock, socket, file, environment or
-//! runtime. `tests/purity.rs` keeps them so.
+//! `model`, `allocator`, `plan`, `drain`, `history`, `cluster` and `resources` are pure: no clock,
+//! socket, file, environment or runtime. `tests/purity.rs` keeps them so.
 
 pub mod admin;
 pub mod allocator;
@@ -30,6 +31,7 @@ pub mod cluster;
 mod columns;
 pub mod controller;
 pub mod drain;
+pub mod history;
 pub mod model;
 pub mod plan;
 pub mod resources;

@@ -29,6 +29,7 @@ const PURE: &[&str] = &[
     "src/allocator",
     "src/cluster",
     "src/drain",
+    "src/history.rs",
     "src/model",
     "src/plan",
     "src/resources",

@@ -43,6 +43,7 @@ impl Observer {
             index: &state.index,
             outcomes: &state.outcomes,
             plan: &state.plan,
+            history: &state.history,
             findings: &state.findings,
             stale: &state.stale,
             sources: &state.sources,

@@ -10,6 +10,7 @@ mod crds;
 mod demo;
 mod drain;
 mod duration;
+mod explain;
 mod man;
 mod paths;
 mod plan;
@@ -32,6 +33,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FAIRWAY_COM
   fairway demo                               see it work, no root needed
   fairway run --config /etc/fairway          announce what the files there say
   fairway show bgp summary                   ask the running daemon
+  fairway explain service shop/web           why it has this address, and who was told
   fairway clear bgp 192.0.2.1 soft           have all routes said again
   fairway drain --wait 30s                   move traffic elsewhere before maintenance
   fairway check /etc/fairway                 find faults before they are applied
@@ -55,6 +57,8 @@ enum Command {
     Run(run::RunArguments),
     /// Ask the daemon on this machine
     Show(show::ShowArguments),
+    /// Ask it why something is as it is
+    Explain(explain::ExplainArguments),
     /// Begin a session anew, or have its routes said again
     Clear(clear::ClearArguments),
     /// Take this node out of service without losing a packet, or bring it back
@@ -80,6 +84,7 @@ pub fn main() -> ExitCode {
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Clear(arguments) => clear::run(&arguments),
         Command::Drain(arguments) => drain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::state::{FormatError, decode_document, encode_document};
 
-use utc::Utc;
+pub use utc::Utc;
 
 /// The file of the state directory.
 pub const DRAIN_FILE: &str = "drain.json";

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// `2026-11-21 22:40:01 UTC`, from seconds since 1970.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Utc(pub(super) u64);
+pub struct Utc(pub u64);
 
 const SECONDS_OF_DAY: u64 = 86_400;
 /// The calendar repeats after so many days, 400 years.

@@ -62,6 +62,12 @@ impl AddressRange {
         self.family() == other.family() && self.first <= other.last && other.first <= self.last
     }
 
+    /// The addresses that both hold.
+    pub fn overlap(self, other: Self) -> Option<Self> {
+        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        self.overlaps(other).then_some(Self { first, last })
+    }
+
     /// How many addresses; saturates at `u128::MAX`.
     pub fn size(self) -> u128 {
         number(self.last).saturating_sub(number(self.first)).saturating_add(1)

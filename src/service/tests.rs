@@ -64,6 +64,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         outcomes: Default::default(),
         plan: Default::default(),
         drain: Default::default(),
+        history: Default::default(),
         findings: Vec::new(),
         stale: Vec::new(),
         sources: Vec::new(),

@@ -17,6 +17,7 @@ use crate::controller::announced::{ANNOUNCED_FILE, Announced};
 use crate::controller::withdrawing::Withdrawing;
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
+use crate::history::History;
 use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
 use crate::resources::{Catalog, Finding, StaleObject};
@@ -35,6 +36,8 @@ pub(super) struct Daemon {
     /// This node as a Node object describes it, else `assumed_node`.
     node: Node,
     assumed_node: Node,
+    /// Nobody may hold the loop up, so readers have it as it was.
+    history: Arc<History>,
     findings: Vec<Finding>,
     stale: Vec<StaleObject>,
     sources: Vec<String>,
@@ -75,6 +78,7 @@ impl Daemon {
             speaker: Speaker::new(backend, assumed_node.clone(), drain.state()),
             node: assumed_node.clone(),
             assumed_node,
+            history: Arc::default(),
             findings: Vec::new(),
             stale: Vec::new(),
             sources: options.config.iter().map(|path| path.display().to_string()).collect(),
@@ -117,6 +121,13 @@ impl Daemon {
         let other = self.controller.converge(now.monotonic, &self.index, changes);
         let (outcomes, changes) = (self.controller.outcomes(), PlanChanges::of(changes, other));
         self.speaker.update(&self.index, outcomes, &changes, self.awaits_sources);
+        let services = self.index.services.keys().filter(|_| changes.all);
+        Arc::make_mut(&mut self.history).note(
+            now.epoch_seconds,
+            changes.services.iter().chain(services),
+            outcomes,
+            self.speaker.plan(),
+        );
         self.withdrawing.handed(self.speaker.generation(), self.controller.last_release());
         // Small, and what a crash must not lose: it does not wait for the rest of the state.
         self.saver.save_memory(self.controller.memory());
@@ -146,6 +157,7 @@ impl Daemon {
             index: Arc::clone(&self.index),
             outcomes: self.controller.outcomes().clone(),
             plan: self.speaker.plan().clone(),
+            history: Arc::clone(&self.history),
             findings: self.findings.clone(),
             stale: self.stale.clone(),
             sources: self.sources.clone(),

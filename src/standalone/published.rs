@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::allocator::Outcomes;
 use crate::drain::DrainStatus;
+use crate::history::History;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
@@ -27,6 +28,8 @@ pub struct Published {
     pub outcomes: Outcomes,
     /// What is announced.
     pub plan: NodePlan,
+    /// What changed last of each Service.
+    pub history: Arc<History>,
     /// What is wrong or odd in the files.
     pub findings: Vec<Finding>,
     /// Objects whose last good version is in force.

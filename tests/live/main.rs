@@ -3,6 +3,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
+mod explaining;
 mod scene;
 mod stage;
 mod trial;
@@ -53,6 +54,9 @@ fn every_change_under_a_running_daemon_does_what_the_table_says() {
     }
     if only.is_empty() {
         a_new_session_loses_routes_unless_both_sides_keep_them(&mut stage);
+    }
+    if only.is_empty() || only == "explain" {
+        explaining::the_chain_follows_what_happens(&mut stage);
     }
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n\n"), stage.logs());
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -65,12 +65,15 @@ fn free_port(addresses: &[&str]) -> u16 {
     (12_790..16_384).find(is_free).unwrap()
 }
 
+fn program() -> PathBuf {
+    std::env::var_os("FAIRWAY_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from)
+}
+
 impl Daemon {
     fn start(folder: PathBuf, node: &str, listen: &[String]) -> Self {
         fs::create_dir_all(folder.join("files")).unwrap();
-        let program = std::env::var_os("FAIRWAY_BIN")
-            .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from);
-        let mut command = Command::new(program);
+        let mut command = Command::new(program());
         command.args(["--log-level", "debug", "run", "--node", node]);
         command.args([Path::new("--config"), &folder.join("files")]);
         command.args([Path::new("--socket"), &folder.join("socket")]);
@@ -185,6 +188,13 @@ impl Stage {
             scene.clone().into_iter().partition(|(name, _)| name.starts_with("their-"));
         self.router.put_all(&theirs);
         self.node.put_all(&ours);
+    }
+
+    /// What a command says that asks the node.
+    pub(crate) fn fairway(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(program());
+        command.args(arguments).arg("--socket").arg(self.node.folder.join("socket"));
+        command.output().unwrap()
     }
 
     /// Renames a file of the node.

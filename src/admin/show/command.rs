@@ -88,6 +88,11 @@ pub enum ShowCommand {
     },
     /// `show services`.
     Services,
+    /// `explain service [NAMESPACE/]NAME`.
+    ExplainService {
+        /// Its name, with or without its namespace.
+        service: String,
+    },
     /// `show pools`.
     Pools,
     /// `show config`.
@@ -178,7 +183,9 @@ impl ShowCommand {
                 PeerRoutes::Accepted => tables,
                 PeerRoutes::Filtered => sessions,
             },
-            Self::Services => ViewScope { advertised: true, ..sessions },
+            Self::Services | Self::ExplainService { .. } => {
+                ViewScope { advertised: true, ..sessions }
+            }
             Self::BgpUnicast { prefix: None, .. } | Self::BgpCommunity { .. } => tables,
             Self::BgpUnicast { prefix: Some(_), .. } | Self::BgpUnicastDetail { .. } => {
                 ViewScope { received: false, ..ViewScope::EVERYTHING }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes, ...  (as FRR 8.4)
-//!                      └─► services, pools, config                      (ours)
+//!                      └─► services, explain, pools, config             (ours)
 //! ```
 //!
 //! Pure: a snapshot and a command in, text or JSON out. Knows no clock, no socket and no backend,
@@ -16,6 +16,7 @@ mod command;
 mod config;
 mod drain;
 mod entry;
+mod explain;
 mod graceful_restart;
 mod hex;
 mod instance;
@@ -36,6 +37,7 @@ mod services;
 mod summary;
 mod table;
 mod time;
+mod told;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -47,6 +49,7 @@ use serde_json::Value;
 use crate::allocator::Outcomes;
 use crate::columns;
 use crate::drain::DrainStatus;
+use crate::history::History;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
@@ -79,6 +82,8 @@ pub struct Snapshot<'a> {
     pub outcomes: &'a Outcomes,
     /// What this node should do.
     pub plan: &'a NodePlan,
+    /// What changed last of each Service.
+    pub history: &'a History,
     /// What is wrong or odd in the files.
     pub findings: &'a [Finding],
     /// Objects of which an earlier version is in force than their files say.
@@ -122,9 +127,29 @@ pub enum ShowError {
     /// There are no peer groups here.
     #[error("% No such peer-group")]
     NoSuchPeerGroup,
+    /// No LoadBalancer Service is called that; with what is wrong with its document, if that is why.
+    #[error("there is no Service {wanted} of type LoadBalancer{}", because(.faults))]
+    NoSuchService {
+        /// What was asked for.
+        wanted: String,
+        /// Faults of documents that may be it.
+        faults: Vec<String>,
+    },
+    /// Several are.
+    #[error("there are several Services {wanted}; ask for one of {}", .names.join(", "))]
+    SeveralServices {
+        /// What was asked for.
+        wanted: String,
+        /// Their names with their namespaces.
+        names: Vec<String>,
+    },
     /// Nobody is watched by BFD at that address.
     #[error("% Unable to find 'peer {0}'")]
     NoSuchBfdPeer(String),
+}
+
+fn because(faults: &[String]) -> String {
+    faults.iter().map(|fault| format!("\n  {fault}")).collect()
 }
 
 /// The answer to `command`, to be printed as it is.
@@ -174,6 +199,7 @@ pub(super) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::BfdPeers { detail } => Ok(bfd::text(*detail)),
         ShowCommand::BfdPeer { peer } => Err(ShowError::NoSuchBfdPeer(peer.clone())),
         ShowCommand::Services => Ok(services::text(snapshot)),
+        ShowCommand::ExplainService { service } => explain::text(snapshot, service),
         ShowCommand::Pools => Ok(pools::text(snapshot)),
         ShowCommand::Config => Ok(config::text(snapshot)),
     }
@@ -211,6 +237,7 @@ pub(super) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::BfdPeers { .. } => return Ok(bfd::json()),
         ShowCommand::BfdPeer { peer } => return Err(ShowError::NoSuchBfdPeer(peer.clone())),
         ShowCommand::Services => services::json(snapshot),
+        ShowCommand::ExplainService { service } => explain::json(snapshot, service)?,
         ShowCommand::Pools => pools::json(snapshot),
         ShowCommand::Config => config::json(snapshot),
     };

@@ -3,10 +3,8 @@
 //! The plan says who should be told, the backend who has been; a peer that should and has not is
 //! a reason. So "announced to" means that an UPDATE has left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use fairway_sessions::backend::PeerView;
-use fairway_sessions::types::{PeerKey, Prefix};
 use serde_json::Value;
 
 use crate::allocator::Outcome;
@@ -15,15 +13,8 @@ use crate::plan::{AddressAnnouncement, PrefixAnnouncement, Reason};
 
 use super::Snapshot;
 use super::columns::{aligned, or_none};
-use super::neighbor::is_established;
 use super::object::Object;
-
-/// What the backend has told whom.
-struct Told<'a> {
-    snapshot: &'a Snapshot<'a>,
-    /// By what routes for them name: whoever came from a range is behind the range.
-    peers: BTreeMap<PeerKey, Vec<(&'a PeerView, BTreeSet<Prefix>)>>,
-}
+use super::told::Told;
 
 /// One prefix of one address.
 struct Line {
@@ -42,65 +33,18 @@ struct Item<'a> {
     reasons: Vec<String>,
 }
 
-impl<'a> Told<'a> {
-    fn new(snapshot: &'a Snapshot<'a>) -> Self {
-        let mut peers: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for peer in &snapshot.bgp.peers {
-            let prefixes = peer.advertised.iter().map(|route| route.prefix).collect();
-            peers.entry(peer.config.route_key()).or_default().push((peer, prefixes));
-        }
-        Self { snapshot, peers }
-    }
-
-    fn name(&self, key: PeerKey) -> String {
-        let known = self.peers.get(&key).and_then(|peers| Some(&peers.first()?.0.config));
-        let planned = || self.snapshot.plan.peers.iter().find(|config| config.key == key);
-        match known.or_else(planned) {
-            Some(config) if !config.name.is_empty() => config.name.clone(),
-            _ => key.to_string(),
-        }
-    }
-
-    fn is_told(&self, key: PeerKey, prefix: Prefix) -> bool {
-        let mut peers = self.peers.get(&key).into_iter().flatten();
-        peers.any(|(_, prefixes)| prefixes.contains(&prefix))
-    }
-
-    /// Why a peer that should have been told has not been; for a range, each neighbour from it.
-    fn silence(&self, key: PeerKey, prefix: Prefix) -> Vec<String> {
-        let name = self.name(key);
-        let Some(peers) = self.peers.get(&key) else {
-            return vec![if key.is_range() {
-                format!("peer {name} has no neighbor from {key} yet")
-            } else {
-                format!("peer {name} has no session yet")
-            }];
-        };
-        let silent = peers.iter().filter(|(_, prefixes)| !prefixes.contains(&prefix));
-        let reasons = silent.map(|(peer, _)| {
-            let name =
-                if key.is_range() { format!("{name} ({})", peer.config.key) } else { name.clone() };
-            let unannounced = peer.unannounced.iter().find(|(it, _)| *it == prefix);
-            match unannounced {
-                Some((_, reason)) => format!("peer {name} is not told: {reason}"),
-                None if is_established(peer) => format!("peer {name} has not been told yet"),
-                None => format!("peer {name} is {}", peer.state.name()),
-            }
-        });
-        reasons.collect()
-    }
-
-    fn line(&self, address: &AddressAnnouncement, prefix: &PrefixAnnouncement) -> Line {
-        let keys = || prefix.peers.iter().copied();
-        let told = keys().filter(|key| self.is_told(*key, prefix.prefix));
-        let silent = keys().flat_map(|key| self.silence(key, prefix.prefix));
-        let reasons = prefix.reason.iter().map(ToString::to_string);
-        Line {
-            address: address.address.to_string(),
-            prefix: prefix.prefix.to_string(),
-            peers: told.map(|key| self.name(key)).collect(),
-            reasons: reasons.chain(silent).collect(),
-        }
+fn line(told: &Told<'_>, address: &AddressAnnouncement, prefix: &PrefixAnnouncement) -> Line {
+    let keys = || prefix.peers.iter().copied();
+    let silent = keys().flat_map(|key| told.silence(key, prefix.prefix));
+    let reasons = prefix.reason.iter().map(ToString::to_string);
+    Line {
+        address: address.address.to_string(),
+        prefix: prefix.prefix.to_string(),
+        peers: keys()
+            .filter(|key| told.is_told(*key, prefix.prefix))
+            .map(|key| told.name(key))
+            .collect(),
+        reasons: reasons.chain(silent).collect(),
     }
 }
 
@@ -110,7 +54,7 @@ fn items<'a>(snapshot: &'a Snapshot<'a>) -> Vec<Item<'a>> {
 }
 
 fn item<'a>(told: &Told<'a>, name: &'a ObjectName, outcome: &'a Outcome) -> Item<'a> {
-    let announcement = told.snapshot.plan.services.get(name);
+    let announcement = told.snapshot().plan.services.get(name);
     let mut reasons: Vec<String> = outcome.reason.iter().map(ToString::to_string).collect();
     let whole = announcement.and_then(|announcement| announcement.reason.as_ref());
     match whole {
@@ -121,7 +65,7 @@ fn item<'a>(told: &Told<'a>, name: &'a ObjectName, outcome: &'a Outcome) -> Item
     }
     let mut lines = Vec::new();
     for address in announcement.into_iter().flat_map(|it| &it.addresses) {
-        lines.extend(address.prefixes.iter().map(|prefix| told.line(address, prefix)));
+        lines.extend(address.prefixes.iter().map(|prefix| line(told, address, prefix)));
         if address.prefixes.is_empty() {
             let reason = address.reason.as_ref().or(whole);
             lines.push(Line {
@@ -135,6 +79,12 @@ fn item<'a>(told: &Told<'a>, name: &'a ObjectName, outcome: &'a Outcome) -> Item
     Item { name, outcome, lines, reasons }
 }
 
+/// Why a Service does not have all it asks for, or not all are told that should be: each reason
+/// once, from the whole to the parts.
+pub(super) fn missing(told: &Told<'_>, name: &ObjectName, outcome: &Outcome) -> Vec<String> {
+    item(told, name, outcome).all_reasons().into_iter().map(str::to_owned).collect()
+}
+
 impl Item<'_> {
     fn addresses(&self) -> Vec<String> {
         self.outcome.addresses.iter().map(ToString::to_string).collect()
@@ -145,7 +95,7 @@ impl Item<'_> {
     }
 
     /// Every reason once, from the whole to the parts.
-    fn reason(&self) -> String {
+    fn all_reasons(&self) -> Vec<&str> {
         let mut distinct: Vec<&str> = Vec::new();
         let parts = self.lines.iter().flat_map(|line| &line.reasons);
         for reason in self.reasons.iter().chain(parts) {
@@ -153,7 +103,11 @@ impl Item<'_> {
                 distinct.push(reason);
             }
         }
-        distinct.join("; ")
+        distinct
+    }
+
+    fn reason(&self) -> String {
+        self.all_reasons().join("; ")
     }
 
     fn row(&self) -> [String; 6] {

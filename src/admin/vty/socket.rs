@@ -176,6 +176,7 @@ mod tests {
             index: Arc::default(),
             outcomes: Default::default(),
             plan: Default::default(),
+            history: Default::default(),
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),

@@ -18,6 +18,7 @@ use fairway_sessions::wire::Capability;
 use super::super::{ShowCommand, Snapshot};
 use crate::allocator::Outcomes;
 use crate::drain::DrainStatus;
+use crate::history::History;
 use crate::model::{ClusterIndex, Node};
 use crate::plan::NodePlan;
 use crate::resources::{Finding, StaleObject};
@@ -32,6 +33,7 @@ pub(crate) struct Lab {
     pub(super) index: ClusterIndex,
     pub(super) outcomes: Outcomes,
     pub(super) plan: NodePlan,
+    pub(super) history: History,
     pub(super) findings: Vec<Finding>,
     pub(super) stale: Vec<StaleObject>,
     pub(super) sources: Vec<String>,
@@ -46,6 +48,7 @@ impl Lab {
             index: ClusterIndex::default(),
             outcomes: Outcomes::default(),
             plan: NodePlan::default(),
+            history: History::default(),
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),
@@ -83,6 +86,7 @@ impl Lab {
             index: &self.index,
             outcomes: &self.outcomes,
             plan: &self.plan,
+            history: &self.history,
             findings: &self.findings,
             stale: &self.stale,
             sources: &self.sources,

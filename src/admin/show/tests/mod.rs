@@ -2,6 +2,7 @@
 
 mod add_path;
 mod drain;
+mod explain;
 mod frr_words;
 pub(crate) mod lab;
 mod learned;

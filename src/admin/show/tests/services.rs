@@ -11,7 +11,9 @@ use super::super::ShowCommand;
 use super::lab::{Lab, address, prefix};
 use super::{json as shown, text};
 use crate::allocator::{Outcome, Reason as Missing};
-use crate::model::{Kind, Labels, Node, Object, ObjectKey, ObjectName, Pool};
+use crate::model::{
+    Kind, LabelSelector, Labels, Node, Object, ObjectKey, ObjectName, Pool, ServiceAllocation,
+};
 use crate::plan::{AddressAnnouncement, Announcement, PrefixAnnouncement, Reason};
 use crate::resources::{Finding, FindingObject, Severity, StaleObject};
 
@@ -76,7 +78,7 @@ fn services_are_aligned_and_say_what_is_missing() {
 NAMESPACE   NAME    ADDRESSES      POOL     ANNOUNCED TO           REASON
 default     alpha   203.0.113.10   main     router one over IPv4
 default     beta    203.0.113.11   main     router one over IPv4   peer router-two is Idle
-default     gamma   <pending>      <none>   <none>                 no pool has a free IPv4 address (tried main)
+default     gamma   <pending>      <none>   <none>                 no available IPs: no pool has a free IPv4 address (tried main)
 ";
     assert_eq!(text(&lab(), &ShowCommand::Services).unwrap(), expected);
     let nothing = text(&Lab::without_peers(), &ShowCommand::Services).unwrap();
@@ -159,11 +161,21 @@ fn a_reason_for_the_whole_service_is_given_for_each_address_too() {
 #[test]
 fn pools_say_how_much_of_them_is_used() {
     let expected = "\
-NAME    ADDRESSES                           IPV4 USED/TOTAL   IPV6 USED/TOTAL          AUTO ASSIGN
-main    203.0.113.0/24,2001:db8:aaaa::/64   2/254             0/18446744073709551616   true
-spare   198.51.100.1-198.51.100.9           0/9               0/0                      false
+NAME    ADDRESSES                           IPV4 USED/TOTAL   IPV6 USED/TOTAL          AUTO ASSIGN   KEPT FOR
+kept    192.0.2.0/28                        0/16              0/0                      true          namespaces bank,shop; services by label; priority -1
+main    203.0.113.0/24,2001:db8:aaaa::/64   2/254             0/18446744073709551616   true          <all>
+spare   198.51.100.1-198.51.100.9           0/9               0/0                      false         <all>
 ";
-    let lab = lab();
+    let mut lab = lab();
+    let Object::Pool(mut kept) = pool("kept", &["192.0.2.0/28"], true, false) else { panic!() };
+    kept.reserved = vec!["192.0.2.12-192.0.3.1".parse().unwrap()];
+    kept.allocation = Some(ServiceAllocation {
+        priority: -1,
+        namespaces: ["shop", "bank"].map(str::to_owned).into(),
+        service_selectors: vec![LabelSelector::default()],
+        ..ServiceAllocation::default()
+    });
+    lab.index.apply(Object::Pool(kept));
     assert_eq!(text(&lab, &ShowCommand::Pools).unwrap(), expected);
     let expected = json!({
         "namespace": "default",
@@ -174,9 +186,14 @@ spare   198.51.100.1-198.51.100.9           0/9               0/0               
         "availableIPv4": 252,
         "assignedIPv6": 0,
         "availableIPv6": i64::MAX,
+        "freeIPv4": 252,
+        "freeIPv6": i64::MAX,
     });
     let items = shown(&lab, &ShowCommand::Pools);
-    assert_eq!(items["items"][0].to_string(), expected.to_string());
+    assert_eq!(items["items"][1].to_string(), expected.to_string());
+    let kept = &items["items"][0];
+    assert_eq!(kept["keptFor"], "namespaces bank,shop; services by label");
+    assert_eq!((&kept["priority"], &kept["freeIPv4"]), (&json!(-1), &json!(12)));
     let nothing = text(&Lab::without_peers(), &ShowCommand::Pools).unwrap();
     assert_eq!(nothing, "No pools found.\n");
 }
