@@ -154,7 +154,8 @@ impl World {
             Some(listed(kind, &response))
         };
         if let Some(reply) = reply {
-            let is_lost = self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
+            let is_lost =
+                self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
             let reply = if is_lost { Reply::Failed } else { reply };
             let at = self.now + self.delay(who);
             let news = News::Reply(kind, reply);
@@ -262,9 +263,18 @@ impl World {
     }
 
     /// A request about the Lease reaches the server.
-    pub(crate) fn lease_asked(&mut self, who: Who, run: u64, request: &LeaseRequest, sent: Instant) {
+    pub(crate) fn lease_asked(
+        &mut self,
+        who: Who,
+        run: u64,
+        request: &LeaseRequest,
+        sent: Instant,
+    ) {
         if !self.is_reachable(who) || sent + WRITE_TIMEOUT <= self.now {
-            self.at(sent + WRITE_TIMEOUT, Event::Tells { who, run, serial: None, news: lease_failed() });
+            self.at(
+                sent + WRITE_TIMEOUT,
+                Event::Tells { who, run, serial: None, news: lease_failed() },
+            );
             return;
         }
         let api_request = match request {

@@ -134,9 +134,8 @@ impl World {
             stored["metadata"]["labels"] = labels.clone();
         }
         if place.kind == Kind::Service {
-            let pool = stored["metadata"]["annotations"]
-                .get(fairway::cluster::POOL_ANNOTATION)
-                .cloned();
+            let pool =
+                stored["metadata"]["annotations"].get(fairway::cluster::POOL_ANNOTATION).cloned();
             stored["metadata"]["annotations"] = wanted["metadata"]["annotations"].clone();
             if let Some(pool) = pool {
                 stored["metadata"]["annotations"][fairway::cluster::POOL_ANNOTATION] = pool;

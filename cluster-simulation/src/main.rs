@@ -109,7 +109,9 @@ fn main() -> ExitCode {
         }
         seed => {
             explain(seed, false);
-            println!("again: cargo run -p fairway-cluster-simulation --profile fuzzing -- --seed {seed}");
+            println!(
+                "again: cargo run -p fairway-cluster-simulation --profile fuzzing -- --seed {seed}"
+            );
             ExitCode::FAILURE
         }
     }

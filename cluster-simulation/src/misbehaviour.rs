@@ -152,7 +152,11 @@ impl Misbehaviour {
             (Mistake::WithdrawsInOutage, News::Reply(kind, Reply::Failed))
                 if !is_controller && kind == Kind::Service =>
             {
-                let listed = Reply::Listed { items: Vec::new(), resource_version: "no".into(), continue_token: None };
+                let listed = Reply::Listed {
+                    items: Vec::new(),
+                    resource_version: "no".into(),
+                    continue_token: None,
+                };
                 vec![News::Reply(kind, listed), News::Reply(kind, Reply::Failed)]
             }
             (Mistake::LosesDeletes, News::Reply(kind, reply)) => self.remembers(who, kind, reply),
@@ -182,7 +186,9 @@ impl Misbehaviour {
     fn halves(&mut self, who: Who, kind: Kind, reply: Reply) -> Vec<News> {
         let halved = self.halved.entry(who).or_default();
         match reply {
-            Reply::Listed { mut items, resource_version, continue_token } if kind == Kind::Service && *halved < 2 => {
+            Reply::Listed { mut items, resource_version, continue_token }
+                if kind == Kind::Service && *halved < 2 =>
+            {
                 *halved += 1;
                 items.truncate(items.len() / 2);
                 let listed = Reply::Listed { items, resource_version, continue_token };
@@ -197,7 +203,11 @@ impl Misbehaviour {
         let reply = match reply {
             Reply::Listed { items, resource_version, continue_token } => {
                 heard.extend(items.into_iter().map(|it| (name_of(&it), it)));
-                Reply::Listed { items: heard.values().cloned().collect(), resource_version, continue_token }
+                Reply::Listed {
+                    items: heard.values().cloned().collect(),
+                    resource_version,
+                    continue_token,
+                }
             }
             Reply::Applied(object) => {
                 heard.insert(name_of(&object), Arc::clone(&object));
@@ -224,7 +234,11 @@ impl Misbehaviour {
                 for object in items {
                     first(object);
                 }
-                Reply::Listed { items: heard.values().cloned().collect(), resource_version, continue_token }
+                Reply::Listed {
+                    items: heard.values().cloned().collect(),
+                    resource_version,
+                    continue_token,
+                }
             }
             Reply::Applied(object) => Reply::Applied(first(object)),
             Reply::Deleted(object) => {

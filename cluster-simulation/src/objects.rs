@@ -99,7 +99,8 @@ pub(crate) fn service(number: u8, variant: u8) -> Value {
     }
     let mut service = object(&service_place(number), spec);
     service["metadata"]["annotations"] = annotations;
-    service["metadata"]["labels"] = json!({ "tier": if number % 2 == 0 { "front" } else { "back" } });
+    service["metadata"]["labels"] =
+        json!({ "tier": if number % 2 == 0 { "front" } else { "back" } });
     service
 }
 
@@ -226,7 +227,6 @@ pub(crate) fn node(number: u8, variant: u8) -> Value {
 
 /// The namespaces that the objects are in.
 pub(crate) fn namespaces() -> [Value; 2] {
-    [TEAM, SYSTEM].map(|name| {
-        with_type(Kind::Namespace, json!({ "metadata": { "name": name }, "spec": {} }))
-    })
+    [TEAM, SYSTEM]
+        .map(|name| with_type(Kind::Namespace, json!({ "metadata": { "name": name }, "spec": {} })))
 }

@@ -102,9 +102,10 @@ impl World {
                     );
                     return Err(broken("I3", what));
                 }
-                let routes = plan.routes.iter().filter(|route| {
-                    route.peers.iter().any(|key| router_of(key) == Some(router))
-                });
+                let routes = plan
+                    .routes
+                    .iter()
+                    .filter(|route| route.peers.iter().any(|key| router_of(key) == Some(router)));
                 let wanted: BTreeMap<Prefix, _> =
                     routes.map(|route| (route.prefix, route.attributes.clone())).collect();
                 if wanted != adjacency.routes || !adjacency.stale.is_empty() {
@@ -158,8 +159,11 @@ impl World {
         }
         for (node, adjacencies) in self.adjacencies.iter().enumerate() {
             for (router, adjacency) in adjacencies.iter().enumerate() {
-                let routes: Vec<_> =
-                    adjacency.routes.iter().map(|(prefix, it)| format!("{prefix} {it:?}")).collect();
+                let routes: Vec<_> = adjacency
+                    .routes
+                    .iter()
+                    .map(|(prefix, it)| format!("{prefix} {it:?}"))
+                    .collect();
                 outcome.insert(format!("node {node} router {router}"), routes.join("; "));
             }
         }

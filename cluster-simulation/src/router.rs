@@ -86,9 +86,7 @@ impl Adjacency {
 /// Which router a neighbour is: `10.0.0.(100 + number)`.
 pub(crate) fn router_of(key: &PeerKey) -> Option<usize> {
     match key.remote {
-        Remote::Address(IpAddr::V4(address)) => {
-            usize::from(address.octets()[3]).checked_sub(100)
-        }
+        Remote::Address(IpAddr::V4(address)) => usize::from(address.octets()[3]).checked_sub(100),
         _ => None,
     }
 }

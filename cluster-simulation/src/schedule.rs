@@ -141,9 +141,12 @@ impl Dice {
     /// What a user applies first, in the order of a shuffled `kubectl apply`.
     fn beginning(&mut self, nodes: usize) -> Vec<Op> {
         let mut ops: Vec<Op> = (0..PEERS).map(|number| Op::Peer { number, variant: 0 }).collect();
-        ops.extend((0..nodes).map(|node| {
-            Op::Node { number: u8::try_from(node).unwrap_or_default(), variant: 0 }
-        }));
+        ops.extend(
+            (0..nodes).map(|node| Op::Node {
+                number: u8::try_from(node).unwrap_or_default(),
+                variant: 0,
+            }),
+        );
         ops.push(Op::Advertisement { number: 0, variant: 0 });
         for number in 0..1 + self.small(POOLS) {
             ops.push(Op::Pool { number, variant: self.small(POOL_VARIANTS) });
@@ -177,9 +180,7 @@ impl Dice {
             0..=6 => Op::Service { number, variant: self.small(SERVICE_VARIANTS) },
             7..=9 => Op::NoService { number },
             10..=12 => Op::Endpoints { number, nodes: self.small(64) },
-            13..=15 => {
-                Op::Pool { number: self.small(POOLS), variant: self.small(POOL_VARIANTS) }
-            }
+            13..=15 => Op::Pool { number: self.small(POOLS), variant: self.small(POOL_VARIANTS) },
             16 => Op::NoPool { number: self.small(POOLS) },
             17..=18 => Op::Advertisement {
                 number: self.small(ADVERTISEMENTS),
@@ -207,9 +208,7 @@ impl Dice {
             8 => Op::LoseDisk { node: self.below(nodes) },
             9..=10 => Op::Outage { seconds },
             11..=12 => Op::Partition { who, seconds },
-            13 => {
-                Op::LeaseTrouble { who: Who::Controller(self.below(controllers)), seconds }
-            }
+            13 => Op::LeaseTrouble { who: Who::Controller(self.below(controllers)), seconds },
             14..=15 => Op::LoseAnswers { who, seconds },
             16 => Op::Slow { who, seconds },
             17..=18 => Op::Cut { who },

@@ -141,9 +141,11 @@ impl World {
 
     fn end_session(&mut self, node: usize, peer: &PeerConfig) {
         let Some(router) = router_of(&peer.key) else { return };
-        let wanted = self.truth.plans.get(node).is_some_and(|plan| {
-            plan.peers.iter().any(|it| it.key == peer.key)
-        });
+        let wanted = self
+            .truth
+            .plans
+            .get(node)
+            .is_some_and(|plan| plan.peers.iter().any(|it| it.key == peer.key));
         let result = match self.settings_changed(node, router) {
             false if wanted => {
                 let what = format!("node {node} ends its session with router {router}");
@@ -174,12 +176,9 @@ impl World {
     fn settings_changed(&self, node: usize, router: usize) -> bool {
         let Ok(number) = u8::try_from(router) else { return true };
         let place = peer_place(number);
-        let peer = ObjectKey {
-            kind: Kind::BgpPeer,
-            name: ObjectName::new(place.namespace, &place.name),
-        };
-        let node_key =
-            ObjectKey { kind: Kind::Node, name: ObjectName::new("", node_name(node)) };
+        let peer =
+            ObjectKey { kind: Kind::BgpPeer, name: ObjectName::new(place.namespace, &place.name) };
+        let node_key = ObjectKey { kind: Kind::Node, name: ObjectName::new("", node_name(node)) };
         let changes = [peer, node_key];
         let mut changes = changes.iter().filter_map(|key| self.truth.sessions_changed.get(key));
         let settled = self.settled_since(node);
@@ -269,7 +268,8 @@ impl World {
         for (node, adjacencies) in self.adjacencies.iter().enumerate() {
             let running = self.processes.get(&Who::Speaker(node));
             let running = running.is_some_and(|it| {
-                it.core.is_some() && it.started_at + RESTART_TIME + Duration::from_secs(10) < self.now
+                it.core.is_some()
+                    && it.started_at + RESTART_TIME + Duration::from_secs(10) < self.now
             });
             if !running || self.settled_since(node) != self.now {
                 continue;

@@ -158,4 +158,3 @@ impl Belief {
         self.index.delete(key)
     }
 }
-

@@ -256,7 +256,8 @@ impl ControllerCore {
         }
         let memory = Memory { assignments: Vec::new(), released: released.into_iter().collect() };
         let class = self.settings.load_balancer_class.clone();
-        let checks = let_go.iter().map(|(address, at)| (*at + WITHDRAWAL_BOUND, *address)).collect();
+        let checks =
+            let_go.iter().map(|(address, at)| (*at + WITHDRAWAL_BOUND, *address)).collect();
         let allocator = Allocator::restore(class, memory);
         let mut tenure = Tenure { allocator, given: BTreeMap::new(), let_go, checks };
         tenure.converge(now, index, &Changes::default());
