@@ -22,7 +22,7 @@ impl Dice {
 
     fn one_of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         let position = usize::try_from(self.below(choices.len() as u64)).unwrap();
-        choices[position]
+        choices.get(position).copied().unwrap()
     }
 }
 
@@ -133,7 +133,8 @@ fn assert_disjoint(resolution: &Resolution) {
     });
     let ranges: Vec<_> = pools.flat_map(|pool| &pool.ranges).collect();
     for (position, range) in ranges.iter().enumerate() {
-        assert!(!ranges[..position].iter().any(|other| other.overlaps(**range)), "{range}");
+        let mut before = ranges.iter().take(position);
+        assert!(!before.any(|other| other.overlaps(**range)), "{range}");
     }
 }
 
