@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use fairway::cluster::{
-    ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request, ServiceWrite,
-    SpeakerAction, WRITE_TIMEOUT, WriteReply,
+    Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request,
+    ServiceWrite, SpeakerAction, WRITE_TIMEOUT, WriteReply,
 };
 use fairway::model::{Kind, ObjectKey, ObjectName};
 use fairway_model_api::{EventKind, Query, Request as ApiRequest, Response, WatchStep};
@@ -25,7 +25,7 @@ impl World {
     /// Asks a core until it has nothing to do.
     pub(crate) fn drive(&mut self, who: Who) {
         while self.violation.is_none() {
-            let now = self.now;
+            let now = self.misbehaviour.clock(self.now, who);
             let Some(process) = self.processes.get_mut(&who) else { return };
             let Some(action) = process.poll_action(now) else { break };
             self.actions += 1;
@@ -44,9 +44,9 @@ impl World {
     fn sleep(&mut self, who: Who) {
         let now = self.now;
         let Some(process) = self.processes.get_mut(&who) else { return };
+        let Some(at) = process.next_deadline(self.misbehaviour.clock(now, who)) else { return };
         // A deadline in the past that leads to nothing would stop the clock.
-        let Some(at) = process.next_deadline(now) else { return };
-        let at = at.max(now + Duration::from_millis(1));
+        let at = self.misbehaviour.real_time(at, who) = at.max(now + Duration::from_millis(1));
         if process.wake_at.is_none_or(|before| before <= now || at < before) {
             process.wake_at = Some(at);
             let run = process.run;
@@ -68,11 +68,11 @@ impl World {
             Action::Controller(ControllerAction::Ask(kind, request))
             | Action::Speaker(SpeakerAction::Ask(kind, request)) => self.ask(who, kind, request),
             Action::Controller(ControllerAction::Lease(request)) => self.ask_lease(who, request),
-            Action::Controller(ControllerAction::Write(write)) => self.ask_write(who, write),
-            Action::Speaker(SpeakerAction::Announce(announced)) => {
-                let announced = self.misbehaviour.announces(announced);
-                self.announce(who, announced);
+            Action::Controller(ControllerAction::Write(mut write)) => {
+                write.not_after = self.misbehaviour.real_time(write.not_after, who);
+                self.ask_write(who, write);
             }
+            Action::Speaker(SpeakerAction::Announce(announced)) => self.announce(who, announced),
             Action::Speaker(SpeakerAction::Persist(snapshot)) => {
                 if self.misbehaviour.keeps_snapshots()
                     && let Some(process) = self.processes.get_mut(&who)
@@ -234,16 +234,23 @@ impl World {
             _ => self.processes.get(&who).is_some_and(|it| it.run == run && it.core.is_some()),
         };
         if is_wanted {
+            if matches!(news, News::Reply(Kind::Service, Reply::Failed))
+                && self.misbehaviour.withdraws_in_outage()
+                && let Some(process) = self.processes.get(&who)
+                && let Some(announced) = process.announced.clone()
+            {
+                self.announce(who, Announced { routes: Vec::new().into(), ..announced });
+            }
             self.hear(who, news);
             self.drive(who);
         }
     }
 
     fn hear(&mut self, who: Who, news: News) {
-        let now = self.now;
-        for news in self.misbehaviour.hears(now, who, news) {
+        let now = self.misbehaviour.clock(self.now, who);
+        let run = self.processes.get(&who).map_or(0, |it| it.run);
+        for news in self.misbehaviour.hears(who, run, news) {
             if let Some(process) = self.processes.get_mut(&who) {
-                let now = self.misbehaviour.clock(now, who);
                 process.hear(now, news);
             }
         }

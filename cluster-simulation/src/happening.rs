@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
-use fairway::cluster::{Reply, Snapshot, SpeakerCore};
+use fairway::cluster::{Announced, Reply, Snapshot, SpeakerCore};
 use fairway::model::{Kind, ObjectKey, ObjectName};
 use fairway_model_api::{Query, Request as ApiRequest};
 use fairway_sessions::backend::Leave;
+use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
 
 use crate::objects::{self, Place, resource, with_type};
@@ -18,6 +19,9 @@ use crate::world::{Event, Shared, World};
 impl World {
     /// What is there before anything happens: the namespaces, and all processes start.
     pub(crate) fn begin(&mut self) {
+        if self.misbehaviour.version_of_lists().is_some() {
+            self.lags = [Instant::from_micros(u64::MAX); 2];
+        }
         for namespace in objects::namespaces() {
             let request = ApiRequest::create(&resource(Kind::Namespace), "", namespace);
             let response = self.api.handle(self.timestamp(), 0, &request);
@@ -177,7 +181,7 @@ impl World {
     }
 
     /// What this process knows may be old until then.
-    fn trouble(&mut self, who: Who, until: fairway_sessions::time::Instant) {
+    fn trouble(&mut self, who: Who, until: Instant) {
         self.link(who, |link| link.trouble = link.trouble.max(until));
     }
 
@@ -187,10 +191,17 @@ impl World {
         if process.run != run || process.core.is_some() {
             return;
         }
+        if self.misbehaviour.ends_rib_too_early() {
+            process.disk = None;
+        }
         process.start(now, seed);
         self.tell(|| format!("{who} starts"));
-        if let Some(announced) = self.misbehaviour.announces_at_start(who) {
-            self.announce(who, announced);
+        if let Who::Speaker(node) = who
+            && self.misbehaviour.ends_rib_too_early()
+        {
+            let peers = self.truth.plans.get(node).map(|it| it.peers.clone()).unwrap_or_default();
+            let routes = Vec::new().into();
+            self.announce(who, Announced { peers, routes, awaits_sources: false });
         }
         self.drive(who);
     }
@@ -266,20 +277,18 @@ impl World {
             process.disk = None;
             let told = self.adjacencies.get(node).into_iter().flatten();
             process.excused.extend(told.flat_map(|it| it.prefixes().collect::<Vec<_>>()));
-            process.disk = process.core.is_none().then(Snapshot::default).filter(|_| false);
         }
     }
 
     fn begin_outage(&mut self, length: Duration) {
         self.outage = self.outage.max(self.now + length);
-        let (until, now) = (self.outage, self.now);
+        let until = self.outage;
         self.at(until, Event::Back);
         let all: Vec<Who> = self.processes.keys().copied().collect();
         for who in all {
             self.trouble(who, until);
             self.break_watches(who, 3000);
         }
-        debug_assert!(until >= now);
     }
 
     fn partition(&mut self, who: Who, length: Duration) {
@@ -323,8 +332,8 @@ impl World {
     pub(crate) fn heal(&mut self) {
         self.tell(|| "-- everything is well from here on".to_owned());
         self.outage = self.now;
-        self.lags = [self.now; 2];
         let now = self.now;
+        self.lags = [now; 2];
         let mut stopped = Vec::new();
         for (who, process) in &mut self.processes {
             process.crash_after = None;

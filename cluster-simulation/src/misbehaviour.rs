@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use fairway::cluster::{Announced, LeaseRecord, LeaseReply, Reply, name_of};
+use fairway::cluster::{LeaseRecord, LeaseReply, Reply, name_of, version_of};
 use fairway::model::{Kind, ObjectName};
 use fairway_sessions::backend::Leave;
 use fairway_sessions::time::Instant;
@@ -15,6 +14,9 @@ use serde_json::Value;
 
 use crate::process::News;
 use crate::schedule::Who;
+
+/// How much faster the clock of a hasty controller goes.
+const HASTE: u64 = 30;
 
 /// One mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +87,6 @@ pub struct Misbehaviour {
     leases: BTreeMap<Who, LeaseRecord>,
     /// How many lists were cut short.
     halved: BTreeMap<Who, u32>,
-    has_moved: BTreeMap<Who, u32>,
 }
 
 impl Misbehaviour {
@@ -99,19 +100,25 @@ impl Misbehaviour {
     }
 
     /// What time a process believes it is.
-    pub(crate) fn clock(&self, now: Instant, _who: Who) -> Instant {
-        now
+    pub(crate) fn clock(&self, now: Instant, who: Who) -> Instant {
+        if self.is_hasty(who) { Instant::from_micros(now.as_micros() * HASTE) } else { now }
     }
 
-    pub(crate) fn announces(&self, announced: Announced) -> Announced {
-        if self.is(Mistake::EndOfRibTooEarly) {
-            return Announced { awaits_sources: false, ..announced };
-        }
-        announced
+    /// When that is.
+    pub(crate) fn real_time(&self, at: Instant, who: Who) -> Instant {
+        if self.is_hasty(who) { Instant::from_micros(at.as_micros() / HASTE) } else { at }
     }
 
-    pub(crate) fn announces_at_start(&self, _who: Who) -> Option<Announced> {
-        None
+    fn is_hasty(&self, who: Who) -> bool {
+        self.is(Mistake::ReusesAtOnce) && matches!(who, Who::Controller(_))
+    }
+
+    pub(crate) fn ends_rib_too_early(&self) -> bool {
+        self.is(Mistake::EndOfRibTooEarly)
+    }
+
+    pub(crate) fn withdraws_in_outage(&self) -> bool {
+        self.is(Mistake::WithdrawsInOutage)
     }
 
     pub(crate) fn keeps_snapshots(&self) -> bool {
@@ -135,7 +142,7 @@ impl Misbehaviour {
     }
 
     /// What a core hears in place of `news`.
-    pub(crate) fn hears(&mut self, _now: Instant, who: Who, news: News) -> Vec<News> {
+    pub(crate) fn hears(&mut self, who: Who, run: u64, news: News) -> Vec<News> {
         let Some(mistake) = self.mistake else { return vec![news] };
         let is_controller = matches!(who, Who::Controller(_));
         match (mistake, news) {
@@ -149,16 +156,6 @@ impl Misbehaviour {
             (Mistake::DecidesBeforeSynced, News::Reply(kind, reply)) if is_controller => {
                 self.halves(who, kind, reply)
             }
-            (Mistake::WithdrawsInOutage, News::Reply(kind, Reply::Failed))
-                if !is_controller && kind == Kind::Service =>
-            {
-                let listed = Reply::Listed {
-                    items: Vec::new(),
-                    resource_version: "no".into(),
-                    continue_token: None,
-                };
-                vec![News::Reply(kind, listed), News::Reply(kind, Reply::Failed)]
-            }
             (Mistake::LosesDeletes, News::Reply(kind, reply)) => self.remembers(who, kind, reply),
             (Mistake::AnnouncesOutsidePools, News::Reply(Kind::IpAddressPool, reply))
                 if !is_controller =>
@@ -166,7 +163,7 @@ impl Misbehaviour {
                 self.sticks(who, reply)
             }
             (Mistake::EverybodyLeads, News::Lease(reply)) => {
-                vec![News::Lease(self.leads_anyway(who, reply))]
+                vec![News::Lease(self.leads_anyway(who, run, reply))]
             }
             (Mistake::NeverStepsDown, News::Lease(reply)) => {
                 vec![News::Lease(self.renews_anyway(who, reply))]
@@ -175,12 +172,29 @@ impl Misbehaviour {
         }
     }
 
+    /// Every other pool goes and comes back when one comes.
     fn moves(&mut self, who: Who, news: News) -> Vec<News> {
-        let moved = self.has_moved.entry(who).or_default();
-        if let News::Reply(Kind::IpAddressPool, Reply::Applied(_)) = news {
-            *moved += 1;
+        let heard = self.heard.entry((who, Kind::IpAddressPool)).or_default();
+        let News::Reply(kind, Reply::Applied(pool)) = news else { return vec![news] };
+        if kind != Kind::IpAddressPool {
+            return vec![News::Reply(kind, Reply::Applied(pool))];
         }
-        vec![news]
+        let others: Vec<_> = heard.values().filter(|it| name_of(it) != name_of(&pool)).collect();
+        let mut all = vec![News::Reply(kind, Reply::Applied(Arc::clone(&pool)))];
+        let mut version = version_of(&pool).and_then(|it| it.parse().ok()).unwrap_or(0_u64);
+        for other in others {
+            // Versions between this change and the next one do not exist; these are made up.
+            let mut stamped = || {
+                version += 1;
+                let mut other = Value::clone(other);
+                other["metadata"]["resourceVersion"] = Value::from(version.to_string());
+                Arc::new(other)
+            };
+            all.push(News::Reply(kind, Reply::Deleted(stamped())));
+            all.push(News::Reply(kind, Reply::Applied(stamped())));
+        }
+        heard.insert(name_of(&pool), pool);
+        all
     }
 
     fn halves(&mut self, who: Who, kind: Kind, reply: Reply) -> Vec<News> {
@@ -214,7 +228,7 @@ impl Misbehaviour {
                 Reply::Applied(object)
             }
             Reply::Deleted(object) => {
-                let version = fairway::cluster::version_of(&object).unwrap_or_default();
+                let version = version_of(&object).unwrap_or_default();
                 Reply::Bookmark(version.to_owned())
             }
             reply => reply,
@@ -242,7 +256,7 @@ impl Misbehaviour {
             }
             Reply::Applied(object) => Reply::Applied(first(object)),
             Reply::Deleted(object) => {
-                let version = fairway::cluster::version_of(&object).unwrap_or_default();
+                let version = version_of(&object).unwrap_or_default();
                 Reply::Bookmark(version.to_owned())
             }
             reply => reply,
@@ -250,9 +264,19 @@ impl Misbehaviour {
         vec![News::Reply(Kind::IpAddressPool, reply)]
     }
 
-    fn leads_anyway(&mut self, who: Who, reply: LeaseReply) -> LeaseReply {
-        let _ = who;
-        reply
+    /// There is no Lease, says this, until one is written; and whoever writes has it.
+    fn leads_anyway(&mut self, who: Who, run: u64, reply: LeaseReply) -> LeaseReply {
+        let Who::Controller(number) = who else { return reply };
+        let record = LeaseRecord {
+            holder: format!("controller-{number}-{run}"),
+            transitions: 0,
+            resource_version: "1".to_owned(),
+        };
+        let before = self.leases.insert(who, record.clone());
+        match before {
+            Some(before) if before == record => LeaseReply::Is(record),
+            _ => LeaseReply::Missing,
+        }
     }
 
     fn renews_anyway(&mut self, who: Who, reply: LeaseReply) -> LeaseReply {
@@ -299,7 +323,3 @@ fn wish_as_status(object: Arc<Value>) -> Arc<Value> {
     object["status"] = serde_json::json!({ "loadBalancer": { "ingress": [{ "ip": wish }] } });
     Arc::new(object)
 }
-
-/// How much faster the clock of a hasty controller goes.
-#[allow(dead_code)]
-const HASTE: Duration = Duration::from_secs(1);

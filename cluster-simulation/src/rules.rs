@@ -20,7 +20,7 @@ use std::net::IpAddr;
 
 use fairway::allocator::Allocator;
 use fairway::cluster::{POOL_ANNOTATION, WINDOW, WITHDRAWAL_BOUND, WRITES_MAX, status_addresses};
-use fairway::model::{Changes, ClusterIndex, ObjectName};
+use fairway::model::{Changes, ClusterIndex, ObjectName, Service};
 use fairway_sessions::time::Instant;
 use serde_json::Value;
 
@@ -157,8 +157,12 @@ fn check_given(
 /// I5: somebody who looks at the world as it is, or was a moment ago, sees why it had to be.
 fn check_taken(truth: &Truth, name: &ObjectName, address: IpAddr) -> Result<(), Violation> {
     let keeps = |index: &ClusterIndex| {
-        let outcomes = adopted(index);
-        outcomes.get(name).is_some_and(|it| it.contains(&address))
+        // Of two that can no longer share, whoever changed makes way.
+        let names_it = |it: &&Service| it.name != *name && it.status_addresses.contains(&address);
+        let this = index.services.get(name);
+        let conflicts = |other: &Service| this.is_none_or(|this| !may_share(this, other));
+        let is_disputed = index.services.values().filter(names_it).any(conflicts);
+        !is_disputed && adopted(index).get(name).is_some_and(|it| it.contains(&address))
     };
     if truth.lately().all(|index| keeps(index)) {
         return Err(broken("I5", format!("{name} loses {address}, and nothing was wrong with it")));

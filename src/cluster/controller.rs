@@ -239,22 +239,20 @@ impl ControllerCore {
         if self.tenure.is_some() || self.begins_at(now).is_none_or(|at| now < at) {
             return;
         }
-        let mut released: BTreeMap<IpAddr, ObjectName> = BTreeMap::new();
+        let mut released = Vec::new();
         let mut let_go = BTreeMap::new();
         for (address, it) in self.claims.all_released() {
-            released.insert(address, it.former.clone());
+            released.push((address, it.former.clone()));
             let_go.insert(address, it.at);
         }
-        // What a Service names that cannot be read, or that is not ours, is nobody's to give.
-        let index = self.belief.index();
+        // What a status names is nobody's to give but theirs who are named, even where they may not
+        // keep it, cannot be read or are not ours: routers hear of it until no status names it.
         for (address, users) in self.claims.named() {
-            let is_unknown = |name: &&ObjectName| !index.services.contains_key(*name);
-            if let Some(former) = users.iter().find(is_unknown) {
-                released.insert(address, former.clone());
-                let_go.insert(address, now);
-            }
+            released.extend(users.iter().map(|user| (address, user.clone())));
+            let_go.insert(address, now);
         }
-        let memory = Memory { assignments: Vec::new(), released: released.into_iter().collect() };
+        let index = self.belief.index();
+        let memory = Memory { assignments: Vec::new(), released };
         let class = self.settings.load_balancer_class.clone();
         let checks =
             let_go.iter().map(|(address, at)| (*at + WITHDRAWAL_BOUND, *address)).collect();

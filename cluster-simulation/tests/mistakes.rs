@@ -1,0 +1,28 @@
+//! Do the rules notice? Each mistake is put into boxes, and some box must break a rule.
+
+#![allow(clippy::panic)] // What fails here fails the test.
+
+use fairway_cluster_simulation::{Misbehaviour, Mistake, Schedule, shrink};
+
+/// Boxes in which a mistake must show: one that needs more of them is as good as unseen.
+const SCHEDULES: u64 = 400;
+
+/// The first seed that shows it, and the rule that is broken.
+fn caught(mistake: Mistake) -> Option<(u64, &'static str)> {
+    (1..=SCHEDULES).find_map(|seed| {
+        let verdict = shrink::verdict(&Schedule::of(seed), &Misbehaviour::of(mistake), false);
+        verdict.violation.map(|(_, violation)| (seed, violation.rule))
+    })
+}
+
+#[test]
+fn every_mistake_is_noticed() {
+    let mut missed = Vec::new();
+    for mistake in Mistake::ALL {
+        match caught(mistake) {
+            Some((seed, rule)) => println!("{mistake:?}: {rule}, seed {seed}"),
+            None => missed.push(mistake),
+        }
+    }
+    assert!(missed.is_empty(), "nobody notices {missed:?}");
+}
