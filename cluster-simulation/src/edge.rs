@@ -46,7 +46,7 @@ impl World {
         let Some(process) = self.processes.get_mut(&who) else { return };
         let Some(at) = process.next_deadline(self.misbehaviour.clock(now, who)) else { return };
         // A deadline in the past that leads to nothing would stop the clock.
-        let at = self.misbehaviour.real_time(at, who) = at.max(now + Duration::from_millis(1));
+        let at = self.misbehaviour.real_time(at, who).max(now + Duration::from_millis(1));
         if process.wake_at.is_none_or(|before| before <= now || at < before) {
             process.wake_at = Some(at);
             let run = process.run;
