@@ -18,7 +18,7 @@ DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help run build static test test-unit test-fuzz fuzz test-demo test-live test-corpus test-soak \
+.PHONY: help run build static test test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-crds test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs \
 	lint setup install uninstall deb test-service clean
 
@@ -35,7 +35,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test conformance --test pages --test canary --test notify --test install --test state_directory --test watching --test conversation
@@ -46,6 +46,13 @@ test-fuzz: ## Ten million messages that no good neighbour sends; a second decode
 
 fuzz: ## The same for longer, with new seeds each time (SECONDS=3600)
 	$(CARGO) run --locked --package fairway-fuzzing --profile fuzzing -- --seconds $(SECONDS_OF_FUZZING) --first-seed $$(date +%s)
+
+test-cluster: ## Ten thousand clusters that fail in every way; mistakes that must be noticed
+	$(CARGO) test --locked --package fairway-cluster-simulation --profile fuzzing
+	$(CARGO) run --locked --package fairway-cluster-simulation --profile fuzzing -- --schedules 10000
+
+sim-cluster: ## A million of them, with new seeds each time
+	$(CARGO) run --locked --package fairway-cluster-simulation --profile fuzzing -- --schedules 1000000 --first-seed $$(date +%s)
 
 test-demo: build ## The demo, to its end
 	timeout 60 $(BINARY) demo --once

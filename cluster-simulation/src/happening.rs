@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fairway::cluster::{Announced, Reply, Snapshot, SpeakerCore};
+use fairway::cluster::{Announced, Reply, SpeakerCore};
 use fairway::model::{Kind, ObjectKey, ObjectName};
 use fairway_model_api::{Query, Request as ApiRequest};
 use fairway_sessions::backend::Leave;

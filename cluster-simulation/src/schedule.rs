@@ -21,8 +21,9 @@ pub enum Who {
     Controller(usize),
 }
 
-/// One thing that happens.
+/// One thing that happens. `number` counts objects of the kind, `variant` is one of `objects`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Op {
     /// The user creates a Service, or makes it this variant.
     Service { number: u8, variant: u8 },

@@ -10,8 +10,11 @@ const SCHEDULES: u64 = 400;
 /// The first seed that shows it, and the rule that is broken.
 fn caught(mistake: Mistake) -> Option<(u64, &'static str)> {
     (1..=SCHEDULES).find_map(|seed| {
-        let verdict = shrink::verdict(&Schedule::of(seed), &Misbehaviour::of(mistake), false);
-        verdict.violation.map(|(_, violation)| (seed, violation.rule))
+        let schedule = Schedule::of(seed);
+        let broken = |it: &Misbehaviour| shrink::verdict(&schedule, it, false).violation;
+        let (_, violation) = broken(&Misbehaviour::of(mistake))?;
+        // It must be the mistake that breaks it.
+        broken(&Misbehaviour::default()).is_none().then_some((seed, violation.rule))
     })
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
 
-use crate::allocator::{Allocator, Memory, Outcomes, Reason};
+use crate::allocator::{Allocator, Outcomes, Reason};
 use crate::model::{Changes, ClusterIndex, Kind, ObjectName};
 
 use super::belief::Belief;
@@ -239,24 +239,21 @@ impl ControllerCore {
         if self.tenure.is_some() || self.begins_at(now).is_none_or(|at| now < at) {
             return;
         }
-        let mut released = Vec::new();
+        let mut allocator = Allocator::new(self.settings.load_balancer_class.clone());
         let mut let_go = BTreeMap::new();
         for (address, it) in self.claims.all_released() {
-            released.push((address, it.former.clone()));
+            allocator.note_released(now, address, &it.former);
             let_go.insert(address, it.at);
         }
         // What a status names is nobody's to give but theirs who are named, even where they may not
         // keep it, cannot be read or are not ours: routers hear of it until no status names it.
         for (address, users) in self.claims.named() {
-            released.extend(users.iter().map(|user| (address, user.clone())));
+            users.iter().for_each(|user| allocator.note_released(now, address, user));
             let_go.insert(address, now);
         }
         let index = self.belief.index();
-        let memory = Memory { assignments: Vec::new(), released };
-        let class = self.settings.load_balancer_class.clone();
         let checks =
             let_go.iter().map(|(address, at)| (*at + WITHDRAWAL_BOUND, *address)).collect();
-        let allocator = Allocator::restore(class, memory);
         let mut tenure = Tenure { allocator, given: BTreeMap::new(), let_go, checks };
         tenure.converge(now, index, &Changes::default());
         self.tenure = Some(tenure);
