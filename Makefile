@@ -38,7 +38,7 @@ static: build ## The same, where the container build looks for it
 test: setup lint test-unit test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
-	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test conformance --test pages --test canary --test notify --test install --test state_directory --test watching --test conversation
+	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test watching --test conversation
 
 test-fuzz: ## Ten million messages that no good neighbour sends; a second decoder
 	$(CARGO) test --locked --package fairway-fuzzing --profile fuzzing --test oracle

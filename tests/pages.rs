@@ -101,3 +101,48 @@ fn the_definitions_in_deploy_are_those_of_the_source() {
     let present = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(present.collect::<BTreeSet<_>>(), expected, "files that nobody writes");
 }
+
+const PLAN: &str = "docs/plan.md";
+
+/// The page with the output of each command in its `console` blocks as it is now.
+fn with_output(page: &str) -> String {
+    let mut written = String::new();
+    let mut parts = page.split("```console\n");
+    written.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (block, rest) = part.split_once("```").unwrap();
+        let (prompt, _) = block.split_once('\n').unwrap();
+        let command = prompt.strip_prefix("$ ").unwrap();
+        let _ = write!(written, "```console\n{prompt}\n{}```{rest}", output(command));
+    }
+    written
+}
+
+/// What a command prints, on the folders that it names from here.
+fn output(command: &str) -> String {
+    let mut words = command.split_whitespace();
+    let program = match words.next().unwrap() {
+        "fairway" => env!("CARGO_BIN_EXE_fairway"),
+        other => other,
+    };
+    let output = std::process::Command::new(program)
+        .args(words)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("FAIRWAY_NODE")
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_page_on_plans_shows_what_is_printed() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(PLAN);
+    let present = std::fs::read_to_string(&path).unwrap();
+    let page = with_output(&present);
+    assert!(page.matches("$ fairway plan").count() >= 4);
+    if std::env::var_os("FAIRWAY_WRITE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+        return;
+    }
+    assert!(present == page, "{PLAN} is stale: run make docs");
+}

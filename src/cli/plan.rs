@@ -10,7 +10,7 @@ use fairway_sessions::time::Instant;
 
 use super::show;
 use crate::allocator::Allocator;
-use crate::model::{ClusterIndex, Node, NodeName};
+use crate::model::{Changes, ClusterIndex, Node, NodeName};
 use crate::plan::{ClusterPlan, report};
 use crate::resources::{Catalog, Finding, Resolution};
 use crate::source::{FileChange, STANDARD_INPUT, read_all};
@@ -68,12 +68,11 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let mut reader = Reader::default();
     let before = if against.is_empty() { None } else { Some(reader.read(against)?) };
     let after = reader.read(config)?;
-    let nodes = Nodes::among(before.iter().chain([&after]), node)?;
+    let nodes = Nodes::among(before.iter().chain([&after]).map(|state| &state.index), node)?;
     let class = lb_class.clone().filter(|class| !class.is_empty());
     let mut allocator = Allocator::new(class);
-    let mut plan = |index: &ClusterIndex| {
-        // Nothing ever happened to a Service but what is in the files: there is only one moment.
-        allocator.converge(Instant::ZERO, index, &Default::default());
+    let mut plan = |State { index, changes }: &State| {
+        settle(&mut allocator, index, changes);
         ClusterPlan::new(index, allocator.outcomes().clone(), &nodes.of(index))
     };
     let before = before.as_ref().map(&mut plan);
@@ -89,17 +88,34 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Gives out all there is to give, and what is withdrawn for it, too: a plan shows what things come
+/// to, once every router has heard.
+fn settle(allocator: &mut Allocator, index: &ClusterIndex, changes: &Changes) {
+    let mut other = allocator.converge(Instant::ZERO, index, changes);
+    // Each round has fewer addresses to release.
+    while !other.is_empty() && allocator.withdrawn(allocator.last_release()) {
+        other = allocator.converge(Instant::ZERO, index, &Changes::default());
+    }
+}
+
+/// What the files say at one time, and what is other than before.
+struct State {
+    index: ClusterIndex,
+    changes: Changes,
+}
+
 /// Reads one state of the resources after the other, as a daemon would that sees the one become
 /// the other: an object that has a fault now stays as it was.
 #[derive(Default)]
 struct Reader {
     catalog: Catalog,
     files: BTreeSet<String>,
+    index: ClusterIndex,
     findings: Vec<Finding>,
 }
 
 impl Reader {
-    fn read(&mut self, paths: &[PathBuf]) -> Result<ClusterIndex> {
+    fn read(&mut self, paths: &[PathBuf]) -> Result<State> {
         let changes = read_all(paths)?;
         let file = |change: &FileChange| match change {
             FileChange::Read { path, .. } | FileChange::Ignored { path, .. } => Some(path.clone()),
@@ -117,9 +133,8 @@ impl Reader {
         let news = findings.into_iter().filter(|finding| !self.findings.contains(finding));
         let news: Vec<_> = news.collect();
         self.findings.extend(news);
-        let mut index = ClusterIndex::default();
-        index.reset(objects);
-        Ok(index)
+        let changes = self.index.reset(objects);
+        Ok(State { index: self.index.clone(), changes })
     }
 }
 

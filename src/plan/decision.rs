@@ -45,7 +45,7 @@ pub(super) struct Decision {
 impl<'a> Facts<'a> {
     /// As seen from `node`.
     pub(super) fn new(index: &'a ClusterIndex, node: &'a Node, options: PlanOptions) -> Self {
-        let layer2 = Layer2::new(index, node, layer2::candidates(index, node));
+        let layer2 = Layer2::new(index, node, layer2::candidates(index, node), options);
         Self { index, node, options, pools: PoolLookup::new(index), layer2 }
     }
 

@@ -17,7 +17,7 @@ use crate::model::{
     ClusterIndex, Layer2Advertisement, Node, ObjectName, Pool, Service, TrafficPolicy,
 };
 
-use super::Reason;
+use super::{PlanOptions, Reason};
 
 /// What this node does for the addresses of one Service. All of them are answered for by the same
 /// node: the first one decides.
@@ -37,6 +37,7 @@ pub(super) struct Layer2<'a> {
     index: &'a ClusterIndex,
     node: &'a Node,
     candidates: Vec<&'a Node>,
+    options: PlanOptions,
     /// What each advertisement makes of the candidates, worked out once for each.
     scores: BTreeMap<&'a ObjectName, Scores>,
 }
@@ -49,8 +50,13 @@ pub(super) fn candidates<'a>(index: &'a ClusterIndex, node: &'a Node) -> Vec<&'a
 
 impl<'a> Layer2<'a> {
     /// `candidates` are the nodes that are alive, `node` among them.
-    pub(super) fn new(index: &'a ClusterIndex, node: &'a Node, candidates: Vec<&'a Node>) -> Self {
-        Self { index, node, candidates, scores: BTreeMap::new() }
+    pub(super) fn new(
+        index: &'a ClusterIndex,
+        node: &'a Node,
+        candidates: Vec<&'a Node>,
+        options: PlanOptions,
+    ) -> Self {
+        Self { index, node, candidates, options, scores: BTreeMap::new() }
     }
 
     /// What `node` does for `service`, which has these addresses. `None` where no L2Advertisement
@@ -86,10 +92,10 @@ impl<'a> Layer2<'a> {
         if self.node.network_unavailable {
             return Err(Reason::NodeNetworkUnavailable(name()));
         }
-        if self.node.is_excluded() {
+        if self.is_excluded(self.node) {
             return Err(Reason::NodeExcluded(name()));
         }
-        let served = Served::of(service, self.index);
+        let served = Served::of(service, self.index, self.options);
         served.check(service, self.node)?;
         // Who shares the address may have other labels, and so another node.
         if service.sharing_key.is_some()
@@ -108,6 +114,10 @@ impl<'a> Layer2<'a> {
             return Ok(None);
         }
         Ok(Some(here.iter().flat_map(|it| it.interfaces.iter().cloned()).collect()))
+    }
+
+    fn is_excluded(&self, node: &Node) -> bool {
+        node.is_excluded() && !self.options.ignore_exclude_label
     }
 
     /// Succeeds if this node comes first among the candidates: the highest sum of preferences, then
@@ -129,7 +139,7 @@ impl<'a> Layer2<'a> {
         }
         let scored = self.candidates.iter().zip(totals).filter_map(|(node, score)| {
             let may_answer = !node.network_unavailable
-                && !node.is_excluded()
+                && !self.is_excluded(node)
                 && served.may_answer(service, node);
             score.filter(|_| may_answer).map(|score| (*node, score))
         });
@@ -187,9 +197,9 @@ enum Served<'a> {
 }
 
 impl<'a> Served<'a> {
-    fn of(service: &Service, index: &'a ClusterIndex) -> Self {
+    fn of(service: &Service, index: &'a ClusterIndex, options: PlanOptions) -> Self {
         let mut slices = index.slices_of(&service.name).peekable();
-        if slices.peek().is_none() {
+        if slices.peek().is_none() && options.unsliced_services_are_served {
             return Self::Everywhere;
         }
         let usable = slices.flat_map(|slice| &slice.endpoints).filter(|it| it.usable);

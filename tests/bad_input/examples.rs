@@ -18,15 +18,28 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries
 }
 
+/// Those that hold files. What is edited in `plan` is two folders each.
 fn folders() -> Vec<PathBuf> {
-    entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"))
+    fn below(folder: PathBuf) -> Vec<PathBuf> {
+        let folders: Vec<_> = entries(&folder).into_iter().filter(|it| it.is_dir()).collect();
+        if folders.is_empty() {
+            vec![folder]
+        } else {
+            folders.into_iter().flat_map(below).collect()
+        }
+    }
+    below(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"))
 }
 
 #[test]
 fn every_example_passes_the_check() {
     let examples = folders();
     let names: Vec<_> = examples.iter().filter_map(|it| it.file_name()?.to_str()).collect();
-    assert_eq!(names, ["compose", "peers", "quickstart", "transit"]);
+    let edits = ["after", "before"].repeat(3);
+    assert_eq!(
+        names,
+        [&["compose", "metallb", "peers"], &edits[..], &["quickstart", "transit"]].concat()
+    );
     for folder in examples {
         let mut catalog = Catalog::new();
         for file in entries(&folder) {
@@ -34,7 +47,10 @@ fn every_example_passes_the_check() {
             catalog.file_read(file.to_str().unwrap(), &text);
         }
         let resolution = catalog.resolve();
-        assert_eq!(resolution.findings, [], "{}", folder.display());
+        let mut findings = resolution.findings;
+        // What this version does not do yet is said to all who ask for it.
+        findings.retain(|finding| finding.is_fault() || !finding.message.contains("this version"));
+        assert_eq!(findings, [], "{}", folder.display());
         assert!(resolution.objects.len() >= 4, "{}", folder.display());
     }
 }

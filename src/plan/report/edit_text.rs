@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use super::edit::{Edit, Layer2Edit, RouteEdit, ServiceEdit};
 use super::sessions::{Fate, FieldEdit, SessionEdit};
-use super::{counted, listed, routes, section, whole};
+use super::{listed, routes, section, whole};
 use crate::allocator::Outcome;
 use crate::columns::or_none;
 
@@ -21,43 +21,54 @@ pub(super) fn text(edit: &Edit<'_>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-/// A line for each part of which there is something to say.
+/// A line for each part.
 fn summary(edit: &Edit<'_>) -> String {
-    let moved = edit.services.iter().filter(|it| is_moved(it)).count();
+    let services = |wanted: fn(&ServiceEdit<'_>) -> bool| {
+        edit.services.iter().filter(|service| wanted(service)).count()
+    };
     let routes = |wanted: fn(&RouteEdit<'_>) -> bool| {
         edit.routes.iter().filter(|route| wanted(route)).count()
     };
     let sessions = |fate| edit.sessions.iter().filter(|session| session.fate == fate).count();
-    let losing = edit.sessions.iter().filter(|it| it.fate == Fate::Reset && it.loses_routes);
-    let list = |parts: &[(usize, &str)]| {
-        let parts: Vec<_> = parts.iter().map(|(count, what)| format!("{count} {what}")).collect();
-        parts.join(", ")
-    };
-    let lost = edit.services.iter().filter(|it| is_lost(it)).count();
-    let mut lines = format!("Services: {moved} moved to other addresses, {lost} left without\n");
-    lines.push_str(&format!(
-        "Sessions: {}\n",
-        list(&[
-            (sessions(Fate::Added), "added"),
-            (sessions(Fate::Removed), "removed"),
-            (sessions(Fate::Reset), "reset"),
-        ])
-    ));
-    match losing.count() {
-        0 => {}
-        count => {
-            lines.push_str(&format!("Routes are lost meanwhile on {}\n", counted(count, "session")))
-        }
-    }
-    lines.push_str(&format!(
-        "Routes: {}\n",
-        list(&[
-            (routes(|it| it.before.is_none()), "announced"),
-            (routes(|it| it.after.is_none()), "withdrawn"),
-            (routes(|it| it.before.is_some() && it.after.is_some()), "changed"),
-        ])
-    ));
-    lines
+    let is_losing = |it: &&SessionEdit<'_>| it.fate == Fate::Reset && it.loses_routes;
+    let losing = edit.sessions.iter().filter(is_losing).count();
+    [
+        line(
+            "Services",
+            &[
+                (services(is_moved), "get other addresses"),
+                (services(is_lost), "left without an address"),
+                (services(|it| it.before.is_none()), "new"),
+                (services(|it| it.after.is_none()), "gone"),
+            ],
+        ),
+        line(
+            "Sessions",
+            &[
+                (sessions(Fate::Added), "added"),
+                (sessions(Fate::Removed), "removed"),
+                (sessions(Fate::Reset), "reset"),
+                (losing, "of them lose their routes meanwhile"),
+            ],
+        ),
+        line(
+            "Routes",
+            &[
+                (routes(|it| it.before.is_none()), "announced"),
+                (routes(|it| it.after.is_none()), "withdrawn"),
+                (routes(|it| it.before.is_some() && it.after.is_some()), "changed"),
+            ],
+        ),
+    ]
+    .concat()
+}
+
+/// `Routes: 2 announced, 1 withdrawn`: what there is something of.
+fn line(what: &str, parts: &[(usize, &str)]) -> String {
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+    let said = if parts.is_empty() { "as before".to_owned() } else { parts.join(", ") };
+    format!("{what}: {said}\n")
 }
 
 /// Whether it had addresses and has others.
@@ -113,14 +124,11 @@ fn by_nodes<'a, T, K: Ord>(
 
 fn sessions(edit: &Edit<'_>) -> Option<String> {
     let key = |it: &SessionEdit<'_>| {
-        let fate = it.fate;
-        (fate, it.peer.clone(), it.remote.clone(), it.fields.clone(), it.effect)
+        (it.fate, it.peer.clone(), it.remote.clone(), it.fields.clone(), it.effect)
     };
-    let lines = by_nodes(&edit.sessions, key, |it| it.node);
-    let row = |((fate, peer, remote, fields, effect), nodes): (
-        (Fate, String, String, Vec<FieldEdit>, &str),
-        BTreeSet<&str>,
-    )| {
+    let mut rows = Vec::new();
+    for ((fate, peer, remote, fields, effect), nodes) in by_nodes(&edit.sessions, key, |it| it.node)
+    {
         let change = match fate {
             Fate::Added => "added",
             Fate::Removed => "removed",
@@ -132,16 +140,9 @@ fn sessions(edit: &Edit<'_>) -> Option<String> {
             None => it.name.clone(),
         };
         let fields: Vec<_> = fields.iter().map(field).collect();
-        [
-            change.to_owned(),
-            peer,
-            remote,
-            or_none(fields.join(", ")),
-            listed(nodes),
-            effect.to_owned(),
-        ]
-    };
-    let rows: Vec<_> = lines.into_iter().map(row).collect();
+        let (fields, nodes) = (or_none(fields.join(", ")), listed(nodes));
+        rows.push([change.to_owned(), peer, remote, fields, nodes, effect.to_owned()]);
+    }
     let heads = ["CHANGE", "PEER", "REMOTE", "FIELDS", "NODES", "EFFECT"];
     (!rows.is_empty()).then(|| section("Sessions", heads, rows))
 }

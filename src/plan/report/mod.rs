@@ -55,11 +55,6 @@ fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `1 route`, `2 routes`.
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// A table under its title.
 fn section<const COLUMNS: usize>(
     title: &str,

@@ -19,10 +19,13 @@ pub(super) struct Told<'a> {
     pub(super) services: Vec<String>,
 }
 
-/// For each peer of a node, by name, what it is told; the routes by prefix.
-pub(super) fn by_peer(plan: &NodePlan) -> BTreeMap<String, Vec<Told<'_>>> {
+/// What each peer of a node is told, by the name of the peer.
+pub(super) type ToldByPeer<'a> = BTreeMap<String, Vec<Told<'a>>>;
+
+/// For each peer of a node what it is told; the routes by prefix.
+pub(super) fn by_peer(plan: &NodePlan) -> ToldByPeer<'_> {
     let services = plan.services_by_route();
-    let mut peers: BTreeMap<String, Vec<Told<'_>>> = BTreeMap::new();
+    let mut peers = ToldByPeer::new();
     for peer in &plan.peers {
         peers.entry(peer.name.clone()).or_default();
     }
@@ -109,7 +112,10 @@ pub(super) fn fields(attributes: &RouteAttributes) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut field = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     field("localPref", json!(attributes.local_pref));
-    field("communities", list(&attributes.communities));
+    // In numbers: `no-advertise` is a word for people.
+    let numbers =
+        attributes.communities.iter().map(|it| format!("{}:{}", it.0 >> 16, it.0 & 0xFFFF));
+    field("communities", numbers.collect());
     field("largeCommunities", list(&attributes.large_communities));
     field("med", json!(attributes.med));
     field("asPathPrepend", json!(attributes.as_path_prepend));

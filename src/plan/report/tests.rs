@@ -1,1 +1,154 @@
-//! t
+//! What an edit does to sessions and routes, setting by setting; whole outputs are in `docs/plan.md`.
+
+use std::num::NonZeroU32;
+
+use fairway_sessions::backend::DesiredRoute;
+use fairway_sessions::types::{
+    Asn, GracefulRestart, PeerConfig, PeerKey, RemoteAs, RouterId, ShutdownMessage,
+};
+use fairway_sessions::types::{FamilySet, Password};
+
+use super::super::{ClusterPlan, NodePlan};
+use super::*;
+
+fn peer(called: &str, address: &str) -> PeerConfig {
+    let asn = |number| Asn::new(number).unwrap();
+    let key = PeerKey::from(address.parse::<std::net::IpAddr>().unwrap());
+    let router_id = RouterId::new(NonZeroU32::MIN.get()).unwrap();
+    PeerConfig {
+        name: called.to_owned(),
+        ..PeerConfig::new(key, asn(64500), RemoteAs::Asn(asn(64501)), router_id)
+    }
+}
+
+/// A plan of nodes that all have these peers, and tell them these prefixes.
+fn plan(nodes: &[&str], peers: &[PeerConfig], prefixes: &[&str]) -> ClusterPlan {
+    let keys: std::collections::BTreeSet<_> = peers.iter().map(|peer| peer.key).collect();
+    let route = |prefix: &&str| DesiredRoute {
+        prefix: prefix.parse().unwrap(),
+        peers: keys.clone().into(),
+        attributes: std::sync::Arc::default(),
+    };
+    let node = NodePlan {
+        peers: peers.to_vec(),
+        routes: prefixes.iter().map(route).collect(),
+        ..NodePlan::default()
+    };
+    let nodes = nodes.iter().map(|name| ((*name).to_owned(), node.clone())).collect();
+    ClusterPlan { nodes, ..ClusterPlan::default() }
+}
+
+/// What a change of one setting is said to do: the change, its fields and its effect.
+fn fate(before: &PeerConfig, change: impl FnOnce(&mut PeerConfig)) -> [String; 3] {
+    let mut after = before.clone();
+    change(&mut after);
+    let before = plan(&["n1"], std::slice::from_ref(before), &[]);
+    let after = plan(&["n1"], &[after], &[]);
+    let text = edit_text(&before, &after);
+    let line = text.lines().last().unwrap();
+    let cells: Vec<_> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let [change, _, _, fields, _, effect] = cells[..] else { panic!("{text}") };
+    [change, fields, effect].map(str::to_owned)
+}
+
+#[test]
+fn a_reset_says_which_field_does_it_and_whether_routes_are_lost() {
+    let plain = peer("tor", "192.0.2.1");
+    let restarting = PeerConfig { graceful_restart: GracefulRestart::new(120, 0), ..plain.clone() };
+    let port = |peer: &mut PeerConfig| peer.port = 1179;
+    let lost = "routes are lost until the session is back (enableGracefulRestart is not set)";
+    assert_eq!(fate(&plain, port), ["reset", "peerPort 179 -> 1179", lost]);
+    let kept = "routes are kept, if the router has graceful restart, too";
+    assert_eq!(fate(&restarting, port), ["reset", "peerPort 179 -> 1179", kept]);
+    let asn = |peer: &mut PeerConfig| peer.remote_as = RemoteAs::External;
+    let until = "routes are lost until the router has the new AS, too";
+    assert_eq!(fate(&restarting, asn), ["reset", "dynamicASN 64501 -> external", until]);
+    let mine = |peer: &mut PeerConfig| {
+        peer.local_asn = Asn::new(64999).unwrap();
+        peer.router_asn = peer.local_asn;
+    };
+    assert_eq!(fate(&restarting, mine), ["reset", "myASN 64500 -> 64999", until]);
+    let off = |peer: &mut PeerConfig| peer.graceful_restart = None;
+    let fields = "enableGracefulRestart true (120s) -> false";
+    assert_eq!(fate(&restarting, off), ["reset", fields, lost]);
+}
+
+#[test]
+fn keys_are_never_shown() {
+    let plain = peer("tor", "192.0.2.1");
+    let key = |text: &str| Some(Password::new(text).unwrap());
+    let begins = fate(&plain, |peer| peer.password = key("s3cret"));
+    let same = "routes are lost until the router has the same keys, too";
+    assert_eq!(begins, ["reset", "password", same]);
+    let signed = PeerConfig { password: key("s3cret"), ..plain };
+    let goes_on = "goes on, if the router gets the keys within the hold time";
+    assert_eq!(fate(&signed, |peer| peer.password = key("other")), ["kept", "password", goes_on]);
+}
+
+#[test]
+fn a_shutdown_is_no_restart() {
+    let message = ShutdownMessage::new("maintenance").unwrap();
+    let [change, _, effect] = fate(&peer("tor", "192.0.2.1"), |peer| peer.shutdown = Some(message));
+    let gone = "shut down; its routes are gone until `shutdown` is taken back";
+    assert_eq!((change.as_str(), effect.as_str()), ("reset", gone));
+}
+
+#[test]
+fn a_router_with_another_address_is_the_same_to_the_reader() {
+    let before = plan(&["n1"], &[peer("tor", "192.0.2.1")], &[]);
+    let after = plan(&["n1"], &[peer("tor", "192.0.2.9")], &[]);
+    let text = edit_text(&before, &after);
+    let moved = text.matches("peerAddress 192.0.2.1 -> 192.0.2.9").count();
+    assert_eq!(moved, 2, "added and removed:\n{text}");
+    assert!(text.contains("Sessions: 1 added, 1 removed\n"), "{text}");
+}
+
+#[test]
+fn only_routes_that_a_session_carries_are_shown() {
+    let both = ["198.51.100.1/32", "2001:db8::1/128"];
+    let single = peer("tor", "192.0.2.1");
+    let dual = PeerConfig { families: FamilySet::BOTH, ..single.clone() };
+    let before = plan(&["n1"], &[single], &both);
+    assert!(!text(&before).contains("2001:db8::1"), "{}", text(&before));
+    let after = plan(&["n1"], &[dual], &both);
+    let json = edit_json(&before, &after);
+    let announced = json["routes"]["announced"].as_array().unwrap();
+    let prefixes: Vec<_> = announced.iter().map(|it| it["prefix"].as_str().unwrap()).collect();
+    assert_eq!(prefixes, ["2001:db8::1/128"]);
+    assert_eq!(json["routes"]["withdrawn"], serde_json::json!([]));
+    let field = &json["sessions"]["reset"][0]["fields"][0];
+    let expected = serde_json::json!({ "field": "dualStackAddressFamily", "before": "false", "after": "true" });
+    assert_eq!(*field, expected);
+}
+
+#[test]
+fn nodes_and_routers_of_which_the_same_is_true_share_a_line() {
+    let peers = [peer("a", "192.0.2.1"), peer("b", "192.0.2.2")];
+    let names = ["n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"];
+    let before = plan(&names, &peers, &[]);
+    let after = plan(&names, &peers, &["198.51.100.1/32"]);
+    let text = edit_text(&before, &after);
+    let expected = "\
+Services: as before
+Sessions: as before
+Routes: 16 announced
+
+Routes
+CHANGE      PREFIX            PEERS   NODES                           ATTRIBUTES   SERVICES
+announced   198.51.100.1/32   a, b    n1, n2, n3, n4, n5 and 3 more   <none>       <none>
+";
+    assert_eq!(text, expected);
+    let back = edit_json(&after, &before);
+    assert_eq!(back["routes"]["withdrawn"].as_array().unwrap().len(), 16, "one for each");
+}
+
+#[test]
+fn a_node_that_goes_takes_its_routes_along() {
+    let peers = [peer("a", "192.0.2.1")];
+    let before = plan(&["n1", "n2"], &peers, &["198.51.100.1/32"]);
+    let after = plan(&["n1"], &peers, &["198.51.100.1/32"]);
+    let json = edit_json(&before, &after);
+    assert_eq!(json["routes"]["withdrawn"][0]["node"], "n2");
+    assert_eq!(json["sessions"]["removed"][0]["node"], "n2");
+    assert_eq!(edit_text(&after, &after), "Nothing changes.\n");
+}

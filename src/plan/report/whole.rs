@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::super::{ClusterPlan, Layer2Announcement, NodePlan};
-use super::routes::{self, Told};
+use super::routes::{self, Told, ToldByPeer};
 use super::{listed, section};
 use crate::allocator::Outcome;
 use crate::columns::or_none;
@@ -86,7 +86,7 @@ fn why_silent(plan: &ClusterPlan, service: &ObjectName) -> String {
 
 /// The routes of each group of nodes that tell the same to the same.
 fn sessions(plan: &ClusterPlan) -> Vec<String> {
-    let mut groups: Vec<(BTreeMap<String, Vec<Told<'_>>>, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(ToldByPeer<'_>, Vec<&str>)> = Vec::new();
     for (name, node) in &plan.nodes {
         let told = routes::by_peer(node);
         match groups.iter_mut().find(|(other, _)| *other == told) {

@@ -33,11 +33,20 @@ fn four_nodes() -> Cluster {
 
 /// What each of the nodes does about `web`: `+` with its interfaces, or why not.
 fn verdicts(cluster: &Cluster, service: &Service, addresses: &[&str]) -> Vec<String> {
+    verdicts_with(cluster, service, addresses, PlanOptions::default())
+}
+
+fn verdicts_with(
+    cluster: &Cluster,
+    service: &Service,
+    addresses: &[&str],
+    options: PlanOptions,
+) -> Vec<String> {
     let addresses: Vec<_> = addresses.iter().map(|text| ip(text)).collect();
     let pools = PoolLookup::new(&cluster.index);
     let verdict = |node: &Node| {
         let candidates = candidates(&cluster.index, node);
-        let mut layer2 = Layer2::new(&cluster.index, node, candidates);
+        let mut layer2 = Layer2::new(&cluster.index, node, candidates, options);
         match layer2.verdict(service, &addresses, &pools).map(|it| it.interfaces) {
             None => "-".to_owned(),
             Some(Ok(None)) => "+".to_owned(),
@@ -124,6 +133,9 @@ fn nodes_that_are_out_of_service_are_no_candidates() {
     cluster.add(Object::Node(n4));
     let expected = ["+", "notOwner n1", "nodeNetworkUnavailable", "nodeLabeledExcludeBalancers"];
     assert_eq!(verdicts(&cluster, &service("web"), TEN), expected);
+    let options = PlanOptions { ignore_exclude_label: true, ..PlanOptions::default() };
+    let expected = ["notOwner n4", "notOwner n4", "nodeNetworkUnavailable", "+"];
+    assert_eq!(verdicts_with(&cluster, &service("web"), TEN, options), expected);
 }
 
 #[test]
@@ -143,6 +155,9 @@ fn nobody_answers_where_nothing_is_served() {
     cluster.slice(slice("web-1", "web", "!n1 !n3"));
     let mut web = service("web");
     assert_eq!(verdicts(&cluster, &web, TEN), ["noEndpoints"; 4]);
+    let options = PlanOptions { unsliced_services_are_served: false, ..PlanOptions::default() };
+    assert_eq!(verdicts(&cluster, &service("dns"), TEN)[2], "+");
+    assert_eq!(verdicts_with(&cluster, &service("dns"), TEN, options), ["noEndpoints"; 4]);
     cluster.slice(slice("web-1", "web", "n1 !n3 n4"));
     assert_eq!(verdicts(&cluster, &web, TEN)[2], "+", "traffic policy Cluster");
     web.traffic_policy = TrafficPolicy::Local;
@@ -213,7 +228,12 @@ fn a_node_that_nobody_described_is_a_candidate() {
     let mut cluster = Cluster::small();
     cluster.add(Object::Layer2Advertisement(advertised("all")));
     let (alone, pools) = (node("n9"), PoolLookup::new(&cluster.index));
-    let mut layer2 = Layer2::new(&cluster.index, &alone, candidates(&cluster.index, &alone));
+    let mut layer2 = Layer2::new(
+        &cluster.index,
+        &alone,
+        candidates(&cluster.index, &alone),
+        PlanOptions::default(),
+    );
     let verdict = layer2.verdict(&service("web"), &[ip("198.51.100.1")], &pools).unwrap();
     assert_eq!((verdict.interfaces, verdict.advertisements), (Ok(None), vec![name("all")]));
 }
@@ -226,7 +246,8 @@ fn who_answers_instead_and_why_is_said() {
     cluster.add(Object::Layer2Advertisement(all.clone()));
     let text = |cluster: &Cluster| {
         let n1 = &cluster.index.nodes["n1"];
-        let mut layer2 = Layer2::new(&cluster.index, n1, candidates(&cluster.index, n1));
+        let mut layer2 =
+            Layer2::new(&cluster.index, n1, candidates(&cluster.index, n1), PlanOptions::default());
         let pools = PoolLookup::new(&cluster.index);
         let verdict = layer2.verdict(&service("web"), &[ip(TEN[0])], &pools).unwrap();
         verdict.interfaces.unwrap_err().to_string()
