@@ -69,7 +69,7 @@ fn routes_keep_a_community_across_restarts() {
     catalog.file_gone("more.yaml");
     let resolution = catalog.resolve();
     assert_eq!(resolution.objects.len(), keys.len());
-    let mut saved = catalog.last_good();
+    let mut saved = catalog.last_good().to_json();
     for _ in 0..2 {
         let mut catalog = Catalog::new();
         catalog.restore(&saved).unwrap();
@@ -80,7 +80,7 @@ fn routes_keep_a_community_across_restarts() {
         assert_eq!(resolution.objects.iter().map(Object::key).collect::<Vec<_>>(), keys);
         assert_eq!(in_force(&resolution, "vip").as_deref(), Some("1:1"));
         assert_eq!(stale(&resolution), ["BGPAdvertisement/new", "Community/more"]);
-        saved = catalog.last_good();
+        saved = catalog.last_good().to_json();
     }
 }
 
