@@ -310,7 +310,7 @@ impl Allocator {
         if request::is_satisfied(service, self.addresses_of(name)) {
             self.waiting.remove(name);
         } else {
-            let places = self.places(service, &claim, pass);
+            let places = self.places(service, &claim, &kept, pass);
             self.waiting.insert(self.turn(service, None), places);
         }
         pass.reasons.insert(name.clone(), reason);
@@ -349,8 +349,15 @@ impl Allocator {
         Choice { pools, occupancy, released, service, claim }
     }
 
-    /// Where help could come from for a Service that does not have all it wants.
-    fn places(&self, service: &Service, claim: &Claim, pass: &Pass<'_>) -> Vec<Place> {
+    /// Where help could come from for a Service that does not have all it wants, although it could
+    /// have `settled`.
+    fn places(
+        &self,
+        service: &Service,
+        claim: &Claim,
+        settled: &[IpAddr],
+        pass: &Pass<'_>,
+    ) -> Vec<Place> {
         if !service.requested_addresses.is_empty() {
             return service.requested_addresses.iter().copied().map(Place::Address).collect();
         }
@@ -360,7 +367,9 @@ impl Allocator {
         let mut families = request::families_in_order(service);
         match service.families {
             FamilyPolicy::RequireDual(first) => {
-                families = vec![self.choice(service, claim, pass).missing_family(first)];
+                let other = settled.first().map(|address| AddressFamily::of(*address).other());
+                let missing = || self.choice(service, claim, pass).missing_family(first);
+                families = vec![other.unwrap_or_else(missing)];
             }
             FamilyPolicy::Single(_) | FamilyPolicy::PreferDual(_) => {
                 let held = self.addresses_of(&service.name);

@@ -171,6 +171,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
             }
             () = withdrawn(&*backend, daemon.awaits_withdrawals()) => {
                 daemon.withdrawn(clock.now());
+                saving.wanted();
             }
             () = saving.due() => {
                 daemon.save();
