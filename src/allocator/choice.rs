@@ -93,8 +93,7 @@ impl Choice<'_> {
     fn refusal(&self, address: IpAddr) -> Option<Reason> {
         let service = &self.service.name;
         if let Some((user, conflict)) = self.occupancy.conflict(address, service, self.claim) {
-            let service = service.clone();
-            return Some(Reason::AddressInUse { address, service, user, conflict });
+            return Some(Reason::in_use(address, service, user, conflict));
         }
         let former = self.released.kept_for(address, service)?.clone();
         Some(Reason::AddressCooling { address, former })

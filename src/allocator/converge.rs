@@ -32,10 +32,10 @@ pub(super) struct Stirred {
 }
 
 /// What one call finds out.
-struct Pass<'a> {
-    now: Instant,
+pub(super) struct Pass<'a> {
+    pub(super) now: Instant,
     facts: &'a ClusterIndex,
-    pools: PoolLookup<'a>,
+    pub(super) pools: PoolLookup<'a>,
     /// How old the assignments were of which something was lost in this call.
     ages: BTreeMap<ObjectName, u64>,
     /// Everybody whose outcome may be other, and what they lack.
@@ -191,8 +191,7 @@ impl Allocator {
             kept.retain(|address| match self.occupancy.conflict(*address, name, &claim) {
                 None => true,
                 Some((user, conflict)) => {
-                    let (address, service) = (*address, name.clone());
-                    let why = Reason::AddressInUse { address, service, user, conflict };
+                    let why = Reason::in_use(*address, name, user, conflict);
                     self.given_up.insert(name.clone(), why);
                     false
                 }
@@ -383,107 +382,6 @@ impl Allocator {
             places.extend(families.iter().map(|it| Place::Pool(pool.name.clone(), *it)));
         }
         places
-    }
-
-    /// Gives exactly `addresses` to `service`, and takes back what it had besides.
-    fn set(
-        &mut self,
-        service: &Service,
-        addresses: Vec<IpAddr>,
-        claim: Arc<Claim>,
-        pass: &Pass<'_>,
-    ) {
-        let name = &service.name;
-        if addresses == self.addresses_of(name) {
-            return;
-        }
-        let had = self.vacate(name);
-        let lost: Vec<_> = had.into_iter().filter(|address| !addresses.contains(address)).collect();
-        self.hold(service, addresses, claim, pass);
-        self.give_back(name, &lost, pass);
-    }
-
-    /// Gives `addresses` to `service`, which has left the occupancy index; none ends its
-    /// assignment.
-    fn hold(
-        &mut self,
-        service: &Service,
-        addresses: Vec<IpAddr>,
-        claim: Arc<Claim>,
-        pass: &Pass<'_>,
-    ) {
-        let name = &service.name;
-        if addresses.is_empty() {
-            self.held.remove(name);
-            return;
-        }
-        for address in addresses.iter().copied() {
-            self.occupancy.occupy(address, name, &claim);
-            self.occupancy.block(address, address, &pass.pools);
-            self.released.taken(address, name);
-            self.stir(address, &claim);
-            if let Some(home) = pass.pools.home_of(address)
-                && let Some(fresh) = self.stirred.fresh.get_mut(&home)
-            {
-                fresh.remove(&address);
-                if fresh.is_empty() {
-                    self.stirred.fresh.remove(&home);
-                }
-            }
-        }
-        let age = match self.held.get(name) {
-            Some(held) => held.age,
-            None => self.take_age(),
-        };
-        let assignment = Assignment { pool: pass.pools.names(&addresses), addresses };
-        self.held.insert(name.clone(), Held { assignment, age, claim: Some(claim) });
-    }
-
-    /// Takes a Service out of the occupancy index; answers with the addresses it has.
-    fn vacate(&mut self, name: &ObjectName) -> Vec<IpAddr> {
-        let Some(held) = self.held.get_mut(name) else {
-            return Vec::new();
-        };
-        let addresses = held.assignment.addresses.clone();
-        // Without a claim it never got into the index, and an address of it there is another's.
-        if let Some(claim) = held.claim.take() {
-            for address in addresses.iter().copied() {
-                self.occupancy.vacate(address, name);
-                self.stir(address, &claim);
-            }
-        }
-        addresses
-    }
-
-    /// `name` has given `addresses` back, and has left the occupancy index.
-    fn give_back(&mut self, name: &ObjectName, addresses: &[IpAddr], pass: &Pass<'_>) {
-        for address in addresses.iter().copied() {
-            let is_unused = !self.occupancy.is_used(address);
-            if is_unused {
-                self.occupancy.block(address, address, &pass.pools);
-            }
-            let home = pass.pools.home_of(address);
-            for freed in self.released.add(pass.now, address, name, is_unused, home) {
-                self.end_cool_down(freed, pass);
-                self.stirred.addresses.insert(freed);
-                if let Some(home) = pass.pools.home_of(freed) {
-                    self.stirred.fresh.entry(home).or_default().insert(freed);
-                }
-            }
-        }
-    }
-
-    /// `address` is like all others again.
-    fn end_cool_down(&mut self, address: IpAddr, pass: &Pass<'_>) {
-        if !self.occupancy.is_used(address) && !pass.pools.keeps_back(address) {
-            self.occupancy.unblock(address);
-        }
-    }
-
-    /// `address` has other users, or they make other claims.
-    fn stir(&mut self, address: IpAddr, claim: &Claim) {
-        self.stirred.addresses.insert(address);
-        self.stirred.sharing_keys.extend(claim.sharing_key().map(str::to_owned));
     }
 
     /// Writes down what became of everybody concerned, and answers with those for whom it is other.

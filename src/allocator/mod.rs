@@ -20,6 +20,7 @@
 
 mod choice;
 mod converge;
+mod holding;
 mod occupancy;
 mod pools;
 mod reason;

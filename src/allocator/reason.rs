@@ -99,9 +99,9 @@ pub enum Reason {
         /// The address asked for.
         address: IpAddr,
         /// Who asks.
-        service: ObjectName,
+        service: Box<ObjectName>,
         /// Who has it.
-        user: ObjectName,
+        user: Box<ObjectName>,
         /// Why it cannot be shared.
         conflict: SharingConflict,
     },
@@ -153,6 +153,19 @@ fn in_use(
             "can't change sharing key for \"{service}\", address also in use by {user}: {address}, \
              and {conflict}"
         ),
+    }
+}
+
+impl Reason {
+    /// The address that `service` asks for belongs to `user`.
+    pub(super) fn in_use(
+        address: IpAddr,
+        service: &ObjectName,
+        user: ObjectName,
+        conflict: SharingConflict,
+    ) -> Self {
+        let (service, user) = (Box::new(service.clone()), Box::new(user));
+        Self::AddressInUse { address, service, user, conflict }
     }
 }
 

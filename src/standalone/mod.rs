@@ -117,6 +117,12 @@ async fn withdrawn(backend: &dyn Backend, generation: Option<u64>) {
     }
 }
 
+/// FRR's sockets, where they are asked for.
+fn vty_sockets(options: &Options) -> Result<Option<admin::vty::Sockets>, admin::SocketError> {
+    let directory = options.vty_dir.as_deref();
+    directory.map(|it| admin::vty::Sockets::open(it, options.socket_mode)).transpose()
+}
+
 /// Runs until a signal ends it.
 pub async fn run(options: Options) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate())?;
@@ -124,8 +130,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let mut hangup = signal(SignalKind::hangup())?;
     // First, so that a second daemon ends before it takes a port or touches a file.
     let (socket, _socket_file) = admin::listen(&options.socket, options.socket_mode)?;
-    let vty = options.vty_dir.as_deref();
-    let vty = vty.map(|it| admin::vty::Sockets::open(it, options.socket_mode)).transpose()?;
+    let vty = vty_sockets(&options)?;
     let _lock = saver::lock(&options.state_dir)?;
     raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;
@@ -149,8 +154,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         tokio::select! {
             batch = changes.recv() => {
                 let Some(batch) = batch else {
-                    error!("the file watcher ended");
-                    break;
+                    break error!("the file watcher ended");
                 };
                 daemon.files_changed(clock.now(), &batch);
                 saving.wanted();

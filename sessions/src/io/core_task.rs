@@ -5,6 +5,7 @@
 //! and nothing it does waits.
 
 mod startup;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,13 +24,11 @@ use super::listen::reset;
 use super::listeners::Listeners;
 use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
-use crate::backend::{
-    BgpView, Clear, ClearError, Desired, EarlierRun, LearnedRoute, Leave, ViewScope,
-};
+use crate::backend::{BgpView, Clear, ClearError, Desired, EarlierRun, Leave, ViewScope};
 use crate::bgp::{Event, Peer, Startup};
 use crate::rib::{LocRib, Touched};
 use crate::time::Instant;
-use crate::types::{Nlri, PeerConfig, PeerKey, Remote};
+use crate::types::{PeerConfig, PeerKey, Remote};
 use crate::wire::notification::cease;
 
 /// Events handled before sockets are filled and deadlines looked at: a quarter of a megabyte of
@@ -474,83 +473,7 @@ impl CoreTask {
             });
         }
     }
-
-    /// Who said it knows whether it is stale.
-    fn marked_stale(&self, route: LearnedRoute) -> LearnedRoute {
-        let nlri = Nlri { prefix: route.prefix, path_id: route.path.path_id };
-        let neighbour = self.neighbours.get(&route.path.source.key);
-        LearnedRoute { stale: neighbour.is_some_and(|it| it.peer.is_stale(nlri)), ..route }
-    }
-
-    fn view(&self, scope: ViewScope) -> BgpView {
-        let now = self.clock.now();
-        let views = self.neighbours.iter().filter_map(|(key, neighbour)| {
-            let mut view = catch_unwind(AssertUnwindSafe(|| neighbour.peer.view(now, scope)));
-            if let Ok(view) = &mut view {
-                let not_accepted = self.listeners.not_accepted(*key);
-                view.not_accepted = not_accepted.filter(|_| view.set_aside.is_none());
-                view.is_being_told = neighbour.is_being_told();
-            }
-            if view.is_err() {
-                error!(peer = %key, "a fault of ours: it cannot be shown");
-            }
-            view.ok()
-        });
-        let mut listen_ranges = self.ranges.view();
-        for range in &mut listen_ranges {
-            range.not_accepted = self.listeners.not_accepted(range.config.key);
-        }
-        let rib = &self.surroundings.rib;
-        let originated = scope.originated.then(|| rib.originated().cloned().collect());
-        let learned = scope.learned.then(|| {
-            let mark = |route| self.marked_stale(route);
-            rib.learned().map(mark).collect()
-        });
-        BgpView {
-            generation: self.desired.generation,
-            drain: self.desired.drain,
-            peers: views.collect(),
-            listen_ranges,
-            routes: originated.unwrap_or_default(),
-            learned: learned.unwrap_or_default(),
-            prefixes: rib.counts(),
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backend::SessionState;
-
-    /// A neighbour on loopback, where nobody answers.
-    fn config(number: u8) -> PeerConfig {
-        let key = PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]));
-        PeerConfig { key, port: 1, ..PeerConfig::example(1) }
-    }
-
-    #[tokio::test]
-    async fn a_panic_ends_one_peer_and_not_the_others() {
-        let (events, _network) = mpsc::channel(16);
-        let listeners = Listeners::open(Vec::new(), events.clone());
-        let mut core = CoreTask::new(listeners, events, TaskTracker::new(), 7, None);
-        let desired = Desired { peers: vec![config(2), config(3)], ..Desired::default() };
-        core.apply(Arc::new(desired));
-        core.turn();
-        let state = |core: &CoreTask, number: u8| {
-            core.neighbours[&PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]))]
-                .peer
-                .state()
-        };
-        assert_eq!(state(&core, 2), SessionState::Connect);
-        let now = core.clock.now();
-        core.with_neighbour(now, config(2).key, |_, _| panic!("a fault of ours"));
-        assert_eq!(state(&core, 2), SessionState::Idle);
-        assert_eq!(state(&core, 3), SessionState::Connect);
-        let panics: Vec<u64> =
-            core.view(ViewScope::SESSIONS).peers.iter().map(|it| it.panics).collect();
-        assert_eq!(panics, [1, 0]);
-        let neighbour = &core.neighbours[&config(2).key];
-        assert!(neighbour.dials.is_empty() && neighbour.peer.next_deadline() > Some(now));
-    }
-}
+mod tests;

@@ -247,7 +247,7 @@ fn the_pool_that_gave_is_never_one_that_refuses() {
                     );
                 let mut lab = lab_of(&files);
                 let name = ObjectName::new(namespace, "web");
-                let outcome = lab.outcomes.get(&name).unwrap().clone();
+                let outcome = lab.outcomes[&name].clone();
                 let gave: Vec<_> = outcome.pool.iter().flat_map(|it| it.split(',')).collect();
                 // As if nothing was given yet: who gave must be one that could.
                 lab.outcomes.clear();
