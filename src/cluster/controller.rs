@@ -239,23 +239,29 @@ impl ControllerCore {
         if self.tenure.is_some() || self.begins_at(now).is_none_or(|at| now < at) {
             return;
         }
+        let index = self.belief.index();
         let mut allocator = Allocator::new(self.settings.load_balancer_class.clone());
+        allocator.set_giving(false);
         let mut let_go = BTreeMap::new();
         for (address, it) in self.claims.all_released() {
             allocator.note_released(now, address, &it.former);
             let_go.insert(address, it.at);
         }
-        // What a status names is nobody's to give but theirs who are named, even where they may not
-        // keep it, cannot be read or are not ours: routers hear of it until no status names it.
-        for (address, users) in self.claims.named() {
+        allocator.converge(now, index, &Changes::default());
+        // What a status names and nobody has taken up is nobody's to give: they may not keep it,
+        // cannot be read or are not ours, and routers hear of it until no status names it.
+        let held: BTreeSet<IpAddr> =
+            allocator.outcomes().values().flat_map(|it| it.addresses.iter().copied()).collect();
+        for (address, users) in self.claims.named().filter(|(it, _)| !held.contains(it)) {
             users.iter().for_each(|user| allocator.note_released(now, address, user));
             let_go.insert(address, now);
         }
-        let index = self.belief.index();
+        allocator.set_giving(true);
         let checks =
             let_go.iter().map(|(address, at)| (*at + WITHDRAWAL_BOUND, *address)).collect();
         let mut tenure = Tenure { allocator, given: BTreeMap::new(), let_go, checks };
         tenure.converge(now, index, &Changes::default());
+        tenure.remember_all();
         self.tenure = Some(tenure);
         self.dirty.extend(self.belief.seen(Kind::Service).map(|(name, _)| name.clone()));
     }
@@ -376,6 +382,12 @@ impl ControllerCore {
 }
 
 impl Tenure {
+    /// Everything that was given, before anybody asks what changed.
+    fn remember_all(&mut self) {
+        let outcomes = self.allocator.outcomes().iter().filter(|(_, it)| !it.is_pending());
+        self.given = outcomes.map(|(name, it)| (name.clone(), it.addresses.clone())).collect();
+    }
+
     /// Lets the allocator follow, and notes which addresses it took from whom.
     fn converge(
         &mut self,
