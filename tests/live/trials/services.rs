@@ -37,8 +37,10 @@ fn namespaces() -> Vec<Trial> {
     ]
 }
 
-/// With a Service that has the same address, on another port.
-fn shared(trial: Trial) -> Trial {
+/// With a Service that has the same address, on another port; out of a range of their own, since who
+/// comes back within the cool-down gets what it had before.
+fn shared(trial: Trial, range: &str) -> Trial {
+    let trial = trial.with("pool", "spec.addresses", json!([range]));
     let mut other = scene::service("sharer");
     other["metadata"]["annotations"] = json!({"metallb.io/allow-shared-ip": "k"});
     other["spec"]["ports"][0]["port"] = json!(81);
@@ -63,7 +65,10 @@ fn services() -> Vec<Trial> {
         annotation("metallb.io/address-pool", json!("trial"), json!("second"))
             .object("second", second(), second())
             .with("advertisement", "spec.ipAddressPools", json!(["trial", "second"])),
-        shared(annotation("metallb.io/allow-shared-ip", json!("k"), json!("l")).when(SHARES)),
+        shared(
+            annotation("metallb.io/allow-shared-ip", json!("k"), json!("l")).when(SHARES),
+            "10.12.0.0/24",
+        ),
         annotation("metallb.io/allow-shared-ip", json!("k"), json!("l")),
         field("spec.type", json!("LoadBalancer"), json!("ClusterIP")),
         field("spec.loadBalancerClass", Value::Null, json!("example.com/other")),
@@ -86,7 +91,7 @@ fn services() -> Vec<Trial> {
                 .when("no ready endpoint is on this node"),
         ),
         field("spec.externalTrafficPolicy", json!("Cluster"), json!("Local")),
-        shared(field("spec.ports[].port", json!(80), json!(81)).when(SHARES)).with(
+        shared(field("spec.ports[].port", json!(80), json!(81)).when(SHARES), "10.13.0.0/24").with(
             "service",
             "metadata.annotations",
             json!({"metallb.io/allow-shared-ip": "k"}),
