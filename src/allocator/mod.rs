@@ -23,6 +23,7 @@ mod converge;
 mod holding;
 mod occupancy;
 mod pools;
+mod prospects;
 mod reason;
 mod released;
 mod request;
@@ -125,6 +126,8 @@ pub struct Allocator {
     held: BTreeMap<ObjectName, Held>,
     next_age: u64,
     is_holding_back: bool,
+    /// It has not decided anything since it was restored.
+    is_restored: bool,
     occupancy: Occupancy,
     released: Released,
     waiting: Waiting,
@@ -144,7 +147,7 @@ impl Allocator {
     /// Nothing is believed until `converge` has checked it. The cool-down of what was released
     /// begins anew: who restarts cannot know what neighbours have heard.
     pub fn restore(load_balancer_class: Option<String>, memory: Memory) -> Self {
-        let mut allocator = Self::new(load_balancer_class);
+        let mut allocator = Self { is_restored: true, ..Self::new(load_balancer_class) };
         for (name, assignment) in memory.assignments {
             let held = Held { assignment, age: allocator.take_age(), claim: None };
             allocator.held.insert(name, held);

@@ -33,6 +33,8 @@ struct Release {
     address: IpAddr,
     former: ObjectName,
     at: Instant,
+    /// Neighbours know since then that it is not the former's.
+    is_told: bool,
 }
 
 /// An address that nobody uses and that was released not long ago.
@@ -50,10 +52,12 @@ pub(super) struct Released {
     /// By mark, so oldest first. At most one for an address and who had it.
     releases: BTreeMap<u64, Release>,
     marks: BTreeMap<ObjectName, BTreeMap<IpAddr, u64>>,
+    marks_of_address: BTreeMap<IpAddr, BTreeSet<u64>>,
     /// When each is forgotten. Those that are not withdrawn are not.
     due: BTreeSet<(Instant, u64)>,
     cooling: BTreeMap<IpAddr, Cooling>,
-    not_withdrawn: BTreeMap<u64, IpAddr>,
+    /// Those that are not told.
+    untold: BTreeSet<u64>,
     /// Withdrawn ones by where they could be given out again, oldest first.
     usable: BTreeMap<Home, BTreeSet<(u64, IpAddr)>>,
     last_mark: u64,
@@ -65,9 +69,14 @@ impl Released {
         ReleaseMark(self.last_mark)
     }
 
-    /// Addresses and who had them, oldest first.
+    /// Addresses and who had them, oldest first: what a restart must not forget. Who is a stranger to an
+    /// address since others had it must not be taken for one of them after that.
     pub(super) fn iter(&self) -> impl Iterator<Item = (IpAddr, &ObjectName)> {
-        self.releases.values().map(|release| (release.address, &release.former))
+        let is_withdrawn =
+            |address| self.cooling.get(address).is_some_and(|cooling| cooling.is_withdrawn);
+        let releases = self.releases.values();
+        let kept = releases.filter(move |it| !it.is_told || is_withdrawn(&it.address));
+        kept.map(|release| (release.address, &release.former))
     }
 
     /// Addresses that cool down.
@@ -77,8 +86,11 @@ impl Released {
 
     /// Addresses whose withdrawal nobody has reported yet, with the last who had them.
     pub(super) fn not_withdrawn(&self) -> impl Iterator<Item = (IpAddr, &ObjectName, Instant)> {
-        let releases = self.not_withdrawn.keys().filter_map(|mark| self.releases.get(mark));
-        releases.map(|Release { address, former, at }| (*address, former, *at))
+        let releases = self.untold.iter().filter_map(|mark| Some((mark, self.releases.get(mark)?)));
+        let cooling = releases.filter(|(mark, release)| {
+            self.cooling.get(&release.address).is_some_and(|cooling| cooling.mark == **mark)
+        });
+        cooling.map(|(_, release)| (release.address, &release.former, release.at))
     }
 
     /// What `name` had.
@@ -86,11 +98,14 @@ impl Released {
         self.marks.get(name).into_iter().flat_map(|marks| marks.keys().copied())
     }
 
-    /// Who had `address` last, when nobody else may have it yet and `name` is another.
+    /// Who had `address` last, when nobody else may have it yet, and `name` is nobody who may: it has
+    /// not shared it since neighbours were told last.
     pub(super) fn kept_for(&self, address: IpAddr, name: &ObjectName) -> Option<&ObjectName> {
         let cooling = self.cooling.get(&address).filter(|cooling| !cooling.is_withdrawn)?;
-        let former = &self.releases.get(&cooling.mark)?.former;
-        (former != name).then_some(former)
+        let own = self.marks.get(name).and_then(|marks| marks.get(&address));
+        let was_theirs = own.and_then(|mark| self.releases.get(mark)).is_some_and(|it| !it.is_told);
+        let release = self.releases.get(&cooling.mark).filter(|_| !was_theirs)?;
+        Some(&release.former)
     }
 
     /// The address that has been waiting longest to be given out again by this pool.
@@ -114,14 +129,15 @@ impl Released {
         }
         self.last_mark = self.last_mark.saturating_add(1);
         let mark = self.last_mark;
-        let release = Release { address, former: former.clone(), at: now };
+        let release = Release { address, former: former.clone(), at: now, is_told: false };
         self.releases.insert(mark, release);
         self.marks.entry(former.clone()).or_default().insert(address, mark);
+        self.marks_of_address.entry(address).or_default().insert(mark);
+        self.untold.insert(mark);
         if is_unused {
             // After a restart, of several who shared it the last one counts.
             self.end_cooling(address);
             self.cooling.insert(address, Cooling { mark, is_withdrawn: false, home });
-            self.not_withdrawn.insert(mark, address);
         } else {
             self.due.insert((now, mark));
         }
@@ -166,29 +182,32 @@ impl Released {
     /// given to others from now on, and from where.
     pub(super) fn withdrawn(&mut self, up_to: ReleaseMark) -> Vec<(IpAddr, Option<Home>)> {
         let mut told = Vec::new();
-        while let Some(entry) = self.not_withdrawn.first_entry() {
-            if *entry.key() > up_to.0 {
-                break;
-            }
-            let (_, address) = entry.remove_entry();
-            told.extend(self.set_withdrawn(address));
+        while let Some(mark) = self.untold.first().copied().filter(|mark| *mark <= up_to.0) {
+            told.extend(self.tell(mark));
         }
         told
     }
 
     /// As [`Self::withdrawn`], of one address.
     pub(super) fn address_withdrawn(&mut self, address: IpAddr) -> Option<(IpAddr, Option<Home>)> {
-        let cooling = self.cooling.get(&address).filter(|cooling| !cooling.is_withdrawn)?;
-        self.not_withdrawn.remove(&cooling.mark);
-        self.set_withdrawn(address)
+        let marks = self.marks_of_address.get(&address).cloned().unwrap_or_default();
+        let told: Vec<_> = marks.into_iter().filter_map(|mark| self.tell(mark)).collect();
+        // One of them left it unused.
+        told.into_iter().next()
     }
 
-    fn set_withdrawn(&mut self, address: IpAddr) -> Option<(IpAddr, Option<Home>)> {
+    /// Neighbours know of this release. Answers if that frees its address for others.
+    fn tell(&mut self, mark: u64) -> Option<(IpAddr, Option<Home>)> {
+        self.untold.remove(&mark);
+        let release = self.releases.get_mut(&mark)?;
+        release.is_told = true;
+        let (address, at) = (release.address, release.at);
         let cooling = self.cooling.get_mut(&address)?;
-        cooling.is_withdrawn = true;
-        if let Some(release) = self.releases.get(&cooling.mark) {
-            self.due.insert((release.at, cooling.mark));
+        if cooling.mark != mark || cooling.is_withdrawn {
+            return None;
         }
+        cooling.is_withdrawn = true;
+        self.due.insert((at, mark));
         if let Some(home) = &cooling.home {
             self.usable.entry(home.clone()).or_default().insert((cooling.mark, address));
         }
@@ -206,10 +225,23 @@ impl Released {
         }
     }
 
+    /// What was remembered over a restart counts from `now`.
+    pub(super) fn begin_at(&mut self, now: Instant) {
+        self.releases.values_mut().for_each(|release| release.at = now);
+        self.due = std::mem::take(&mut self.due).into_iter().map(|(_, mark)| (now, mark)).collect();
+    }
+
     /// Forgets a release; answers with the address if that ends its cool-down.
     fn forget(&mut self, mark: u64) -> Option<IpAddr> {
-        let Release { address, former, at } = self.releases.remove(&mark)?;
+        let Release { address, former, at, .. } = self.releases.remove(&mark)?;
         self.due.remove(&(at, mark));
+        self.untold.remove(&mark);
+        if let Some(marks) = self.marks_of_address.get_mut(&address) {
+            marks.remove(&mark);
+            if marks.is_empty() {
+                self.marks_of_address.remove(&address);
+            }
+        }
         if let Some(marks) = self.marks.get_mut(&former) {
             marks.remove(&address);
             if marks.is_empty() {
@@ -227,11 +259,8 @@ impl Released {
         let Some(Cooling { mark, is_withdrawn, home }) = self.cooling.remove(&address) else {
             return;
         };
-        if !is_withdrawn {
-            self.not_withdrawn.remove(&mark);
-            if let Some(release) = self.releases.get(&mark) {
-                self.due.insert((release.at, mark));
-            }
+        if let Some(release) = self.releases.get(&mark).filter(|_| !is_withdrawn) {
+            self.due.insert((release.at, mark));
         }
         if let Some(home) = home
             && let Some(usable) = self.usable.get_mut(&home)

@@ -6,6 +6,7 @@
 
 mod startup;
 mod view;
+mod withdrawals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -106,11 +107,6 @@ impl CoreTask {
             seed,
             incarnations: 0,
         }
-    }
-
-    /// Up to which generation everything that is gone has been withdrawn.
-    pub(super) fn withdrawn(&self) -> watch::Receiver<u64> {
-        self.withdrawn.subscribe()
     }
 
     /// Runs until the backend is dropped or told to shut down.
@@ -216,21 +212,11 @@ impl CoreTask {
             acted.insert(key);
         }
         // After all have acted: what one said may be for another to pass on, in the same message.
-        // What an earlier run announced is not gone, whatever is desired.
-        let generation = if self.startup.keeps_earlier() { 0 } else { self.desired.generation };
-        let before = *self.withdrawn.borrow();
-        let mut knows_more = self.neighbours.is_empty();
-        for key in acted {
-            self.run_guarded(now, key, |neighbour, _| {
-                neighbour.transmit(now);
-                knows_more |= neighbour.note_withdrawals(now, generation, before);
-            });
-            self.settle(key);
+        for key in &acted {
+            self.run_guarded(now, *key, |neighbour, _| neighbour.transmit(now));
         }
-        if knows_more && generation > before {
-            let known = self.neighbours.values().map(Neighbour::withdrawn_up_to).min();
-            self.withdrawn.send_replace(known.unwrap_or(generation).max(before));
-        }
+        self.note_withdrawals(now, &acted);
+        acted.into_iter().for_each(|key| self.settle(key));
     }
 
     /// Lets one peer act on what is due.

@@ -163,3 +163,30 @@ fn who_begins_to_decide_takes_up_what_is_there_and_gives_nothing_before_it_knows
     world.told();
     assert_eq!(world.got("new"), "192.0.2.1");
 }
+
+#[test]
+fn those_who_shared_an_address_before_a_restart_may_all_have_it_again_however_late_it_is() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
+    let shared = ip("192.0.2.0");
+    let had = |service: Service| Service { status_addresses: vec![shared], ..service };
+    world.add(had(sharing("s0", 80)));
+    let moved = Service { requested_addresses: vec![ip("192.0.2.2")], ..had(sharing("s5", 443)) };
+    world.add(moved).add(service("a-new")).wait(71);
+    let released = vec![(shared, name("s0")), (shared, name("s5"))];
+    world.allocator = Allocator::restore(None, Memory { released, ..Memory::default() });
+    assert_eq!(world.got("s0"), "192.0.2.0");
+    assert_eq!(world.got("s5"), "192.0.2.2");
+    assert_eq!(world.got("a-new"), "192.0.2.1");
+}
+
+#[test]
+fn who_left_a_shared_address_before_neighbours_were_told_last_is_a_stranger() {
+    let mut world = World::with([pool("a", &["192.0.2.0/32"])]);
+    world.add(sharing("a", 80)).add(sharing("b", 443)).converge();
+    world.remove("a").converge();
+    world.told().remove("b").converge();
+    world.add(sharing("a", 80));
+    assert_eq!(world.got("a"), full("a"));
+    world.told();
+    assert_eq!(world.got("a"), "192.0.2.0");
+}
