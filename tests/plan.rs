@@ -74,7 +74,7 @@ fn a_fault_is_said_and_the_rest_is_planned() {
     let output = plan(&broken, &["--json", "--node", "n1", "--config", "-"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("stdin:11: Service/bad: spec.ports[0].port: "), "{said}");
+    assert!(said.contains("stdin:14: Service/bad: spec.ports[0].port: "), "{said}");
     let names: Vec<_> = json(&output)["services"].as_array().unwrap().clone();
     assert_eq!(names.len(), 1);
     assert_eq!(names[0]["addresses"][0], "198.51.100.10");

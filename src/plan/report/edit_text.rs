@@ -36,7 +36,7 @@ fn summary(edit: &Edit<'_>) -> String {
         line(
             "Services",
             &[
-                (services(is_moved), "get other addresses"),
+                (services(is_moved), "moved to other addresses"),
                 (services(is_lost), "left without an address"),
                 (services(|it| it.before.is_none()), "new"),
                 (services(|it| it.after.is_none()), "gone"),
@@ -48,7 +48,7 @@ fn summary(edit: &Edit<'_>) -> String {
                 (sessions(Fate::Added), "added"),
                 (sessions(Fate::Removed), "removed"),
                 (sessions(Fate::Reset), "reset"),
-                (losing, "of them lose their routes meanwhile"),
+                (losing, "of them without routes meanwhile"),
             ],
         ),
         line(
