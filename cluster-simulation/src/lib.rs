@@ -14,6 +14,9 @@
 //!
 //! A failure is a number that replays it.
 
+// Nothing here but its own JSON is indexed, and a mistake in that is to be seen at once.
+#![allow(clippy::indexing_slicing)]
+
 mod edge;
 mod happening;
 pub mod misbehaviour;

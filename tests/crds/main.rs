@@ -21,7 +21,7 @@ mod wait;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use fairway::resources::{CustomResourceDefinition, parse_value};
@@ -53,7 +53,7 @@ fn run() -> Result<bool> {
         );
         return Ok(true);
     };
-    let begin = Instant::now();
+    let begin = wait::now();
     let cluster = Cluster::start(&assets)?;
     println!("crds: the API server was ready after {:.1} s", begin.elapsed().as_secs_f32());
     install(&cluster)?;
