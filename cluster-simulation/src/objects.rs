@@ -100,7 +100,7 @@ pub(crate) fn service(number: u8, variant: u8) -> Value {
     let mut service = object(&service_place(number), spec);
     service["metadata"]["annotations"] = annotations;
     service["metadata"]["labels"] =
-        json!({ "tier": if number % 2 == 0 { "front" } else { "back" } });
+        json!({ "tier": if number.is_multiple_of(2) { "front" } else { "back" } });
     service
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn node_place(number: u8) -> Place {
 pub(crate) fn node(number: u8, variant: u8) -> Value {
     let mut labels = json!({
         "kubernetes.io/hostname": node_name(number.into()),
-        "rack": if number % 2 == 0 { "a" } else { "b" },
+        "rack": if number.is_multiple_of(2) { "a" } else { "b" },
     });
     match variant {
         1 => labels["node.kubernetes.io/exclude-from-external-load-balancers"] = json!(""),
