@@ -4,6 +4,7 @@
 //! come (or gone), in a pool that so many others are in. A million of them need 2 GiB of memory.
 
 #![allow(clippy::unwrap_used)] // What fails here fails the benchmark.
+#![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 use std::hint::black_box;
 use std::net::IpAddr;
