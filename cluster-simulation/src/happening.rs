@@ -97,6 +97,8 @@ impl World {
                 self.put(&objects::advertisement_place(number), advertisement);
             }
             Op::NoAdvertisement { number } => self.delete(&objects::advertisement_place(number)),
+            Op::Layer2 { variant } => self.put(&objects::layer2_place(), objects::layer2(variant)),
+            Op::NoLayer2 => self.delete(&objects::layer2_place()),
             Op::Peer { number, variant } => {
                 self.put(&objects::peer_place(number), objects::peer(number, variant));
             }
@@ -215,7 +217,7 @@ impl World {
         process.crash_after = None;
         let run = process.run;
         self.tell(|| format!("{who} crashes{}", if amid { " between two actions" } else { "" }));
-        self.cut_off(who);
+        self.forget_requests(who);
         if let Who::Speaker(node) = who {
             if amid {
                 self.excuse_what_is_not_on_disk(node);
@@ -250,7 +252,7 @@ impl World {
         self.crash(who, seconds, false);
     }
 
-    fn cut_off(&mut self, who: Who) {
+    fn forget_requests(&mut self, who: Who) {
         let Some(process) = self.processes.get_mut(&who) else { return };
         let asked = std::mem::take(&mut process.asked);
         for watch in asked.into_values().filter_map(|it| it.watch) {
@@ -280,11 +282,23 @@ impl World {
         }
     }
 
+    /// A process is about to lose the API server: whoever has lost it already knows no more.
+    fn cut_off(&mut self, who: Who) {
+        if let Who::Speaker(node) = who
+            && self.is_reachable(who)
+        {
+            let wanted = self.truth.wanted(node);
+            let process = self.processes.get_mut(&who);
+            process.into_iter().for_each(|it| it.wanted_when_cut_off = wanted.clone());
+        }
+    }
+
     fn begin_outage(&mut self, length: Duration) {
+        let all: Vec<Who> = self.processes.keys().copied().collect();
+        all.iter().for_each(|who| self.cut_off(*who));
         self.outage = self.outage.max(self.now + length);
         let until = self.outage;
         self.at(until, Event::Back);
-        let all: Vec<Who> = self.processes.keys().copied().collect();
         for who in all {
             self.trouble(who, until);
             self.break_watches(who, 3000);
@@ -292,6 +306,7 @@ impl World {
     }
 
     fn partition(&mut self, who: Who, length: Duration) {
+        self.cut_off(who);
         let until = self.now + length;
         self.link(who, |link| link.partition = link.partition.max(until));
         self.trouble(who, until);

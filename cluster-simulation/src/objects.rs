@@ -19,6 +19,7 @@ const TEAM: &str = "team";
 pub(crate) const SERVICE_VARIANTS: u8 = 9;
 pub(crate) const POOL_VARIANTS: u8 = 3;
 pub(crate) const ADVERTISEMENT_VARIANTS: u8 = 3;
+pub(crate) const LAYER2_VARIANTS: u8 = 3;
 pub(crate) const PEER_VARIANTS: u8 = 3;
 pub(crate) const NODE_VARIANTS: u8 = 4;
 
@@ -175,6 +176,19 @@ pub(crate) fn advertisement(number: u8, variant: u8) -> Value {
         _ => json!({ "ipAddressPools": ["none"], "prefixes": ["100.64.0.0/24", "100.64.1.0/24"] }),
     };
     object(&advertisement_place(number), spec)
+}
+
+pub(crate) fn layer2_place() -> Place {
+    Place { kind: Kind::Layer2Advertisement, namespace: SYSTEM, name: "l0".to_owned() }
+}
+
+pub(crate) fn layer2(variant: u8) -> Value {
+    let spec = match variant {
+        0 => json!({}),
+        1 => json!({ "nodeSelectors": [{ "matchLabels": { "rack": "a" } }] }),
+        _ => json!({ "ipAddressPools": ["p0"], "interfaces": ["eth0"] }),
+    };
+    object(&layer2_place(), spec)
 }
 
 pub(crate) fn peer_place(number: u8) -> Place {

@@ -79,6 +79,8 @@ pub(crate) struct Process {
     pub(crate) announced: Option<Announced>,
     /// What is on the disk of the node.
     pub(crate) disk: Option<Snapshot>,
+    /// What the routers were to hear from it when it lost the API server: no less until it is back.
+    pub(crate) wanted_when_cut_off: BTreeSet<(Prefix, usize)>,
     /// Its disk was lost, or it ended between an announcement and the disk: what routers may lose
     /// for that, until it has heard everything anew.
     pub(crate) excused: BTreeSet<Prefix>,
@@ -99,6 +101,7 @@ impl Process {
             started_at: Instant::ZERO,
             announced: None,
             disk: None,
+            wanted_when_cut_off: BTreeSet::new(),
             excused: BTreeSet::new(),
         }
     }

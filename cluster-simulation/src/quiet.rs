@@ -8,7 +8,8 @@ use std::net::IpAddr;
 
 use fairway::allocator::{Allocator, PoolLookup};
 use fairway::cluster::{POOL_ANNOTATION, SpeakerCore, status_addresses};
-use fairway::model::{Changes, ObjectName};
+use fairway::model::{Changes, ObjectName, Service};
+use fairway::plan::{Announcement, Reason};
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::Prefix;
 
@@ -26,6 +27,7 @@ impl World {
             .and_then(|()| self.check_sharing())
             .and_then(|()| self.check_statuses())
             .and_then(|()| self.check_routers())
+            .and_then(|()| self.check_owners())
             .and_then(|()| self.check_disks());
         self.judge(result);
     }
@@ -123,6 +125,42 @@ impl World {
                     );
                     return Err(broken("I3", what));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// I8: each address that anybody may answer for on layer 2 has one node that does.
+    fn check_owners(&self) -> Result<(), Violation> {
+        let mut owners: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for (who, process) in &self.processes {
+            let (Who::Speaker(node), Some(speaker)) = (*who, process.speaker()) else { continue };
+            let answers = speaker.plan().map(|plan| plan.layer2.clone()).unwrap_or_default();
+            let wanted = self.truth.plans.get(node).map(|plan| plan.layer2.clone());
+            if wanted.is_some_and(|wanted| wanted != answers) {
+                return Err(broken("I8", format!("{who} answers for {answers:?}")));
+            }
+            for address in answers.iter().map(|it| it.address) {
+                if let Some(other) = owners.insert(address, node) {
+                    let what = format!("nodes {other} and {node} both answer for {address}");
+                    return Err(broken("I8", what));
+                }
+            }
+        }
+        // Who does not answer because another does.
+        let is_second = |it: &Announcement| {
+            let verdict = it.layer2.as_ref().and_then(|it| it.interfaces.as_ref().err());
+            matches!(verdict, Some(Reason::NotOwner { .. }))
+        };
+        let has_candidates = |service: &&Service| {
+            let nodes = self.truth.plans.iter().filter_map(|it| it.services.get(&service.name));
+            nodes.clone().any(|it| is_second(it))
+        };
+        for service in self.truth.index.services.values().filter(has_candidates) {
+            if let Some(address) =
+                service.status_addresses.iter().find(|it| !owners.contains_key(it))
+            {
+                return Err(broken("I8", format!("nobody answers for {address}")));
             }
         }
         Ok(())

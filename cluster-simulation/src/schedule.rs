@@ -8,8 +8,8 @@ use std::time::Duration;
 use fairway_sessions::rng::Rng;
 
 use crate::objects::{
-    ADVERTISEMENT_VARIANTS, ADVERTISEMENTS, NODE_VARIANTS, PEER_VARIANTS, PEERS, POOL_VARIANTS,
-    POOLS, SERVICE_VARIANTS, SERVICES,
+    ADVERTISEMENT_VARIANTS, ADVERTISEMENTS, LAYER2_VARIANTS, NODE_VARIANTS, PEER_VARIANTS, PEERS,
+    POOL_VARIANTS, POOLS, SERVICE_VARIANTS, SERVICES,
 };
 
 /// A process of the box.
@@ -39,6 +39,10 @@ pub enum Op {
     Advertisement { number: u8, variant: u8 },
     /// No such advertisement.
     NoAdvertisement { number: u8 },
+    /// The L2Advertisement.
+    Layer2 { variant: u8 },
+    /// None.
+    NoLayer2,
     /// A BGPPeer.
     Peer { number: u8, variant: u8 },
     /// A Node, with other labels or conditions.
@@ -104,14 +108,15 @@ impl Schedule {
     /// The schedule of a seed.
     pub fn of(seed: u64) -> Self {
         let mut dice = Dice(Rng::seeded(seed));
-        let (nodes, controllers) = (2 + dice.below(4), 1 + dice.below(3));
+        // Mostly small: what goes wrong among five goes wrong among two, and takes less time.
+        let (nodes, controllers) = (2 + dice.below(4).min(dice.below(4)), 1 + dice.below(3));
         let mut steps = vec![];
         let mut at = Duration::ZERO;
         for op in dice.beginning(nodes) {
             steps.push(Step { at, op });
             at += Duration::from_millis(dice.number(40));
         }
-        for _ in 0..10 + dice.below(25) {
+        for _ in 0..8 + dice.below(18) {
             // Often at once, so that steps meet what the ones before have set off.
             at += match dice.below(4) {
                 0 => Duration::from_millis(dice.number(30)),
@@ -149,6 +154,7 @@ impl Dice {
             }),
         );
         ops.push(Op::Advertisement { number: 0, variant: 0 });
+        ops.push(Op::Layer2 { variant: self.small(LAYER2_VARIANTS) });
         for number in 0..1 + self.small(POOLS) {
             ops.push(Op::Pool { number, variant: self.small(POOL_VARIANTS) });
         }
@@ -177,7 +183,7 @@ impl Dice {
     fn wish(&mut self, nodes: usize) -> Op {
         let number = self.small(SERVICES);
         let node = u8::try_from(self.below(nodes)).unwrap_or_default();
-        match self.below(24) {
+        match self.below(26) {
             0..=6 => Op::Service { number, variant: self.small(SERVICE_VARIANTS) },
             7..=9 => Op::NoService { number },
             10..=12 => Op::Endpoints { number, nodes: self.small(64) },
@@ -190,7 +196,9 @@ impl Dice {
             19 => Op::NoAdvertisement { number: self.small(ADVERTISEMENTS) },
             20 => Op::Peer { number: self.small(PEERS), variant: self.small(PEER_VARIANTS) },
             21 => Op::Node { number: node, variant: self.small(NODE_VARIANTS) },
-            22 if node > 0 => Op::NoNode { number: node },
+            22 => Op::Layer2 { variant: self.small(LAYER2_VARIANTS) },
+            23 => Op::NoLayer2,
+            24 if node > 0 => Op::NoNode { number: node },
             _ => Op::Label { number, value: self.small(3) },
         }
     }

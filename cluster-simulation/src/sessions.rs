@@ -251,7 +251,8 @@ impl World {
         if loss == Loss::TimeOver && is_away {
             return Ok(()); // Nobody keeps routes for ever.
         }
-        if !self.is_reachable(who) && loss != Loss::SessionEnded {
+        let was_wanted = process.wanted_when_cut_off.contains(&(prefix, router));
+        if !self.is_reachable(who) && was_wanted && loss != Loss::SessionEnded {
             return Err(broken("I9", format!("{}, and the API server is away", what())));
         }
         let since = self.truth.wanted_since(node, prefix, router);

@@ -153,6 +153,12 @@ impl Truth {
         routes.find(|((_, key), _)| of_peer(key)).map(|(_, since)| *since)
     }
 
+    /// What a node should tell routers, with the number of each.
+    pub(crate) fn wanted(&self, node: usize) -> BTreeSet<(Prefix, usize)> {
+        let wanted = self.wanted.get(node).into_iter().flat_map(BTreeMap::keys);
+        wanted.filter_map(|(prefix, key)| Some((*prefix, crate::router::router_of(key)?))).collect()
+    }
+
     /// Until when anybody might announce this prefix: an address of a Service in a pool, or one that
     /// an advertisement names. `None`: never.
     pub(crate) fn allowed_until(&self, prefix: Prefix) -> Option<Instant> {
