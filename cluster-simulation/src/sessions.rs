@@ -182,7 +182,12 @@ impl World {
         let changes = [peer, node_key];
         let mut changes = changes.iter().filter_map(|key| self.truth.sessions_changed.get(key));
         let settled = self.settled_since(node);
-        changes.any(|at| *at + GRACE >= settled.min(self.now))
+        // A snapshot is as old as the process was away.
+        let is_new = self
+            .processes
+            .get(&Who::Speaker(node))
+            .is_some_and(|it| it.started_at + GRACE >= self.now);
+        is_new || changes.any(|at| *at + GRACE >= settled.min(self.now))
     }
 
     /// Since when a speaker has seen all there was, but for a moment; never, if it does not.

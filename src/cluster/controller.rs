@@ -94,6 +94,8 @@ pub struct ControllerCore {
     /// Services to be looked at, and those for which it is too early.
     dirty: BTreeSet<ObjectName>,
     postponed: BTreeSet<(Instant, ObjectName)>,
+    /// Services whose address another still names, who may not have it any more.
+    blocked: BTreeSet<ObjectName>,
     writes: Writes,
 }
 
@@ -109,6 +111,7 @@ impl ControllerCore {
             tenure: None,
             dirty: BTreeSet::new(),
             postponed: BTreeSet::new(),
+            blocked: BTreeSet::new(),
             writes: Writes::default(),
             settings,
         }
@@ -128,6 +131,7 @@ impl ControllerCore {
         {
             let touched = tenure.converge(now, self.belief.index(), &changes);
             self.dirty.extend(touched);
+            self.dirty.append(&mut self.blocked);
         }
     }
 
@@ -219,6 +223,7 @@ impl ControllerCore {
 
     /// These addresses are named by one Service less.
     fn check_later(&mut self, now: Instant, dropped: Vec<IpAddr>) {
+        self.dirty.append(&mut self.blocked);
         if let Some(tenure) = &mut self.tenure {
             tenure.checks.extend(dropped.into_iter().map(|it| (now + WITHDRAWAL_BOUND, it)));
         }
@@ -270,11 +275,7 @@ impl ControllerCore {
     /// somebody who should not have it names it.
     fn withdrawn_at(&self, address: IpAddr) -> Option<Instant> {
         let tenure = self.tenure.as_ref()?;
-        let holds = |name: &ObjectName| {
-            let outcome = tenure.allocator.outcomes().get(name);
-            outcome.is_some_and(|it| it.addresses.contains(&address))
-        };
-        if !self.claims.users(address).all(holds) {
+        if !self.claims.users(address).all(|user| tenure.holds(user, address)) {
             return None;
         }
         let named_until = self.claims.released(address).map(|it| it.at);
@@ -315,7 +316,7 @@ impl ControllerCore {
     }
 
     fn next_write(&mut self, now: Instant) -> Option<ServiceWrite> {
-        let leads_until = self.lease.leads_until(now)?;
+        self.lease.leads_until(now)?;
         self.tenure.as_ref()?;
         while let Some((at, name)) = self.postponed.first().cloned() {
             if at > now {
@@ -326,7 +327,9 @@ impl ControllerCore {
         }
         let mut later = BTreeSet::new();
         let mut write = None;
-        while let Some(name) = self.dirty.pop_first() {
+        while !self.writes.are_enough()
+            && let Some(name) = self.dirty.pop_first()
+        {
             let Some(object) = self.wanted(&name) else { continue };
             let version = version_of(&object).unwrap_or_default();
             match self.writes.may_write(now, &name, version) {
@@ -345,15 +348,15 @@ impl ControllerCore {
             }
         }
         self.dirty.extend(later);
-        write.filter(|_| now < leads_until)
+        write
     }
 
     /// The Service as it should be; `None` where that is how it is, or where nothing can be said.
-    fn wanted(&self, name: &ObjectName) -> Option<Value> {
+    fn wanted(&mut self, name: &ObjectName) -> Option<Value> {
         let tenure = self.tenure.as_ref()?;
         let seen = self.belief.last_seen(Kind::Service, name)?;
         let is_in_force = self.belief.is_in_force(Kind::Service, name, seen);
-        let (addresses, pool) = match tenure.allocator.outcomes().get(name) {
+        let (mut addresses, mut pool) = match tenure.allocator.outcomes().get(name) {
             Some(outcome) if outcome.reason == Some(Reason::NoPools) || !is_in_force => {
                 return None;
             }
@@ -361,24 +364,43 @@ impl ControllerCore {
             None if was_ours(seen) => (Vec::new(), None),
             None => return None,
         };
-        let is_there = status_addresses(seen) == addresses.iter().copied().collect();
+        let names = status_addresses(seen);
+        let count = addresses.len();
+        addresses.retain(|it| names.contains(it) || self.is_free_for(name, *it));
+        if addresses.len() < count {
+            self.blocked.insert(name.clone());
+        }
+        pool = pool.filter(|_| !addresses.is_empty());
+        let is_there = names == addresses.iter().copied().collect();
         if is_there && annotation(seen) == pool.as_deref() {
             return None;
         }
-        let mut wanted = Value::clone(seen);
-        let ingress: Vec<Value> = addresses.iter().map(|it| json!({ "ip": it })).collect();
-        let fields = wanted.as_object_mut()?;
-        let status = fields.entry("status").or_insert_with(|| json!({}));
-        let ingress = if ingress.is_empty() { json!({}) } else { json!({ "ingress": ingress }) };
-        status.as_object_mut()?.insert("loadBalancer".to_owned(), ingress);
-        let metadata = fields.get_mut("metadata")?.as_object_mut()?;
-        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-        match pool {
-            Some(pool) => annotations.as_object_mut()?.insert(POOL_ANNOTATION.into(), pool.into()),
-            None => annotations.as_object_mut()?.remove(POOL_ANNOTATION),
-        };
-        Some(wanted)
+        written(seen, &addresses, pool)
     }
+
+    /// Whether everybody whose status names `address` may have it. The allocator may share it with
+    /// another as soon as one of its users may not have it any more; that has to be written first.
+    fn is_free_for(&self, name: &ObjectName, address: IpAddr) -> bool {
+        let mut others = self.claims.users(address).filter(|user| *user != name);
+        others.all(|user| self.tenure.as_ref().is_some_and(|it| it.holds(user, address)))
+    }
+}
+
+/// The Service with these addresses in its status.
+fn written(seen: &Value, addresses: &[IpAddr], pool: Option<String>) -> Option<Value> {
+    let mut wanted = seen.clone();
+    let ingress: Vec<Value> = addresses.iter().map(|it| json!({ "ip": it })).collect();
+    let fields = wanted.as_object_mut()?;
+    let status = fields.entry("status").or_insert_with(|| json!({}));
+    let ingress = if ingress.is_empty() { json!({}) } else { json!({ "ingress": ingress }) };
+    status.as_object_mut()?.insert("loadBalancer".to_owned(), ingress);
+    let metadata = fields.get_mut("metadata")?.as_object_mut()?;
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    match pool {
+        Some(pool) => annotations.as_object_mut()?.insert(POOL_ANNOTATION.into(), pool.into()),
+        None => annotations.as_object_mut()?.remove(POOL_ANNOTATION),
+    };
+    Some(wanted)
 }
 
 impl Tenure {
@@ -386,6 +408,12 @@ impl Tenure {
     fn remember_all(&mut self) {
         let outcomes = self.allocator.outcomes().iter().filter(|(_, it)| !it.is_pending());
         self.given = outcomes.map(|(name, it)| (name.clone(), it.addresses.clone())).collect();
+    }
+
+    /// Whether the allocator lets `name` have `address`.
+    fn holds(&self, name: &ObjectName, address: IpAddr) -> bool {
+        let outcome = self.allocator.outcomes().get(name);
+        outcome.is_some_and(|it| it.addresses.contains(&address))
     }
 
     /// Lets the allocator follow, and notes which addresses it took from whom.

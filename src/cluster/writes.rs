@@ -63,11 +63,13 @@ pub(super) struct Writes {
 }
 
 impl Writes {
+    /// Whether no other write may leave before one is answered.
+    pub(super) fn are_enough(&self) -> bool {
+        self.in_flight >= IN_FLIGHT_MAX
+    }
+
     /// Whether `name`, seen in `version`, may be written.
     pub(super) fn may_write(&self, now: Instant, name: &ObjectName, version: &str) -> Permission {
-        if self.in_flight >= IN_FLIGHT_MAX {
-            return Permission::Later;
-        }
         let Some(history) = self.histories.get(name) else { return Permission::Now };
         if history.is_in_flight || history.spent.as_deref() == Some(version) {
             return Permission::Later;
