@@ -1,4 +1,4 @@
-//! What a plan costs: all of it, and after one change.
+//! What a plan costs: all of it, and after one change; and what it takes of memory.
 //!
 //! `cargo bench --bench plan`. One Service in ten has traffic policy Local; each has a slice with an
 //! endpoint on three nodes. "layer 2" has an L2Advertisement beside the BGPAdvertisement.
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, criterion_group};
 use fairway::allocator::{self, Outcomes};
 use fairway::model::{
     BgpAdvertisement, Changes, ClusterIndex, Endpoint, EndpointSlice, FamilyPolicy, Labels,
@@ -228,5 +228,35 @@ fn all_nodes(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What facts and plan of a Service take, as the growth of resident memory.
+fn memory() {
+    const SERVICES: usize = 10_000;
+    // Several plans, so that what the facts left free in the heap counts little.
+    const PLANS: usize = 10;
+    let empty = resident_kib();
+    let cluster = Cluster::new(SERVICES, false);
+    let with_facts = resident_kib();
+    let planners: Vec<NodePlanner> = (0..PLANS).map(|_| cluster.planner()).collect();
+    let with_plans = resident_kib();
+    println!(
+        "{SERVICES} services: index and assignments {} KiB, each plan {} KiB\n",
+        with_facts.saturating_sub(empty),
+        with_plans.saturating_sub(with_facts) / PLANS,
+    );
+    drop(planners);
+}
+
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 criterion_group!(benches, full, incremental, aggregated, all_nodes);
-criterion_main!(benches);
+
+fn main() {
+    // First, while the heap is small.
+    memory();
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

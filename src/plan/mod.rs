@@ -100,6 +100,6 @@ pub fn for_node(
     options: PlanOptions,
 ) -> NodePlan {
     let mut planner = NodePlanner::new(node.clone(), options);
-    planner.update(index, outcomes, &PlanChanges::everything());
+    planner.make(index, outcomes);
     planner.into_plan()
 }

@@ -106,9 +106,23 @@ impl NodePlanner {
         PlanUpdate { services, routes: diff, layer2: is_layer2_other, ..PlanUpdate::default() }
     }
 
-    /// Makes everything anew.
+    /// Makes everything anew, and says what is other.
     fn replan(&mut self, index: &ClusterIndex, outcomes: &Outcomes) -> PlanUpdate {
         let before = std::mem::take(&mut self.plan);
+        self.make(index, outcomes);
+        let PlanDiff { routes, sessions } = diff(&before, &self.plan);
+        let is_new = |fault: &&Fault| !before.faults.contains(fault);
+        PlanUpdate {
+            services: differences(&before.services, &self.plan.services),
+            routes,
+            sessions,
+            layer2: before.layer2 != self.plan.layer2,
+            faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
+        }
+    }
+
+    /// Makes the first plan.
+    pub(super) fn make(&mut self, index: &ClusterIndex, outcomes: &Outcomes) {
         self.routes = RouteTable::default();
         let (mut basis, peers, mut faults) = Basis::new(index, &self.node, self.options);
         faults.extend(basis.originate(&mut self.routes));
@@ -121,15 +135,6 @@ impl NodePlanner {
         self.plan.faults = faults;
         self.plan.routes = routes.into_values().flatten().collect();
         self.plan.layer2 = layer2.into_values().flatten().collect();
-        let PlanDiff { routes, sessions } = diff(&before, &self.plan);
-        let is_new = |fault: &&Fault| !before.faults.contains(fault);
-        PlanUpdate {
-            services: differences(&before.services, &self.plan.services),
-            routes,
-            sessions,
-            layer2: before.layer2 != self.plan.layer2,
-            faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
-        }
     }
 
     /// Decides about Services as if none contradicted another, and notes what that touches.
