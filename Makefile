@@ -35,7 +35,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test watching --test conversation
