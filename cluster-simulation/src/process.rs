@@ -75,6 +75,8 @@ pub(crate) struct Process {
     pub(crate) crash_after: Option<(u64, u64)>,
     pub(crate) link: Link,
     pub(crate) started_at: Instant,
+    /// Up to when it must have heard of every change, or its disk has.
+    pub(crate) informed_at: Instant,
     /// What the speaker's backend was told.
     pub(crate) announced: Option<Announced>,
     /// What is on the disk of the node.
@@ -99,6 +101,7 @@ impl Process {
             crash_after: None,
             link: Link::default(),
             started_at: Instant::ZERO,
+            informed_at: Instant::ZERO,
             announced: None,
             disk: None,
             wanted_when_cut_off: BTreeSet::new(),

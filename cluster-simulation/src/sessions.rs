@@ -179,25 +179,25 @@ impl World {
         let peer =
             ObjectKey { kind: Kind::BgpPeer, name: ObjectName::new(place.namespace, &place.name) };
         let node_key = ObjectKey { kind: Kind::Node, name: ObjectName::new("", node_name(node)) };
+        let informed_at = match self.processes.get(&Who::Speaker(node)) {
+            Some(_) if self.is_settled(node) => self.now,
+            Some(process) => process.informed_at,
+            None => return true,
+        };
         let changes = [peer, node_key];
         let mut changes = changes.iter().filter_map(|key| self.truth.sessions_changed.get(key));
-        let settled = self.settled_since(node);
-        // A snapshot is as old as the process was away.
-        let is_new = self
-            .processes
-            .get(&Who::Speaker(node))
-            .is_some_and(|it| it.started_at + GRACE >= self.now);
-        is_new || changes.any(|at| *at + GRACE >= settled.min(self.now))
+        changes.any(|at| *at + GRACE >= informed_at)
     }
 
-    /// Since when a speaker has seen all there was, but for a moment; never, if it does not.
-    fn settled_since(&self, node: usize) -> fairway_sessions::time::Instant {
-        let process = self.processes.get(&Who::Speaker(node));
-        let is_cut_off = !self.is_reachable(Who::Speaker(node));
-        match process {
-            Some(it) if !is_cut_off && it.link.trouble + GRACE * 3 < self.now => self.now,
-            _ => fairway_sessions::time::Instant::ZERO,
-        }
+    /// Whether a speaker has seen all there is, but for the last moment.
+    fn is_settled(&self, node: usize) -> bool {
+        let who = Who::Speaker(node);
+        self.is_reachable(who)
+            && self.processes.get(&who).is_some_and(|it| {
+                it.core.is_some()
+                    && it.started_at + GRACE < self.now
+                    && it.link.trouble + GRACE * 3 < self.now
+            })
     }
 
     pub(crate) fn restart_router(&mut self, router: usize) {
@@ -215,7 +215,7 @@ impl World {
         let result = match self.truth.allowed_until(prefix) {
             None => Err(broken("I4", format!("node {node} tells router {router} of {prefix}"))),
             Some(until) => {
-                let is_settled = self.settled_since(node) == self.now;
+                let is_settled = self.is_settled(node);
                 let is_over = until + GRACE * 2 < self.now;
                 if is_settled && is_over && !prefix.to_string().starts_with("100.64.") {
                     let what = format!("node {node} tells router {router} of {prefix}, long gone");
@@ -270,6 +270,12 @@ impl World {
 
     /// I2, slowly: what a router still has that nobody may announce.
     pub(crate) fn look(&mut self) {
+        for node in 0..self.adjacencies.len() {
+            if self.is_settled(node) {
+                let process = self.processes.get_mut(&Who::Speaker(node));
+                process.into_iter().for_each(|it| it.informed_at = self.now);
+            }
+        }
         let mut result = Ok(());
         for (node, adjacencies) in self.adjacencies.iter().enumerate() {
             let running = self.processes.get(&Who::Speaker(node));
@@ -277,7 +283,7 @@ impl World {
                 it.core.is_some()
                     && it.started_at + RESTART_TIME + Duration::from_secs(10) < self.now
             });
-            if !running || self.settled_since(node) != self.now {
+            if !running || !self.is_settled(node) {
                 continue;
             }
             for prefix in adjacencies.iter().flat_map(|it| it.routes.keys()) {
