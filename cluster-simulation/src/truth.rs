@@ -124,6 +124,7 @@ impl Truth {
                 *until = now;
             }
         }
+        self.allow_overlaps(now, &pools);
         self.allowed_until.extend(allowed.into_iter().map(|address| (address, FOREVER)));
         if matches!(key.kind, Kind::BgpPeer | Kind::Node) {
             self.sessions_changed.insert(key, now);
@@ -141,6 +142,26 @@ impl Truth {
             wanted.retain(|route, _| now_wanted.contains(route));
             for route in now_wanted {
                 wanted.entry(route).or_insert(now);
+            }
+        }
+    }
+
+    /// A status and a pool that never were at the same time, and that somebody may have seen so.
+    fn allow_overlaps(&mut self, now: Instant, pools: &PoolLookup<'_>) {
+        let lately = |it: &Instant| *it + GRACE >= now;
+        let released = self.released.iter().map(|(address, it)| (*address, it.at));
+        let named = self.users.keys().map(|address| (*address, now));
+        for (address, named_until) in released.filter(|(_, at)| lately(at)).chain(named) {
+            let held = |(_, index): &&(Instant, Arc<ClusterIndex>)| {
+                index.pools.values().any(|pool| pool.contains(address))
+            };
+            let held_until = match pools.offering(address) {
+                Some(_) => Some(now),
+                None => self.recent.iter().rev().find(held).map(|(until, _)| *until),
+            };
+            if let Some(held_until) = held_until.filter(lately) {
+                let until = self.allowed_until.entry(address).or_insert(Instant::ZERO);
+                *until = (*until).max(named_until.min(held_until));
             }
         }
     }
