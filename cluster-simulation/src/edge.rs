@@ -9,7 +9,7 @@ use fairway::cluster::{
     ServiceWrite, SpeakerAction, WRITE_TIMEOUT, WriteReply,
 };
 use fairway::model::{Kind, ObjectKey, ObjectName};
-use fairway_model_api::{EventKind, Query, Request as ApiRequest, Response, WatchStep};
+use fairway_model_api::{EventKind, Request as ApiRequest, Response, WatchStep};
 use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
 
@@ -78,6 +78,7 @@ impl World {
                     && let Some(process) = self.processes.get_mut(&who)
                 {
                     process.disk = Some(snapshot);
+                    process.has_lost_disk = false;
                 }
             }
         }
@@ -147,9 +148,7 @@ impl World {
                 Err(_) => Some(Reply::Failed),
             }
         } else {
-            let version = self.misbehaviour.version_of_lists();
-            let query = Query { resource_version: version, ..Query::default() };
-            let request = ApiRequest::list(&resource(kind), "").with(query);
+            let request = ApiRequest::list(&resource(kind), "");
             let response = self.api.handle(self.timestamp(), replica, &request);
             Some(listed(kind, &response))
         };

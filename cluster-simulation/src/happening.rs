@@ -19,9 +19,6 @@ use crate::world::{Event, Shared, World};
 impl World {
     /// What is there before anything happens: the namespaces, and all processes start.
     pub(crate) fn begin(&mut self) {
-        if self.misbehaviour.version_of_lists().is_some() {
-            self.lags = [Instant::from_micros(u64::MAX); 2];
-        }
         for namespace in objects::namespaces() {
             let request = ApiRequest::create(&resource(Kind::Namespace), "", namespace);
             let response = self.api.handle(self.timestamp(), 0, &request);
@@ -277,6 +274,7 @@ impl World {
     fn lose_disk(&mut self, node: usize) {
         if let Some(process) = self.processes.get_mut(&Who::Speaker(node)) {
             process.disk = None;
+            process.has_lost_disk = true;
             let told = self.adjacencies.get(node).into_iter().flatten();
             process.excused.extend(told.flat_map(|it| it.prefixes().collect::<Vec<_>>()));
         }

@@ -43,8 +43,6 @@ pub enum Mistake {
     EndOfRibTooEarly,
     /// A speaker takes its sessions along when it is restarted.
     LeavesForGood,
-    /// Lists are whatever the nearest replica has.
-    BelievesStaleReplicas,
     /// Nothing is kept on disk.
     KeepsNoSnapshot,
     /// A speaker never hears that a pool became another, or went.
@@ -57,7 +55,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// Every one.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 15] = [
         Self::NoAdoption,
         Self::DecidesBeforeSynced,
         Self::WithdrawsInOutage,
@@ -69,7 +67,6 @@ impl Mistake {
         Self::ReusesAtOnce,
         Self::EndOfRibTooEarly,
         Self::LeavesForGood,
-        Self::BelievesStaleReplicas,
         Self::KeepsNoSnapshot,
         Self::AnnouncesOutsidePools,
         Self::AnnouncesWishes,
@@ -123,10 +120,6 @@ impl Misbehaviour {
 
     pub(crate) fn keeps_snapshots(&self) -> bool {
         !self.is(Mistake::KeepsNoSnapshot)
-    }
-
-    pub(crate) fn version_of_lists(&self) -> Option<String> {
-        self.is(Mistake::BelievesStaleReplicas).then(|| "0".to_owned())
     }
 
     pub(crate) fn overwrites(&self) -> bool {

@@ -81,6 +81,8 @@ pub(crate) struct Process {
     pub(crate) announced: Option<Announced>,
     /// What is on the disk of the node.
     pub(crate) disk: Option<Snapshot>,
+    /// Somebody took away what was there.
+    pub(crate) has_lost_disk: bool,
     /// What the routers were to hear from it when it lost the API server: no less until it is back.
     pub(crate) wanted_when_cut_off: BTreeSet<(Prefix, usize)>,
     /// Its disk was lost, or it ended between an announcement and the disk: what routers may lose
@@ -104,6 +106,7 @@ impl Process {
             informed_at: Instant::ZERO,
             announced: None,
             disk: None,
+            has_lost_disk: false,
             wanted_when_cut_off: BTreeSet::new(),
             excused: BTreeSet::new(),
         }

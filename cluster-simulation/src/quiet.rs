@@ -172,7 +172,7 @@ impl World {
             let (Who::Speaker(node), Some(speaker)) = (*who, process.speaker()) else { continue };
             let again = SpeakerCore::new(speaker_settings(node, 0), process.disk.clone());
             let routes = |it: &SpeakerCore| it.plan().map(|plan| plan.routes.clone());
-            if routes(&again) != routes(speaker) && process.disk.is_some() {
+            if routes(&again) != routes(speaker) && !process.has_lost_disk {
                 return Err(broken("I6", format!("{who} would come back with other routes")));
             }
             let pools = PoolLookup::new(&self.truth.index);

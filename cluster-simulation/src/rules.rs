@@ -164,10 +164,23 @@ fn check_taken(truth: &Truth, name: &ObjectName, address: IpAddr) -> Result<(), 
         let is_disputed = index.services.values().filter(names_it).any(conflicts);
         !is_disputed && adopted(index).get(name).is_some_and(|it| it.contains(&address))
     };
-    if truth.lately().all(|index| keeps(index)) {
+    if truth.lately().all(|index| keeps(index)) && !has_left_a_share(truth, name) {
         return Err(broken("I5", format!("{name} loses {address}, and nothing was wrong with it")));
     }
     Ok(())
+}
+
+/// Whether a Service gave up a moment ago what lets it share: it makes way for another that was
+/// about to be given the same, with no status to show it yet.
+fn has_left_a_share(truth: &Truth, name: &ObjectName) -> bool {
+    let shares = |index: &ClusterIndex, other: &ObjectName| {
+        let pair = (index.services.get(name), index.services.get(other));
+        matches!(pair, (Some(one), Some(other)) if may_share(one, other))
+    };
+    let others = truth.index.services.keys().filter(|other| *other != name);
+    others
+        .filter(|other| !shares(&truth.index, other))
+        .any(|other| truth.lately().any(|index| shares(index, other)))
 }
 
 /// What every Service has, once somebody without a memory has adopted what the statuses say.

@@ -205,10 +205,12 @@ impl Dice {
 
     fn fault(&mut self, nodes: usize, controllers: usize) -> Op {
         let who = self.who(nodes, controllers);
-        let seconds = match self.below(3) {
-            0 => self.number(4),
-            1 => self.number(30),
-            _ => self.number(90),
+        // The longest outlasts what routers keep of a node that restarts.
+        let seconds = match self.below(7) {
+            0 | 1 => self.number(4),
+            2 | 3 => self.number(30),
+            4 | 5 => self.number(90),
+            _ => self.number(300),
         };
         match self.below(22) {
             0..=2 => Op::Crash { who, seconds },

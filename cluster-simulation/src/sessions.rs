@@ -251,8 +251,7 @@ impl World {
         if process.excused.contains(&prefix) {
             return Ok(());
         }
-        let is_away = process.core.is_none()
-            || self.now < process.started_at + RESTART_TIME && loss == Loss::TimeOver;
+        let is_away = process.core.is_none() || self.now < process.started_at + GRACE;
         if loss == Loss::TimeOver && is_away {
             return Ok(()); // Nobody keeps routes for ever.
         }

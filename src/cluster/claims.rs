@@ -18,8 +18,8 @@ const RELEASED_MAX: usize = 65_536;
 
 /// The addresses in `status.loadBalancer.ingress`.
 pub fn status_addresses(service: &Value) -> BTreeSet<IpAddr> {
-    let ingress = service.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
-    let texts = ingress.into_iter().flatten().filter_map(|it| it.get("ip")?.as_str());
+    let ingress = || service.get("status")?.get("loadBalancer")?.get("ingress")?.as_array();
+    let texts = ingress().into_iter().flatten().filter_map(|it| it.get("ip")?.as_str());
     texts.filter_map(|text| text.parse().ok()).collect()
 }
 

@@ -447,6 +447,6 @@ fn annotation(service: &Value) -> Option<&str> {
 
 /// It had an address from us and is of another type now.
 fn was_ours(service: &Value) -> bool {
-    let kind = service.pointer("/spec/type").and_then(Value::as_str);
+    let kind = service.get("spec").and_then(|spec| spec.get("type")?.as_str());
     kind != Some("LoadBalancer") && annotation(service).is_some()
 }
