@@ -2,13 +2,14 @@
 //!
 //! Carries requests and answers with delays and losses. Decides nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::cluster::{
     Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request,
     ServiceWrite, SpeakerAction, WRITE_TIMEOUT, WriteReply,
 };
-use fairway::model::{Kind, ObjectKey, ObjectName};
+use fairway::model::{ClusterIndex, Kind, ObjectKey, ObjectName};
 use fairway_model_api::{EventKind, Request as ApiRequest, Response, WatchStep};
 use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
@@ -37,6 +38,10 @@ impl World {
                 process.crash_after = Some((left - 1, seconds));
             }
             self.perform(who, action);
+        }
+        let now = self.now;
+        if let Some(process) = self.processes.get_mut(&who).filter(|it| it.is_in_doubt()) {
+            process.doubted_at = now;
         }
         self.sleep(who);
     }
@@ -334,8 +339,9 @@ impl World {
         let counted = self.writes.note(now, number, &write.name);
         self.judge(counted);
         if self.is_reachable(who) {
+            let belief = self.believed(who).map(Arc::new);
             let at = now + self.delay(who);
-            self.at(at, Event::Write { who, run, write, sent: now });
+            self.at(at, Event::Write { who, run, write, sent: now, belief });
         } else {
             let at = now + self.give_up();
             let news = write_failed(&write.name);
@@ -343,15 +349,30 @@ impl World {
         }
     }
 
+    /// What a controller decides by, if that is how the cluster was a moment ago, or if it has a
+    /// reason to go on by what was so before.
+    fn believed(&self, who: Who) -> Option<ClusterIndex> {
+        let controller = self.processes.get(&who)?.controller()?;
+        let is_excused = controller.is_in_doubt() || self.truth.was_so_lately(controller.index());
+        is_excused.then(|| controller.index().clone())
+    }
+
     /// A write reaches the server.
-    pub(crate) fn write_asked(&mut self, who: Who, run: u64, write: &ServiceWrite, sent: Instant) {
+    pub(crate) fn write_asked(
+        &mut self,
+        who: Who,
+        run: u64,
+        write: &ServiceWrite,
+        sent: Instant,
+        belief: Option<&ClusterIndex>,
+    ) {
         let name = &write.name;
         if !self.is_reachable(who) || write.not_after <= self.now {
             let at = (sent + WRITE_TIMEOUT).max(self.now);
             self.at(at, Event::Tells { who, run, serial: None, news: write_failed(name) });
             return;
         }
-        let response = self.update_status(name, Value::clone(&write.object));
+        let response = self.update_status(name, Value::clone(&write.object), belief);
         let reply = match response.code {
             200 => WriteReply::Done,
             404 => WriteReply::Missing,
@@ -361,7 +382,7 @@ impl World {
         self.tell(|| format!("{who}: {name} is written: {reply:?}"));
         if reply == WriteReply::Conflict && self.misbehaviour.overwrites() {
             let object = without_version(Value::clone(&write.object));
-            self.update_status(name, object);
+            self.update_status(name, object, belief);
         }
         let is_lost = self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
         let at = if is_lost { write.not_after } else { self.now + self.delay(who) };
@@ -376,7 +397,12 @@ impl World {
         self.at(at.min(write.not_after), Event::Tells { who, run, serial: None, news });
     }
 
-    fn update_status(&mut self, name: &ObjectName, object: Value) -> Response {
+    fn update_status(
+        &mut self,
+        name: &ObjectName,
+        object: Value,
+        belief: Option<&ClusterIndex>,
+    ) -> Response {
         let services = resource(Kind::Service);
         let before = self.truth.services.get(name).cloned();
         let request = ApiRequest::update(&services, &name.namespace, object).of_status();
@@ -384,7 +410,7 @@ impl World {
         if let (200, Some(before)) = (response.code, before) {
             self.last_write = self.now;
             let after = Shared::new(with_type(Kind::Service, response.body.clone()));
-            let result = rules::check_write(self.now, &self.truth, name, &before, &after);
+            let result = rules::check_write(self.now, &self.truth, belief, name, &before, &after);
             self.judge(result);
             self.changed(Kind::Service, Some(&after), None);
         }

@@ -77,6 +77,8 @@ pub(crate) struct Process {
     pub(crate) started_at: Instant,
     /// Up to when it must have heard of every change, or its disk has.
     pub(crate) informed_at: Instant,
+    /// When it last did not believe what the API server said.
+    pub(crate) doubted_at: Instant,
     /// What the speaker's backend was told.
     pub(crate) announced: Option<Announced>,
     /// What is on the disk of the node.
@@ -104,6 +106,7 @@ impl Process {
             link: Link::default(),
             started_at: Instant::ZERO,
             informed_at: Instant::ZERO,
+            doubted_at: Instant::ZERO,
             announced: None,
             disk: None,
             has_lost_disk: false,
@@ -160,6 +163,14 @@ impl Process {
                 core.handle_write(now, &name, reply);
             }
             _ => {}
+        }
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        match &self.core {
+            Some(Core::Controller(core)) => core.is_in_doubt(),
+            Some(Core::Speaker(core)) => core.is_in_doubt(),
+            None => false,
         }
     }
 

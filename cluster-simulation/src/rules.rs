@@ -73,10 +73,11 @@ impl WriteCounts {
 }
 
 /// A controller's write was accepted: what the Service was before and is now. `truth` is as it was
-/// before.
+/// before; `belief` is what the controller decided by, where that is no fault of its own.
 pub(crate) fn check_write(
     now: Instant,
     truth: &Truth,
+    belief: Option<&ClusterIndex>,
     name: &ObjectName,
     before: &Value,
     after: &Value,
@@ -89,10 +90,10 @@ pub(crate) fn check_write(
         return Err(broken("I11", format!("{name} is written, and nothing of it is other")));
     }
     for address in has.difference(&had) {
-        check_given(now, truth, name, *address)?;
+        check_given(now, truth, belief, name, *address)?;
     }
     for address in had.difference(&has) {
-        check_taken(truth, name, *address)?;
+        check_taken(truth, belief, name, *address)?;
     }
     Ok(())
 }
@@ -124,11 +125,12 @@ fn annotation(service: &Value) -> Option<&str> {
 fn check_given(
     now: Instant,
     truth: &Truth,
+    belief: Option<&ClusterIndex>,
     name: &ObjectName,
     address: IpAddr,
 ) -> Result<(), Violation> {
     let is_in_pool = |index: &ClusterIndex| index.pools.values().any(|it| it.contains(address));
-    if !truth.lately().any(|index| is_in_pool(index)) {
+    if !worlds(truth, belief).any(is_in_pool) {
         return Err(broken("I2", format!("{name} is given {address}, which no pool holds")));
     }
     for other in truth.users.get(&address).into_iter().flatten().filter(|it| *it != name) {
@@ -136,7 +138,7 @@ fn check_given(
             let services = (index.services.get(name), index.services.get(other));
             matches!(services, (Some(one), Some(other)) if may_share(one, other))
         };
-        if !truth.lately().any(|index| may_share(index)) {
+        if !worlds(truth, belief).any(may_share) {
             return Err(broken("I1", format!("{name} is given {address}, which {other} has")));
         }
     }
@@ -154,8 +156,21 @@ fn check_given(
     Ok(())
 }
 
+/// How the cluster may look to somebody who decides.
+fn worlds<'a>(
+    truth: &'a Truth,
+    belief: Option<&'a ClusterIndex>,
+) -> impl Iterator<Item = &'a ClusterIndex> {
+    truth.lately().map(|index| &**index).chain(belief)
+}
+
 /// I5: somebody who looks at the world as it is, or was a moment ago, sees why it had to be.
-fn check_taken(truth: &Truth, name: &ObjectName, address: IpAddr) -> Result<(), Violation> {
+fn check_taken(
+    truth: &Truth,
+    belief: Option<&ClusterIndex>,
+    name: &ObjectName,
+    address: IpAddr,
+) -> Result<(), Violation> {
     let keeps = |index: &ClusterIndex| {
         // Of two that can no longer share, whoever changed makes way.
         let names_it = |it: &&Service| it.name != *name && it.status_addresses.contains(&address);
@@ -164,7 +179,7 @@ fn check_taken(truth: &Truth, name: &ObjectName, address: IpAddr) -> Result<(), 
         let is_disputed = index.services.values().filter(names_it).any(conflicts);
         !is_disputed && adopted(index).get(name).is_some_and(|it| it.contains(&address))
     };
-    if truth.lately().all(|index| keeps(index)) && !has_left_a_share(truth, name) {
+    if worlds(truth, belief).all(keeps) && !has_left_a_share(truth, name) {
         return Err(broken("I5", format!("{name} loses {address}, and nothing was wrong with it")));
     }
     Ok(())

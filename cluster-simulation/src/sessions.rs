@@ -197,6 +197,7 @@ impl World {
                 it.core.is_some()
                     && it.started_at + GRACE < self.now
                     && it.link.trouble + GRACE * 3 < self.now
+                    && it.doubted_at + GRACE < self.now
             })
     }
 

@@ -193,6 +193,14 @@ impl Truth {
         self.allowed_until.get(&prefix.address()).copied()
     }
 
+    /// Whether everything that a controller decides by was so a moment ago, each kind for itself:
+    /// no watch waits for another.
+    pub(crate) fn was_so_lately(&self, belief: &ClusterIndex) -> bool {
+        self.lately().any(|index| index.pools == belief.pools)
+            && self.lately().any(|index| index.services == belief.services)
+            && self.lately().any(|index| index.namespaces == belief.namespaces)
+    }
+
     /// How the world was, now and up to [`GRACE`] ago.
     pub(crate) fn lately(&self) -> impl Iterator<Item = &Arc<ClusterIndex>> {
         self.recent.iter().map(|(_, index)| index).chain([&self.index])

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::cluster::{LeaseReply, LeaseRequest, Reply, ServiceWrite, WriteReply};
-use fairway::model::{Kind, ObjectName};
+use fairway::model::{ClusterIndex, Kind, ObjectName};
 use fairway_model_api::{ApiServer, Settings, Timestamp};
 use fairway_sessions::rng::Rng;
 use fairway_sessions::time::Instant;
@@ -50,7 +50,13 @@ pub(crate) enum Event {
     /// A request about the Lease reaches the server.
     Lease { who: Who, run: u64, request: LeaseRequest, sent: Instant },
     /// A write reaches the server.
-    Write { who: Who, run: u64, write: ServiceWrite, sent: Instant },
+    Write {
+        who: Who,
+        run: u64,
+        write: ServiceWrite,
+        sent: Instant,
+        belief: Option<Arc<ClusterIndex>>,
+    },
     /// A replica has caught up.
     CatchUp(usize),
     /// A session comes up.
@@ -222,7 +228,9 @@ impl World {
             Event::Watched { who, run, kind, serial } => self.watched(who, run, kind, serial),
             Event::Tells { who, run, serial, news } => self.tells(who, run, serial, news),
             Event::Lease { who, run, request, sent } => self.lease_asked(who, run, &request, sent),
-            Event::Write { who, run, write, sent } => self.write_asked(who, run, &write, sent),
+            Event::Write { who, run, write, sent, belief } => {
+                self.write_asked(who, run, &write, sent, belief.as_deref());
+            }
             Event::CatchUp(replica) => self.catch_up(replica),
             Event::SessionUp { node, run, router } => self.session_up(node, run, router),
             Event::Deferred { node, run, router } => self.deferred(node, run, router),

@@ -67,6 +67,11 @@ impl Belief {
         self.reflectors.values().all(Reflector::is_synced)
     }
 
+    /// Whether a list came that contradicts what was seen, and is not believed yet.
+    pub fn is_in_doubt(&self) -> bool {
+        self.reflectors.values().any(Reflector::is_in_doubt)
+    }
+
     /// The objects of a kind as the API server gave them last, in force or not.
     pub fn seen(&self, kind: Kind) -> impl Iterator<Item = (&ObjectName, &Arc<Value>)> {
         self.reflectors.get(&kind).into_iter().flat_map(|it| it.items().iter())

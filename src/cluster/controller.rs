@@ -195,6 +195,11 @@ impl ControllerCore {
         self.tenure.is_some()
     }
 
+    /// Whether the API server says something that is not believed yet.
+    pub fn is_in_doubt(&self) -> bool {
+        self.belief.is_in_doubt()
+    }
+
     /// The facts in force.
     pub fn index(&self) -> &ClusterIndex {
         self.belief.index()

@@ -144,6 +144,11 @@ impl SpeakerCore {
         if self.belief.is_synced() && !self.has_node { Leave::ForGood } else { Leave::ForRestart }
     }
 
+    /// Whether the API server says something that is not believed yet.
+    pub fn is_in_doubt(&self) -> bool {
+        self.belief.is_in_doubt()
+    }
+
     /// The facts in force.
     pub fn index(&self) -> &ClusterIndex {
         self.belief.index()
