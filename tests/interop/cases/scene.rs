@@ -172,7 +172,10 @@ impl Scene {
 
     /// Waits for the session on both sides; the router's mark of this incarnation of it.
     pub(crate) fn established(&mut self) -> Result<String> {
-        let limit = self.kind.patience();
+        self.established_within(self.kind.patience())
+    }
+
+    pub(crate) fn established_within(&mut self, limit: Duration) -> Result<String> {
         self.wait("the session is established on both sides", limit, |scene| {
             let session = scene.router.session()?;
             ensure!(session.established, "the router says {}", session.state);
