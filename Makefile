@@ -35,7 +35,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-unit test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test watching --test conversation
@@ -112,6 +112,7 @@ vm: build ## VRF and TCP-AO, and their sections of docs/peers.md, on an emulated
 
 soak: build ## Promises that need real time, routers and floods (root or sudo; make soak CASE=flood)
 	@scripts/setup.sh routers network
+	$(if $(CASE),,$(MAKE) sim-cluster)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- $(CASE)
 
 compose: ## Bring the compose lab up and leave it running
@@ -122,6 +123,7 @@ bench: build ## Latency from a file's rename to the router; 500 peers; size and 
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
 	$(CARGO) bench --locked --bench allocation
+	$(CARGO) bench --locked --bench plan
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules

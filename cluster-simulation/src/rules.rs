@@ -133,12 +133,14 @@ fn check_given(
     if !worlds(truth, belief).any(is_in_pool) {
         return Err(broken("I2", format!("{name} is given {address}, which no pool holds")));
     }
-    for other in truth.users.get(&address).into_iter().flatten().filter(|it| *it != name) {
-        let may_share = |index: &ClusterIndex| {
+    let might_share_with = |other: &ObjectName| {
+        worlds(truth, belief).any(|index| {
             let services = (index.services.get(name), index.services.get(other));
             matches!(services, (Some(one), Some(other)) if may_share(one, other))
-        };
-        if !worlds(truth, belief).any(may_share) {
+        })
+    };
+    for other in truth.users.get(&address).into_iter().flatten().filter(|it| *it != name) {
+        if !might_share_with(other) {
             return Err(broken("I1", format!("{name} is given {address}, which {other} has")));
         }
     }
@@ -147,6 +149,7 @@ fn check_given(
     }
     if let Some(released) = truth.released.get(&address)
         && released.former != *name
+        && !might_share_with(&released.former)
         && now < released.at + WITHDRAWAL_BOUND
     {
         let (former, ago) = (&released.former, now.since(released.at));
