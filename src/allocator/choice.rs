@@ -196,8 +196,7 @@ impl Choice<'_> {
         let mut ranges = pool.ranges.iter().filter(|range| range.family() == family);
         ranges.find_map(|range| {
             let avoids_buggy = pool.avoid_buggy_addresses;
-            let name = &self.service.name;
-            self.occupancy.lowest(*range, avoids_buggy, self.pools, name, self.claim)
+            self.occupancy.lowest(*range, avoids_buggy, self.pools, self.claim)
         })
     }
 }

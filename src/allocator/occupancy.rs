@@ -10,9 +10,10 @@
 //! a run as soon as the address beside them is in one. So a search passes over at most two of them
 //! and two runs, also where every /24 is full.
 //!
-//! A Service with a sharing key also looks at the addresses of that key that come before the
-//! lowest free one. Each costs O(ports · log n), so only this part grows with something: with how
-//! many addresses of the key are lower and have no room for the ports.
+//! A Service with a sharing key also looks at the addresses that come before the lowest free one and
+//! that others with its key and its backend use. Neighbours among them that have one of its ports
+//! are a run, too, so many Services with one key and one port, each on an address of its own, cost
+//! no more than one: what grows is how many such runs are passed over, O(ports · log n) for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -30,9 +31,21 @@ pub(super) struct Occupancy {
     users: BTreeMap<IpAddr, Vec<User>>,
     /// Who has a port of an address that can be shared.
     by_port: BTreeMap<(IpAddr, ServicePort), ObjectName>,
-    by_sharing_key: BTreeMap<String, BTreeSet<IpAddr>>,
+    /// Whom a Service could join, by what all users of an address have in common.
+    shared: BTreeMap<Group, Shared>,
     /// What is not free.
     blocked: AddressRuns,
+}
+
+/// A sharing key and a backend.
+type Group = (String, String);
+
+/// The addresses of one group.
+#[derive(Debug, Clone, Default)]
+struct Shared {
+    addresses: BTreeSet<IpAddr>,
+    /// Those that have a port already.
+    taken: BTreeMap<ServicePort, AddressRuns>,
 }
 
 #[derive(Debug, Clone)]
@@ -50,9 +63,11 @@ impl Occupancy {
             Ok(_) => return,
             Err(position) => users.insert(position, user),
         }
-        if let Some(key) = claim.sharing_key() {
-            self.by_sharing_key.entry(key.to_owned()).or_default().insert(address);
+        if let Some(group) = claim.group() {
+            let shared = self.shared.entry(group).or_default();
+            shared.addresses.insert(address);
             for port in claim.ports() {
+                shared.taken.entry(port.clone()).or_default().insert(address, address);
                 self.by_port.insert((address, port.clone()), name.clone());
             }
         }
@@ -71,17 +86,26 @@ impl Occupancy {
         if is_last {
             self.users.remove(&address);
         }
-        let Some(key) = claim.sharing_key() else {
+        let Some(group) = claim.group() else {
+            return;
+        };
+        let Some(shared) = self.shared.get_mut(&group) else {
             return;
         };
         for port in claim.ports() {
             self.by_port.remove(&(address, port.clone()));
+            if let Some(taken) = shared.taken.get_mut(port) {
+                taken.remove(address);
+                if taken.is_empty() {
+                    shared.taken.remove(port);
+                }
+            }
         }
-        // Those who remain have the same key, or they could not have shared.
-        if let Some(addresses) = self.by_sharing_key.get_mut(key).filter(|_| is_last) {
-            addresses.remove(&address);
-            if addresses.is_empty() {
-                self.by_sharing_key.remove(key);
+        // Those who remain are of the same group, or they could not have shared.
+        if is_last {
+            shared.addresses.remove(&address);
+            if shared.addresses.is_empty() {
+                self.shared.remove(&group);
             }
         }
     }
@@ -143,27 +167,40 @@ impl Occupancy {
         if claim.has_backend_of(&other.claim) { None } else { conflict(SharingConflict::Backend) }
     }
 
-    /// The lowest address of `range` that `name` may use: a free one, or one that it may share if
+    /// The lowest address of `range` for somebody who uses none of it: a free one, or one to share if
     /// that comes earlier.
     pub(super) fn lowest(
         &self,
         range: AddressRange,
         avoids_buggy: bool,
         pools: &PoolLookup<'_>,
-        name: &ObjectName,
         claim: &Claim,
     ) -> Option<IpAddr> {
         let free = self.lowest_free(range, avoids_buggy);
-        let shareable = claim.sharing_key().and_then(|key| self.by_sharing_key.get(key));
-        let shared = shareable.and_then(|addresses| {
-            addresses
-                .range(range.first()..=range.last())
-                .copied()
-                .take_while(|address| free.is_none_or(|free| *address < free))
-                .filter(|address| !pools.keeps_back(*address))
-                .find(|address| self.conflict(*address, name, claim).is_none())
-        });
-        shared.or(free)
+        let below = |address: &IpAddr| free.is_none_or(|free| *address < free);
+        self.lowest_shared(range, pools, claim).filter(below).or(free)
+    }
+
+    /// The lowest address of `range` that somebody with this claim may share.
+    fn lowest_shared(
+        &self,
+        range: AddressRange,
+        pools: &PoolLookup<'_>,
+        claim: &Claim,
+    ) -> Option<IpAddr> {
+        let shared = self.shared.get(&claim.group()?)?;
+        let taken: Vec<_> =
+            claim.ports().iter().filter_map(|port| shared.taken.get(port)).collect();
+        let mut from = range.first();
+        while from <= range.last() {
+            let address = *shared.addresses.range(from..=range.last()).next()?;
+            from = match taken.iter().filter_map(|it| it.end(address)).max() {
+                Some(end) => runs::after(end)?,
+                None if pools.keeps_back(address) => runs::after(address)?,
+                None => return Some(address),
+            };
+        }
+        None
     }
 
     fn lowest_free(&self, range: AddressRange, avoids_buggy: bool) -> Option<IpAddr> {

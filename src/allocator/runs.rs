@@ -25,6 +25,11 @@ impl AddressRuns {
         self.of_mut(address).remove(number(address));
     }
 
+    /// Whether nothing is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ipv4.0.is_empty() && self.ipv6.0.is_empty()
+    }
+
     /// Whether `address` is in it.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         self.of(address).end(number(address)).is_some()

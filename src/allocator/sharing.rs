@@ -56,6 +56,12 @@ impl Claim {
         self.sharing_key.as_deref()
     }
 
+    /// What all who share an address have in common: the key, and what serves them. None for who does
+    /// not share.
+    pub(super) fn group(&self) -> Option<(String, String)> {
+        Some((self.sharing_key.clone()?, self.backend.clone()))
+    }
+
     /// The ports, each of which only one Service of an address can have.
     pub(super) fn ports(&self) -> &[ServicePort] {
         &self.ports

@@ -139,6 +139,31 @@ fn services_with_one_key_share_an_address_unless_their_ports_meet() {
 }
 
 #[test]
+fn the_lowest_address_with_room_is_shared_whatever_is_taken_before_it() {
+    let with = |called, port, address: &str| Service {
+        requested_addresses: vec![ip(address)],
+        ..sharing(called, port)
+    };
+    let mut world = World::with([pool("a", &["192.0.2.0/28"])]);
+    world.add(with("a", 80, "192.0.2.0")).add(with("b", 80, "192.0.2.1"));
+    world.add(with("c", 443, "192.0.2.2")).add(with("d", 80, "192.0.2.3"));
+    world.add(with("e", 443, "192.0.2.4"));
+    assert_eq!(world.got("e"), "192.0.2.4");
+    let ports = [80, 443].map(|port| ServicePort { protocol: "TCP".to_owned(), port });
+    world.add(Service { ports: ports.to_vec(), ..sharing("both", 0) });
+    assert_eq!(world.got("both"), "192.0.2.5");
+    world.add(sharing("f", 80)).add(sharing("g", 80)).add(sharing("h", 80));
+    assert_eq!([world.got("f"), world.got("g")], ["192.0.2.2", "192.0.2.4"]);
+    assert_eq!(world.got("h"), "192.0.2.6");
+    // Room that others make is found, too.
+    world.remove("b").remove("both");
+    world.add(sharing("i", 443)).add(sharing("j", 53));
+    assert_eq!([world.got("i"), world.got("j")], ["192.0.2.0", "192.0.2.0"]);
+    world.add(Service { traffic_policy: TrafficPolicy::Local, ..sharing("local", 1) });
+    assert_eq!(world.got("local"), "192.0.2.7", "with another backend");
+}
+
+#[test]
 fn an_empty_sharing_key_shares_with_nobody() {
     let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
     let empty =
@@ -396,4 +421,16 @@ fn a_pool_of_any_size_is_searched_at_once() {
     let outcomes = world.converge();
     let last = &outcomes[&name("19999")];
     assert_eq!(last.addresses, [ip("10.0.78.31"), ip("2001:db8::4e1f")]);
+}
+
+#[test]
+fn many_with_one_key_and_one_port_cost_no_more_than_others() {
+    let mut world = World::with([pool("a", &["10.0.0.0/8"])]);
+    for number in 0..10_000 {
+        world.add(sharing(&format!("{number:05}"), 80));
+    }
+    world.add(sharing("other", 443));
+    let outcomes = world.converge();
+    assert_eq!(outcomes[&name("09999")].addresses, [ip("10.0.39.15")]);
+    assert_eq!(outcomes[&name("other")].addresses, [ip("10.0.0.0")]);
 }
