@@ -149,8 +149,8 @@ impl World {
         }
         // Who does not answer because another does.
         let is_second = |it: &Announcement| {
-            let verdict = it.layer2.as_ref().and_then(|it| it.interfaces.as_ref().err());
-            matches!(verdict, Some(Reason::NotOwner { .. }))
+            let mut silent = it.layer2.iter().filter_map(|it| it.interfaces.as_ref().err());
+            silent.any(|why| matches!(why, Reason::NotOwner { .. }))
         };
         let has_candidates = |service: &&Service| {
             let nodes = self.truth.plans.iter().filter_map(|it| it.services.get(&service.name));

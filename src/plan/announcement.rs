@@ -20,9 +20,9 @@ pub struct Announcement {
     pub reason: Option<Reason>,
     /// Its addresses, the preferred family first.
     pub addresses: Vec<AddressAnnouncement>,
-    /// Whether this node answers for all of them on layer 2; `None` where no L2Advertisement speaks
-    /// of them.
-    pub layer2: Option<Layer2Verdict>,
+    /// Whether this node answers for them on layer 2, for each pool they come from; none where no
+    /// L2Advertisement speaks of it.
+    pub layer2: Vec<Layer2Verdict>,
 }
 
 /// How one address of a Service is announced.
@@ -79,7 +79,7 @@ pub struct Layer2Announcement {
 impl Announcement {
     /// A Service of which nothing is announced.
     pub(super) fn none(reason: Reason) -> Self {
-        Self { reason: Some(reason), addresses: Vec::new(), layer2: None }
+        Self { reason: Some(reason), addresses: Vec::new(), layer2: Vec::new() }
     }
 
     /// Whether some peer is told of some address.
@@ -99,17 +99,17 @@ impl Announcement {
         self.addresses.iter().flat_map(|it| &it.prefixes).map(|it| it.prefix)
     }
 
-    /// The interfaces on which its addresses are answered for from here, `None` for all; nothing
-    /// where they are not.
-    pub(super) fn layer2_interfaces(&self) -> Option<Option<&BTreeSet<String>>> {
-        let interfaces = self.layer2.as_ref()?.interfaces.as_ref().ok()?;
-        Some(interfaces.as_ref())
+    /// The interfaces on which `address` is answered for from here, `None` for all; nothing where it
+    /// is not.
+    pub(super) fn layer2_interfaces(&self, address: IpAddr) -> Option<Option<&BTreeSet<String>>> {
+        let verdict = self.layer2.iter().find(|it| it.addresses.contains(&address))?;
+        verdict.interfaces.as_ref().ok().map(Option::as_ref)
     }
 
     /// The addresses that are answered for from here.
     pub(super) fn answered(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        let addresses = self.layer2_interfaces().is_some().then_some(&self.addresses);
-        addresses.into_iter().flatten().map(|it| it.address)
+        let answering = self.layer2.iter().filter(|it| it.interfaces.is_ok());
+        answering.flat_map(|it| it.addresses.iter().copied())
     }
 
     /// Every reason in it, from the whole to the parts.

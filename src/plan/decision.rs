@@ -70,7 +70,7 @@ impl<'a> Facts<'a> {
             // Each address has its own.
             false => None,
         };
-        let layer2 = self.layer2.verdict(service, &outcome.addresses, &self.pools);
+        let layer2 = self.layer2.verdicts(service, &outcome.addresses, &self.pools);
         let (mut addresses, mut all_said) = (Vec::with_capacity(spoken.len()), Vec::new());
         for (address, said) in spoken {
             addresses.push(match said {

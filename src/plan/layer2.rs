@@ -19,11 +19,14 @@ use crate::model::{
 
 use super::{PlanOptions, Reason};
 
-/// What this node does for the addresses of one Service. All of them are answered for by the same
-/// node: the first one decides.
+/// What this node does for the addresses that a Service has from one pool. All of them are answered
+/// for by the same node: the first one decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer2Verdict {
-    /// The advertisements that speak for the Service, on this node or another, in name order.
+    /// The addresses, the one that decides first.
+    pub addresses: Vec<IpAddr>,
+    /// The advertisements that speak for the Service and its pool, on this node or another, in name
+    /// order.
     pub advertisements: Vec<ObjectName>,
     /// The interfaces that this node answers on, `None` for all; or why it does not answer.
     pub interfaces: Result<Option<BTreeSet<String>>, Reason>,
@@ -59,16 +62,35 @@ impl<'a> Layer2<'a> {
         Self { index, node, candidates, options, scores: BTreeMap::new() }
     }
 
-    /// What `node` does for `service`, which has these addresses. `None` where no L2Advertisement
-    /// speaks for it, so that nobody expects an answer.
-    pub(super) fn verdict(
+    /// What `node` does for `service`, which has these addresses: one answer for each pool that an
+    /// L2Advertisement speaks for. `Ours:` two, where each family comes from a pool of its own, since
+    /// who advertises the one pool need not advertise the other.
+    pub(super) fn verdicts(
         &mut self,
         service: &Service,
         addresses: &[IpAddr],
         pools: &PoolLookup<'_>,
+    ) -> Vec<Layer2Verdict> {
+        let mut by_pool: Vec<(&Pool, Vec<IpAddr>)> = Vec::new();
+        for address in in_order_of_status(service, addresses).iter().copied() {
+            let Some(pool) = pools.offering(address) else { continue };
+            match by_pool.iter_mut().find(|(it, _)| it.name == pool.name) {
+                Some((_, others)) => others.push(address),
+                None => by_pool.push((pool, vec![address])),
+            }
+        }
+        let by_pool = by_pool.into_iter();
+        by_pool.filter_map(|(pool, addresses)| self.verdict(service, pool, addresses)).collect()
+    }
+
+    /// `None` where nobody expects an answer.
+    fn verdict(
+        &mut self,
+        service: &Service,
+        pool: &Pool,
+        addresses: Vec<IpAddr>,
     ) -> Option<Layer2Verdict> {
-        let first = first_address(service, addresses)?;
-        let pool = pools.offering(first)?;
+        let first = *addresses.first()?;
         let index = self.index;
         let speaking = index.layer2_advertisements.values();
         let speaking: Vec<_> =
@@ -78,7 +100,7 @@ impl<'a> Layer2<'a> {
         }
         let advertisements = speaking.iter().map(|it| it.name.clone()).collect();
         let interfaces = self.interfaces(service, first, pool, &speaking);
-        Some(Layer2Verdict { advertisements, interfaces })
+        Some(Layer2Verdict { addresses, advertisements, interfaces })
     }
 
     fn interfaces(
@@ -171,13 +193,13 @@ impl<'a> Layer2<'a> {
     }
 }
 
-/// The address that decides: the first one of the Service's status, where MetalLB looks, once that
-/// says the same addresses; until then the one that comes first in it.
-fn first_address(service: &Service, addresses: &[IpAddr]) -> Option<IpAddr> {
+/// The first address decides, and MetalLB looks for it in the Service's status: so do we, once that
+/// says the same addresses; until then it is the one that comes first in it.
+fn in_order_of_status<'a>(service: &'a Service, addresses: &'a [IpAddr]) -> &'a [IpAddr] {
     let status = &service.status_addresses;
     let is_current =
         status.len() == addresses.len() && status.iter().all(|it| addresses.contains(it));
-    if is_current { status.first().copied() } else { addresses.first().copied() }
+    if is_current { status } else { addresses }
 }
 
 /// Where a node stands for an address; the lowest answers. The address is written as Go's

@@ -248,7 +248,7 @@ impl NodePlanner {
         for (address, services) in answered {
             let now = (!services.is_empty()).then(|| {
                 let interfaces = services.iter().filter_map(|it| self.plan.services.get(it));
-                let mut interfaces = interfaces.filter_map(|it| it.layer2_interfaces());
+                let mut interfaces = interfaces.filter_map(|it| it.layer2_interfaces(address));
                 let interfaces = interfaces.try_fold(BTreeSet::new(), |mut all, some| {
                     all.extend(some?.iter().cloned());
                     Some(all)

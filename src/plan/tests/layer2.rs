@@ -5,7 +5,7 @@ use super::super::layer2::{Layer2, candidates, hash};
 use crate::allocator::PoolLookup;
 
 use super::*;
-use crate::model::{Layer2Advertisement, PreferredNodes};
+use crate::model::{Kind, Layer2Advertisement, ObjectKey, PreferredNodes};
 
 fn advertised(called: &str) -> Layer2Advertisement {
     Layer2Advertisement {
@@ -47,7 +47,7 @@ fn verdicts_with(
     let verdict = |node: &Node| {
         let candidates = candidates(&cluster.index, node);
         let mut layer2 = Layer2::new(&cluster.index, node, candidates, options);
-        match layer2.verdict(service, &addresses, &pools).map(|it| it.interfaces) {
+        match layer2.verdicts(service, &addresses, &pools).pop().map(|it| it.interfaces) {
             None => "-".to_owned(),
             Some(Ok(None)) => "+".to_owned(),
             Some(Ok(Some(interfaces))) => {
@@ -119,6 +119,31 @@ fn both_families_move_as_one_and_the_status_says_which_is_first() {
     assert_eq!(verdicts(&cluster, &web, &both), by_second);
     web.status_addresses = vec![ip("2001:db8::a"), ip("198.51.100.99")];
     assert_eq!(verdicts(&cluster, &web, &both), by_first, "another address than that of before");
+}
+
+#[test]
+fn where_each_family_has_a_pool_of_its_own_each_pool_needs_an_advertisement() {
+    let mut cluster = Cluster::empty();
+    cluster.pool(pool("four", &["198.51.100.10-198.51.100.20"]));
+    cluster.pool(pool("six", &["2001:db8::a-2001:db8::b"]));
+    let web = Service { families: FamilyPolicy::RequireDual(V4), ..service("web") };
+    cluster.service(web);
+    let with = |cluster: &mut Cluster, called: &str, interface: &str| {
+        let (pools, interfaces) = (names(&[called]), names(&[interface]));
+        let it = Layer2Advertisement { pools, interfaces, ..advertised(called) };
+        cluster.add(Object::Layer2Advertisement(it));
+        let plan = cluster.plan();
+        let answers = plan.layer2.into_iter().map(|it| (it.address, it.interfaces.unwrap()));
+        answers.collect::<Vec<_>>()
+    };
+    let (four, six) = (ip("198.51.100.10"), ip("2001:db8::a"));
+    // The first address has no advertisement, and does not keep the other from being answered for.
+    assert_eq!(with(&mut cluster, "six", "eth6"), [(six, names(&["eth6"]))]);
+    let both = [(four, names(&["eth4"])), (six, names(&["eth6"]))];
+    assert_eq!(with(&mut cluster, "four", "eth4"), both);
+    let key = ObjectKey { kind: Kind::Layer2Advertisement, name: name("six") };
+    cluster.index.delete(&key);
+    assert_eq!(with(&mut cluster, "four", "eth4"), [(four, names(&["eth4"]))]);
 }
 
 #[test]
@@ -234,7 +259,7 @@ fn a_node_that_nobody_described_is_a_candidate() {
         candidates(&cluster.index, &alone),
         PlanOptions::default(),
     );
-    let verdict = layer2.verdict(&service("web"), &[ip("198.51.100.1")], &pools).unwrap();
+    let verdict = layer2.verdicts(&service("web"), &[ip("198.51.100.1")], &pools).remove(0);
     assert_eq!((verdict.interfaces, verdict.advertisements), (Ok(None), vec![name("all")]));
 }
 
@@ -249,7 +274,7 @@ fn who_answers_instead_and_why_is_said() {
         let mut layer2 =
             Layer2::new(&cluster.index, n1, candidates(&cluster.index, n1), PlanOptions::default());
         let pools = PoolLookup::new(&cluster.index);
-        let verdict = layer2.verdict(&service("web"), &[ip(TEN[0])], &pools).unwrap();
+        let verdict = layer2.verdicts(&service("web"), &[ip(TEN[0])], &pools).remove(0);
         verdict.interfaces.unwrap_err().to_string()
     };
     let by_hash = "notOwner: node n3 answers for 198.51.100.10, whose hash with that address is the \

@@ -197,24 +197,32 @@ fn routes(explanation: &Explanation<'_>, routes: &Routes) -> String {
 }
 
 fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
-    let Some(verdict) = explanation.announcement.and_then(|it| it.layer2.as_ref()) else {
+    let verdicts = explanation.announcement.map(|it| it.layer2.as_slice()).unwrap_or_default();
+    if verdicts.is_empty() {
         let is_used = !explanation.snapshot.index.layer2_advertisements.is_empty();
         let silent = "no L2Advertisement speaks for it";
         return is_used.then(|| silent.to_owned()).into_iter().collect();
+    }
+    let node = &explanation.snapshot.node.name;
+    let line = |verdict: &Layer2Verdict| {
+        let decided = match &verdict.interfaces {
+            Ok(None) => format!("{node} is to answer, on all interfaces"),
+            Ok(Some(interfaces)) => {
+                let interfaces: Vec<_> = interfaces.iter().map(String::as_str).collect();
+                format!("{node} is to answer, on {}", interfaces.join(", "))
+            }
+            Err(reason) => reason.to_string(),
+        };
+        let addresses = match verdicts {
+            [_] => String::new(),
+            _ => format!("{}: ", texts(&verdict.addresses).join(", ")),
+        };
+        let names = texts(&verdict.advertisements).join(", ");
+        format!("{addresses}{decided}; by L2Advertisement {names}")
     };
-    let names: Vec<_> = verdict.advertisements.iter().map(ToString::to_string).collect();
-    let decided = match &verdict.interfaces {
-        Ok(None) => format!("{} is to answer, on all interfaces", explanation.snapshot.node.name),
-        Ok(Some(interfaces)) => {
-            let interfaces: Vec<_> = interfaces.iter().map(String::as_str).collect();
-            format!("{} is to answer, on {}", explanation.snapshot.node.name, interfaces.join(", "))
-        }
-        Err(reason) => reason.to_string(),
-    };
-    vec![
-        format!("{decided}; by L2Advertisement {}", names.join(", ")),
-        "this version decides that, and does not answer ARP and NDP yet".to_owned(),
-    ]
+    let mut lines: Vec<_> = verdicts.iter().map(line).collect();
+    lines.push("this version decides that, and does not answer ARP and NDP yet".to_owned());
+    lines
 }
 
 /// For programs.
@@ -222,6 +230,7 @@ pub(super) fn json(explanation: &Explanation<'_>) -> Object {
     let snapshot = explanation.snapshot;
     let outcome = explanation.outcome;
     let announcement = explanation.announcement;
+    let layer2 = announcement.map(|it| it.layer2.as_slice()).unwrap_or_default();
     let counts = explanation.endpoints;
     let reason = |text: Option<String>| text.unwrap_or_default();
     let whole = announcement.and_then(|it| it.reason.as_ref());
@@ -266,7 +275,7 @@ pub(super) fn json(explanation: &Explanation<'_>) -> Object {
         .field("bgp", prefixes(explanation))
         .field("advertisementsLeftOut", left_out(explanation))
         .field("peersLeftOut", peers_left_out(explanation))
-        .optional("layer2", announcement.and_then(|it| it.layer2.as_ref()).map(layer2_json))
+        .field("layer2", layer2.iter().map(|it| layer2_json(it).into()).collect::<Vec<Value>>())
         .field("faults", explanation.faults.clone())
         .field("missing", explanation.missing.clone())
 }
@@ -373,6 +382,7 @@ fn peers_left_out(explanation: &Explanation<'_>) -> Vec<Value> {
 /// `interfaces` is null for all; absent where this node does not answer.
 fn layer2_json(verdict: &Layer2Verdict) -> Object {
     let object = Object::new()
+        .field("addresses", texts(&verdict.addresses))
         .field("advertisements", texts(&verdict.advertisements))
         .field("answers", verdict.interfaces.is_ok());
     match &verdict.interfaces {
