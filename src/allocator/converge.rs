@@ -126,7 +126,7 @@ impl Allocator {
             self.waiting.remove(&name);
             self.forget_unchecked(&name);
             let had = self.vacate(&name);
-            self.held.remove(&name);
+            self.end_assignment(&name);
             self.give_back(&name, &had, pass);
             pass.reasons.insert(name, None);
         }
@@ -179,7 +179,9 @@ impl Allocator {
             let kept = request::still_valid(service, addresses, &pass.pools);
             let is_same = held.claim.as_ref().is_some_and(|claim| claim.is_of(service));
             if is_same && kept == *addresses {
-                held.assignment.pool = pass.pools.names(addresses);
+                let pool = pass.pools.names(addresses);
+                self.is_remembered &= pool == held.assignment.pool;
+                held.assignment.pool = pool;
             } else {
                 moved.push((held.age, service, kept));
             }

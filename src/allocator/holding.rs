@@ -41,7 +41,7 @@ impl Allocator {
     ) {
         let name = &service.name;
         if addresses.is_empty() {
-            self.held.remove(name);
+            self.end_assignment(name);
             return;
         }
         for address in addresses.iter().copied() {
@@ -63,7 +63,14 @@ impl Allocator {
             None => self.take_age(),
         };
         let assignment = Assignment { pool: pass.pools.names(&addresses), addresses };
+        let is_same = self.held.get(name).is_some_and(|held| held.assignment == assignment);
+        self.is_remembered &= is_same;
         self.held.insert(name.clone(), Held { assignment, age, claim: Some(claim) });
+    }
+
+    /// `name`, which has left the occupancy index, holds nothing.
+    pub(super) fn end_assignment(&mut self, name: &ObjectName) {
+        self.is_remembered &= self.held.remove(name).is_none();
     }
 
     /// Takes a Service out of the occupancy index; answers with the addresses it has.

@@ -126,6 +126,8 @@ pub struct Allocator {
     held: BTreeMap<ObjectName, Held>,
     next_age: u64,
     is_holding_back: bool,
+    /// [`Self::memory`] is what [`Self::changed_memory`] gave last.
+    is_remembered: bool,
     /// It has not decided anything since it was restored.
     is_restored: bool,
     occupancy: Occupancy,
@@ -171,6 +173,14 @@ impl Allocator {
             held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone()));
         let released = self.released.iter().map(|(address, former)| (address, former.clone()));
         Memory { assignments: assignments.collect(), released: released.collect() }
+    }
+
+    /// What must survive a restart, if that is other than when this was asked before: most changes
+    /// of a cluster move no address, and with many Services this is long.
+    pub fn changed_memory(&mut self) -> Option<Memory> {
+        let is_released_other = self.released.take_is_other();
+        let is_remembered = std::mem::replace(&mut self.is_remembered, true);
+        (is_released_other || !is_remembered).then(|| self.memory())
     }
 
     /// What became of every Service of our class.

@@ -61,6 +61,8 @@ pub(super) struct Released {
     /// Withdrawn ones by where they could be given out again, oldest first.
     usable: BTreeMap<Home, BTreeSet<(u64, IpAddr)>>,
     last_mark: u64,
+    /// [`Self::iter`] may give something else than it did.
+    is_other: bool,
 }
 
 impl Released {
@@ -77,6 +79,11 @@ impl Released {
         let releases = self.releases.values();
         let kept = releases.filter(move |it| !it.is_told || is_withdrawn(&it.address));
         kept.map(|release| (release.address, &release.former))
+    }
+
+    /// Whether [`Self::iter`] may give something else than when this was asked before.
+    pub(super) fn take_is_other(&mut self) -> bool {
+        std::mem::take(&mut self.is_other)
     }
 
     /// Addresses that cool down.
@@ -129,6 +136,7 @@ impl Released {
         }
         self.last_mark = self.last_mark.saturating_add(1);
         let mark = self.last_mark;
+        self.is_other = true;
         let release = Release { address, former: former.clone(), at: now, is_told: false };
         self.releases.insert(mark, release);
         self.marks.entry(former.clone()).or_default().insert(address, mark);
@@ -200,6 +208,7 @@ impl Released {
     fn tell(&mut self, mark: u64) -> Option<(IpAddr, Option<Home>)> {
         self.untold.remove(&mark);
         let release = self.releases.get_mut(&mark)?;
+        self.is_other = true;
         release.is_told = true;
         let (address, at) = (release.address, release.at);
         let cooling = self.cooling.get_mut(&address)?;
@@ -234,6 +243,7 @@ impl Released {
     /// Forgets a release; answers with the address if that ends its cool-down.
     fn forget(&mut self, mark: u64) -> Option<IpAddr> {
         let Release { address, former, at, .. } = self.releases.remove(&mark)?;
+        self.is_other = true;
         self.due.remove(&(at, mark));
         self.untold.remove(&mark);
         if let Some(marks) = self.marks_of_address.get_mut(&address) {
@@ -259,6 +269,7 @@ impl Released {
         let Some(Cooling { mark, is_withdrawn, home }) = self.cooling.remove(&address) else {
             return;
         };
+        self.is_other = true;
         if let Some(release) = self.releases.get(&mark).filter(|_| !is_withdrawn) {
             self.due.insert((release.at, mark));
         }

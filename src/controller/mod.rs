@@ -52,9 +52,9 @@ impl Controller {
         self.allocator.outcomes()
     }
 
-    /// What must survive a restart.
-    pub fn memory(&self) -> Memory {
-        self.allocator.memory()
+    /// See [`Allocator::changed_memory`].
+    pub fn changed_memory(&mut self) -> Option<Memory> {
+        self.allocator.changed_memory()
     }
 
     /// See [`Allocator::last_release`].

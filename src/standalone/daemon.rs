@@ -129,8 +129,10 @@ impl Daemon {
             self.speaker.plan(),
         );
         self.withdrawing.handed(self.speaker.generation(), self.controller.last_release());
-        // Small, and what a crash must not lose: it does not wait for the rest of the state.
-        self.saver.save_memory(self.controller.memory());
+        // What a crash must not lose: it does not wait for the rest of the state.
+        if let Some(memory) = self.controller.changed_memory() {
+            self.saver.save_memory(memory);
+        }
     }
 
     /// The generation whose withdrawals somebody waits for ([`Backend::withdrawn`]).
