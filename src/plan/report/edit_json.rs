@@ -37,7 +37,10 @@ fn service(edit: &ServiceEdit<'_>) -> Value {
     let gone = Outcome { addresses: Vec::new(), pool: None, reason: None };
     let mut fields = outcome(edit.after.unwrap_or(&gone));
     if edit.after.is_none() {
-        fields.insert("reason".to_owned(), json!("the Service is gone"));
+        fields.insert(
+            "reason".to_owned(),
+            json!("gone, or no longer a Service of this type and class"),
+        );
     }
     fields.shift_insert(0, "name".to_owned(), json!(edit.name.name));
     fields.shift_insert(0, "namespace".to_owned(), json!(edit.name.namespace));

@@ -38,6 +38,8 @@ fn summary(edit: &Edit<'_>) -> String {
             &[
                 (services(is_moved), "moved to other addresses"),
                 (services(is_lost), "left without an address"),
+                (services(has_fewer), "with one address less"),
+                (services(has_more), "given an address"),
                 (services(|it| it.before.is_none()), "new"),
                 (services(|it| it.after.is_none()), "gone"),
             ],
@@ -71,14 +73,25 @@ fn line(what: &str, parts: &[(usize, &str)]) -> String {
     format!("{what}: {said}\n")
 }
 
-/// Whether it had addresses and has others.
+/// Whether it lost an address, and whether it got one, where it was there before and is there now.
+fn lost_and_got(edit: &ServiceEdit<'_>) -> (bool, bool) {
+    let Some((before, after)) = edit.before.zip(edit.after) else { return (false, false) };
+    let is_more = |some: &Outcome, than: &Outcome| {
+        some.addresses.iter().any(|address| !than.addresses.contains(address))
+    };
+    (is_more(before, after), is_more(after, before))
+}
+
 fn is_moved(edit: &ServiceEdit<'_>) -> bool {
-    match (edit.before, edit.after) {
-        (Some(before), Some(after)) => {
-            !before.is_pending() && !after.is_pending() && before.addresses != after.addresses
-        }
-        _ => false,
-    }
+    lost_and_got(edit) == (true, true)
+}
+
+fn has_more(edit: &ServiceEdit<'_>) -> bool {
+    lost_and_got(edit) == (false, true)
+}
+
+fn has_fewer(edit: &ServiceEdit<'_>) -> bool {
+    lost_and_got(edit) == (true, false) && !is_lost(edit)
 }
 
 /// Whether it had addresses, is still there, and has none.
@@ -98,7 +111,7 @@ fn services(edit: &Edit<'_>) -> Option<String> {
     let row = |it: &ServiceEdit<'_>| {
         let both = |of: fn(&Outcome) -> String| transition(side(it.before, of), side(it.after, of));
         let reason = match it.after {
-            None => "the Service is gone".to_owned(),
+            None => "gone, or no longer a Service of this type and class".to_owned(),
             Some(after) => after.reason.as_ref().map(ToString::to_string).unwrap_or_default(),
         };
         let pool = both(|outcome| outcome.pool.clone().unwrap_or_default());

@@ -10,6 +10,8 @@ use fairway_sessions::types::{FamilySet, Password};
 
 use super::super::{ClusterPlan, NodePlan};
 use super::*;
+use crate::allocator::{Outcome, Reason};
+use crate::model::ObjectName;
 
 fn peer(called: &str, address: &str) -> PeerConfig {
     let asn = |number| Asn::new(number).unwrap();
@@ -71,6 +73,38 @@ fn a_reset_says_which_field_does_it_and_whether_routes_are_lost() {
     let off = |peer: &mut PeerConfig| peer.graceful_restart = None;
     let fields = "enableGracefulRestart true (120s) -> false";
     assert_eq!(fate(&restarting, off), ["reset", fields, lost]);
+}
+
+#[test]
+fn the_first_line_counts_what_becomes_of_services() {
+    let outcome = |addresses: &[&str]| Outcome {
+        addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        pool: (!addresses.is_empty()).then(|| "a".to_owned()),
+        reason: addresses.is_empty().then_some(Reason::NoAutomaticPool),
+    };
+    let plan = |outcome: Option<Outcome>| {
+        let outcomes = outcome.map(|it| (ObjectName::new("default", "web"), it));
+        ClusterPlan { outcomes: outcomes.into_iter().collect(), ..ClusterPlan::default() }
+    };
+    let (four, six) = ("192.0.2.1", "2001:db8::1");
+    let first_line = |before: Option<&[&str]>, after: Option<&[&str]>| {
+        let [before, after] = [before, after].map(|it| plan(it.map(outcome)));
+        let text = edit_text(&before, &after);
+        text.lines().next().unwrap().to_owned()
+    };
+    for (before, after, says) in [
+        (Some(&[four][..]), Some(&["192.0.2.2"][..]), "Services: 1 moved to other addresses"),
+        (Some(&[four, six]), Some(&[four, "2001:db8::2"]), "Services: 1 moved to other addresses"),
+        (Some(&[four]), Some(&[]), "Services: 1 left without an address"),
+        (Some(&[]), Some(&[four]), "Services: 1 given an address"),
+        (Some(&[four]), Some(&[four, six]), "Services: 1 given an address"),
+        (Some(&[four, six]), Some(&[six]), "Services: 1 with one address less"),
+        (Some(&[four, six]), Some(&[six, four]), "Services: as before"),
+        (None, Some(&[four]), "Services: 1 new"),
+        (Some(&[four]), None, "Services: 1 gone"),
+    ] {
+        assert_eq!(first_line(before, after), says, "{before:?} {after:?}");
+    }
 }
 
 #[test]
