@@ -17,7 +17,8 @@ use crate::model::ObjectName;
 /// For how long an address is the last to be chosen, and kept for who had it.
 pub(super) const COOL_DOWN: Duration = Duration::from_secs(60);
 /// So many are remembered, a few megabytes. Whoever gives back more within a minute gets the oldest
-/// chosen like any other.
+/// chosen like any other. Those whose withdrawal nobody has reported are remembered however many there
+/// are: nobody else may have them. They are what was given back since neighbours were told last.
 pub(super) const RELEASES_MAX: usize = if cfg!(test) { 1_000 } else { 65_536 };
 
 /// Everything that was released before some moment. Later ones are greater.
@@ -150,11 +151,9 @@ impl Released {
             self.due.insert((now, mark));
         }
         let mut freed = Vec::new();
-        while self.releases.len() > RELEASES_MAX {
-            let oldest_due = self.due.first().map(|(_, mark)| *mark);
-            let Some(mark) = oldest_due.or_else(|| self.releases.keys().next().copied()) else {
-                break;
-            };
+        while self.releases.len() > RELEASES_MAX
+            && let Some((_, mark)) = self.due.first().copied()
+        {
             freed.extend(self.forget(mark));
         }
         freed

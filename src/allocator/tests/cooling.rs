@@ -129,7 +129,7 @@ fn whoever_needs_both_families_does_not_warm_up_the_one_it_gave_back() {
 }
 
 #[test]
-fn more_releases_than_can_be_remembered_forget_the_oldest() {
+fn of_more_releases_than_are_remembered_the_oldest_that_neighbours_know_are_forgotten() {
     let mut world = World::with([pool("a", &["10.0.0.0/15"])]);
     for number in 0..=released::RELEASES_MAX {
         world.add(service(&format!("{number:05}")));
@@ -139,9 +139,12 @@ fn more_releases_than_can_be_remembered_forget_the_oldest() {
         world.remove(&format!("{number:05}"));
     }
     world.converge();
-    assert_eq!(world.allocator.not_withdrawn().count(), released::RELEASES_MAX);
+    assert_eq!(world.allocator.not_withdrawn().count(), released::RELEASES_MAX + 1);
     world.add(service("new"));
-    assert_eq!(world.got("new"), "10.0.0.0");
+    assert_eq!(world.got("new"), "10.0.3.233", "neighbours were told of none of them");
+    world.told().remove("new").converge();
+    world.add(service("newer"));
+    assert_eq!(world.got("newer"), "10.0.0.0");
 }
 
 #[test]

@@ -199,7 +199,8 @@ fn routes(explanation: &Explanation<'_>, routes: &Routes) -> String {
 fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
     let verdicts = explanation.announcement.map(|it| it.layer2.as_slice()).unwrap_or_default();
     if verdicts.is_empty() {
-        let is_used = !explanation.snapshot.index.layer2_advertisements.is_empty();
+        let has_address = explanation.outcome.is_some_and(|it| !it.is_pending());
+        let is_used = has_address && !explanation.snapshot.index.layer2_advertisements.is_empty();
         let silent = "no L2Advertisement speaks for it";
         return is_used.then(|| silent.to_owned()).into_iter().collect();
     }

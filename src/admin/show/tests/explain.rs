@@ -225,6 +225,10 @@ fn a_full_pool_says_how_full_it_is() {
     assert!(text(&lab, &web()).unwrap().starts_with("Service shop/web has no address\n"));
     let missing = section(&lab, "Missing");
     assert!(missing.contains("no pool has a free IPv4 address"), "{missing}");
+    // Whether one will speak for an address that it has not got, nobody knows.
+    let layer2 =
+        "---\napiVersion: metallb.io/v1beta1\nkind: L2Advertisement\nmetadata: {name: all}\n";
+    assert_eq!(section(&lab_of(&format!("{more}{others}{layer2}")), "Layer 2"), "");
 }
 
 /// The verdicts are rules written down a second time, so they are held against the allocator.
