@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use fairway_sessions::types::AddressFamily;
 
@@ -31,21 +32,27 @@ pub(super) struct Turn {
     pub(super) name: ObjectName,
 }
 
-/// Those who wait.
+/// Those who wait. Turns and places are shared: where many wait for many pools, what is kept of each
+/// Service and pool is a pair of pointers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
-    turns: BTreeMap<Place, BTreeSet<Turn>>,
-    places: BTreeMap<ObjectName, (Turn, Vec<Place>)>,
+    turns: BTreeMap<Arc<Place>, BTreeSet<Arc<Turn>>>,
+    places: BTreeMap<ObjectName, (Arc<Turn>, Vec<Arc<Place>>)>,
 }
 
 impl Waiting {
     /// The Service whose turn is `turn` waits at `places`, and no longer where it waited before.
     pub(super) fn insert(&mut self, turn: Turn, places: Vec<Place>) {
         self.remove(&turn.name);
-        for place in &places {
-            self.turns.entry(place.clone()).or_default().insert(turn.clone());
+        let turn = Arc::new(turn);
+        let mut shared = Vec::with_capacity(places.len());
+        for place in places {
+            let known = self.turns.get_key_value(&place).map(|(place, _)| Arc::clone(place));
+            let place = known.unwrap_or_else(|| Arc::new(place));
+            self.turns.entry(Arc::clone(&place)).or_default().insert(Arc::clone(&turn));
+            shared.push(place);
         }
-        self.places.insert(turn.name.clone(), (turn, places));
+        self.places.insert(turn.name.clone(), (turn, shared));
     }
 
     /// `name` waits no longer.
@@ -65,12 +72,13 @@ impl Waiting {
 
     /// All who wait at `place`, in their turn.
     pub(super) fn at(&self, place: &Place) -> impl Iterator<Item = &Turn> {
-        self.turns.get(place).into_iter().flatten()
+        self.turns.get(place).into_iter().flatten().map(Arc::as_ref)
     }
 
     /// Who is next at `place` after `turn`.
     pub(super) fn next(&self, place: &Place, after: Option<&Turn>) -> Option<&Turn> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.turns.get(place)?.range((from, Bound::Unbounded)).next()
+        let mut later = self.turns.get(place)?.range::<Turn, _>((from, Bound::Unbounded));
+        later.next().map(Arc::as_ref)
     }
 }
