@@ -118,12 +118,11 @@ soak: build ## Promises that need real time, routers and floods (root or sudo; m
 compose: ## Bring the compose lab up and leave it running
 	scripts/compose.sh up
 
-bench: build ## Latency from a file's rename to the router; 500 peers; size and memory (root or sudo)
+bench: build ## Latency from a file's rename to the router; 500 peers; allocation and plan; size and memory (root or sudo)
 	@scripts/setup.sh routers network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
-	$(CARGO) bench --locked --bench allocation
-	$(CARGO) bench --locked --bench plan
+	$(CARGO) bench --locked --bench allocation --bench plan
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules

@@ -22,7 +22,7 @@
 //! - [`cli`]: the command line.
 //!
 //! `model`, `allocator`, `plan`, `drain`, `history`, `cluster` and `resources` are pure: no clock,
-//! socket, file, environment or runtime. `tests/purity.rs` keeps them so.
+//! socket, file, environment or runtime. `tests/tidy.rs` keeps them so.
 
 pub mod admin;
 pub mod allocator;

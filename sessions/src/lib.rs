@@ -16,7 +16,7 @@
 //! - `io`: sockets, clocks and tasks; the only module that knows tokio.
 //!
 //! Everything but `io` takes `now` as an argument and returns what should happen, so a test can
-//! run a week of timers in a millisecond. `tests/purity.rs` keeps it that way.
+//! run a week of timers in a millisecond. `tests/tidy.rs` keeps it that way.
 
 pub mod backend;
 pub mod bgp;

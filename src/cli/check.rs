@@ -17,9 +17,10 @@ use crate::source::read_all;
 #[command(after_help = "Examples:
   fairway check /etc/fairway
   fairway check peers.yaml services/
-  kubectl get bgppeers,ipaddresspools,bgpadvertisements,services -A -o yaml | fairway check -
+  kubectl get -A -o yaml bgppeers,ipaddresspools,bgpadvertisements,services | fairway check -
   fairway check --bgp frr --frr-version 10.4 /etc/fairway
 
+What objects name (Secrets, BFDProfiles, Communities) has to be among what is read.
 Each fault is a line: FILE:LINE: Kind/name: field.path: what is wrong, what is allowed.
 Exit code 0: no faults (warnings do not count). 1: faults.")]
 pub(super) struct CheckArguments {

@@ -10,7 +10,7 @@ use super::show;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  fairway crds | kubectl apply -f -          into a cluster; MetalLB's objects there stay as they are
+  fairway crds | kubectl apply -f -          into a cluster; the objects there stay
   fairway crds | kubectl diff -f -           what that would change")]
 pub(super) struct CrdsArguments {}
 

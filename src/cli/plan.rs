@@ -21,9 +21,10 @@ use crate::standalone;
   fairway plan --config /etc/fairway
   fairway plan --config new/ --against /etc/fairway
   fairway plan --config node-1.yaml --config pools.yaml --node node-1 --json
-  kubectl get nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements -A -o yaml |
+  kubectl get -A -o yaml nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements |
     fairway plan --config -
 
+What objects name (Secrets, BFDProfiles, Communities) has to be among what is read.
 With Node objects among the resources, all those nodes are shown; each is taken to have a speaker,
 unless its conditions or labels rule it out. `--against` names what is in force now: addresses that
 were given out stay where they can, as they would in a running daemon.
