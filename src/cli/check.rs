@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::backend::BackendArguments;
+use super::output;
 use crate::allocator;
 use crate::model::{ClusterIndex, Kind, ObjectKey, Peer};
 use crate::resources::{Catalog, Finding, FindingObject, Severity};
@@ -51,11 +52,11 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     findings.extend(pending_services(&catalog, &index));
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if arguments.json {
-        println!("{:#}", serde_json::json!({ "items": findings, "objects": objects }));
+        let answer = serde_json::json!({ "items": findings, "objects": objects });
+        output::print(&format!("{answer:#}\n"))?;
     } else {
-        for finding in &findings {
-            println!("{finding}");
-        }
+        let lines: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+        output::print(&lines)?;
         let skipped = match resolution.skipped {
             0 => String::new(),
             skipped => format!(", {skipped} of other kinds skipped"),

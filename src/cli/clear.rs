@@ -1,13 +1,13 @@
 //! `fairway clear`: sessions begin anew, or routes are said again.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use fairway_sessions::backend::Clear;
 
-use super::{paths, show};
+use super::ask::SocketArguments;
+use super::output;
 use crate::admin::{Request, client};
 
 #[derive(Debug, Args)]
@@ -19,10 +19,8 @@ pub(super) struct ClearArguments {
     #[command(subcommand)]
     what: What,
 
-    /// The daemon's socket [default: as for `fairway run`; when this user runs none, the one below
-    /// /run]
-    #[arg(long, value_name = "PATH", global = true, env = "FAIRWAY_SOCKET")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    socket: SocketArguments,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -71,7 +69,7 @@ pub(super) fn run(arguments: &ClearArguments) -> Result<ExitCode> {
         Some(Soft::Soft { direction: Some(Direction::In) }) => Clear::SoftIn,
         Some(Soft::Soft { direction: Some(Direction::Out) }) => Clear::SoftOut,
     };
-    let socket = paths::socket_of_daemon(arguments.socket.as_deref())?;
-    show::print(&client::ask(&socket, &Request::Clear { peer, how })?)?;
+    let answer = client::ask(&arguments.socket.path()?, &Request::Clear { peer, how })?;
+    output::print(&answer)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use clap_complete::Shell;
 
-use super::show;
+use super::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -26,6 +26,6 @@ pub(super) fn run(
     // Into memory first: the generator panics when what it writes to is closed.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, command, "fairway", &mut script);
-    show::print(&String::from_utf8(script)?)?;
+    output::print(&String::from_utf8(script)?)?;
     Ok(ExitCode::SUCCESS)
 }

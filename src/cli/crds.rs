@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use crate::resources::CustomResourceDefinition;
 use anyhow::Result;
 use clap::Args;
 
-use super::show;
+use super::output;
+use crate::resources::CustomResourceDefinition;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -17,6 +17,6 @@ pub(super) struct CrdsArguments {}
 pub(super) fn run(_: &CrdsArguments) -> Result<ExitCode> {
     let definitions = CustomResourceDefinition::all();
     let documents: Vec<String> = definitions.iter().map(CustomResourceDefinition::yaml).collect();
-    show::print(&documents.concat())?;
+    output::print(&documents.concat())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,14 +1,15 @@
 //! `fairway drain`: gives the order, and waits until it has been carried out.
 
 use std::io::{IsTerminal, Write, stderr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::{duration, paths, show};
+use super::ask::SocketArguments;
+use super::{duration, output};
 use crate::admin::client;
 use crate::admin::drain::{DrainReport, DrainRequest};
 use crate::drain::{DrainStatus, DrainStep};
@@ -43,15 +44,14 @@ pub(super) struct DrainArguments {
     #[arg(long)]
     undo: bool,
 
-    /// The daemon's socket [default: as for `fairway run`]
-    #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    socket: SocketArguments,
 }
 
 pub(super) fn run(arguments: &DrainArguments) -> Result<ExitCode> {
-    let socket = paths::socket_of_daemon(arguments.socket.as_deref())?;
+    let socket = arguments.socket.path()?;
     let outcome = if arguments.undo { undo(&socket)? } else { drain(&socket, arguments.wait)? };
-    show::print(&outcome)?;
+    output::print(&outcome)?;
     Ok(ExitCode::SUCCESS)
 }
 

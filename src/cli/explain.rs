@@ -1,14 +1,12 @@
 //! `fairway explain`: why is it so? A question to the daemon, and its answer to stdout.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use super::{paths, show};
-use crate::admin::show::{Format, ShowCommand};
-use crate::admin::{Request, client};
+use super::ask::AnswerArguments;
+use crate::admin::show::ShowCommand;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -18,14 +16,8 @@ pub(super) struct ExplainArguments {
     #[command(subcommand)]
     what: What,
 
-    /// JSON for programs
-    #[arg(long, global = true)]
-    json: bool,
-
-    /// The daemon's socket [default: as for `fairway run`; when this user runs none, the one below
-    /// /run]
-    #[arg(long, value_name = "PATH", global = true, env = "FAIRWAY_SOCKET")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -44,9 +36,5 @@ enum What {
 
 pub(super) fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
     let What::Service { service } = arguments.what.clone();
-    let what = ShowCommand::ExplainService { service };
-    let format = if arguments.json { Format::Json } else { Format::Text };
-    let socket = paths::socket_of_daemon(arguments.socket.as_deref())?;
-    show::print(&client::ask(&socket, &Request::Show { what, format })?)?;
-    Ok(ExitCode::SUCCESS)
+    arguments.answer.show(ShowCommand::ExplainService { service })
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use super::show;
+use super::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &ManArguments, command: Command) -> Result<ExitCode
     match &arguments.dir {
         Some(dir) => write_all(&command, dir)
             .with_context(|| format!("cannot write the pages into {}", dir.display()))?,
-        None => show::print(&page(command, &arguments.command)?)?,
+        None => output::print(&page(command, &arguments.command)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 it could not (the reason on stderr); 2 wrong usage.
 
+mod ask;
 mod backend;
 mod check;
 mod clear;
@@ -12,6 +13,7 @@ mod drain;
 mod duration;
 mod explain;
 mod man;
+mod output;
 mod paths;
 mod plan;
 mod run;

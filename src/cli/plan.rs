@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use fairway_sessions::time::Instant;
 
-use super::show;
+use super::output;
 use crate::allocator::Allocator;
 use crate::model::{Changes, ClusterIndex, Node, NodeName};
 use crate::plan::{ClusterPlan, report};
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let after = plan(&after);
     let plans = before.iter().chain([&after]);
     let has_faults = say_faults(&reader.findings, plans);
-    show::print(&match (before, json) {
+    output::print(&match (before, json) {
         (None, false) => report::text(&after),
         (None, true) => format!("{:#}\n", report::json(&after)),
         (Some(before), false) => report::edit_text(&before, &after),

@@ -1,18 +1,15 @@
 //! `fairway show`: words to a question, the answer to stdout.
 
-use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 use fairway_sessions::types::AddressFamily;
 
-use super::paths;
+use super::ask::AnswerArguments;
 use crate::admin::show::{
-    BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
+    BfdDetail, CommunityFilter, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
 };
-use crate::admin::{Request, client};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -25,14 +22,8 @@ pub(super) struct ShowArguments {
     #[command(subcommand)]
     what: What,
 
-    /// JSON for programs, in FRR's shape where FRR has the command
-    #[arg(long, global = true)]
-    json: bool,
-
-    /// The daemon's socket [default: as for `fairway run`; when this user runs none, the one below
-    /// /run]
-    #[arg(long, value_name = "PATH", global = true, env = "FAIRWAY_SOCKET")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    answer: AnswerArguments,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -262,18 +253,5 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
         );
         return Ok(ExitCode::from(2));
     };
-    let format = if arguments.json { Format::Json } else { Format::Text };
-    let socket = paths::socket_of_daemon(arguments.socket.as_deref())?;
-    print(&client::ask(&socket, &Request::Show { what, format })?)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Writes an answer of the daemon to stdout.
-pub(super) fn print(output: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(output.as_bytes()).and_then(|()| stdout.flush()) {
-        // A reader that has seen enough (`| head`) is no failure.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout"),
-        _ => Ok(()),
-    }
+    arguments.answer.show(what)
 }

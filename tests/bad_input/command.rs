@@ -6,11 +6,16 @@ use std::process::{Command, Output, Stdio};
 use super::{SOUND_PEER, manifest, peer};
 
 fn check(arguments: &[&str], input: &str) -> Output {
+    check_into(Stdio::piped(), arguments, input)
+}
+
+fn check_into(stdout: Stdio, arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
     command.arg("check").args(arguments).arg("-");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    // It may have ended before it reads anything.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
 
@@ -22,6 +27,17 @@ fn what_kubectl_shows_is_checked_from_standard_input() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.lines().all(|line| line.contains(": warning: ")), "{said}");
     assert!(counted.contains("4 of other kinds skipped, 0 faults"), "{counted}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let faulty = manifest("v1", "Service", "spec: {type: Loadbalancer, ports: [{port: 80}]}");
+    for format in [[].as_slice(), &["--json"]] {
+        let (reader, stdout) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = check_into(stdout.into(), format, &faulty);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,15 @@
+//! What a command prints on stdout.
+
+use std::io::{ErrorKind, Write};
+
+use anyhow::{Context, Result};
+
+/// Writes all of `output`, as far as somebody reads it.
+pub(super) fn print(output: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(output.as_bytes()).and_then(|()| stdout.flush()) {
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout"),
+        _ => Ok(()),
+    }
+}
