@@ -15,7 +15,8 @@ use super::fields::{DetectMultiplier, Hops, IntervalMilliseconds, KeyId, Text};
 use super::hidden::HiddenMapping;
 use super::metadata::Metadata;
 use super::report::Report;
-use crate::model::{BfdAuthentication, BfdAuthenticationKind, BfdProfile, Object, ObjectName};
+use super::secret_key::{self, RawSecretKey};
+use crate::model::{BfdAuthentication, BfdAuthenticationKind, BfdProfile, Object};
 
 const INTERVAL_DEFAULT: Duration = Duration::from_millis(300);
 const ECHO_INTERVAL_DEFAULT: Duration = Duration::from_millis(50);
@@ -66,17 +67,6 @@ struct RawAuthentication {
     /// Where the key is.
     #[schemars(required)]
     secret: Option<HiddenMapping<RawSecretKey>>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSecretKey {
-    /// A Secret in the namespace of this object.
-    #[schemars(required)]
-    name: Option<String>,
-    /// The key of its data.
-    #[schemars(required)]
-    key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -132,18 +122,8 @@ fn authentication(
     let path = FieldPath::of("spec.authentication");
     let kind = report.required(raw.kind, &path.key("type"), "sha1 or meticulous-sha1");
     let key_id = report.required(raw.key_id, &path.key("keyID"), "a number from 0 to 255");
-    let secret_path = path.key("secret");
-    let secret = report.required(raw.secret, &secret_path, "the name and the key of a Secret");
-    let HiddenMapping(secret) = secret?;
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let name =
-        report.required(given(secret.name), &secret_path.key("name"), "the name of a Secret");
-    let key = report.required(given(secret.key), &secret_path.key("key"), "a key of the Secret");
+    let secret = secret_key::required(raw.secret, &path.key("secret"), namespace, report);
     let Text(KindName(kind)) = kind?;
-    Some(BfdAuthentication {
-        kind,
-        key_id: key_id?.0,
-        secret: ObjectName::new(namespace, name?),
-        key: key?,
-    })
+    let (secret, key) = secret?;
+    Some(BfdAuthentication { kind, key_id: key_id?.0, secret, key })
 }

@@ -33,6 +33,7 @@ mod object;
 mod report;
 mod route_policy;
 mod secret;
+mod secret_key;
 mod service;
 pub mod status;
 mod suggest;

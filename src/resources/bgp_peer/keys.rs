@@ -11,6 +11,7 @@ use crate::resources::field_path::FieldPath;
 use crate::resources::fields::{KeyId, Text};
 use crate::resources::hidden::{HiddenList, HiddenMapping};
 use crate::resources::report::{Report, elements};
+use crate::resources::secret_key::{self, RawSecretKey};
 
 /// What `algorithm` takes.
 const ALGORITHM_WORDS: &str = "hmac-sha-1-96, aes-128-cmac-96 or hmac-sha-256-96";
@@ -52,17 +53,6 @@ struct RawAoKey {
     /// Where the key is.
     #[schemars(required)]
     secret: Option<HiddenMapping<RawSecretKey>>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawSecretKey {
-    /// A Secret in the namespace of this object.
-    #[schemars(required)]
-    name: Option<String>,
-    /// The key of its data.
-    #[schemars(required)]
-    key: Option<String>,
 }
 
 /// The TCP-MD5 key, or where it is.
@@ -152,17 +142,13 @@ fn key_reference(
     let recv_id = report.required(raw.recv_id, &path.key("recvID"), number);
     let algorithm = raw.algorithm.map(|Text(algorithm)| algorithm);
     let algorithm = report.required(algorithm, &path.key("algorithm"), ALGORITHM_WORDS);
-    let path = path.key("secret");
-    let secret = report.required(raw.secret, &path, "the name and key of a Secret");
-    let secret = secret.map(|HiddenMapping(secret)| secret)?;
-    let present = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let name = report.required(present(secret.name), &path.key("name"), "the name of a Secret");
-    let key = report.required(present(secret.key), &path.key("key"), "a key of the Secret's data");
+    let secret = secret_key::required(raw.secret, &path.key("secret"), namespace, report);
+    let (secret, key) = secret?;
     Some(AoKeyReference {
         send_id: send_id?.0,
         recv_id: recv_id?.0,
         algorithm: algorithm?,
-        secret: ObjectName::new(namespace, name?),
-        key: key?,
+        secret,
+        key,
     })
 }
