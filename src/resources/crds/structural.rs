@@ -6,8 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-/// The order in which the keywords of a schema are written. What is not here comes last.
-const ORDER: [&str; 22] = [
+/// The keywords of a schema, in the order in which they are written. What is not here comes last,
+/// and is nothing that the API server knows.
+pub(super) const KEYWORDS: [&str; 21] = [
     "description",
     "type",
     "format",
@@ -28,7 +29,6 @@ const ORDER: [&str; 22] = [
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
-    "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-validations",
 ];
 
@@ -81,7 +81,8 @@ pub(super) fn structural(schema: &Value) -> Value {
     } else if made.get("type").is_some_and(|it| it == "integer") && !made.contains_key("format") {
         made.insert("format".to_owned(), width(&made));
     }
-    let rank = |keyword: &str| ORDER.iter().position(|it| *it == keyword).unwrap_or(ORDER.len());
+    let rank =
+        |keyword: &str| KEYWORDS.iter().position(|it| *it == keyword).unwrap_or(KEYWORDS.len());
     let mut keywords: Vec<_> = made.into_iter().collect();
     keywords.sort_by_key(|(keyword, _)| rank(keyword));
     keywords.into_iter().collect()
