@@ -26,27 +26,10 @@ mod together;
 use fairway::model::{Object, ObjectKey};
 use fairway::resources::{Catalog, Finding, Resolution};
 
-/// A configuration in which every kind appears and nothing is odd.
-const GOOD: &str = "\
-apiVersion: metallb.io/v1beta2
-kind: BGPPeer
-metadata: {name: tor, namespace: lb}
-spec: {myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1}
----
-apiVersion: metallb.io/v1beta1
-kind: IPAddressPool
-metadata: {name: public, namespace: lb}
-spec: {addresses: [198.51.100.0/24]}
----
-apiVersion: metallb.io/v1beta1
-kind: BGPAdvertisement
-metadata: {name: all, namespace: lb}
-spec: {ipAddressPools: [public], peers: [tor], communities: [customers]}
----
-apiVersion: metallb.io/v1beta1
-kind: Community
-metadata: {name: names, namespace: lb}
-spec: {communities: [{name: customers, value: '64500:100'}]}
+/// A configuration in which nothing is odd.
+const GOOD: &str = concat!(
+    include_str!("good.yaml"),
+    "\
 ---
 apiVersion: v1
 kind: Service
@@ -58,7 +41,8 @@ kind: Secret
 metadata: {name: key, namespace: lb}
 type: kubernetes.io/basic-auth
 stringData: {password: secret}
-";
+"
+);
 
 fn good() -> (Catalog, Vec<ObjectKey>) {
     let mut catalog = Catalog::new();

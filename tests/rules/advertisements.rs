@@ -1,9 +1,8 @@
 //! Rules for BGPAdvertisements.
 
-use super::row::{Row, advertisement, all, community, labelled, pool, row, service};
-
-const METALLB: &str = "MetalLB";
-const OURS: &str = "ours";
+use super::row::{
+    METALLB, OURS, Row, advertisement, all, community, labelled, peer, pool, row, service,
+};
 
 fn new(fields: &str) -> String {
     advertisement("new", &format!("ipAddressPools: [public], {fields}"))
@@ -50,7 +49,7 @@ pub(crate) fn together() -> Vec<Row> {
         let selectors = |label: &str, more: &str| format!("ipAddressPools: [public], serviceSelectors: [{{matchLabels: {{{label}}}}}], {more}");
         let web = service("web", "").replace("name: web", "name: web, labels: {a: b, c: d}");
         let public = pool("public", "addresses: [198.51.100.0/24]");
-        let tor = super::row::peer("tor", "myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1");
+        let tor = peer("tor", "myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1");
         all(&[&tor, &public, &web, &advertisement("first", &selectors("a: b", first)), &advertisement("second", &selectors("c: d", second))])
     };
     vec![
@@ -69,7 +68,7 @@ pub(crate) fn together() -> Vec<Row> {
         row("advertisement-preference-length", METALLB, "Prefixes of other lengths are other routes", new("localPref: 200, aggregationLength: 24")),
         row("advertisement-preference-lengths", METALLB, "Of a pool of both families both lengths must differ", pair("", "localPref: 200, aggregationLength: 24")).refused("is 200, but unset in BGPAdvertisement/first"),
         row("advertisement-preference-lengths-both", METALLB, "Where both differ they do not meet", pair("", "localPref: 200, aggregationLength: 24, aggregationLengthV6: 64")),
-        row("advertisement-preference-peers", METALLB, "Lists of other peers do not meet", all(&[&super::row::peer("second", "myASN: 64500, peerASN: 64502, peerAddress: 192.0.2.9"), &new("localPref: 200, peers: [second]")])),
+        row("advertisement-preference-peers", METALLB, "Lists of other peers do not meet", all(&[&peer("second", "myASN: 64500, peerASN: 64502, peerAddress: 192.0.2.9"), &new("localPref: 200, peers: [second]")])),
         row("advertisement-preference-all-peers", METALLB, "No list is a list of all", pair("peers: [tor]", "localPref: 200")).refused("is 200, but unset"),
         row("advertisement-preference-nodes", METALLB, "Other nodes do not meet", all(&[&pair(&in_rack("a"), &format!("localPref: 200, {}", in_rack("b"))), &racks])),
         row("advertisement-preference-nodes-unknown", METALLB, "Without Node objects they may meet", pair(&in_rack("a"), &format!("localPref: 200, {}", in_rack("b")))).refused("is 200, but unset"),

@@ -1,8 +1,9 @@
 //! What FRR cannot do, alone or for several peers at once; our own sessions can.
 
-use super::row::{Row, advertisement, all, labelled, manifest, peer, pool, profile, row};
+use super::row::{
+    METALLB, OURS, Row, advertisement, all, labelled, manifest, peer, pool, profile, row,
+};
 
-const METALLB: &str = "MetalLB";
 const MANUAL: &str = "FRR's manual";
 
 const NEWEST: Option<(u8, u8)> = Some((10, 5));
@@ -38,7 +39,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let (ipv4, ipv6) = ("203.0.113.0/24", "2001:db8::/64");
     vec![
         row("frr-my-asn", METALLB, "Peers of a VRF that share a node have one myASN", new("myASN: 64999")).frr(NEWEST).refused("is 64999, but 64500 in BGPPeer/tor"),
-        row("frr-my-asn-native", "ours", "Our own sessions may have several", new("myASN: 64999")),
+        row("frr-my-asn-native", OURS, "Our own sessions may have several", new("myASN: 64999")),
         row("frr-my-asn-vrf", METALLB, "Another VRF may have another", new("myASN: 64999, vrf: blue")).frr(NEWEST),
         row("frr-my-asn-nodes", METALLB, "Other nodes may have another", racks).frr(NEWEST).alone(),
         row("frr-my-asn-edit", METALLB, "An edit of myASN goes for all peers at once", new("myASN: 64999")).after(new("myASN: 64500")).frr(NEWEST).refused("is 64999, but 64500 in BGPPeer/tor"),
@@ -58,7 +59,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("frr-bandwidth-version", MANUAL, "Older FRR has 25.6 Gbit/s at most", advertisement("new", "ipAddressPools: [public], peers: [second], linkBandwidth: 100000000000")).frr(Some((8, 4))).refused("needs FRR 10.3 or newer"),
         row("frr-echo", METALLB, "A peer that is told of IPv6 addresses has no echoMode", echo("true", ipv6)).frr(NEWEST).refused("BFDProfile/fast has echoMode"),
         row("frr-echo-ipv4", METALLB, "With IPv4 echoMode is fine", echo("true", ipv4)).frr(NEWEST),
-        row("frr-echo-profile", "ours", "An edit of a profile is held against its peers", echo("true", ipv6)).after(echo("false", ipv6)).frr(NEWEST).refused("BFDProfile/fast: spec.echoMode: is not possible for BGPPeer/new"),
-        row("frr-echo-pool", "ours", "An edit of a pool is held against echoMode", echo("true", ipv6)).after(echo("true", ipv4)).frr(NEWEST).refused("IPAddressPool/six: spec.addresses: has IPv6 addresses"),
+        row("frr-echo-profile", OURS, "An edit of a profile is held against its peers", echo("true", ipv6)).after(echo("false", ipv6)).frr(NEWEST).refused("BFDProfile/fast: spec.echoMode: is not possible for BGPPeer/new"),
+        row("frr-echo-pool", OURS, "An edit of a pool is held against echoMode", echo("true", ipv6)).after(echo("true", ipv4)).frr(NEWEST).refused("IPAddressPool/six: spec.addresses: has IPv6 addresses"),
     ]
 }

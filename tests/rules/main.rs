@@ -34,7 +34,7 @@ is broken. The page is made from the tests by `make docs`: each message is what 
   stays in force, across restarts too. Of an edit that would break another object, the edit is refused.
 - **silent**: everything is in force, but a Service is not announced, for this reason.
 
-The source of a rule is MetalLB's own validation (by kind), `ours` where MetalLB lets a mistake pass or
+The source of a rule is MetalLB's own validation, `ours` where MetalLB lets a mistake pass or
 has no such field, the name of an RFC, or Kubernetes. Rules of FRR hold with `--bgp frr`.
 ";
 

@@ -1,15 +1,11 @@
 //! Rules for every object, and for kinds that have few.
 
 use super::row::{
-    Row, advertisement, all, community, labelled, layer2, manifest, peer, pool, profile, row,
-    service,
+    METALLB, OURS, PEER, Row, advertisement, all, community, labelled, layer2, manifest, peer,
+    pool, profile, row, service,
 };
 
 const KUBERNETES: &str = "Kubernetes";
-const METALLB: &str = "MetalLB";
-const OURS: &str = "ours";
-
-const PEER: &str = "myASN: 64500, peerASN: 64502, peerAddress: 192.0.2.9";
 
 fn with_selector(selector: &str) -> String {
     peer("new", &format!("{PEER}, nodeSelectors: [{selector}]"))

@@ -1,12 +1,8 @@
 //! Rules for BGPPeers.
 
-use super::row::{Row, advertisement, all, labelled, manifest, peer, profile, row};
-
-const METALLB: &str = "MetalLB";
-const OURS: &str = "ours";
-
-/// A sound peer, up to its enableGracefulRestart.
-const PEER: &str = "myASN: 64500, peerASN: 64502, peerAddress: 192.0.2.9";
+use super::row::{
+    METALLB, OURS, PEER, Row, advertisement, all, labelled, manifest, peer, profile, row,
+};
 
 fn with(fields: &str) -> String {
     peer("new", &format!("{PEER}, {fields}"))

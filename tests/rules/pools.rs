@@ -1,9 +1,6 @@
 //! Rules for IPAddressPools.
 
-use super::row::{Row, advertisement, all, labelled, layer2, pool, row};
-
-const METALLB: &str = "MetalLB";
-const OURS: &str = "ours";
+use super::row::{METALLB, OURS, Row, advertisement, all, labelled, layer2, pool, row};
 
 fn new(fields: &str) -> String {
     all(&[&pool("new", fields), &advertisement("new", "ipAddressPools: [new]")])

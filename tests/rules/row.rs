@@ -6,32 +6,19 @@ use fairway::plan::{self, PlanOptions};
 use fairway::resources::{BackendKind, Catalog, Finding, Resolution};
 
 /// A configuration in which nothing is odd. Most rules are shown by what comes to it.
-const GOOD: &str = "\
-apiVersion: metallb.io/v1beta2
-kind: BGPPeer
-metadata: {name: tor, namespace: lb}
-spec: {myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1, enableGracefulRestart: true}
----
-apiVersion: metallb.io/v1beta1
-kind: IPAddressPool
-metadata: {name: public, namespace: lb, labels: {tier: public}}
-spec: {addresses: [198.51.100.0/24]}
----
-apiVersion: metallb.io/v1beta1
-kind: BGPAdvertisement
-metadata: {name: all, namespace: lb}
-spec: {ipAddressPools: [public], peers: [tor], communities: [customers]}
----
-apiVersion: metallb.io/v1beta1
-kind: Community
-metadata: {name: names, namespace: lb}
-spec: {communities: [{name: customers, value: '64500:100'}]}
-";
+const GOOD: &str = include_str!("../good.yaml");
+
+/// Where rules come from, beside RFCs.
+pub(crate) const METALLB: &str = "MetalLB";
+pub(crate) const OURS: &str = "ours";
+
+/// A sound peer, up to its enableGracefulRestart.
+pub(crate) const PEER: &str = "myASN: 64500, peerASN: 64502, peerAddress: 192.0.2.9";
 
 /// What becomes of the manifests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verdict {
-    /// Nothing is said.
+    /// Nothing is said, and the Service `web`, if there is one, is announced.
     Accepted,
     /// It is in force, and something is said.
     Warned(&'static str),
@@ -129,7 +116,10 @@ impl Row {
         let wrong = || format!("{}: {:?}: {findings:#?}", self.id, self.verdict);
         let with = |words: &str| findings.iter().find(|it| it.contains(words)).cloned();
         match self.verdict {
-            Verdict::Accepted if findings.is_empty() => Ok(String::new()),
+            Verdict::Accepted if findings.is_empty() => match reason(resolution) {
+                None => Ok(String::new()),
+                Some(reason) => Err(format!("{}: {reason}", self.id)),
+            },
             Verdict::Refused(words) if faults == 1 => {
                 let fault = resolution.findings.iter().find(|finding| finding.is_fault());
                 fault.map(without_place).filter(|it| it.contains(words)).ok_or_else(wrong)
@@ -184,6 +174,7 @@ impl Row {
 
 /// Each document is a file of its own, so that an edit of one is no edit of the next.
 fn read(catalog: &mut Catalog, manifests: &str) {
+    assert!(manifests.split("---\n").count() <= MANIFESTS_MAX);
     for position in 0..MANIFESTS_MAX {
         let file = format!("{position}.yaml");
         match manifests.split("---\n").nth(position) {
