@@ -5,19 +5,16 @@
 
 #![allow(clippy::unwrap_used)] // What fails here fails the benchmark.
 
-use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group};
 use fairway::allocator::{self, Outcomes};
-use fairway::model::{
-    BgpAdvertisement, Changes, ClusterIndex, Endpoint, EndpointSlice, FamilyPolicy, Labels,
-    Layer2Advertisement, Node, Object, ObjectName, Pool, Service, ServicePort, TrafficPolicy,
-};
+use fairway::model::{Changes, ClusterIndex, Endpoint, EndpointSlice, Node, Object, ObjectName};
 use fairway::plan::{NodePlanner, PlanChanges, PlanOptions, for_node};
 use fairway::resources::parse_value;
 use fairway_sessions::types::AddressFamily;
+use serde_json::{Value, json};
 
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
 const NODES: usize = 100;
@@ -34,22 +31,18 @@ fn node(number: usize) -> Node {
     Node::assumed(&node_name(number), vec!["192.0.2.250".parse().unwrap()])
 }
 
-fn service(number: usize) -> Service {
-    let traffic_policy =
-        if number.is_multiple_of(10) { TrafficPolicy::Local } else { TrafficPolicy::Cluster };
-    Service {
-        name: name(format!("service-{number:05}")),
-        labels: Labels::from([("app".to_owned(), format!("app-{}", number % 50))]),
-        load_balancer_class: None,
-        families: FamilyPolicy::Single(AddressFamily::Ipv4Unicast),
-        requested_addresses: Vec::new(),
-        requested_pool: None,
-        sharing_key: None,
-        ports: vec![ServicePort { protocol: "TCP".to_owned(), port: 80 }],
-        traffic_policy,
-        selector: String::new(),
-        status_addresses: Vec::new(),
-    }
+/// What a user would write.
+fn object(kind: &str, version: &str, name: &str, spec: Value) -> Object {
+    let metadata = json!({ "name": name, "namespace": "default", "labels": { "app": name } });
+    let value = json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec });
+    parse_value(&value).object.unwrap()
+}
+
+fn service(number: usize) -> Object {
+    let policy = if number.is_multiple_of(10) { "Local" } else { "Cluster" };
+    let ports = json!([{ "port": 80 }]);
+    let spec = json!({ "type": "LoadBalancer", "externalTrafficPolicy": policy, "ports": ports });
+    object("Service", "v1", &format!("service-{number:05}"), spec)
 }
 
 /// `ready` is what changes.
@@ -64,43 +57,14 @@ fn slice(number: usize, ready: bool) -> EndpointSlice {
 }
 
 fn peer(number: usize) -> Object {
-    let value = serde_json::json!({
-        "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
-        "metadata": {"name": format!("tor-{number}"), "namespace": "default"},
-        "spec": {"myASN": 65000, "peerASN": 65001, "peerAddress": format!("192.0.2.{number}")},
-    });
-    parse_value(&value).object.unwrap()
+    let address = format!("192.0.2.{number}");
+    let spec = json!({ "myASN": 65000, "peerASN": 65001, "peerAddress": address });
+    object("BGPPeer", "metallb.io/v1beta2", &format!("tor-{number}"), spec)
 }
 
-fn advertisement() -> BgpAdvertisement {
-    BgpAdvertisement {
-        name: name("all"),
-        aggregation_length_ipv4: 32,
-        aggregation_length_ipv6: 128,
-        local_pref: None,
-        med: None,
-        as_path_prepend: 0,
-        link_bandwidth: None,
-        communities: BTreeSet::new(),
-        pools: BTreeSet::new(),
-        pool_selectors: Vec::new(),
-        node_selectors: Vec::new(),
-        service_selectors: Vec::new(),
-        peers: BTreeSet::new(),
-        prefixes: Vec::new(),
-    }
-}
-
-fn layer2_advertisement() -> Layer2Advertisement {
-    Layer2Advertisement {
-        name: name("all"),
-        pools: BTreeSet::new(),
-        pool_selectors: Vec::new(),
-        node_selectors: Vec::new(),
-        service_selectors: Vec::new(),
-        interfaces: BTreeSet::new(),
-        preferred_nodes: Vec::new(),
-    }
+/// Of everything, to everybody.
+fn advertisement(kind: &str, spec: Value) -> Object {
+    object(kind, "metallb.io/v1beta1", "all", spec)
 }
 
 /// A cluster of 100 nodes and two routers.
@@ -114,24 +78,17 @@ impl Cluster {
         let mut index = ClusterIndex::default();
         index.apply(peer(1));
         index.apply(peer(2));
-        index.apply(Object::BgpAdvertisement(advertisement()));
+        index.apply(advertisement("BGPAdvertisement", json!({})));
         if has_layer2 {
-            index.apply(Object::Layer2Advertisement(layer2_advertisement()));
+            index.apply(advertisement("L2Advertisement", json!({})));
         }
-        index.apply(Object::Pool(Pool {
-            name: name("all"),
-            labels: Labels::new(),
-            ranges: vec!["10.0.0.0/8".parse().unwrap()],
-            auto_assign: true,
-            avoid_buggy_addresses: false,
-            reserved: Vec::new(),
-            allocation: None,
-        }));
+        let addresses = json!({ "addresses": ["10.0.0.0/8"] });
+        index.apply(object("IPAddressPool", "metallb.io/v1beta1", "all", addresses));
         for number in 0..NODES {
             index.apply(Object::Node(node(number)));
         }
         for number in 0..services {
-            index.apply(Object::Service(service(number)));
+            index.apply(service(number));
             index.apply(Object::EndpointSlice(slice(number, true)));
         }
         let outcomes = allocator::from_scratch(&index, None);
@@ -194,8 +151,8 @@ fn aggregated(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("one slice that changes, one prefix for all");
     for services in SIZES {
         let mut cluster = Cluster::new(services, false);
-        let it = BgpAdvertisement { aggregation_length_ipv4: 8, ..advertisement() };
-        cluster.index.apply(Object::BgpAdvertisement(it));
+        let whole = json!({ "aggregationLength": 8 });
+        cluster.index.apply(advertisement("BGPAdvertisement", whole));
         let mut planner = cluster.planner();
         let (mut number, mut is_ready) = (0, true);
         group.bench_function(BenchmarkId::from_parameter(services), |bencher| {
