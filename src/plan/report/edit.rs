@@ -10,7 +10,7 @@ use fairway_sessions::backend::RouteAttributes;
 use fairway_sessions::types::{PeerKey, Prefix};
 
 use super::super::{ClusterPlan, Layer2Announcement, NodePlan, diff};
-use super::routes::{carries, name_of};
+use super::routes::Peers;
 use super::sessions::{self, SessionEdit};
 use crate::allocator::Outcome;
 use crate::model::ObjectName;
@@ -96,15 +96,16 @@ impl<'a> Edit<'a> {
     /// other routes.
     fn add_routes(&mut self, node: &'a str, old: &'a NodePlan, new: &'a NodePlan) {
         let (old_services, new_services) = (old.services_by_route(), new.services_by_route());
-        let (before, after) = (carried(old), carried(new));
+        let (old_peers, new_peers) = (Peers::of(old), Peers::of(new));
+        let (before, after) = (carried(old, &old_peers), carried(new, &new_peers));
         let different = pairs(&before, &after).filter(|(_, before, after)| before != after);
         self.routes.extend(different.map(|(route @ (prefix, key), before, after)| {
             let sides = [&old_services, &new_services].into_iter();
             let services = sides.filter_map(|it| it.get(route)).flatten();
-            let plan = if after.is_some() { new } else { old };
+            let peers = if after.is_some() { &new_peers } else { &old_peers };
             RouteEdit {
                 node,
-                peer: name_of(plan, *key),
+                peer: peers.name(*key),
                 prefix: *prefix,
                 before: before.copied(),
                 after: after.copied(),
@@ -115,9 +116,12 @@ impl<'a> Edit<'a> {
 }
 
 /// What each peer is told of each prefix.
-fn carried(plan: &NodePlan) -> BTreeMap<(Prefix, PeerKey), &RouteAttributes> {
+fn carried<'a>(
+    plan: &'a NodePlan,
+    peers: &Peers<'_>,
+) -> BTreeMap<(Prefix, PeerKey), &'a RouteAttributes> {
     let routes = plan.routes.iter();
     let told = routes.flat_map(|route| route.peers.iter().map(move |key| (route, *key)));
-    let told = told.filter(|(route, key)| carries(plan, *key, route.prefix));
+    let told = told.filter(|(route, key)| peers.carry(*key, route.prefix));
     told.map(|(route, key)| ((route.prefix, key), &*route.attributes)).collect()
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use fairway_sessions::backend::RouteAttributes;
-use fairway_sessions::types::{PeerKey, Prefix};
+use fairway_sessions::types::{PeerConfig, PeerKey, Prefix};
 use serde_json::{Map, Value, json};
 
 use super::super::{Layer2Announcement, NodePlan};
@@ -22,17 +22,37 @@ pub(super) struct Told<'a> {
 /// What each peer of a node is told, by the name of the peer.
 pub(super) type ToldByPeer<'a> = BTreeMap<String, Vec<Told<'a>>>;
 
+/// The peers of a node, by what routes name them by.
+pub(super) struct Peers<'a>(BTreeMap<PeerKey, &'a PeerConfig>);
+
+impl<'a> Peers<'a> {
+    pub(super) fn of(plan: &'a NodePlan) -> Self {
+        Self(plan.peers.iter().map(|peer| (peer.key, peer)).collect())
+    }
+
+    /// Whether the session to a peer carries the family of `prefix`. Whether there is a next hop for
+    /// it, only the machine knows.
+    pub(super) fn carry(&self, key: PeerKey, prefix: Prefix) -> bool {
+        self.0.get(&key).is_none_or(|peer| peer.families.contains(prefix.family()))
+    }
+
+    /// What the BGPPeer is called.
+    pub(super) fn name(&self, key: PeerKey) -> String {
+        self.0.get(&key).map_or_else(|| key.to_string(), |peer| peer.name.clone())
+    }
+}
+
 /// For each peer of a node what it is told; the routes by prefix.
 pub(super) fn by_peer(plan: &NodePlan) -> ToldByPeer<'_> {
-    let services = plan.services_by_route();
+    let (services, known) = (plan.services_by_route(), Peers::of(plan));
     let mut peers = ToldByPeer::new();
     for peer in &plan.peers {
         peers.entry(peer.name.clone()).or_default();
     }
     for route in plan.routes.iter() {
-        for key in route.peers.iter().filter(|key| carries(plan, **key, route.prefix)) {
+        for key in route.peers.iter().filter(|key| known.carry(**key, route.prefix)) {
             let services = services.get(&(route.prefix, *key)).into_iter().flatten();
-            peers.entry(name_of(plan, *key)).or_default().push(Told {
+            peers.entry(known.name(*key)).or_default().push(Told {
                 prefix: route.prefix,
                 attributes: &route.attributes,
                 services: services.map(ToString::to_string).collect(),
@@ -43,19 +63,6 @@ pub(super) fn by_peer(plan: &NodePlan) -> ToldByPeer<'_> {
         routes.sort_by_key(|route| route.prefix);
     }
     peers
-}
-
-/// Whether the session to a peer carries the family of `prefix`. Whether there is a next hop for it,
-/// only the machine knows.
-pub(super) fn carries(plan: &NodePlan, key: PeerKey, prefix: Prefix) -> bool {
-    let peer = plan.peers.iter().find(|peer| peer.key == key);
-    peer.is_none_or(|peer| peer.families.contains(prefix.family()))
-}
-
-/// What the BGPPeer is called that a route names by its key.
-pub(super) fn name_of(plan: &NodePlan, key: PeerKey) -> String {
-    let peer = plan.peers.iter().find(|peer| peer.key == key);
-    peer.map_or_else(|| key.to_string(), |peer| peer.name.clone())
 }
 
 /// Each attribute by the name of its field, with what it says; empty where it is not attached.
