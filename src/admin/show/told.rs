@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_sessions::backend::{PeerRoute, PeerView};
+use fairway_sessions::rib::Ineligible;
 use fairway_sessions::types::{PeerKey, Prefix};
 
 use super::Snapshot;
@@ -75,8 +76,13 @@ impl<'a> Told<'a> {
             let name =
                 if key.is_range() { format!("{name} ({})", peer.config.key) } else { name.clone() };
             let unannounced = peer.unannounced.iter().find(|(it, _)| *it == prefix);
+            let family = prefix.family();
             match unannounced {
                 Some((_, reason)) => format!("peer {name} is not told: {reason}"),
+                // A session that comes up will not change it.
+                None if !peer.config.families.contains(family) => {
+                    format!("peer {name} is not told: {}", Ineligible::Family(family))
+                }
                 None if is_established(peer) => format!("peer {name} has not been told yet"),
                 None => format!("peer {name} is {}", peer.state.name()),
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairway_sessions::backend::SessionState;
-use fairway_sessions::types::{AddressFamily, ListenRange, PeerKey, Remote};
+use fairway_sessions::types::{AddressFamily, FamilySet, ListenRange, PeerKey, Remote};
 use serde_json::json;
 
 use super::super::ShowCommand;
@@ -117,6 +117,9 @@ fn a_service_is_announced_to_whom_it_was_sent() {
     lab.router_one().unannounced.clear();
     lab.router_one().state = SessionState::Connect;
     assert_eq!(reason(&lab), "peer router one over IPv4 is Connect");
+    lab.router_one().config.families = FamilySet::only(AddressFamily::Ipv6Unicast);
+    let expected = "peer router one over IPv4 is not told: the session does not carry IPv4 Unicast";
+    assert_eq!(reason(&lab), expected);
     lab.bgp.peers.clear();
     assert_eq!(reason(&lab), "peer 10.1.1.2 has no session yet");
 }
