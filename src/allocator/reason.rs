@@ -34,7 +34,7 @@ pub enum Reason {
     )]
     NoPoolForService,
     /// No pool that could be used holds addresses of the family.
-    #[error("no available IPs: {} no {} addresses", tried(.pools, "holds", "hold"), family_name(*.family))]
+    #[error("no available IPs: {} no {} addresses", tried(.pools, "holds", "hold"), .family.ip_version())]
     NoPoolOfFamily {
         /// The family wanted.
         family: AddressFamily,
@@ -44,7 +44,7 @@ pub enum Reason {
     /// All that could be used are full.
     #[error(
         "no available IPs: no pool has a free {} address (tried {})",
-        family_name(*.family), .pools.join(", ")
+        .family.ip_version(), .pools.join(", ")
     )]
     NoFreeAddress {
         /// The family wanted.
@@ -127,7 +127,7 @@ pub enum Reason {
         wanted: FamilyPolicy,
     },
     /// PreferDualStack got one family, because the other is not to be had.
-    #[error("PreferDualStack got only an {} address: {missing}", family_name(*.got))]
+    #[error("PreferDualStack got only an {} address: {missing}", .got.ip_version())]
     OneFamily {
         /// The family it got.
         got: AddressFamily,
@@ -169,14 +169,6 @@ impl Reason {
     }
 }
 
-/// `IPv4` or `IPv6`, as users write it.
-fn family_name(family: AddressFamily) -> &'static str {
-    match family {
-        AddressFamily::Ipv4Unicast => "IPv4",
-        AddressFamily::Ipv6Unicast => "IPv6",
-    }
-}
-
 fn tried(pools: &[String], one: &str, many: &str) -> String {
     match pools {
         [pool] => format!("pool {pool} {one}"),
@@ -190,7 +182,7 @@ fn addresses(addresses: &[IpAddr]) -> String {
 
 fn wish(families: FamilyPolicy) -> String {
     match families {
-        FamilyPolicy::Single(family) => format!("one {} address", family_name(family)),
+        FamilyPolicy::Single(family) => format!("one {} address", family.ip_version()),
         FamilyPolicy::PreferDual(_) => "one address of each family, or just one".to_owned(),
         FamilyPolicy::RequireDual(_) => "one address of each family".to_owned(),
     }

@@ -309,7 +309,7 @@ fn families(
         _ if requested.is_empty() => None,
         FamilyPolicy::Single(family) => (requested.len() > 1
             || from_request.is_some_and(|requested| requested != family))
-        .then(|| format!("does not fit a Service of one family, {}", family_name(family))),
+        .then(|| format!("does not fit a Service of one family, {}", family.ip_version())),
         FamilyPolicy::RequireDual(_) => (requested.len() < 2).then(|| {
             "asks for one address, but the Service requires one of each family".to_owned()
         }),
@@ -321,13 +321,6 @@ fn families(
         return None;
     }
     Some(families)
-}
-
-fn family_name(family: AddressFamily) -> &'static str {
-    match family {
-        AddressFamily::Ipv4Unicast => "IPv4",
-        AddressFamily::Ipv6Unicast => "IPv6",
-    }
 }
 
 fn ports(raw: Option<List<RawPort>>, report: &mut Report<'_>) -> Vec<ServicePort> {

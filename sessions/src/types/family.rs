@@ -42,6 +42,14 @@ impl AddressFamily {
         1
     }
 
+    /// `IPv4` or `IPv6`, as users write it.
+    pub fn ip_version(self) -> &'static str {
+        match self {
+            Self::Ipv4Unicast => "IPv4",
+            Self::Ipv6Unicast => "IPv6",
+        }
+    }
+
     /// Bits in an address of this family.
     pub fn address_bits(self) -> u8 {
         match self {
@@ -69,10 +77,7 @@ impl AddressFamily {
 
 impl fmt::Display for AddressFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ipv4Unicast => "IPv4 Unicast",
-            Self::Ipv6Unicast => "IPv6 Unicast",
-        })
+        write!(f, "{} Unicast", self.ip_version())
     }
 }
 

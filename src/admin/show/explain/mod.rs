@@ -190,7 +190,7 @@ impl<'a> Explanation<'a> {
     fn wishes(&self) -> Vec<String> {
         let Service { families, requested_addresses, requested_pool, .. } = self.service;
         let mut wishes = vec![match families {
-            FamilyPolicy::Single(family) => format!("one {} address", pools::family_name(*family)),
+            FamilyPolicy::Single(family) => format!("one {} address", family.ip_version()),
             FamilyPolicy::PreferDual(_) => "one address of each family, or just one".to_owned(),
             FamilyPolicy::RequireDual(_) => "one address of each family".to_owned(),
         }];

@@ -43,14 +43,6 @@ impl Stand {
     }
 }
 
-/// `IPv4` or `IPv6`, as users write it.
-pub(super) fn family_name(family: AddressFamily) -> &'static str {
-    match family {
-        AddressFamily::Ipv4Unicast => "IPv4",
-        AddressFamily::Ipv6Unicast => "IPv6",
-    }
-}
-
 /// All pools, in the order in which they are tried: those kept for some Services by priority, those
 /// for everybody by name, and those that must be asked for.
 pub(super) fn verdicts<'a>(
@@ -92,7 +84,7 @@ fn stand(
     if !full.is_empty() && full.len() == held.count() {
         let counts = full.into_iter().map(|family| {
             let (used, total) = (item.used(family), item.total(family));
-            format!("{used} of {total} {} addresses are in use", family_name(family))
+            format!("{used} of {total} {} addresses are in use", family.ip_version())
         });
         return (Stand::Full, counts.collect::<Vec<_>>().join(", "));
     }
@@ -131,7 +123,7 @@ fn refusal(snapshot: &Snapshot<'_>, service: &Service, pool: &Pool) -> Option<St
     }
     let families = families(service.families);
     if !families.iter().any(|family| pool.has_family(*family)) {
-        let names: Vec<_> = families.into_iter().map(family_name).collect();
+        let names: Vec<_> = families.into_iter().map(AddressFamily::ip_version).collect();
         return Some(format!("holds no {} addresses", names.join(" or ")));
     }
     None
