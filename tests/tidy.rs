@@ -172,8 +172,16 @@ fn layers_import_only_what_is_below_them() {
 #[test]
 fn files_answer_one_question_and_say_which() {
     let mut offences = Vec::new();
-    let folders =
-        ["src", "sessions/src", "fuzzing/src", "fuzzing/tests", "model-api", "tests", "benches"];
+    let folders = [
+        "src",
+        "sessions/src",
+        "fuzzing/src",
+        "fuzzing/tests",
+        "model-api",
+        "cluster-simulation",
+        "tests",
+        "benches",
+    ];
     for folder in folders {
         for path in rust_files(&root().join(folder)) {
             let text = fs::read_to_string(&path).unwrap();
