@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::selector::chooses_pool;
 use super::{LabelSelector, Labels, ObjectName, Pool, Service, any_matches};
 
 /// An entry of `preferredNodeSelectors`.
@@ -33,12 +34,9 @@ pub struct Layer2Advertisement {
 }
 
 impl Layer2Advertisement {
-    /// Whether it speaks for `pool`. Names and selectors add up; without either, every pool.
+    /// Whether it speaks for `pool`.
     pub fn selects_pool(&self, pool: &Pool) -> bool {
-        let is_open = self.pools.is_empty() && self.pool_selectors.is_empty();
-        is_open
-            || self.pools.contains(&pool.name.name)
-            || self.pool_selectors.iter().any(|selector| selector.matches(&pool.labels))
+        chooses_pool(&self.pools, &self.pool_selectors, &pool.name.name, &pool.labels)
     }
 
     /// Whether it speaks for `service`.

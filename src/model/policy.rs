@@ -5,7 +5,8 @@ use std::fmt;
 
 use fairway_sessions::types::{Community, LargeCommunity, LinkBandwidth, Prefix};
 
-use super::{LabelSelector, ObjectName};
+use super::selector::chooses_pool;
+use super::{LabelSelector, Labels, ObjectName, Service, any_matches};
 
 /// A community of either size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +98,21 @@ pub struct Contradiction {
 }
 
 impl BgpAdvertisement {
+    /// Whether it speaks for `pool`, which has these labels.
+    pub fn selects_pool(&self, pool: &str, labels: &Labels) -> bool {
+        chooses_pool(&self.pools, &self.pool_selectors, pool, labels)
+    }
+
+    /// Whether it speaks for `service`.
+    pub fn selects_service(&self, service: &Service) -> bool {
+        any_matches(&self.service_selectors, &service.labels)
+    }
+
+    /// Whether a node with these labels announces it.
+    pub fn selects_node(&self, labels: &Labels) -> bool {
+        any_matches(&self.node_selectors, labels)
+    }
+
     /// The first field in which it contradicts `other`: together they could not speak about one
     /// route. Communities never do, they add up.
     pub fn contradiction(&self, other: &Self) -> Option<Contradiction> {

@@ -59,6 +59,19 @@ pub fn any_matches(selectors: &[LabelSelector], labels: &Labels) -> bool {
     selectors.is_empty() || selectors.iter().any(|selector| selector.matches(labels))
 }
 
+/// Whether an advertisement with these names and selectors speaks for `pool`, which has these
+/// labels. Both add up; without either it speaks for every pool.
+pub(super) fn chooses_pool(
+    names: &BTreeSet<String>,
+    selectors: &[LabelSelector],
+    pool: &str,
+    labels: &Labels,
+) -> bool {
+    (names.is_empty() && selectors.is_empty())
+        || names.contains(pool)
+        || selectors.iter().any(|selector| selector.matches(labels))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,8 +11,7 @@ use fairway_sessions::backend::RouteAttributes;
 use fairway_sessions::types::{Community, LargeCommunity, PeerConfig, PeerKey, Prefix};
 
 use crate::model::{
-    Bandwidth, BgpAdvertisement, ClusterIndex, CommunityReference, CommunityValue, Node, Pool,
-    Service, any_matches,
+    Bandwidth, BgpAdvertisement, ClusterIndex, CommunityReference, CommunityValue, Node,
 };
 
 use super::Fault;
@@ -41,8 +40,8 @@ pub(super) fn on_node(
         .map(|(alias, value)| (alias.as_str(), *value))
         .collect();
     let (mut in_force, mut faults) = (Vec::new(), Vec::new());
-    let selected = |it: &&BgpAdvertisement| any_matches(&it.node_selectors, &node.labels);
-    for source in index.bgp_advertisements.values().filter(selected) {
+    let advertisements = index.bgp_advertisements.values();
+    for source in advertisements.filter(|it| it.selects_node(&node.labels)) {
         match attributes(source, &aliases) {
             Ok(attributes) => {
                 let told = |peer: &&PeerConfig| {
@@ -93,20 +92,6 @@ fn attributes(
 }
 
 impl InForce {
-    /// Whether it speaks for `pool`. Names and selectors add up; without either, every pool.
-    pub(super) fn selects_pool(&self, pool: &Pool) -> bool {
-        let Self { source, .. } = self;
-        let unrestricted = source.pools.is_empty() && source.pool_selectors.is_empty();
-        unrestricted
-            || source.pools.contains(&pool.name.name)
-            || source.pool_selectors.iter().any(|selector| selector.matches(&pool.labels))
-    }
-
-    /// Whether it speaks for `service`.
-    pub(super) fn selects_service(&self, service: &Service) -> bool {
-        any_matches(&self.source.service_selectors, &service.labels)
-    }
-
     /// What it makes of an address: the prefix of its aggregation length.
     pub(super) fn prefix_of(&self, address: IpAddr) -> Prefix {
         let length = match address {

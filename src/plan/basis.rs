@@ -69,7 +69,9 @@ impl Basis {
         if let Some(known) = self.by_pool.get(&pool.name) {
             return Arc::clone(known);
         }
-        let speaking = self.combinations.in_force().filter(|(_, it)| it.selects_pool(pool));
+        let (name, labels) = (&pool.name.name, &pool.labels);
+        let in_force = self.combinations.in_force();
+        let speaking = in_force.filter(|(_, it)| it.source.selects_pool(name, labels));
         let places: Arc<[Place]> = speaking.map(|(place, _)| place).collect();
         self.by_pool.insert(pool.name.clone(), Arc::clone(&places));
         places

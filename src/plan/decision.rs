@@ -109,7 +109,7 @@ impl<'a> Facts<'a> {
         let mut by_prefix: BTreeMap<Prefix, BTreeSet<Place>> = BTreeMap::new();
         for place in for_pool.iter().copied() {
             let Some(advertisement) = basis.combinations.at(place) else { continue };
-            if advertisement.selects_service(service) {
+            if advertisement.source.selects_service(service) {
                 by_prefix.entry(advertisement.prefix_of(address)).or_default().insert(place);
             }
         }

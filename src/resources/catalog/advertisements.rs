@@ -15,7 +15,7 @@ use super::pools::PoolFacts;
 use super::settle::{Problem, Rule};
 use super::supplies::Supplies;
 use super::version::Version;
-use crate::model::{BgpAdvertisement, Labels, ObjectKey};
+use crate::model::{BgpAdvertisement, ObjectKey};
 use crate::resources::field_path::FieldPath;
 
 /// Each name stands for one community.
@@ -153,14 +153,6 @@ pub(super) fn aggregation_length(it: &BgpAdvertisement, family: AddressFamily) -
     }
 }
 
-/// Whether the advertisement announces addresses of the pool.
-pub(super) fn covers(it: &BgpAdvertisement, pool: &str, labels: &Labels) -> bool {
-    let is_named = it.pools.contains(pool);
-    let is_selected = it.pool_selectors.iter().any(|selector| selector.matches(labels));
-    let is_open = it.pools.is_empty() && it.pool_selectors.is_empty();
-    is_named || is_selected || is_open
-}
-
 /// Whether the advertisement has only names of pools to choose by.
 pub(super) fn is_by_name(it: &BgpAdvertisement) -> bool {
     !it.pools.is_empty() && it.pool_selectors.is_empty()
@@ -174,7 +166,7 @@ pub(super) fn pools_of<'a>(
 ) -> impl Iterator<Item = &'a PoolFacts> {
     let named = is_by_name(it).then(|| it.pools.iter().filter_map(|name| pools.get(name)));
     let others = (!is_by_name(it)).then(|| {
-        let covered = pools.iter().filter(|(name, pool)| covers(it, name, &pool.labels));
+        let covered = pools.iter().filter(|(name, pool)| it.selects_pool(name, &pool.labels));
         covered.map(|(_, pool)| pool)
     });
     named.into_iter().flatten().chain(others.into_iter().flatten())

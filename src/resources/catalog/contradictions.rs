@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fairway_sessions::types::AddressFamily;
 
-use super::advertisements::{aggregation_length, covers, is_by_name};
+use super::advertisements::{aggregation_length, is_by_name};
 use super::nodes::Nodes;
 use super::pools::PoolFacts;
 use super::settle::Problem;
@@ -108,8 +108,8 @@ fn common_pool<'a>(
     let is_common = |(name, pool): &(&'a String, &'a PoolFacts)| {
         let is_same_length =
             |family: AddressFamily| aggregation_length(a, family) == aggregation_length(b, family);
-        covers(a, name, &pool.labels)
-            && covers(b, name, &pool.labels)
+        a.selects_pool(name, &pool.labels)
+            && b.selects_pool(name, &pool.labels)
             && pool.families().any(is_same_length)
     };
     let by_name = [a, b].into_iter().find(|it| is_by_name(it));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fairway_sessions::types::Remote;
 
-use super::advertisements::{covers, is_by_name};
+use super::advertisements::is_by_name;
 use super::nodes::Nodes;
 use super::settle::Problem;
 use super::version::Version;
@@ -127,7 +127,7 @@ impl<'a> Facts<'a> {
         let mut problems = Vec::new();
         let name = it.name.name.as_str();
         let is_announced = self.named_pools.contains(name)
-            || self.choosing.iter().any(|by| covers(by, name, &it.labels))
+            || self.choosing.iter().any(|by| by.selects_pool(name, &it.labels))
             || self.layer2.iter().any(|by| by.selects_pool(it));
         if !is_announced {
             problems.push(Problem::new(

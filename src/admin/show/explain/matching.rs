@@ -50,7 +50,7 @@ fn why(
     it: &BgpAdvertisement,
 ) -> Option<String> {
     let mut reasons = Vec::new();
-    if !pools.iter().any(|pool| selects_pool(it, pool)) {
+    if !pools.iter().any(|pool| it.selects_pool(&pool.name.name, &pool.labels)) {
         let names: Vec<_> = pools.iter().map(|pool| pool.name.name.as_str()).collect();
         let given: Vec<_> = it.pools.iter().map(String::as_str).collect();
         reasons.push(match (given.is_empty(), it.pool_selectors.is_empty()) {
@@ -58,10 +58,10 @@ fn why(
             _ => format!("its ipAddressPoolSelectors do not select pool {}", names.join(" or ")),
         });
     }
-    if !any_matches(&it.node_selectors, &snapshot.node.labels) {
+    if !it.selects_node(&snapshot.node.labels) {
         reasons.push(format!("its nodeSelectors do not select {}", snapshot.node.name));
     }
-    if !any_matches(&it.service_selectors, &service.labels) {
+    if !it.selects_service(service) {
         reasons.push("its serviceSelectors do not select the labels of the Service".to_owned());
     }
     let faults = snapshot.plan.faults.iter();
@@ -70,13 +70,6 @@ fn why(
     });
     reasons.extend(own.map(ToString::to_string));
     (!reasons.is_empty()).then(|| reasons.join(", and "))
-}
-
-fn selects_pool(it: &BgpAdvertisement, pool: &Pool) -> bool {
-    let is_unrestricted = it.pools.is_empty() && it.pool_selectors.is_empty();
-    is_unrestricted
-        || it.pools.contains(&pool.name.name)
-        || it.pool_selectors.iter().any(|selector| selector.matches(&pool.labels))
 }
 
 /// Peers that this node has no session with.
