@@ -81,11 +81,6 @@ impl Outcome {
     pub fn is_pending(&self) -> bool {
         self.addresses.is_empty()
     }
-
-    /// Whether its addresses may be announced: there are some, and pools to hold them.
-    pub fn may_be_announced(&self) -> bool {
-        !self.is_pending() && self.reason != Some(Reason::NoPools)
-    }
 }
 
 /// What became of every Service of our class, in name order.

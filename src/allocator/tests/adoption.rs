@@ -89,7 +89,7 @@ fn without_any_pool_a_status_is_believed() {
     let outcome = &outcomes[&name("x")];
     assert_eq!(outcome.addresses, [ip("192.0.2.1")]);
     assert_eq!(outcome.pool, None);
-    assert!(!outcome.may_be_announced());
+    assert_eq!(outcome.reason, Some(Reason::NoPools));
     assert!(outcomes[&name("y")].is_pending());
     world.restart().pool(pool("a", &["192.0.2.0/30"]));
     assert_eq!(world.got("x"), "192.0.2.1");

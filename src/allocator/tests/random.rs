@@ -227,7 +227,7 @@ struct Believed(BTreeMap<IpAddr, BTreeSet<ObjectName>>);
 
 fn announced(outcomes: &Outcomes) -> BTreeMap<IpAddr, BTreeSet<ObjectName>> {
     let mut users: BTreeMap<IpAddr, BTreeSet<ObjectName>> = BTreeMap::new();
-    for (name, outcome) in outcomes.iter().filter(|(_, it)| it.may_be_announced()) {
+    for (name, outcome) in outcomes.iter().filter(|(_, it)| it.reason != Some(Reason::NoPools)) {
         for address in &outcome.addresses {
             users.entry(*address).or_default().insert(name.clone());
         }
