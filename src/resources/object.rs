@@ -73,8 +73,8 @@ pub(crate) struct Reading {
     pub(crate) outcome: Outcome,
 }
 
-/// Reads a document. One of kind `List`, or `ServiceList` and the like, is read as its items. `visit` gets each object's tree and
-/// what came of it.
+/// Reads a document. One of kind `List`, or `ServiceList` and the like, is read as its items. `visit`
+/// gets each object's tree and what came of it.
 pub(crate) fn read(
     document: &Document,
     backend: BackendKind,

@@ -7,6 +7,7 @@
 use fairway_sessions::types::{ChangeEffect, FamilySet, PeerConfig, PeerSetting, Remote, RemoteAs};
 
 use super::super::{NodePlan, SessionDiff};
+use crate::columns::or_none;
 
 /// What becomes of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,8 +153,8 @@ fn value(field: &str, peer: &PeerConfig) -> Option<String> {
     fn seconds(time: std::time::Duration) -> String {
         format!("{}s", time.as_secs())
     }
-    fn or_none<T: ToString>(value: Option<T>) -> String {
-        value.map_or_else(|| "<none>".to_owned(), |it| it.to_string())
+    fn optional<T: ToString>(value: Option<T>) -> String {
+        or_none(value.map(|it| it.to_string()).unwrap_or_default())
     }
     Some(match field {
         "name" => peer.name.clone(),
@@ -167,19 +168,19 @@ fn value(field: &str, peer: &PeerConfig) -> Option<String> {
         "router_id" => peer.router_id.to_string(),
         "passive" => peer.passive.to_string(),
         "port" => peer.port.to_string(),
-        "source_address" => or_none(peer.source_address),
+        "source_address" => optional(peer.source_address),
         "hold_time" => format!("{}s", peer.hold_time.seconds()),
-        "keepalive_interval" => or_none(peer.keepalive_interval.map(seconds)),
+        "keepalive_interval" => optional(peer.keepalive_interval.map(seconds)),
         "connect_retry_interval" => seconds(peer.connect_retry_interval),
         "multihop" => peer.multihop.to_string(),
-        "ttl_security_hops" => or_none(peer.ttl_security_hops),
+        "ttl_security_hops" => optional(peer.ttl_security_hops),
         "families" => (peer.families == FamilySet::BOTH).to_string(),
         "extended_next_hop" => peer.extended_next_hop.to_string(),
         "graceful_restart" => match peer.graceful_restart {
             None => "false".to_owned(),
             Some(it) => format!("true ({}s)", it.restart_time_seconds()),
         },
-        "role" => or_none(peer.role),
+        "role" => optional(peer.role),
         "role_strict" => peer.role_strict.to_string(),
         _ => return None,
     })
