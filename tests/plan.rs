@@ -118,27 +118,13 @@ fn who_had_an_address_keeps_it_whoever_comes_before_by_name() {
 #[test]
 fn an_address_that_one_gives_up_goes_to_who_asks_for_it() {
     let folder = TempDir::new().unwrap();
-    let asks = WEB.replace(
-        "{name: web}",
-        "{name: heir, annotations: {metallb.io/loadBalancerIPs: 198.51.100.10}}",
-    );
-    let old = write(folder.path(), "old.yaml", &format!("{POOL}---\n{WEB}---\n{asks}"));
-    let new = write(folder.path(), "new.yaml", &format!("{POOL}---\n{asks}"));
-    let output = plan("", &["--json", "--node", "n1", "--config", &old]);
-    let before = json(&output)["services"].clone();
-    assert_eq!(before[0]["addresses"][0], "198.51.100.10", "a wish goes first: {before}");
-    let taken = write(
-        folder.path(),
-        "taken.yaml",
-        &format!(
-            "{POOL}---\n{}",
-            WEB.replace(
-                "{name: web}",
-                "{name: web, annotations: {metallb.io/loadBalancerIPs: 198.51.100.10}}"
-            )
-        ),
-    );
-    let output = plan("", &["--json", "--node", "n1", "--config", &new, "--against", &taken]);
+    let asking = |name: &str| {
+        let annotation = "annotations: {metallb.io/loadBalancerIPs: 198.51.100.10}";
+        WEB.replace("name: web", &format!("name: {name}, {annotation}"))
+    };
+    let old = write(folder.path(), "old.yaml", &format!("{POOL}---\n{}", asking("web")));
+    let new = write(folder.path(), "new.yaml", &format!("{POOL}---\n{}", asking("heir")));
+    let output = plan("", &["--json", "--node", "n1", "--config", &new, "--against", &old]);
     let services = json(&output)["services"].clone();
     let heir = services.as_array().unwrap().iter().find(|it| it["name"] == "heir").unwrap();
     assert_eq!(heir["addresses"][0], "198.51.100.10", "{services}");

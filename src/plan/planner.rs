@@ -71,7 +71,7 @@ impl NodePlanner {
     }
 
     /// The plan in force, for who needs no other.
-    pub fn into_plan(self) -> NodePlan {
+    pub(super) fn into_plan(self) -> NodePlan {
         self.plan
     }
 
