@@ -37,10 +37,12 @@ impl<'a> Told<'a> {
         routes.find(|route| route.prefix == prefix)
     }
 
-    /// Why the last session of a neighbour without one ended, or the last attempt failed.
-    pub(super) fn last_failure(&self, key: PeerKey) -> Option<&'a str> {
+    /// Why the last session of a neighbour without one ended, or the last attempt failed, where it
+    /// would be told of `prefix` with one.
+    pub(super) fn last_failure(&self, key: PeerKey, prefix: Prefix) -> Option<&'a str> {
         let mut peers = self.peers.get(&key)?.iter().map(|(peer, _)| *peer);
-        let down = peers.find(|peer| !is_established(peer))?;
+        let carries = |peer: &PeerView| peer.config.families.contains(prefix.family());
+        let down = peers.find(|peer| !is_established(peer) && carries(peer))?;
         let reset = down.last_reset.as_ref().map(|reset| reset.text.as_str());
         down.set_aside.as_deref().or(reset)
     }

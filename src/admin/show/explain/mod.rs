@@ -276,7 +276,7 @@ fn meant_state<'a>(told: &Told<'a>, key: PeerKey, prefix: Prefix) -> PeerState<'
     if reasons.is_empty() {
         reasons.push(format!("peer {} has not been told yet", told.name(key)));
     }
-    match told.last_failure(key) {
+    match told.last_failure(key, prefix) {
         Some(failure) => PeerState::Waits(format!("{} ({failure})", reasons.join("; "))),
         None => PeerState::Waits(reasons.join("; ")),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fairway_sessions::backend::SessionState;
-use fairway_sessions::types::PeerKey;
+use fairway_sessions::types::{AddressFamily, FamilySet, PeerKey};
 use serde_json::json;
 
 use super::super::{Format, ShowCommand, ShowError, render};
@@ -278,6 +278,10 @@ fn what_a_session_keeps_back_is_said_with_its_reason() {
     let refused = ("203.0.113.10/32".parse().unwrap(), "no next hop".to_owned());
     lab.router_one().unannounced.push(refused);
     assert!(section(&lab, "BGP").contains("one: not told: peer one is not told: no next hop"));
+    let two = lab.bgp.peers.iter_mut().find(|peer| peer.config.name == "two").unwrap();
+    two.config.families = FamilySet::only(AddressFamily::Ipv6Unicast);
+    let says = "two: not told: peer two is not told: the session does not carry IPv4 Unicast;";
+    assert!(section(&lab, "BGP").contains(says), "{}", section(&lab, "BGP"));
     lab.bgp.peers.retain(|peer| peer.state != SessionState::Idle);
     let section = section(&lab, "BGP");
     assert!(section.contains("two: not told: peer two has no session yet"), "{section}");
