@@ -1,11 +1,9 @@
 //! Rules for every object, and for kinds that have few.
 
 use super::row::{
-    METALLB, OURS, PEER, Row, advertisement, all, community, labelled, layer2, manifest, peer,
-    pool, profile, row, service,
+    KUBERNETES, METALLB, OURS, PEER, Row, advertisement, all, community, labelled, layer2,
+    manifest, peer, pool, profile, row, service,
 };
-
-const KUBERNETES: &str = "Kubernetes";
 
 fn with_selector(selector: &str) -> String {
     peer("new", &format!("{PEER}, nodeSelectors: [{selector}]"))

@@ -9,6 +9,7 @@ use fairway::resources::{BackendKind, Catalog, Finding, Resolution};
 const GOOD: &str = include_str!("../good.yaml");
 
 /// Where rules come from, beside RFCs.
+pub(crate) const KUBERNETES: &str = "Kubernetes";
 pub(crate) const METALLB: &str = "MetalLB";
 pub(crate) const OURS: &str = "ours";
 
