@@ -63,7 +63,9 @@ pub(crate) fn identify(root: &Node) -> Option<ObjectName> {
     let namespace = match metadata.get("namespace") {
         None => DEFAULT_NAMESPACE,
         Some(node) if node.is_null() => DEFAULT_NAMESPACE,
-        Some(node) => node.text()?,
+        Some(node) => {
+            Some(node.text()?).filter(|text| !text.is_empty()).unwrap_or(DEFAULT_NAMESPACE)
+        }
     };
     Some(ObjectName::new(namespace, name))
 }
@@ -74,7 +76,7 @@ pub(crate) fn read(report: &mut Report<'_>, is_strict: bool) -> Option<Metadata>
     if is_strict {
         let entries = report.root().get("metadata").map_or(&[][..], Node::entries);
         for entry in entries.iter().filter(|entry| !KNOWN_FIELDS.contains(&&*entry.key)) {
-            report.unknown_field(&path.key(&entry.key), &entry.key, KNOWN_FIELDS);
+            report.unknown_field(&path.key(&entry.key), &entry.key, KNOWN_FIELDS, entry.line);
         }
     }
     let raw = report.read::<RawMetadata>(&path);
@@ -115,7 +117,7 @@ pub(crate) fn read(report: &mut Report<'_>, is_strict: bool) -> Option<Metadata>
     })
 }
 
-fn is_subdomain(name: &str) -> bool {
+pub(super) fn is_subdomain(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX && name.split('.').all(is_word)
 }
 

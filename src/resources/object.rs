@@ -4,6 +4,7 @@
 //! other document; the catalog calls it for each.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::backend::BackendKind;
 use super::field_lines::FieldLines;
@@ -111,21 +112,58 @@ fn read_tree(
     backend: BackendKind,
     visit: &mut dyn FnMut(Option<&Node>, Reading),
 ) {
-    let items = root.get("items").filter(|_| list_of(root).is_some());
-    let Some(items) = items else {
+    if list_of(root).is_none() {
         if !root.is_null() || !faults.is_empty() {
             visit(Some(root), read_object(root, faults, depth, backend));
         }
         return;
-    };
-    for (position, item) in items.elements().iter().enumerate() {
-        let inside = |fault: &&&YamlFault| {
-            let steps = fault.path.segments().get(depth..).unwrap_or_default();
-            matches!(steps, [Segment::Key(key), Segment::Index(index), ..]
-                if key == "items" && *index == position)
-        };
-        let faults: Vec<_> = faults.iter().filter(inside).copied().collect();
+    }
+    let mut of_items: BTreeMap<usize, Vec<&YamlFault>> = BTreeMap::new();
+    let mut of_list = Vec::new();
+    for fault in faults {
+        match fault.path.segments().get(depth..).unwrap_or_default() {
+            [Segment::Key(key), Segment::Index(position), ..] if key == "items" => {
+                of_items.entry(*position).or_default().push(fault);
+            }
+            _ => of_list.push(remark(fault, depth)),
+        }
+    }
+    of_list.extend(fault_of_items(root));
+    if !of_list.is_empty() {
+        visit(Some(root), broken_list(root, of_list));
+    }
+    let items = root.get("items").map_or(&[][..], Node::elements);
+    for (position, item) in items.iter().enumerate() {
+        let faults = of_items.remove(&position).unwrap_or_default();
         read_tree(&whole_item(root, item), &faults, depth + 2, backend, visit);
+    }
+}
+
+/// What is wrong with the items of a list, if they are no list. `null` is an empty one, as where
+/// nothing was found.
+fn fault_of_items(root: &Node) -> Option<Remark> {
+    let path = FieldPath::of("items");
+    let problem = match root.get("items") {
+        None => "is missing",
+        Some(items) if items.is_null() || matches!(items.value, Value::Sequence(_)) => return None,
+        Some(_) => "is no list",
+    };
+    Some(Remark {
+        severity: super::Severity::Fault,
+        line: root.line_of(&path),
+        path,
+        message: format!("{problem}; expected a list of objects"),
+    })
+}
+
+/// A list with something wrong beside its items: any object may be in what cannot be read.
+fn broken_list(root: &Node, remarks: Vec<Remark>) -> Reading {
+    let kind = list_of(root).and_then(|element| KINDS.iter().find(|(name, _, _)| *name == element));
+    Reading {
+        line: root.line,
+        object: finding_object(root),
+        remarks,
+        outcome: Outcome::Broken { key: None, kind: kind.map(|(_, kind, _)| *kind) },
     }
 }
 
@@ -250,7 +288,8 @@ pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
     if is_ours {
         let root = report.root();
         for entry in root.entries().iter().filter(|entry| !TOP_FIELDS.contains(&&*entry.key)) {
-            report.unknown_field(&FieldPath::default().key(&entry.key), &entry.key, &TOP_FIELDS);
+            let path = FieldPath::default().key(&entry.key);
+            report.unknown_field(&path, &entry.key, &TOP_FIELDS, entry.line);
         }
     }
     let metadata: Metadata = metadata::read(report, is_ours).or_else(|| nameless(report))?;

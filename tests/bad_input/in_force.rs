@@ -32,6 +32,57 @@ fn an_object_that_breaks_keeps_its_last_good_version() {
 }
 
 #[test]
+fn an_empty_namespace_is_none_where_an_object_breaks_too() {
+    let mut catalog = Catalog::new();
+    let sound = pool("addresses: [10.0.0.0/24]");
+    catalog.file_read("pool.yaml", &sound);
+    assert_eq!(catalog.resolve().objects.len(), 1);
+    let broken = sound.replace("name: new", "name: new\n  namespace: ''").replace("10.0.0.0", "x");
+    catalog.file_read("pool.yaml", &broken);
+    let resolution = catalog.resolve();
+    assert_eq!((resolution.objects.len(), resolution.stale.len()), (1, 1), "{resolution:#?}");
+}
+
+#[test]
+fn a_list_without_items_that_can_be_read_withdraws_nothing() {
+    let item = |name: &str, third: u8| {
+        format!(
+            "- {{apiVersion: metallb.io/v1beta1, kind: IPAddressPool, metadata: {{name: {name}}}, \
+             spec: {{addresses: [10.0.{third}.0/24]}}}}\n"
+        )
+    };
+    let head = "apiVersion: v1\nkind: List\n";
+    let (one, two) = (item("one", 1), item("two", 2));
+    let mut catalog = Catalog::new();
+    catalog.file_read("list.yaml", &format!("{head}items:\n{one}{two}"));
+    let before = catalog.resolve().objects;
+    assert_eq!(before.len(), 2);
+    for (rest, line, says) in [
+        ("", 1, "List: items: is missing; expected a list of objects"),
+        ("items: none\n", 3, "List: items: is no list; expected a list of objects"),
+        ("items: {a: b}\n", 3, "List: items: is no list; expected a list of objects"),
+        (
+            &format!("items:\n{one}items:\n{two}"),
+            5,
+            "List: items: is given twice, on lines 3 and 5",
+        ),
+    ] {
+        catalog.file_read("list.yaml", &format!("{head}{rest}"));
+        let resolution = catalog.resolve();
+        assert_eq!(resolution.objects, before, "{rest}");
+        let faults: Vec<_> = resolution.findings.iter().filter(|it| it.is_fault()).collect();
+        assert_eq!(faults.len(), 1, "{rest}: {faults:#?}");
+        assert!(
+            faults[0].to_string().starts_with(&format!("list.yaml:{line}: {says}")),
+            "{}",
+            faults[0]
+        );
+    }
+    catalog.file_read("list.yaml", &format!("{head}items: null\n"));
+    assert_eq!(catalog.resolve(), Resolution::default());
+}
+
+#[test]
 fn only_what_is_really_gone_is_withdrawn() {
     let (mut catalog, keys) = good();
     let without_peer = GOOD.split_once("---\n").unwrap().1;
