@@ -35,6 +35,12 @@ impl FieldLines {
         self.0.contains_key(path)
     }
 
+    /// The scalars inside the field at `path`, each with its text.
+    pub(crate) fn scalars(&self, path: &FieldPath) -> impl Iterator<Item = (&FieldPath, &str)> {
+        let inside = self.0.range(path..).take_while(move |(inner, _)| inner.is_inside(path));
+        inside.map(|(inner, (_, scalar))| (inner, &**scalar))
+    }
+
     /// The scalar with this text inside the field at `path`, or that field itself.
     pub(crate) fn find(&self, path: &FieldPath, text: &str) -> FieldPath {
         self.0

@@ -3,6 +3,7 @@
 //! serde stops at the first fault it meets. So a faulty value is noted, taken out of a copy of the
 //! tree, and the rest is read again, until it reads. Knows no kinds; their parsers use it.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -17,7 +18,7 @@ use super::yaml::node::Node;
 /// A list as read: an element that was faulty is `None`.
 pub(crate) type List<T> = Vec<Option<T>>;
 
-/// The most faults that one object shows, and the most times it is read.
+/// The most faults that one object shows, the most warnings, and the most times it is read.
 const FAULTS_MAX: usize = 100;
 
 /// A finding that does not know its file and object yet.
@@ -63,7 +64,7 @@ impl<'a> Report<'a> {
 
     /// Notes a fault whose line is known.
     pub(crate) fn fault_at(&mut self, path: FieldPath, line: usize, message: String) {
-        self.remarks.push(Remark { severity: Severity::Fault, path, line, message });
+        self.note(Remark { severity: Severity::Fault, path, line, message });
     }
 
     /// Notes something odd about the field at `path`.
@@ -141,20 +142,28 @@ impl<'a> Report<'a> {
                 return None;
             }
         }
-        self.fault(path, format_args!("has more than {FAULTS_MAX} faults; the rest is not shown"));
+        // That there are more was said when this one came.
+        self.fault(path, "has further faults");
         None
     }
 
     fn read_fault(&mut self, path: &FieldPath, error: ReadError) {
         match error {
             ReadError::Value(message) => self.fault(path, message),
-            ReadError::UnknownField { name, known } => self.unknown_field(path, &name, known),
+            ReadError::UnknownField { name, known } => {
+                self.unknown_field(path, &name, known, self.key_line(path));
+            }
         }
     }
 
-    /// Notes a field that its kind does not have.
-    pub(crate) fn unknown_field(&mut self, path: &FieldPath, name: &str, known: &[&str]) {
-        let line = self.key_line(path);
+    /// Notes a field that its kind does not have, and the line of its key.
+    pub(crate) fn unknown_field(
+        &mut self,
+        path: &FieldPath,
+        name: &str,
+        known: &[&str],
+        line: usize,
+    ) {
         let message = match suggest::nearest(name, known.iter().copied()) {
             Some(meant) => format!("is not a known field; did you mean {meant}?"),
             None if known.is_empty() => "is not a known field; remove it".to_owned(),
@@ -175,12 +184,36 @@ impl<'a> Report<'a> {
     }
 
     fn push(&mut self, severity: Severity, path: &FieldPath, message: impl fmt::Display) {
-        self.remarks.push(Remark {
+        self.note(Remark {
             severity,
             path: path.clone(),
             line: self.root.line_of(path),
             message: message.to_string(),
         });
+    }
+
+    /// Nobody reads ten thousand faults, and each is looked at for those that come after it.
+    fn note(&mut self, remark: Remark) {
+        let severity = remark.severity;
+        let known = self.remarks.iter().filter(|it| it.severity == severity).count();
+        match known.cmp(&FAULTS_MAX) {
+            Ordering::Less => self.remarks.push(remark),
+            Ordering::Equal => self.remarks.push(Remark {
+                severity,
+                path: FieldPath::default(),
+                // Findings are in the order of lines, and this one is the last.
+                line: self.remarks.iter().fold(remark.line, |line, it| line.max(it.line)),
+                message: match severity {
+                    Severity::Fault => {
+                        format!("has more than {FAULTS_MAX} faults; the rest is not shown")
+                    }
+                    Severity::Warning => {
+                        format!("has more than {FAULTS_MAX} warnings; the rest is not shown")
+                    }
+                },
+            }),
+            Ordering::Greater => {}
+        }
     }
 }
 

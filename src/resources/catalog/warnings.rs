@@ -155,8 +155,8 @@ impl<'a> Facts<'a> {
     }
 
     fn about_advertisement(&self, it: &BgpAdvertisement, version: &Version) -> Vec<Problem> {
-        let mut problems = self.unknown(&it.pools, "ipAddressPools", Kind::IpAddressPool, version);
-        problems.extend(self.unknown(&it.peers, "peers", Kind::BgpPeer, version));
+        let mut problems = self.unknown("ipAddressPools", Kind::IpAddressPool, version);
+        problems.extend(self.unknown("peers", Kind::BgpPeer, version));
         problems.extend(self.about_pool_selectors(&it.pool_selectors));
         problems.extend(self.about_nodes(&it.node_selectors));
         problems
@@ -167,26 +167,20 @@ impl<'a> Facts<'a> {
         it: &Layer2Advertisement,
         version: &Version,
     ) -> Vec<Problem> {
-        let mut problems = self.unknown(&it.pools, "ipAddressPools", Kind::IpAddressPool, version);
+        let mut problems = self.unknown("ipAddressPools", Kind::IpAddressPool, version);
         problems.extend(self.about_pool_selectors(&it.pool_selectors));
         problems.extend(self.about_nodes(&it.node_selectors));
         problems
     }
 
     /// Names in a field that no object of the kind has.
-    fn unknown(
-        &self,
-        names: &BTreeSet<String>,
-        field: &str,
-        kind: Kind,
-        version: &Version,
-    ) -> Vec<Problem> {
+    fn unknown(&self, field: &str, kind: Kind, version: &Version) -> Vec<Problem> {
         let known = if kind == Kind::BgpPeer { &self.peers } else { &self.pool_names };
-        let path = FieldPath::of("spec").key(field);
-        let unknown = names.iter().filter(|name| !known.contains(name.as_str()));
-        let problem = |name: &String| {
-            let message = format!("no {kind} {name} is in force");
-            Problem::new(version.lines.find(&path, name), message)
+        let list = FieldPath::of("spec").key(field);
+        let names = version.lines.scalars(&list).filter(|(path, _)| **path != list);
+        let unknown = names.filter(|(_, name)| !known.contains(name));
+        let problem = |(path, name): (&FieldPath, &str)| {
+            Problem::new(path.clone(), format!("no {kind} {name} is in force"))
         };
         unknown.map(problem).collect()
     }
