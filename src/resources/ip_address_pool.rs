@@ -4,6 +4,7 @@
 //! pool; the catalog compares them.
 
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use fairway_sessions::types::PrefixError;
 use schemars::JsonSchema;
@@ -119,6 +120,14 @@ fn service_allocation(raw: RawServiceAllocation, report: &mut Report<'_>) -> Ser
     }
 }
 
+/// What is no address of a host: unspecified, multicast, broadcast, and IPv4 in IPv6 form. Whoever
+/// reads the status of a Service takes none of it.
+static NO_HOSTS: LazyLock<Vec<AddressRange>> = LazyLock::new(|| {
+    let prefixes =
+        ["0.0.0.0/32", "224.0.0.0/4", "255.255.255.255/32", "::/128", "::ffff:0:0/96", "ff00::/8"];
+    prefixes.into_iter().filter_map(|prefix| prefix.parse().ok()).collect()
+});
+
 /// The ranges in the order written, with their positions. Those that overlap are noted.
 fn ranges(
     raw: Option<List<Text<Addresses>>>,
@@ -131,6 +140,12 @@ fn ranges(
             report.warning(
                 &path.index(position),
                 format_args!("has bits set behind its length; it is read as {network}"),
+            );
+        }
+        if let Some(none) = NO_HOSTS.iter().find_map(|none| range.overlap(*none)) {
+            report.fault(
+                &path.index(position),
+                format_args!("holds {none}, which no host can have; expected unicast addresses"),
             );
         }
         written.push((position, range));

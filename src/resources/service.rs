@@ -13,7 +13,7 @@ use fairway_sessions::types::AddressFamily;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{Given, HostAddress, ServicePortNumber, Text};
+use super::fields::{HostAddress, ServicePortNumber, Text};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
 use super::suggest;
@@ -141,15 +141,28 @@ struct RawLoadBalancer {
 
 #[derive(Deserialize)]
 struct RawIngress {
-    ip: Option<Text<Given<HostAddress>>>,
+    ip: Option<String>,
 }
 
 /// The addresses in the status. Nobody wrote them by hand, and a host name among them is not ours.
+/// What no host can have counts for nothing, as in MetalLB: whoever writes the status next puts it
+/// right, and the user could not.
 fn status_addresses(report: &mut Report<'_>) -> Vec<IpAddr> {
     let raw: Option<RawStatus> = report.read(&FieldPath::of("status"));
     let ingress = raw.and_then(|raw| raw.load_balancer).and_then(|raw| raw.ingress);
-    let addresses = elements(ingress).filter_map(|(_, raw)| raw.ip?.0.0);
-    addresses.map(|HostAddress(address)| address).collect()
+    let list = FieldPath::of("status.loadBalancer.ingress");
+    let mut addresses = Vec::new();
+    for (position, raw) in elements(ingress) {
+        let Some(text) = raw.ip.filter(|text| !text.is_empty()) else { continue };
+        match text.parse() {
+            Ok(HostAddress(address)) => addresses.push(address),
+            Err(error) => report.warning(
+                &list.index(position).key("ip"),
+                format_args!("counts for nothing: {error}"),
+            ),
+        }
+    }
+    addresses
 }
 
 /// MetalLB's annotations, by their names without a prefix.
