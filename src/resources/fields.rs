@@ -116,13 +116,15 @@ impl FromStr for HostAddressIpv6 {
 }
 
 /// Reads a whole number from `minimum` to `maximum`; `noun` is what the field holds, as in "a port".
-pub(crate) fn bounded<'de, D: Deserializer<'de>>(
+/// `also` is one more that is taken, and not spoken of.
+fn bounded<'de, D: Deserializer<'de>>(
     deserializer: D,
     minimum: i64,
     maximum: i64,
     noun: &'static str,
+    also: Option<i64>,
 ) -> Result<i64, D::Error> {
-    struct Bounded(i64, i64, &'static str);
+    struct Bounded(i64, i64, &'static str, Option<i64>);
 
     impl Visitor<'_> for Bounded {
         type Value = i64;
@@ -132,7 +134,7 @@ pub(crate) fn bounded<'de, D: Deserializer<'de>>(
         }
 
         fn visit_i64<E: Error>(self, value: i64) -> Result<i64, E> {
-            if (self.0..=self.1).contains(&value) {
+            if (self.0..=self.1).contains(&value) || self.3 == Some(value) {
                 return Ok(value);
             }
             Err(E::custom(format_args!("{value} is not allowed; expected {}", Shown(&self))))
@@ -161,19 +163,22 @@ pub(crate) fn bounded<'de, D: Deserializer<'de>>(
     }
 
     // `any`, so that the value arrives as what it is and the fault can say so.
-    deserializer.deserialize_any(Bounded(minimum, maximum, noun))
+    deserializer.deserialize_any(Bounded(minimum, maximum, noun, also))
 }
 
 /// Defines a whole number with its bounds and its noun.
 macro_rules! bounded_number {
     ($(#[$doc:meta])* $name:ident($type:ty), $minimum:literal, $maximum:expr, $noun:literal) => {
+        bounded_number!($(#[$doc])* $name($type), $minimum, $maximum, $noun, None);
+    };
+    ($(#[$doc:meta])* $name:ident($type:ty), $minimum:literal, $maximum:expr, $noun:literal, $also:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) struct $name(pub(crate) $type);
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let value = bounded(deserializer, $minimum, $maximum, $noun)?;
+                let value = bounded(deserializer, $minimum, $maximum, $noun, $also)?;
                 <$type>::try_from(value).map(Self).map_err(D::Error::custom)
             }
         }
@@ -195,12 +200,9 @@ macro_rules! bounded_number {
 }
 
 bounded_number!(
-    /// A port that a BGPPeer may name; MetalLB's bound.
-    PeerPort(u16), 1, 16_384, "a port"
-);
-bounded_number!(
-    /// The same in v1beta1, where 0 is as good as none.
-    PeerPortOrZero(u16), 0, 16_384, "a port"
+    /// A port that a BGPPeer may name; MetalLB's bound. 0 is as good as none: v1beta1 allows it, and
+    /// the API server hands it on as v1beta2.
+    PeerPort(u16), 1, 16_384, "a port", Some(0)
 );
 bounded_number!(
     /// A port of a Service.

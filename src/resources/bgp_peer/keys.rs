@@ -63,6 +63,11 @@ pub(super) fn password(
     report: &mut Report<'_>,
 ) -> PeerPassword {
     let path = FieldPath::of("spec.passwordSecret");
+    let present = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let secret = secret.map(|secret| RawSecretReference {
+        name: present(secret.name),
+        namespace: present(secret.namespace),
+    });
     // MetalLB's own objects carry an empty reference where none was given.
     let secret = secret.filter(|secret| secret.name.is_some() || secret.namespace.is_some());
     if let Some(secret) = &secret {
@@ -82,8 +87,7 @@ pub(super) fn password(
         (Some(password), _) => PeerPassword::Text(password),
         (None, None) => PeerPassword::None,
         (None, Some(secret)) => {
-            let name = secret.name.filter(|name| !name.is_empty());
-            match report.required(name, &path.key("name"), "the name of a Secret") {
+            match report.required(secret.name, &path.key("name"), "the name of a Secret") {
                 Some(name) => PeerPassword::Secret(ObjectName::new(namespace, name)),
                 None => PeerPassword::None,
             }

@@ -200,7 +200,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         vrf: given(raw.vrf),
         passive: raw.passive.unwrap_or(false),
         shutdown,
-        port: raw.peer_port.map_or(PeerConfig::PORT_DEFAULT, |PeerPort(port)| port),
+        port: port(raw.peer_port),
         source_address: given(raw.source_address).map(|HostAddress(address)| address),
         hold_time,
         keepalive_interval,
@@ -223,6 +223,12 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         pass_on,
         next_hops,
     }))
+}
+
+/// Where the neighbour listens.
+fn port(given: Option<PeerPort>) -> u16 {
+    let given = given.map(|PeerPort(port)| port).filter(|port| *port != 0);
+    given.unwrap_or(PeerConfig::PORT_DEFAULT)
 }
 
 /// What the text says, if it says anything.

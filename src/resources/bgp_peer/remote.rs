@@ -9,7 +9,7 @@ use fairway_sessions::types::{AddressFamily, Asn, PeerConfig, Prefix, Remote, Re
 
 use super::RawSpec;
 use crate::resources::field_path::FieldPath;
-use crate::resources::fields::{AsNumber, Given, HostAddress, PeerAsNumber, PeerPort, Text};
+use crate::resources::fields::{AsNumber, Given, HostAddress, PeerAsNumber, Text};
 use crate::resources::report::Report;
 
 /// What `myASN` and `localASN` take, and `peerASN` too.
@@ -199,7 +199,7 @@ fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>
         }
     }
     // The API server fills the default port in, so that one says nothing.
-    let has_port = raw.peer_port.is_some_and(|PeerPort(port)| port != PeerConfig::PORT_DEFAULT);
+    let has_port = super::port(raw.peer_port) != PeerConfig::PORT_DEFAULT;
     let is_passive = raw.passive == Some(true);
     if has_port && is_range {
         let message = "and spec.listenRange cannot both be set: nobody is dialled; remove one";

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::RawSpec;
 use crate::resources::field_path::FieldPath;
 use crate::resources::fields::{
-    AsNumber, Given, GoDuration, HostAddress, PeerAsNumber, PeerPort, PeerPortOrZero, Text,
+    AsNumber, Given, GoDuration, HostAddress, PeerAsNumber, PeerPort, Text,
 };
 use crate::resources::hidden::KeyText;
 use crate::resources::label_selector::RawLabelSelector;
@@ -35,7 +35,8 @@ pub(in crate::resources) struct RawSpecOld {
     /// The address that we connect from.
     source_address: Option<Text<Given<HostAddress>>>,
     /// The port of the peer. 0 or none: 179.
-    peer_port: Option<PeerPortOrZero>,
+    #[schemars(extend("minimum" = 0))]
+    peer_port: Option<PeerPort>,
     // The default is what MetalLB's conversion writes where nothing is said.
     /// How long the peer may be silent, as 90s. None: 0s, which is for ever.
     #[schemars(extend("default" = "0s"))]
@@ -73,7 +74,7 @@ pub(super) fn read(report: &mut Report<'_>) -> Option<RawSpec> {
         peer_asn: raw.peer_asn,
         peer_address: raw.peer_address,
         source_address: raw.source_address,
-        peer_port: raw.peer_port.filter(|port| port.0 != 0).map(|port| PeerPort(port.0)),
+        peer_port: raw.peer_port,
         hold_time,
         keepalive_time,
         router_id: raw.router_id,

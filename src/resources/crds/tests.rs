@@ -202,6 +202,9 @@ const LOOSER: [&str; 5] = [
     "serviceAllocation.priority",
 ];
 
+/// Where an object of an older version reads as one of this version that it does not allow.
+const OLDER: [&str; 1] = ["peerPort below the minimum"];
+
 /// Fields that this version refuses whatever they say.
 const NOT_YET: [&str; 1] = ["installRoutes"];
 
@@ -213,7 +216,7 @@ fn assert_parser_agrees<T: for<'de> Deserialize<'de>>(schema: &Value, checked: &
         }
         let mut check = |value: Value, is_allowed: bool, what: &str| {
             let said = format!("{name} {what}");
-            if LOOSER.contains(&&*said) {
+            if LOOSER.contains(&&*said) || OLDER.contains(&&*said) {
                 return;
             }
             *checked += 1;
