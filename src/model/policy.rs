@@ -22,8 +22,16 @@ pub enum CommunityValue {
 pub enum CommunityReference {
     /// Written out.
     Value(CommunityValue),
-    /// Defined by some Community object.
+    /// Defined by some Community object, else a name that everybody knows, as no-export.
     Alias(String),
+}
+
+impl CommunityReference {
+    /// What everybody takes `alias` for where no Community object defines it.
+    pub fn well_known(alias: &str) -> Option<CommunityValue> {
+        let is_name = !alias.contains(':');
+        is_name.then(|| alias.parse().ok()).flatten().map(CommunityValue::Standard)
+    }
 }
 
 /// One Community object: names for values. A name is defined once in all objects.

@@ -70,7 +70,9 @@ fn attributes(
         let value = match reference {
             CommunityReference::Value(value) => *value,
             CommunityReference::Alias(alias) => {
-                *aliases.get(alias.as_str()).ok_or_else(|| alias.clone())?
+                let defined = aliases.get(alias.as_str()).copied();
+                let value = defined.or_else(|| CommunityReference::well_known(alias));
+                value.ok_or_else(|| alias.clone())?
             }
         };
         match value {

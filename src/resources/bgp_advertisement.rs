@@ -80,12 +80,12 @@ impl FromStr for ReferenceText {
         if text.is_empty() {
             return Err(ReferenceError::Empty);
         }
-        match text.parse::<CommunityText>() {
-            Ok(CommunityText(value)) => Ok(Self(CommunityReference::Value(value))),
-            // Without a colon it can only be meant as a name.
-            Err(_) if !text.contains(':') => Ok(Self(CommunityReference::Alias(text.to_owned()))),
-            Err(error) => Err(error.into()),
+        // Without a colon it is a name, perhaps one that everybody knows.
+        if !text.contains(':') {
+            return Ok(Self(CommunityReference::Alias(text.to_owned())));
         }
+        let CommunityText(value) = text.parse()?;
+        Ok(Self(CommunityReference::Value(value)))
     }
 }
 

@@ -60,17 +60,26 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         let name = report.required(name, &path.key("name"), "a name for the community");
         let value = report.required(raw.value, &path.key("value"), "a community as in 65001:100");
         let (Some(name), Some(Text(CommunityText(value)))) = (name, value) else { continue };
+        let path = path.key("name");
         if let Ok(CommunityText(known)) = name.parse()
             && known != value
         {
-            // Advertisements that write the name mean the value everybody knows.
-            report.fault(
-                &path.key("name"),
-                format_args!("{name} is already a community; choose another name"),
-            );
+            if name.contains(':') {
+                // Advertisements that write it mean the value.
+                let message = format_args!("{name} is already a community; choose another name");
+                report.fault(&path, message);
+            } else {
+                report.warning(
+                    &path,
+                    format_args!(
+                        "is the name of another community to everybody else; in advertisements \
+                         {name} is now what is written here"
+                    ),
+                );
+            }
         }
         if aliases.insert(name.clone(), value).is_some() {
-            report.fault(&path.key("name"), format_args!("{name} is defined twice; remove one"));
+            report.fault(&path, format_args!("{name} is defined twice; remove one"));
         }
     }
     Some(Object::Community(CommunityAliases { name: metadata.name, aliases }))

@@ -74,6 +74,20 @@ fn aliases_are_resolved_and_an_unknown_one_takes_only_its_advertisement_out() {
 }
 
 #[test]
+fn a_name_that_everybody_knows_is_what_a_community_object_says_and_else_what_they_know() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    let alias = CommunityReference::Alias("blackhole".to_owned());
+    let communities = BTreeSet::from([alias]);
+    cluster.advertisement(BgpAdvertisement { communities, ..advertisement("all") });
+    assert_eq!(routes(&cluster.plan()), ["198.51.100.0/32 > 192.0.2.1: blackhole"]);
+    let value = CommunityValue::Standard("65000:666".parse().unwrap());
+    let aliases = BTreeMap::from([("blackhole".to_owned(), value)]);
+    cluster.add(Object::Community(CommunityAliases { name: name("names"), aliases }));
+    assert_eq!(routes(&cluster.plan()), ["198.51.100.0/32 > 192.0.2.1: 65000:666"]);
+}
+
+#[test]
 fn disjoint_peers_may_hear_different_things_about_one_prefix() {
     let mut cluster = Cluster::small();
     cluster.peer(peer("second", "192.0.2.2")).service(service("web"));

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use fairway_sessions::types::AddressFamily;
 
 use super::contradictions::Contradictions;
-use super::needs::needs;
+use super::needs::{Need, needs};
 use super::nodes::Nodes;
 use super::pools::PoolFacts;
 use super::settle::{Problem, Rule};
 use super::supplies::Supplies;
 use super::version::Version;
-use crate::model::{BgpAdvertisement, ObjectKey};
+use crate::model::{BgpAdvertisement, CommunityReference, ObjectKey};
 use crate::resources::field_path::FieldPath;
 
 /// Each name stands for one community.
@@ -53,6 +53,8 @@ impl Rule for Communities {
 /// What advertisements refer to makes sense.
 pub(super) struct Advertisements<'a> {
     supplies: &'a Supplies,
+    /// What was there to refer to when each object was in force last.
+    former: &'a Supplies,
     /// By name.
     pools: &'a BTreeMap<String, PoolFacts>,
     nodes: &'a Nodes,
@@ -63,10 +65,11 @@ impl<'a> Advertisements<'a> {
     /// Among the objects that are in force already.
     pub(super) fn new(
         supplies: &'a Supplies,
+        former: &'a Supplies,
         pools: &'a BTreeMap<String, PoolFacts>,
         nodes: &'a Nodes,
     ) -> Self {
-        Self { supplies, pools, nodes, contradictions: Contradictions::default() }
+        Self { supplies, former, pools, nodes, contradictions: Contradictions::default() }
     }
 
     /// A pool of which the advertisement would announce addresses around it.
@@ -85,9 +88,17 @@ impl<'a> Advertisements<'a> {
         pools_of(it, self.pools).find_map(|pool| Some((pool, exceeds(pool)?)))
     }
 
+    /// A name that everybody knows needs no object, unless there was one that gave it another
+    /// value: routes do not change what they say because that is gone.
+    fn is_met(&self, need: &Need<'_>) -> bool {
+        let is_known =
+            matches!(need, Need::Alias(alias) if CommunityReference::well_known(alias).is_some());
+        self.supplies.supplier(need).is_some() || (is_known && self.former.supplier(need).is_none())
+    }
+
     /// Whether it makes sense without the other advertisements.
     fn check(&self, version: &Version, it: &BgpAdvertisement) -> Result<(), Problem> {
-        if let Some(need) = needs(version).find(|need| self.supplies.supplier(need).is_none()) {
+        if let Some(need) = needs(version).find(|need| !self.is_met(need)) {
             return Err(need.problem(version));
         }
         for family in AddressFamily::ALL {

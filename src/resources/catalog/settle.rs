@@ -221,7 +221,7 @@ impl Settlement {
         let now = Supplies::of(it.versions());
         let nodes = Nodes::of(it.versions());
         let pools = PoolFacts::of(it.versions());
-        let mut advertisements = Advertisements::new(&now, &pools, &nodes);
+        let mut advertisements = Advertisements::new(&now, &former, &pools, &nodes);
         it.settle(candidates, Kind::BgpAdvertisement, &mut advertisements);
         let mut peers = Peers::new(&now, &former, &nodes);
         if let BackendKind::Frr { .. } = backend {
