@@ -157,6 +157,12 @@ impl<'de> de::Deserializer<'de> for &'de Node {
 }
 
 fn visit_integer<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, ReadError> {
+    if scalar::is_octal_to_some(text) {
+        return Err(ReadError::Value(format!(
+            "{text} begins with 0, so that kubectl reads another number (octal) than is written; \
+             leave the 0 out, or put text in quotes"
+        )));
+    }
     match scalar::integer(text) {
         Some(value) => match i64::try_from(value) {
             Ok(value) => visitor.visit_i64(value),

@@ -133,6 +133,9 @@ fn syntax(error: &ScanError, part: Part<'_>) -> String {
     if indentation.contains('\t') {
         return "the line is indented with a tab; YAML allows only spaces there".to_owned();
     }
+    if error.info().contains("must be followed by a valid YAML whitespace") {
+        return "a tab stands behind a colon or dash; expected a space".to_owned();
+    }
     if error.info().contains("unknown anchor") {
         return "the alias has no anchor above it; expected one that &name defines".to_owned();
     }

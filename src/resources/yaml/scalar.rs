@@ -54,6 +54,12 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     if is_digits(unsigned(text)) { text.parse().ok() } else { None }
 }
 
+/// Whether a whole number is octal to readers of YAML 1.1, as kubectl is, and decimal to others.
+pub(crate) fn is_octal_to_some(text: &str) -> bool {
+    let digits = unsigned(text);
+    digits.len() > 1 && digits.starts_with('0') && is_digits(digits)
+}
+
 /// The value of a number with a fraction, or of a whole one that is too large for [`integer`].
 pub(crate) fn float(text: &str) -> Option<f64> {
     match unsigned(text) {
