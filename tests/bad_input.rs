@@ -126,6 +126,7 @@ fn text_that_is_no_resource_is_told() {
         ("prose", "hello", 1, "", "is no resource"),
         ("a list", "- a\n- b\n", 1, "", "is no resource"),
         ("tab", "kind: Service\nmetadata:\n\tname: x\n", 3, "", "tab"),
+        ("tab behind a colon", "kind:\tService\n", 1, "", "a tab stands behind a colon"),
         ("open quote", "kind: 'Service\n", 1, "", "YAML"),
         ("missing kind", "apiVersion: v1\nmetadata: {name: x}\n", 1, "kind", "is missing"),
         ("missing both", "metadata: {name: x}\n", 1, "", "apiVersion and kind are missing"),
@@ -177,7 +178,7 @@ fn faulty_peers_are_told() {
     for (what, text, line, field, says) in [
         ("unknown field", with("peerPorts: 179"), 9, "spec.peerPorts", "did you mean peerPort?"),
         ("port 70000", with("peerPort: 70000"), 9, "spec.peerPort", "70000 is not allowed; expected a port from 1 to 16384"),
-        ("port 0", with("peerPort: 0"), 9, "spec.peerPort", "1 to 16384"),
+        ("port -1", with("peerPort: -1"), 9, "spec.peerPort", "1 to 16384"),
         ("huge port", with("peerPort: 99999999999999999999999"), 9, "spec.peerPort", "1 to 16384"),
         ("text port", with("peerPort: '179'"), 9, "spec.peerPort", "without quotes"),
         ("hold time 1s", with("holdTime: 1s"), 9, "spec.holdTime", "3 to 65535"),
@@ -284,7 +285,7 @@ fn faulty_advertisements_and_communities_are_told() {
         ("bad value", community("64500"), 8, "spec.communities[0].value", "in quotes"),
         ("bad text", community("a:b"), 8, "spec.communities[0].value", "65001:100"),
         ("same alias", community("1:1").replace("other", "customers"), 7, "spec.communities[0].name", "Community/names"),
-        ("well known", community("1:1").replace("other", "no-export"), 7, "spec.communities[0].name", "another name"),
+        ("no name", community("1:1").replace("other", "'1:2'"), 7, "spec.communities[0].name", "another name"),
     ] {
         one_fault(what, &text, line, field, says);
     }
@@ -352,9 +353,27 @@ fn no_fault_repeats_a_password() {
 }
 
 #[test]
+fn a_hundred_faults_of_an_object_are_told() {
+    for (text, field) in [
+        (pool(&format!("addresses:\n{}", "- 10.0.0.0/8\n".repeat(300))), "spec.addresses[99]"),
+        (
+            advertisement(&format!("nodeSelectors:\n{}", "- {}\n".repeat(300))),
+            "spec.nodeSelectors[99]",
+        ),
+        (pool(&format!("addresses:\n{}", "- x\n".repeat(300))), "spec.addresses[99]"),
+    ] {
+        let resolution = beside_good("many", &text);
+        assert!(resolution.findings.iter().any(|it| it.field.as_deref() == Some(field)));
+        let [.., last] = resolution.findings.as_slice() else { panic!() };
+        assert_eq!(last.message, "has more than 100 faults; the rest is not shown");
+        assert_eq!(resolution.findings.len(), 101, "{field}");
+    }
+}
+
+#[test]
 fn all_faults_of_an_object_are_told_at_once() {
     let text =
-        peer("myASN: 0\npeerASN: x\npeerAddress: tor\nholdTime: 1s\ncolour: red\npeerPort: 0");
+        peer("myASN: 0\npeerASN: x\npeerAddress: tor\nholdTime: 1s\ncolour: red\npeerPort: -1");
     let resolution = beside_good("many", &text);
     let found: Vec<_> =
         resolution.findings.iter().map(|it| (it.line, it.field.as_deref().unwrap())).collect();

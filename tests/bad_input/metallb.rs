@@ -93,7 +93,7 @@ fn faulty_peers_of_v1beta1_are_told() {
         ("newer field", with("vrf: red"), 9, "spec.vrf", "expected one of myASN, peerASN"),
         ("newer AS", with("dynamicASN: external"), 9, "spec.dynamicASN", "is not a known field"),
         ("ours", with("passive: true"), 9, "spec.passive", "is not a known field"),
-        ("port", with("peerPort: 16385"), 9, "spec.peerPort", "from 0 to 16384"),
+        ("port", with("peerPort: 16385"), 9, "spec.peerPort", "from 1 to 16384"),
         ("no AS", old_peer("myASN: 1\npeerAddress: 192.0.2.9"), 5, "spec.peerASN", "is missing"),
         ("AS 0", old_peer("myASN: 1\npeerASN: 0\npeerAddress: 192.0.2.9"), 7, "spec.peerASN", "0 is not allowed"),
         ("no address", old_peer("myASN: 1\npeerASN: 2"), 5, "spec.peerAddress", "is missing"),

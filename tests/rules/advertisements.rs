@@ -60,6 +60,8 @@ pub(crate) fn together() -> Vec<Row> {
         row("advertisement-exceeds-edit", METALLB, "An edit of its length is held against its pools", new("aggregationLength: 16, peers: [second]")).after(new("aggregationLength: 32")).refused("expected 24 to 32"),
         row("advertisement-exceeds-both", OURS, "Where length and pool change at once and do not fit, both stay", all(&[&pool("new", "addresses: [203.0.113.0/28]"), &advertisement("new", "ipAddressPools: [new], aggregationLength: 26")])).after(all(&[&pool("new", "addresses: [203.0.113.0/24]"), &advertisement("new", "ipAddressPools: [new], aggregationLength: 25")])).refused("IPAddressPool/new: spec.addresses: is too small"),
         row("advertisement-alias", METALLB, "The aliases that it uses are defined", new("communities: [nobody]")).refused("nobody is not defined"),
+        row("advertisement-alias-known", OURS, "Words that BGP knows need no Community object", new("communities: [no-export]")),
+        row("advertisement-alias-known-vanishes", OURS, "Nor does a word become what BGP knows because its Community object is gone", new("communities: [blackhole]")).after(all(&[&new("communities: [blackhole]"), &community("more", "blackhole", "64500:666")])).refused("blackhole is not defined"),
         row("advertisement-alias-vanishes", OURS, "Its routes outlive the Community object of an alias", new("communities: [vip]")).after(alias("vip")).refused("vip is not defined"),
         row("advertisement-alias-renamed", OURS, "Its routes outlive the renaming of an alias", alias("gold")).after(alias("vip")).refused("vip is not defined"),
         row("advertisement-preference", METALLB, "Two give one route one localPref", new("localPref: 200")).refused("is 200, but unset in BGPAdvertisement/all"),

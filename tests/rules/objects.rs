@@ -25,6 +25,10 @@ pub(crate) fn every() -> Vec<Row> {
         row("object-field-type", KUBERNETES, "A value has the type of its field", pool("new", "addresses: [203.0.113.0/24], autoAssign: 'yes'")).refused("true or false"),
         row("object-field-twice", OURS, "A field is given once", pool("new", "addresses: [203.0.113.0/24], autoAssign: true, autoAssign: true")).refused("lines"),
         row("object-twice", OURS, "An object is in one document", all(&[&good_pool, &good_pool])).refused("is defined already"),
+        row("object-items", OURS, "A list has its objects in items", format!("apiVersion: v1\nkind: List\nitem:\n- {}", good_pool.trim_end().replace('\n', "\n  "))).refused("List: items: is missing"),
+        row("object-items-twice", OURS, "It has items once", "apiVersion: v1\nkind: List\nitems: []\nitems: []\n").refused("lines 3 and 4"),
+        row("object-items-list", OURS, "Its items are a list", "apiVersion: metallb.io/v1beta1\nkind: IPAddressPoolList\nitems: {metadata: {name: new}}\n").refused("is no list"),
+        row("object-number", OURS, "No number is octal to some and decimal to others", advertisement("new", "ipAddressPools: [public], med: 010")).refused("010 begins with 0"),
         row("object-breaks", OURS, "Of an object that breaks, what it said before stays", advertisement("new", "ipAddressPools: [public], localPref: x")).after(advertisement("new", "ipAddressPools: [public]")).refused("spec.localPref"),
         row("selector-twice", METALLB, "A list has each selector once", with_selector("{matchLabels: {a: b}}, {matchLabels: {a: b}}")).refused("entry [0]"),
         row("selector-operator", METALLB, "An operator is one of four", with_selector("{matchExpressions: [{key: a, operator: Is, values: [b]}]}")).refused("NotIn"),
@@ -32,6 +36,10 @@ pub(crate) fn every() -> Vec<Row> {
         row("selector-no-values", KUBERNETES, "Exists and DoesNotExist have none", with_selector("{matchExpressions: [{key: a, operator: Exists, values: [b]}]}")).refused("left out"),
         row("selector-value-twice", METALLB, "An expression has each value once", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, b]}]}")).refused("given twice"),
         row("selector-values-sorted", METALLB, "The order of values makes no other selector", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, c]}]}, {matchExpressions: [{key: a, operator: In, values: [c, b]}]}")).refused("entry [0]"),
+        row("selector-forms", METALLB, "The same in another form is another selector", with_selector("{matchLabels: {a: b}}, {matchExpressions: [{key: a, operator: In, values: [b]}]}")),
+        row("selector-label", METALLB, "A label has a name that Kubernetes allows", with_selector("{matchExpressions: [{key: 'a b', operator: Exists}]}")).refused("is no name of a label"),
+        row("selector-label-prefix", METALLB, "A prefix of a name is one of DNS", with_selector("{matchLabels: {A/b: c}}")).refused("matchLabels[A/b]: \"A/b\" is no name of a label"),
+        row("selector-label-value", METALLB, "A label has a value that Kubernetes allows", with_selector("{matchLabels: {example.com/row_1.x: '-1'}}")).refused("is no value of a label"),
     ]
 }
 
@@ -73,7 +81,8 @@ pub(crate) fn communities() -> Vec<Row> {
         row("community-twice-inside", METALLB, "An alias is defined once in an object", two).refused("one"),
         row("community-number", METALLB, "A community is two numbers of 16 bits", new("one", "65536:1")).refused("65001:100"),
         row("community-large", METALLB, "A large community is three numbers of 32 bits", new("one", "large:1:2")).refused("large:65001:1:2"),
-        row("community-well-known", OURS, "An alias is no word that BGP knows already", new("no-export", "1:1")).refused("another name"),
+        row("community-well-known", METALLB, "An alias may be a word that BGP knows already", new("no-export", "1:1")).warned("no-export is now what is written here"),
+        row("community-known-value", OURS, "An alias is no other community", new("'1:2'", "1:1")).refused("another name"),
         row("community-alias-clashes", OURS, "An edit defines no alias that another object has", new("customers", "1:1")).after(new("one", "1:1")).refused("Community/names already"),
     ]
 }
@@ -100,6 +109,7 @@ pub(crate) fn services() -> Vec<Row> {
         row("service-annotation-old", METALLB, "Annotations begin with metallb.io", annotated("metallb.universe.tf/address-pool: public", "")).warned("metallb.io/address-pool"),
         row("service-pool-unknown", METALLB, "The pool that it asks for exists", annotated("metallb.io/address-pool: nobody", "")).warned("nobody").by_check(),
         row("service-address-outside", METALLB, "A pool holds the address that it asks for", wants("203.0.113.1", "")).warned("203.0.113.1").by_check(),
+        row("service-status", METALLB, "What no host can have counts for nothing in a status", format!("{}status: {{loadBalancer: {{ingress: [{{ip: '::ffff:10.0.0.1'}}]}}}}\n", service("web", ""))).warned("counts for nothing"),
         row("service-announced", METALLB, "A pool and an advertisement are enough", service("web", "")),
     ]
 }
