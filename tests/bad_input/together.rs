@@ -52,6 +52,39 @@ fn a_new_advertisement_with_another_local_pref_takes_no_service_off_the_routers(
 }
 
 #[test]
+fn all_that_is_wrong_between_an_object_and_others_is_told_at_once() {
+    for (text, expected) in [
+        (
+            peer(&format!("{SOUND_PEER}passwordSecret: {{name: none}}\nbfdProfile: none")),
+            &["spec.passwordSecret.name: there is no", "spec.bfdProfile: there is no"][..],
+        ),
+        (
+            advertisement("communities: [x, y]\naggregationLength: 8\nlocalPref: 7"),
+            &[
+                "spec.communities[0]: x is not defined",
+                "spec.communities[1]: y is not defined",
+                "spec.aggregationLength: 8 would announce more",
+            ][..],
+        ),
+        (
+            named("public", &pool("addresses: [198.51.100.0/30, 10.0.0.0/8, 198.51.100.4/30]")),
+            &[
+                "metadata.name: is the name of another IPAddressPool",
+                "spec.addresses[0]: 198.51.100.0-198.51.100.3 overlaps",
+                "spec.addresses[2]: 198.51.100.4-198.51.100.7 overlaps",
+            ][..],
+        ),
+    ] {
+        let resolution = beside_good("together", &text);
+        let faults = faults(&resolution);
+        assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+        for (fault, expected) in faults.iter().zip(expected) {
+            assert!(fault.contains(expected), "{expected}: {faults:#?}");
+        }
+    }
+}
+
+#[test]
 fn whatever_a_route_has_once_may_not_be_contradicted() {
     for (spec, field, says) in [
         ("med: 0", "spec.med", "is 0, but unset in BGPAdvertisement/all"),

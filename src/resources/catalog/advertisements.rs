@@ -26,27 +26,28 @@ pub(super) struct Communities {
 }
 
 impl Rule for Communities {
-    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
-        let Some(community) = version.community() else { return Ok(()) };
-        for alias in community.aliases.keys() {
-            if let Some(owner) = self.owners.get(alias) {
-                let path = |version: &Version| {
-                    version.lines.find(&FieldPath::of("spec.communities"), alias)
-                };
-                let message = |owner: &ObjectKey| {
-                    format!("{alias} is defined by {owner} already; choose another name")
-                };
-                return Err(Problem::new(path(version), message(&owner.key)).because(
-                    &owner.key,
-                    path(owner),
-                    message(&version.key),
-                ));
-            }
-        }
-        for alias in community.aliases.keys() {
+    fn problems(&self, version: &Version) -> Vec<Problem> {
+        let aliases = version.community().into_iter().flat_map(|it| it.aliases.keys());
+        let owned = aliases.filter_map(|alias| Some((alias, self.owners.get(alias)?)));
+        let problem = |(alias, owner): (&String, &Arc<Version>)| {
+            let path =
+                |version: &Version| version.lines.find(&FieldPath::of("spec.communities"), alias);
+            let message = |owner: &ObjectKey| {
+                format!("{alias} is defined by {owner} already; choose another name")
+            };
+            Problem::new(path(version), message(&owner.key)).because(
+                &owner.key,
+                path(owner),
+                message(&version.key),
+            )
+        };
+        owned.map(problem).collect()
+    }
+
+    fn admit(&mut self, version: &Arc<Version>) {
+        for alias in version.community().into_iter().flat_map(|it| it.aliases.keys()) {
             self.owners.insert(alias.clone(), Arc::clone(version));
         }
-        Ok(())
     }
 }
 
@@ -95,19 +96,6 @@ impl<'a> Advertisements<'a> {
             matches!(need, Need::Alias(alias) if CommunityReference::well_known(alias).is_some());
         self.supplies.supplier(need).is_some() || (is_known && self.former.supplier(need).is_none())
     }
-
-    /// Whether it makes sense without the other advertisements.
-    fn check(&self, version: &Version, it: &BgpAdvertisement) -> Result<(), Problem> {
-        if let Some(need) = needs(version).find(|need| !self.is_met(need)) {
-            return Err(need.problem(version));
-        }
-        for family in AddressFamily::ALL {
-            if let Some((pool, minimum)) = self.exceeded_pool(it, family) {
-                return Err(exceeding(version, it, family, pool, minimum));
-            }
-        }
-        Ok(())
-    }
 }
 
 fn exceeding(
@@ -139,14 +127,19 @@ fn exceeding(
 }
 
 impl Rule for Advertisements<'_> {
-    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
-        let Some(it) = version.advertisement() else { return Ok(()) };
-        self.check(version, it)?;
-        if let Some(problem) = self.contradictions.problem(version, it, self.pools, self.nodes) {
-            return Err(problem);
-        }
+    fn problems(&self, version: &Version) -> Vec<Problem> {
+        let Some(it) = version.advertisement() else { return Vec::new() };
+        let unmet = needs(version).filter(|need| !self.is_met(need));
+        let exceeding = AddressFamily::ALL.into_iter().filter_map(|family| {
+            let (pool, minimum) = self.exceeded_pool(it, family)?;
+            Some(exceeding(version, it, family, pool, minimum))
+        });
+        let contradiction = self.contradictions.problem(version, it, self.pools, self.nodes);
+        unmet.map(|need| need.problem(version)).chain(exceeding).chain(contradiction).collect()
+    }
+
+    fn admit(&mut self, version: &Arc<Version>) {
         self.contradictions.remember(version);
-        Ok(())
     }
 
     /// What was right until a name was not defined any more, or a node has other labels, stays: its

@@ -99,12 +99,17 @@ impl FrrRules {
     }
 
     /// Why FRR cannot have this peer beside those before it.
-    pub(super) fn check(&self, version: &Version, it: &Peer, nodes: &Nodes) -> Result<(), Problem> {
-        self.check_instance(version, it, nodes)?;
-        self.check_echo(it, &version.key, nodes)
+    pub(super) fn problems(
+        &self,
+        version: &Version,
+        it: &Peer,
+        nodes: &Nodes,
+    ) -> impl Iterator<Item = Problem> {
+        let instance = self.instance_problem(version, it, nodes);
+        instance.into_iter().chain(self.echo_problem(it, &version.key, nodes))
     }
 
-    fn check_instance(&self, version: &Version, it: &Peer, nodes: &Nodes) -> Result<(), Problem> {
+    fn instance_problem(&self, version: &Version, it: &Peer, nodes: &Nodes) -> Option<Problem> {
         let settings = Settings::of(it);
         for (others, members) in self.instances.get(&it.vrf).into_iter().flatten() {
             let Some((field, [this, that])) = settings.difference(others) else { continue };
@@ -119,36 +124,32 @@ impl FrrRules {
                      expected the same value, or nodeSelectors that exclude each other"
                 )
             };
-            return Err(Problem::new(path(), message(&this, &that, &rival.key)).because(
-                &rival.key,
-                path(),
-                message(&that, &this, &version.key),
-            ));
+            let problem = Problem::new(path(), message(&this, &that, &rival.key));
+            return Some(problem.because(&rival.key, path(), message(&that, &this, &version.key)));
         }
-        Ok(())
+        None
     }
 
-    fn check_echo(&self, it: &Peer, key: &ObjectKey, nodes: &Nodes) -> Result<(), Problem> {
-        let profile = it.bfd_profile.as_ref().and_then(|name| self.echoing.get(name));
-        let Some(profile) = profile else { return Ok(()) };
+    fn echo_problem(&self, it: &Peer, key: &ObjectKey, nodes: &Nodes) -> Option<Problem> {
+        let profile = it.bfd_profile.as_ref().and_then(|name| self.echoing.get(name))?;
         let reaches = |version: &Version| {
             version.advertisement().is_some_and(|advertisement| {
                 (advertisement.peers.is_empty() || advertisement.peers.contains(&it.name.name))
                     && nodes.may_share(&advertisement.node_selectors, &it.node_selectors)
             })
         };
-        let found = self.over_ipv6.iter().find(|(advertisement, _)| reaches(advertisement));
-        let Some((advertisement, pool)) = found else { return Ok(()) };
+        let (advertisement, pool) =
+            self.over_ipv6.iter().find(|(advertisement, _)| reaches(advertisement))?;
         let advertisement = &advertisement.key;
         let why = "FRR echoes for IPv4 only";
-        Err(Problem::new(
+        let problem = Problem::new(
             FieldPath::of("spec.bfdProfile"),
             format!(
                 "{profile} has echoMode, and {advertisement} may announce IPv6 addresses of {pool} \
                  to this peer; {why}: expected a profile without echoMode"
             ),
-        )
-        .because(
+        );
+        let problem = problem.because(
             profile,
             FieldPath::of("spec.echoMode"),
             format!(
@@ -171,7 +172,8 @@ impl FrrRules {
                 "has IPv6 addresses, which {advertisement} may announce to {key}, whose {profile} \
                  has echoMode; {why}: expected IPv4 addresses"
             ),
-        ))
+        );
+        Some(problem)
     }
 
     /// Later ones must go with this one.

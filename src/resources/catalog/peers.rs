@@ -23,10 +23,12 @@ use crate::resources::field_path::FieldPath;
 pub(super) struct Profiles(Names);
 
 impl Rule for Profiles {
-    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
-        self.0.check(version)?;
+    fn problems(&self, version: &Version) -> Vec<Problem> {
+        self.0.problem(version).into_iter().collect()
+    }
+
+    fn admit(&mut self, version: &Arc<Version>) {
         self.0.add(version);
-        Ok(())
     }
 }
 
@@ -63,16 +65,15 @@ impl<'a> Peers<'a> {
         self.frr = Some(FrrRules::new(in_force, pools));
     }
 
-    /// Whether no node has another peer with its address, interface or range.
-    fn check_key(&self, version: &Version, it: &Peer) -> Result<(), Problem> {
+    /// Another peer with its address, interface or range that a node may have.
+    fn rival(&self, version: &Version, it: &Peer) -> Option<Problem> {
         let others = self.by_key.get(&it.key()).map_or(&[][..], Vec::as_slice);
-        let rival = others.iter().find(|other| {
+        let other = others.iter().find(|other| {
             let other = other.peer();
             other.is_some_and(|it_too| {
                 self.nodes.may_share(&it.node_selectors, &it_too.node_selectors)
             })
-        });
-        let Some(other) = rival else { return Ok(()) };
+        })?;
         let (field, noun) = match it.remote {
             Remote::Address(_) => ("spec.peerAddress", "address"),
             Remote::Interface(_) => ("spec.interface", "interface"),
@@ -86,11 +87,8 @@ impl<'a> Peers<'a> {
             )
         };
         let path = || FieldPath::of(field);
-        Err(Problem::new(path(), message(&other.key)).because(
-            &other.key,
-            path(),
-            message(&version.key),
-        ))
+        let problem = Problem::new(path(), message(&other.key));
+        Some(problem.because(&other.key, path(), message(&version.key)))
     }
 
     fn remember(&mut self, version: &Arc<Version>, it: &Peer) {
@@ -103,18 +101,19 @@ impl<'a> Peers<'a> {
 }
 
 impl Rule for Peers<'_> {
-    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
-        let Some(it) = version.peer() else { return Ok(()) };
-        if let Some(need) = needs(version).find(|need| self.supplies.supplier(need).is_none()) {
-            return Err(need.problem(version));
+    fn problems(&self, version: &Version) -> Vec<Problem> {
+        let Some(it) = version.peer() else { return Vec::new() };
+        let unmet = needs(version).filter(|need| self.supplies.supplier(need).is_none());
+        let unmet = unmet.map(|need| need.problem(version));
+        let rivals = self.names.problem(version).into_iter().chain(self.rival(version, it));
+        let frr = self.frr.iter().flat_map(|frr| frr.problems(version, it, self.nodes));
+        unmet.chain(rivals).chain(frr).collect()
+    }
+
+    fn admit(&mut self, version: &Arc<Version>) {
+        if let Some(it) = version.peer() {
+            self.remember(version, it);
         }
-        self.names.check(version)?;
-        self.check_key(version, it)?;
-        if let Some(frr) = &self.frr {
-            frr.check(version, it, self.nodes)?;
-        }
-        self.remember(version, it);
-        Ok(())
     }
 
     /// A session does not end because what its peer refers to is gone, or lost a key: both stay as

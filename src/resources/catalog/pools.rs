@@ -30,23 +30,23 @@ struct Place {
 }
 
 impl Rule for Pools {
-    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem> {
-        let Some(pool) = version.pool() else { return Ok(()) };
-        self.names.check(version)?;
-        for (position, range) in pool.ranges.iter().enumerate() {
-            let nearest = self.ranges.range(..=range.last()).next_back();
-            if let Some((_, other)) = nearest
-                && other.range.overlaps(*range)
-            {
-                return Err(overlap(*range, position, version, other));
-            }
-        }
+    fn problems(&self, version: &Version) -> Vec<Problem> {
+        let ranges = version.pool().into_iter().flat_map(|pool| &pool.ranges).enumerate();
+        let overlaps = ranges.filter_map(|(position, range)| {
+            let (_, nearest) = self.ranges.range(..=range.last()).next_back()?;
+            let overlaps = nearest.range.overlaps(*range);
+            overlaps.then(|| overlap(*range, position, version, nearest))
+        });
+        self.names.problem(version).into_iter().chain(overlaps).collect()
+    }
+
+    fn admit(&mut self, version: &Arc<Version>) {
+        let Some(pool) = version.pool() else { return };
         self.names.add(version);
         for (position, range) in pool.ranges.iter().enumerate() {
             let place = Place { range: *range, key: version.key.clone(), position };
             self.ranges.insert(range.first(), place);
         }
-        Ok(())
     }
 }
 

@@ -54,8 +54,11 @@ impl Problem {
 
 /// A rule between objects of one kind, or between them and kinds admitted before.
 pub(super) trait Rule {
-    /// Admits the version, and remembers it where later ones depend on it; or says why not.
-    fn admit(&mut self, version: &Arc<Version>) -> Result<(), Problem>;
+    /// All reasons not to admit the version, beside those admitted before.
+    fn problems(&self, version: &Version) -> Vec<Problem>;
+
+    /// The version is admitted, and later ones may depend on it.
+    fn admit(&mut self, version: &Arc<Version>);
 
     /// Whether the version that was in force last stays although it is refused now, because to
     /// lose it would be worse; remembers it then.
@@ -69,17 +72,18 @@ pub(super) trait Rule {
 pub(super) struct Names(BTreeMap<String, ObjectKey>);
 
 impl Names {
-    pub(super) fn check(&self, version: &Version) -> Result<(), Problem> {
-        let Some(other) = self.0.get(&version.key.name.name) else { return Ok(()) };
+    pub(super) fn problem(&self, version: &Version) -> Option<Problem> {
+        let other = self.0.get(&version.key.name.name)?;
         let message = |other: &ObjectKey| {
             format!(
-                "is the name of a {} in namespace {} too, and others name it without a namespace; \
+                "is the name of another {}, in namespace {}, and others name it without a namespace; \
                  expected another name",
                 other.kind, other.name.namespace
             )
         };
         let path = || FieldPath::of("metadata.name");
-        Err(Problem::new(path(), message(other)).because(other, path(), message(&version.key)))
+        let problem = Problem::new(path(), message(other));
+        Some(problem.because(other, path(), message(&version.key)))
     }
 
     pub(super) fn add(&mut self, version: &Version) {
@@ -259,15 +263,17 @@ impl Settlement {
             if refused.is_some_and(|refused| is_same(refused, version)) {
                 continue;
             }
-            let mut problem = match rule.admit(version) {
-                Ok(()) => return self.add(position, version),
-                Err(problem) => problem,
-            };
+            let mut problems = rule.problems(version);
+            if problems.is_empty() {
+                rule.admit(version);
+                return self.add(position, version);
+            }
             // What was in force last, and comes last, worked before these changed.
-            causes = std::mem::take(&mut problem.causes);
+            causes = problems.iter_mut().flat_map(|it| std::mem::take(&mut it.causes)).collect();
             // The second version is only a way out; its faults are no news.
             if refused.is_none() {
-                self.findings.push(finding(version, Severity::Fault, problem));
+                let findings = problems.into_iter().map(|it| finding(version, Severity::Fault, it));
+                self.findings.extend(findings);
                 refused = Some(version);
             }
         }
