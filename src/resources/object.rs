@@ -368,7 +368,7 @@ fn class(root: &Node) -> Result<Class, ClassProblem> {
         }
         (Some(version), Some(kind)) => match named(kind) {
             Some((_, kind, versions)) if versions.contains(&version) => Ok(Class::Ours(*kind)),
-            Some((name, kind, versions)) if group(best(versions)) == group(version) => problem(
+            Some((name, kind, versions)) if is_meant(*kind, best(versions), version) => problem(
                 "apiVersion",
                 format!("{version} is not supported for {name}; use {}", best(versions)),
                 Some(*kind),
@@ -377,6 +377,18 @@ fn class(root: &Node) -> Result<Class, ClassProblem> {
             _ => problem("kind", unknown_kind(kind), None),
         },
     }
+}
+
+/// Whether `version`, which `kind` does not have, is in the place of `best`. Other groups have kinds
+/// of the same names; a slip in ours would take an object away without a word.
+fn is_meant(kind: Kind, best: &str, version: &str) -> bool {
+    let group_given = group(version);
+    let is_near = || {
+        group_given.is_empty()
+            || group_given.contains("metallb")
+            || suggest::nearest(group_given, [GROUP]).is_some()
+    };
+    group(best) == group_given || (kind.is_ours() && is_near())
 }
 
 fn unknown_kind(kind: &str) -> String {
