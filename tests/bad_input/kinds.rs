@@ -66,9 +66,9 @@ fn faulty_autonomous_systems_are_told() {
         ("local is ours", from("peerASN: 64502\nlocalASN: 64500"), 9, "spec.localASN", "is myASN already"),
         ("local is theirs", from("peerASN: 64502\nlocalASN: 64502"), 9, "spec.localASN", "64502 is peerASN"),
         ("local within", from("peerASN: 64500\nlocalASN: 64510"), 9, "spec.localASN", "is for eBGP only"),
-        ("local and internal", from("dynamicASN: internal\nlocalASN: 64510"), 9, "spec.localASN", "is for eBGP only"),
-        ("multihop within", from("dynamicASN: internal\nebgpMultiHop: true"), 9, "spec.ebgpMultiHop", "is for eBGP only"),
-        ("role within", from("dynamicASN: internal\nrole: peer"), 9, "spec.role", "is for eBGP only"),
+        ("local and internal", from("dynamicASN: internal\nlocalASN: 64510"), 9, "spec.localASN", "is for eBGP only, and dynamicASN is internal"),
+        ("multihop within", from("dynamicASN: internal\nebgpMultiHop: true"), 9, "spec.ebgpMultiHop", "is for eBGP only, and dynamicASN is internal"),
+        ("role within", from("dynamicASN: internal\nrole: peer"), 9, "spec.role", "is for eBGP only, and dynamicASN is internal"),
         ("role in our AS", from("peerASN: 64500\nrole: customer"), 9, "spec.role", "is for eBGP only"),
     ] {
         one_fault(what, &text, line, field, says);

@@ -243,8 +243,7 @@ fn check_distance(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>)
     let is_unnumbered = matches!(neighbour.remote, Remote::Interface(_));
     let is_multihop = raw.ebgp_multi_hop == Some(true);
     if is_multihop && neighbour.is_internal() {
-        let message = "is for eBGP only, and peerASN is myASN; leave it out";
-        report.fault(&multihop_path, message);
+        report.fault(&multihop_path, neighbour.external_only());
     } else if is_multihop && raw.ttl_security_hops.is_some() {
         report.fault(
             &hops_path,
@@ -297,8 +296,8 @@ fn check_families(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>)
 fn role(raw: &RawSpec, neighbour: Option<&Neighbour>, report: &mut Report<'_>) -> Option<Role> {
     let path = FieldPath::of("spec.role");
     let role = raw.role.as_ref().and_then(|Text(Given(role))| *role);
-    if role.is_some() && neighbour.is_some_and(Neighbour::is_internal) {
-        report.fault(&path, "is for eBGP only, and peerASN is myASN; leave it out");
+    if let Some(neighbour) = neighbour.filter(|it| role.is_some() && it.is_internal()) {
+        report.fault(&path, neighbour.external_only());
     }
     if raw.role_strict == Some(true) && role.is_none() && !report.is_faulty(&path) {
         report.fault(

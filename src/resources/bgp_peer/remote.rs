@@ -47,11 +47,16 @@ pub(super) struct Neighbour {
 impl Neighbour {
     /// Whether the session is iBGP.
     pub(super) fn is_internal(&self) -> bool {
-        match self.remote_as {
-            RemoteAs::Internal => true,
-            RemoteAs::External => false,
-            RemoteAs::Asn(asn) => asn == self.my_asn,
-        }
+        self.remote_as == RemoteAs::Internal || self.remote_as == RemoteAs::Asn(self.my_asn)
+    }
+
+    /// What to say of a field that no iBGP session has.
+    pub(super) fn external_only(&self) -> String {
+        let why = match self.remote_as {
+            RemoteAs::Internal => "dynamicASN is internal",
+            RemoteAs::Asn(_) | RemoteAs::External => "peerASN is myASN",
+        };
+        format!("is for eBGP only, and {why}; leave it out")
     }
 }
 
@@ -217,7 +222,7 @@ fn check_local_asn(neighbour: &Neighbour, report: &mut Report<'_>) {
     let Some(local_asn) = neighbour.local_asn else { return };
     let path = FieldPath::of("spec.localASN");
     if neighbour.is_internal() {
-        report.fault(&path, "is for eBGP only, and peerASN is myASN; leave it out");
+        report.fault(&path, neighbour.external_only());
     } else if local_asn == neighbour.my_asn {
         report.fault(&path, format_args!("{local_asn} is myASN already; leave it out"));
     } else if neighbour.remote_as == RemoteAs::Asn(local_asn) {
