@@ -16,6 +16,8 @@ pub(crate) fn every() -> Vec<Row> {
         row("object-yaml", OURS, "A file is YAML, or JSON", "a: [1, 2").refused("YAML"),
         row("object-kind", OURS, "A kind of metallb.io exists", manifest("metallb.io/v1beta1", "Router", "x", "")).refused("is not a kind of metallb.io"),
         row("object-version", METALLB, "A kind has this version", manifest("metallb.io/v7", "BGPPeer", "x", "spec: {}")).refused("is not supported for BGPPeer"),
+        row("object-group", OURS, "Its group is metallb.io", good_pool.replace("metallb.io", "metalb.io")).refused("metalb.io/v1beta1 is not supported for IPAddressPool; use metallb.io/v1beta1"),
+        row("object-group-missing", OURS, "It has a group", good_pool.replace("metallb.io/", "")).refused("v1beta1 is not supported for IPAddressPool"),
         row("object-other-group", OURS, "Kinds of other groups are left alone", manifest("apps/v1", "Deployment", "x", "spec: {}")),
         row("object-name", KUBERNETES, "A name is lower case", good_pool.replace("new", "New")).refused("lower-case"),
         row("object-name-missing", KUBERNETES, "An object has a name", good_pool.replace("{name: new}", "{}")).refused("metadata.name: is missing"),
