@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::field_path::FieldPath;
 use super::fields::Text;
-use super::metadata;
+use super::label;
 use super::report::{List, Report, elements};
 use crate::model::{LabelSelector, Operator, Requirement};
 
@@ -109,8 +109,8 @@ fn read(
 ) -> (LabelSelector, BTreeSet<Requirement>) {
     for (key, value) in &raw.match_labels {
         let path = path.key("matchLabels").key(key);
-        check_key(key, &path, report);
-        check_value(value, &path, report);
+        label::check_key(key, &path, report);
+        label::check_value(value, &path, report);
     }
     let mut requirements: BTreeSet<Requirement> = raw
         .match_labels
@@ -142,7 +142,7 @@ fn parse_requirement(
     let key = raw.key.filter(|key| !key.is_empty());
     let key = report.required(key, &path.key("key"), "the name of a label");
     if let Some(key) = &key {
-        check_key(key, &path.key("key"), report);
+        label::check_key(key, &path.key("key"), report);
     }
     let operator =
         report.required(raw.operator, &path.key("operator"), "In, NotIn, Exists or DoesNotExist");
@@ -151,7 +151,7 @@ fn parse_requirement(
     let mut values = BTreeSet::new();
     for (position, value) in elements(raw.values) {
         let path = values_path.index(position);
-        check_value(&value, &path, report);
+        label::check_value(&value, &path, report);
         if values.contains(&value) {
             report.fault(&path, format_args!("{value:?} is given twice; remove one"));
         }
@@ -165,47 +165,4 @@ fn parse_requirement(
         report.fault(&values_path, "must be left out with the operators Exists and DoesNotExist");
     }
     Some(Requirement { key, operator, values })
-}
-
-/// The most characters of the name of a label, and of its value.
-const WORD_BYTES_MAX: usize = 63;
-
-/// What no label can be called selects nothing, or with `NotIn` everything: a mistake.
-fn check_key(key: &str, path: &FieldPath, report: &mut Report<'_>) {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    if !is_word(name) || !prefix.is_none_or(metadata::is_subdomain) {
-        report.fault(
-            path,
-            format_args!(
-                "{key:?} is no name of a label; expected at most {WORD_BYTES_MAX} letters, digits, \
-                 -, _ and ., beginning and ending with a letter or digit, after example.com/ where \
-                 it has a prefix"
-            ),
-        );
-    }
-}
-
-fn check_value(value: &str, path: &FieldPath, report: &mut Report<'_>) {
-    if !value.is_empty() && !is_word(value) {
-        report.fault(
-            path,
-            format_args!(
-                "{value:?} is no value of a label; expected nothing, or at most {WORD_BYTES_MAX} \
-                 letters, digits, -, _ and ., beginning and ending with a letter or digit"
-            ),
-        );
-    }
-}
-
-fn is_word(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    bytes.len() <= WORD_BYTES_MAX
-        && bytes.iter().copied().all(is_inner)
-        && is_end(bytes.first())
-        && is_end(bytes.last())
 }

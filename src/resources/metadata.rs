@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
+use super::label;
 use super::report::Report;
 use super::yaml::node::Node;
 use crate::model::{Labels, ObjectName};
@@ -84,6 +85,11 @@ pub(crate) fn read(report: &mut Report<'_>, is_strict: bool) -> Option<Metadata>
         report.missing(&path.key("name"), "the object's name");
         return None;
     };
+    for (key, value) in &raw.labels {
+        let path = path.key("labels").key(key);
+        label::check_key(key, &path, report);
+        label::check_value(value, &path, report);
+    }
     let name = report.required(
         raw.name.filter(|name| !name.is_empty()),
         &path.key("name"),

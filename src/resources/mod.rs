@@ -25,6 +25,7 @@ mod finding;
 mod hidden;
 mod ip_address_pool;
 mod l2_advertisement;
+mod label;
 mod label_selector;
 mod metadata;
 mod namespace;

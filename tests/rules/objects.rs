@@ -39,6 +39,7 @@ pub(crate) fn every() -> Vec<Row> {
         row("selector-value-twice", METALLB, "An expression has each value once", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, b]}]}")).refused("given twice"),
         row("selector-values-sorted", METALLB, "The order of values makes no other selector", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, c]}]}, {matchExpressions: [{key: a, operator: In, values: [c, b]}]}")).refused("entry [0]"),
         row("selector-forms", METALLB, "The same in another form is another selector", with_selector("{matchLabels: {a: b}}, {matchExpressions: [{key: a, operator: In, values: [b]}]}")),
+        row("object-label", KUBERNETES, "A label of an object has a name and a value that Kubernetes allows", good_pool.replace("{name: new}", "{name: new, labels: {row: 7 b}}")).refused("metadata.labels.row: \"7 b\" is no value of a label"),
         row("selector-label", METALLB, "A label has a name that Kubernetes allows", with_selector("{matchExpressions: [{key: 'a b', operator: Exists}]}")).refused("is no name of a label"),
         row("selector-label-prefix", METALLB, "A prefix of a name is one of DNS", with_selector("{matchLabels: {A/b: c}}")).refused("matchLabels[A/b]: \"A/b\" is no name of a label"),
         row("selector-label-value", METALLB, "A label has a value that Kubernetes allows", with_selector("{matchLabels: {example.com/row_1.x: '-1'}}")).refused("is no value of a label"),
