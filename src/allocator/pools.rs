@@ -122,8 +122,8 @@ impl<'a> PoolLookup<'a> {
 
     /// Whether `pool` is for everybody, or kept for `service` among others.
     pub(super) fn is_for(&self, pool: &Pool, service: &Service) -> bool {
-        let labels = self.facts.namespace_labels(&service.name.namespace);
-        pool.allocation.as_ref().is_none_or(|it| it.matches(service, labels))
+        let Some(allocation) = &pool.allocation else { return true };
+        allocation.matches(service, &self.facts.namespace_labels(&service.name.namespace))
     }
 
     /// Whether the pool of `address` gives it only to those who ask for it, or to nobody.

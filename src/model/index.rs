@@ -4,6 +4,7 @@
 //! writer (the source), read by allocator and plan.
 
 use std::borrow::Borrow;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -99,10 +100,12 @@ fn put<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, V>, key: K, value: V) -> bool
 }
 
 impl ClusterIndex {
-    /// The labels of a namespace; none where no Namespace object describes it.
-    pub fn namespace_labels(&self, namespace: &str) -> &Labels {
-        static NONE: Labels = Labels::new();
-        self.namespaces.get(namespace).map_or(&NONE, |it| &it.labels)
+    /// The labels of a namespace; only its name where no Namespace object describes it.
+    pub fn namespace_labels(&self, namespace: &str) -> Cow<'_, Labels> {
+        match self.namespaces.get(namespace) {
+            Some(known) => Cow::Borrowed(&known.labels),
+            None => Cow::Owned(Namespace::new(namespace.to_owned(), Labels::new()).labels),
+        }
     }
 
     /// The EndpointSlices of a Service, in name order.

@@ -10,3 +10,11 @@ pub struct Namespace {
     /// Its labels.
     pub labels: Labels,
 }
+
+impl Namespace {
+    /// A namespace with these labels, and with its name as one, which every API server adds.
+    pub fn new(name: String, mut labels: Labels) -> Self {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
+        Self { name, labels }
+    }
+}

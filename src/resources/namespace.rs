@@ -7,5 +7,5 @@ use crate::model::{Namespace, Object};
 
 /// Reads the object.
 pub(crate) fn parse(metadata: Metadata) -> Object {
-    Object::Namespace(Namespace { name: metadata.name.name, labels: metadata.labels })
+    Object::Namespace(Namespace::new(metadata.name.name, metadata.labels))
 }

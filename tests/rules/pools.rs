@@ -1,6 +1,6 @@
 //! Rules for IPAddressPools.
 
-use super::row::{METALLB, OURS, Row, advertisement, all, labelled, layer2, pool, row};
+use super::row::{KUBERNETES, METALLB, OURS, Row, advertisement, all, labelled, layer2, pool, row, service};
 
 fn new(fields: &str) -> String {
     all(&[&pool("new", fields), &advertisement("new", "ipAddressPools: [new]")])
@@ -47,6 +47,8 @@ pub(crate) fn rows() -> Vec<Row> {
         row("pool-namespace", OURS, "The namespaces that it is kept for exist, where some are given", all(&[&kept("namespaces: [shop]"), &labelled("Namespace", "web", "team: a")])).warned("no Namespace shop is given"),
         row("pool-namespace-unknown", OURS, "Without Namespace objects all could be there", kept("namespaces: [shop]")),
         row("pool-namespace-selector", OURS, "Its namespaceSelectors select a namespace", all(&[&kept("namespaceSelectors: [{matchLabels: {team: z}}]"), &labelled("Namespace", "web", "team: a")])).warned("selects none of the Namespaces given"),
+        row("pool-namespace-label", KUBERNETES, "A namespace has its name as a label", all(&[&kept("namespaceSelectors: [{matchLabels: {kubernetes.io/metadata.name: shop}}]"), &labelled("Namespace", "shop", "team: a")])),
+        row("pool-namespace-label-unknown", KUBERNETES, "So has one without a Namespace object", all(&[&kept("namespaceSelectors: [{matchLabels: {kubernetes.io/metadata.name: default}}]"), &service("web", "").replace("name: web", "name: web, annotations: {metallb.io/address-pool: new}")])).by_check(),
         row("pool-namespace-twice", METALLB, "It names each namespace once", kept("namespaces: [shop, shop]")).refused("given twice"),
         row("pool-selector-twice", METALLB, "It has each serviceSelector once", kept("serviceSelectors: [{matchLabels: {a: b}}, {matchLabels: {a: b}}]")).refused("entry [0]"),
         row("pool-priority", METALLB, "A priority is a number", kept("priority: high")).refused("priority"),

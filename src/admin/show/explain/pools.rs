@@ -136,7 +136,7 @@ fn kept_for_others(
     service: &Service,
 ) -> Option<String> {
     let namespace = &service.name.namespace;
-    if allocation.matches(service, snapshot.index.namespace_labels(namespace)) {
+    if allocation.matches(service, &snapshot.index.namespace_labels(namespace)) {
         return None;
     }
     if !any_matches(&allocation.service_selectors, &service.labels) {
