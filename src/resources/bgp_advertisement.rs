@@ -18,7 +18,7 @@ use super::fields::{
 };
 use super::label_selector::{self, RawLabelSelector};
 use super::metadata::Metadata;
-use super::report::{List, Report, unique};
+use super::report::{List, Report, elements, unique};
 use crate::model::{BgpAdvertisement, CommunityReference, Object};
 
 const LENGTH_IPV4_DEFAULT: u8 = 32;
@@ -114,9 +114,16 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let communities = raw.communities.map(|list| {
         list.into_iter().map(|text| text.map(|Text(ReferenceText(value))| value)).collect()
     });
-    let prefixes = raw
+    let prefixes: Option<List<Prefix>> = raw
         .prefixes
         .map(|list| list.into_iter().map(|prefix| prefix.map(|Text(prefix)| prefix)).collect());
+    // RFC 4271 §6.3: whoever hears of one logs it, and ignores it.
+    for (position, prefix) in elements(prefixes.clone()).filter(|(_, it)| it.is_multicast()) {
+        report.fault(
+            &spec.key("prefixes").index(position),
+            format_args!("{prefix} has no addresses of hosts; expected a unicast prefix"),
+        );
+    }
     Some(Object::BgpAdvertisement(BgpAdvertisement {
         name: metadata.name,
         aggregation_length_ipv4: length_ipv4,
