@@ -1,6 +1,8 @@
 //! Rules for IPAddressPools.
 
-use super::row::{KUBERNETES, METALLB, OURS, Row, advertisement, all, labelled, layer2, pool, row, service};
+use super::row::{
+    KUBERNETES, METALLB, OURS, Row, advertisement, all, labelled, layer2, pool, row, service,
+};
 
 fn new(fields: &str) -> String {
     all(&[&pool("new", fields), &advertisement("new", "ipAddressPools: [new]")])
