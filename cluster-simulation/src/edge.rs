@@ -107,9 +107,8 @@ impl World {
         let now = self.now;
         let Some(process) = self.processes.get_mut(&who) else { return };
         process.serial += 1;
-        process.replica = replica;
         let (serial, run) = (process.serial, process.run);
-        let asked = Asked { serial, watch: None, last_delivery: now };
+        let asked = Asked { serial, replica, watch: None, last_delivery: now };
         if let Some(before) = process.asked.insert(kind, asked).and_then(|it| it.watch) {
             self.api.cut(before);
         }
@@ -138,7 +137,8 @@ impl World {
         if !self.is_current(who, run, kind, serial) {
             return;
         }
-        let replica = self.processes.get(&who).map_or(0, |it| it.replica);
+        let asked = self.processes.get(&who).and_then(|it| it.asked.get(&kind));
+        let replica = asked.map_or(0, |it| it.replica);
         let reply = if !self.is_reachable(who) {
             Some(Reply::Failed)
         } else if let Some(version) = watch_from {
@@ -194,10 +194,9 @@ impl World {
     pub(crate) fn all_watch_soon(&mut self, wanted: impl Fn(Who, Kind, usize) -> bool) {
         let mut soon = Vec::new();
         for (who, process) in &self.processes {
-            let kinds = process.asked.keys().copied();
-            soon.extend(
-                kinds.filter(|kind| wanted(*who, *kind, process.replica)).map(|it| (*who, it)),
-            );
+            let asked = process.asked.iter();
+            let asked = asked.filter(|(kind, it)| wanted(*who, **kind, it.replica));
+            soon.extend(asked.map(|(kind, _)| (*who, *kind)));
         }
         for (who, kind) in soon {
             self.watch_soon(who, kind);

@@ -44,6 +44,8 @@ pub(crate) enum News {
 pub(crate) struct Asked {
     /// Replies to an earlier one are not for the core.
     pub(crate) serial: u64,
+    /// Which replica of the API server.
+    pub(crate) replica: usize,
     pub(crate) watch: Option<WatchId>,
     /// No event overtakes another.
     pub(crate) last_delivery: Instant,
@@ -69,7 +71,6 @@ pub(crate) struct Process {
     pub(crate) core: Option<Core>,
     pub(crate) asked: BTreeMap<Kind, Asked>,
     pub(crate) serial: u64,
-    pub(crate) replica: usize,
     pub(crate) wake_at: Option<Instant>,
     /// It ends before its next action but so many, and is started again after these seconds.
     pub(crate) crash_after: Option<(u64, u64)>,
@@ -100,7 +101,6 @@ impl Process {
             core: None,
             asked: BTreeMap::new(),
             serial: 0,
-            replica: 0,
             wake_at: None,
             crash_after: None,
             link: Link::default(),

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use fairway::allocator::{Allocator, PoolLookup};
 use fairway::cluster::{POOL_ANNOTATION, SpeakerCore, status_addresses};
-use fairway::model::{Changes, ObjectName, Service};
-use fairway::plan::{Announcement, Reason};
+use fairway::model::{Changes, ObjectName};
+use fairway::plan::Reason;
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::Prefix;
 
@@ -148,22 +148,14 @@ impl World {
             }
         }
         // Who does not answer because another does.
-        let is_second = |it: &Announcement| {
-            let mut silent = it.layer2.iter().filter_map(|it| it.interfaces.as_ref().err());
-            silent.any(|why| matches!(why, Reason::NotOwner { .. }))
-        };
-        let has_candidates = |service: &&Service| {
-            let nodes = self.truth.plans.iter().filter_map(|it| it.services.get(&service.name));
-            nodes.clone().any(|it| is_second(it))
-        };
-        for service in self.truth.index.services.values().filter(has_candidates) {
-            if let Some(address) =
-                service.status_addresses.iter().find(|it| !owners.contains_key(it))
-            {
-                return Err(broken("I8", format!("nobody answers for {address}")));
-            }
+        let announcements = self.truth.plans.iter().flat_map(|plan| plan.services.values());
+        let second = announcements
+            .flat_map(|it| &it.layer2)
+            .filter(|it| matches!(it.interfaces, Err(Reason::NotOwner { .. })));
+        match second.flat_map(|it| &it.addresses).find(|it| !owners.contains_key(it)) {
+            Some(address) => Err(broken("I8", format!("nobody answers for {address}"))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// I6: whoever starts from the disk announces what was announced.
