@@ -139,6 +139,7 @@ lint: ## Format and clippy, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) check --locked -p fairway-sessions --no-default-features
+	$(CARGO) check --locked -p fairway --lib --no-default-features
 
 setup: ## Install what the tests need (root or sudo)
 	scripts/setup.sh rust routers trixie network docker

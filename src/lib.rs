@@ -22,21 +22,32 @@
 //! - [`cli`]: the command line.
 //!
 //! `model`, `allocator`, `plan`, `drain`, `history`, `cluster` and `resources` are pure: no clock,
-//! socket, file, environment or runtime. `tests/tidy.rs` keeps them so.
+//! socket, file, environment or runtime. `tests/tidy.rs` keeps them so. The feature `daemon`, on by
+//! default, is everything but `model`, `allocator`, `plan`, `cluster` and `resources`.
 
+#[cfg(feature = "daemon")]
 pub mod admin;
 pub mod allocator;
+#[cfg(feature = "daemon")]
 pub mod cli;
 pub mod cluster;
 mod columns;
+#[cfg(feature = "daemon")]
 pub mod controller;
+#[cfg(feature = "daemon")]
 pub mod drain;
+#[cfg(feature = "daemon")]
 pub mod history;
 pub mod model;
 pub mod plan;
 pub mod resources;
+#[cfg(feature = "daemon")]
 mod service;
+#[cfg(feature = "daemon")]
 pub mod source;
+#[cfg(feature = "daemon")]
 pub mod speaker;
+#[cfg(feature = "daemon")]
 pub mod standalone;
+#[cfg(feature = "daemon")]
 pub mod telemetry;
