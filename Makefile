@@ -18,7 +18,7 @@ DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help run build static test test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
+.PHONY: help run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-crds test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs \
 	lint setup install uninstall deb test-service clean
 
@@ -35,7 +35,11 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-unit test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-early test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
+
+# The linker of the release binary keeps one core busy for minutes, and no other.
+test-early: ## The two that take longest to compile, at once
+	$(MAKE) --jobs=2 build test-unit
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test watching --test conversation
