@@ -313,14 +313,16 @@ fn shown_by_kubectl(cluster: &Cluster) -> Result<()> {
 }
 
 fn examples(cluster: &Cluster) -> Result<()> {
-    // Where MetalLB lives, and some examples' objects with it.
-    cluster.kubectl(&["create", "namespace", "metallb-system"], None)?;
+    // Where MetalLB lives, and what objects of examples are in: a trial run creates none.
+    for namespace in ["metallb-system", "billing", "tenant-a"] {
+        cluster.kubectl(&["create", "namespace", namespace], None)?;
+    }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let mut folders = 0;
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let path = path.display().to_string();
-        cluster.kubectl(&["apply", "--dry-run=server", "-f", &path], None)?;
+        cluster.kubectl(&["apply", "--dry-run=server", "-R", "-f", &path], None)?;
         folders += 1;
     }
     ensure!(folders > 2, "only {folders} folders of examples");
