@@ -15,6 +15,9 @@ usage: fairway-cluster-simulation [--schedules N] [--first-seed N] [--threads N]
 Without --schedules: 10000. --seed lives through one schedule again and tells its story, of the
 shortest schedule that breaks the same rule unless it is to be the --whole one.";
 
+/// A word to whoever waits, every two minutes or so.
+const PROGRESS: u64 = 10_000;
+
 struct Options {
     schedules: u64,
     first_seed: u64,
@@ -88,6 +91,9 @@ fn main() -> ExitCode {
                     // The lowest seed that fails is the same however many threads there are.
                     if number >= options.schedules || seed >= failed.load(Ordering::Relaxed) {
                         return;
+                    }
+                    if number > 0 && number.is_multiple_of(PROGRESS) {
+                        println!("{number} schedules, {:.0} s", start.elapsed().as_secs_f64());
                     }
                     let verdict = shrink::verdict(&Schedule::of(seed), &nobody, false);
                     actions.fetch_add(verdict.actions, Ordering::Relaxed);
