@@ -139,6 +139,11 @@ fn check_given(
             matches!(services, (Some(one), Some(other)) if may_share(one, other))
         })
     };
+    // A third one may have joined the two: it was given the address before the former went.
+    let would_share_with = |former: Option<&Service>| {
+        let mut services = worlds(truth, belief).filter_map(|index| index.services.get(name));
+        former.is_some_and(|former| services.any(|it| may_share(it, former)))
+    };
     for other in truth.users.get(&address).into_iter().flatten().filter(|it| *it != name) {
         if !might_share_with(other) {
             return Err(broken("I1", format!("{name} is given {address}, which {other} has")));
@@ -150,6 +155,7 @@ fn check_given(
     if let Some(released) = truth.released.get(&address)
         && released.former != *name
         && !might_share_with(&released.former)
+        && !would_share_with(released.service.as_ref())
         && now < released.at + WITHDRAWAL_BOUND
     {
         let (former, ago) = (&released.former, now.since(released.at));

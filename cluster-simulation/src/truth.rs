@@ -30,6 +30,8 @@ const OPTIONS: PlanOptions =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Released {
     pub(crate) former: ObjectName,
+    /// As it was then.
+    pub(crate) service: Option<Service>,
     pub(crate) at: Instant,
 }
 
@@ -105,7 +107,8 @@ impl Truth {
         self.users.retain(|address, users| {
             if !addresses.contains(address) && users.remove(service) && users.is_empty() {
                 let former = service.clone();
-                self.released.insert(*address, Released { former, at: now });
+                let service = self.index.services.get(service).cloned();
+                self.released.insert(*address, Released { former, service, at: now });
             }
             !users.is_empty()
         });
