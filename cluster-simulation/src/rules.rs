@@ -133,12 +133,8 @@ fn check_given(
     if !worlds(truth, belief).any(is_in_pool) {
         return Err(broken("I2", format!("{name} is given {address}, which no pool holds")));
     }
-    let might_share_with = |other: &ObjectName| {
-        worlds(truth, belief).any(|index| {
-            let services = (index.services.get(name), index.services.get(other));
-            matches!(services, (Some(one), Some(other)) if may_share(one, other))
-        })
-    };
+    let might_share_with =
+        |other: &ObjectName| worlds(truth, belief).any(|index| share(index, name, other));
     // A third one may have joined the two: it was given the address before the former went.
     let would_share_with = |former: Option<&Service>| {
         let mut services = worlds(truth, belief).filter_map(|index| index.services.get(name));
@@ -197,14 +193,16 @@ fn check_taken(
 /// Whether a Service gave up a moment ago what lets it share: it makes way for another that was
 /// about to be given the same, with no status to show it yet.
 fn has_left_a_share(truth: &Truth, name: &ObjectName) -> bool {
-    let shares = |index: &ClusterIndex, other: &ObjectName| {
-        let pair = (index.services.get(name), index.services.get(other));
-        matches!(pair, (Some(one), Some(other)) if may_share(one, other))
-    };
     let others = truth.index.services.keys().filter(|other| *other != name);
     others
-        .filter(|other| !shares(&truth.index, other))
-        .any(|other| truth.lately().any(|index| shares(index, other)))
+        .filter(|other| !share(&truth.index, name, other))
+        .any(|other| truth.lately().any(|index| share(index, name, other)))
+}
+
+/// Whether both are there and may have the same address.
+fn share(index: &ClusterIndex, one: &ObjectName, other: &ObjectName) -> bool {
+    let services = (index.services.get(one), index.services.get(other));
+    matches!(services, (Some(one), Some(other)) if may_share(one, other))
 }
 
 /// What every Service has, once somebody without a memory has adopted what the statuses say.
