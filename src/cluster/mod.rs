@@ -18,6 +18,7 @@ mod lease;
 mod reflector;
 mod speaker;
 mod version;
+mod write;
 mod writes;
 
 pub use belief::Belief;
@@ -33,4 +34,5 @@ pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, ver
 pub use speaker::{
     Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings,
 };
+pub use write::{EventRecord, ObjectWrite, WriteHow, WrittenKind};
 pub use writes::{WINDOW, WRITES_MAX, WriteReply};

@@ -1,0 +1,71 @@
+//! What a core wants written to the API server, and said in Events.
+//!
+//! Plain values: the cores make them, the edge turns them into requests, and the answer comes back
+//! as a [`WriteReply`](super::WriteReply). Knows no pace and no meaning.
+
+use fairway_sessions::time::Instant;
+use serde_json::Value;
+
+use crate::model::{Kind, ObjectName};
+
+/// The kinds that Fairway writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WrittenKind {
+    /// Its status and one annotation.
+    Service,
+    /// Its status.
+    IpAddressPool,
+    /// One for each process.
+    ConfigurationState,
+    /// One for each Service that a node announces by BGP.
+    ServiceBgpStatus,
+    /// One for each Service that a node answers for on layer 2.
+    ServiceL2Status,
+    /// One for each session of a node.
+    BgpSessionState,
+}
+
+/// One request that changes something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectWrite {
+    /// What kind of object.
+    pub kind: WrittenKind,
+    /// Which one.
+    pub name: ObjectName,
+    /// What to do with it.
+    pub how: WriteHow,
+    /// The request is given up then, and must not leave later than that either.
+    pub not_after: Instant,
+}
+
+/// What to do with an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WriteHow {
+    /// JSON merge patch (RFC 7396) of the status subresource. With `metadata.resourceVersion` in
+    /// it, whoever wrote since wins, and the answer is a conflict.
+    MergeStatus(Value),
+    /// Server-side apply of an object without its status; makes it where there is none. Takes
+    /// fields from other managers.
+    Apply(Value),
+    /// Server-side apply of its status subresource.
+    ApplyStatus(Value),
+    /// Away with it.
+    Delete,
+}
+
+/// An Event to be posted; nobody waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRecord {
+    /// The kind of what it is about.
+    pub kind: Kind,
+    /// Its name.
+    pub name: ObjectName,
+    /// Its `metadata.uid`.
+    pub uid: String,
+    /// Warning, or else Normal.
+    pub is_warning: bool,
+    /// One word, of MetalLB where it has one.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
