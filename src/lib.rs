@@ -51,3 +51,4 @@ pub mod speaker;
 pub mod standalone;
 #[cfg(feature = "daemon")]
 pub mod telemetry;
+pub(crate) mod utc;

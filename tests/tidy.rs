@@ -35,6 +35,7 @@ const PURE: &[&str] = &[
     "src/resources",
     "src/service/condition.rs",
     "src/service/condition",
+    "src/utc.rs",
 ];
 
 /// What no pure module may name, and why.

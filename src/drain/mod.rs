@@ -9,8 +9,6 @@
 //! Pure: `now` is an argument. Knows no file, timer or route; the loop of `fairway run` asks when it
 //! is to be woken, tells the backend what [`Drain::state`] says, and keeps [`DrainStatus`] on disk.
 
-mod utc;
-
 use std::fmt;
 use std::time::Duration;
 
@@ -19,8 +17,7 @@ use fairway_sessions::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::controller::state::{FormatError, decode_document, encode_document};
-
-pub use utc::Utc;
+use crate::utc::Utc;
 
 /// The file of the state directory.
 pub const DRAIN_FILE: &str = "drain.json";

@@ -9,9 +9,10 @@ use std::time::Duration;
 use fairway_sessions::types::PathAttributes;
 use serde_json::Value;
 
-use crate::drain::{DrainStatus, Utc};
+use crate::drain::DrainStatus;
 use crate::history::{Change, Routes};
 use crate::plan::Layer2Verdict;
+use crate::utc::Utc;
 
 use super::super::Snapshot;
 use super::super::object::Object;

@@ -1,10 +1,19 @@
-//! Unix time as people read it.
+//! Unix time as people read it, and as Kubernetes writes it.
 
 use std::fmt;
 
 /// `2026-11-21 22:40:01 UTC`, from seconds since 1970.
 #[derive(Debug, Clone, Copy)]
-pub struct Utc(pub u64);
+pub(crate) struct Utc(pub(crate) u64);
+
+struct Parts {
+    year: u64,
+    month: u64,
+    day: u64,
+    hour: u64,
+    minute: u64,
+    second: u64,
+}
 
 const SECONDS_OF_DAY: u64 = 86_400;
 /// The calendar repeats after so many days, 400 years.
@@ -12,8 +21,19 @@ const DAYS_OF_ERA: u64 = 146_097;
 /// From 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the end.
 const DAYS_TO_1970: u64 = 719_468;
 
-impl fmt::Display for Utc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Utc {
+    /// `2026-11-21T22:40:01Z` (RFC 3339 §5.6), as in `metav1.Time`.
+    pub(crate) fn rfc3339(self) -> String {
+        let Parts { year, month, day, hour, minute, second } = self.parts();
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+
+    /// The same with a fraction, as in `metav1.MicroTime`.
+    pub(crate) fn rfc3339_micros(self) -> String {
+        self.rfc3339().replace('Z', ".000000Z")
+    }
+
+    fn parts(self) -> Parts {
         let (days, seconds) = (self.0 / SECONDS_OF_DAY, self.0 % SECONDS_OF_DAY);
         let days = days + DAYS_TO_1970;
         let (era, day) = (days / DAYS_OF_ERA, days % DAYS_OF_ERA);
@@ -26,6 +46,13 @@ impl fmt::Display for Utc {
         let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
         let year = era * 400 + year + next;
         let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        Parts { year, month, day, hour, minute, second }
+    }
+}
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Parts { year, month, day, hour, minute, second } = self.parts();
         write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
     }
 }
@@ -47,6 +74,13 @@ mod tests {
         ] {
             assert_eq!(Utc(seconds).to_string(), text);
         }
+    }
+
+    #[test]
+    fn kubernetes_gets_what_it_parses() {
+        let time = Utc(1_795_192_683);
+        assert_eq!(time.rfc3339(), "2026-11-20T16:38:03Z");
+        assert_eq!(time.rfc3339_micros(), "2026-11-20T16:38:03.000000Z");
     }
 
     /// One day after the other for 1,100 years, counted as children learn it.
