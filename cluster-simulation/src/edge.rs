@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::cluster::{
-    Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request,
-    ServiceWrite, SpeakerAction, WRITE_TIMEOUT, WriteReply,
+    Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, ObjectWrite, Reply,
+    Request, SpeakerAction, WRITE_TIMEOUT, WriteHow, WriteReply,
 };
 use fairway::model::{ClusterIndex, Kind, ObjectKey, ObjectName};
 use fairway_model_api::{EventKind, Request as ApiRequest, Response, WatchStep};
@@ -77,6 +77,7 @@ impl World {
                 write.not_after = self.misbehaviour.real_time(write.not_after, who);
                 self.ask_write(who, write);
             }
+            Action::Controller(ControllerAction::Event(_)) => {} // Nobody listens.
             Action::Speaker(SpeakerAction::Announce(announced)) => self.announce(who, announced),
             Action::Speaker(SpeakerAction::Persist(snapshot)) => {
                 if self.misbehaviour.keeps_snapshots()
@@ -329,12 +330,11 @@ impl World {
         self.at(at, Event::Tells { who, run, serial: None, news: News::Lease(reply) });
     }
 
-    fn ask_write(&mut self, who: Who, write: ServiceWrite) {
+    fn ask_write(&mut self, who: Who, write: ObjectWrite) {
         let now = self.now;
         let Some(process) = self.processes.get(&who) else { return };
         let (run, Who::Controller(number)) = (process.run, who) else { return };
-        let addresses = fairway::cluster::status_addresses(&write.object);
-        self.tell(|| format!("{who} writes {} {addresses:?}", write.name));
+        self.tell(|| format!("{who} writes {} {:?}", write.name, write.how));
         let counted = self.writes.note(now, number, &write.name);
         self.judge(counted);
         if self.is_reachable(who) {
@@ -343,7 +343,7 @@ impl World {
             self.at(at, Event::Write { who, run, write, sent: now, belief });
         } else {
             let at = now + self.give_up();
-            let news = write_failed(&write.name);
+            let news = write_failed(&write);
             self.at(at, Event::Tells { who, run, serial: None, news });
         }
     }
@@ -361,17 +361,18 @@ impl World {
         &mut self,
         who: Who,
         run: u64,
-        write: &ServiceWrite,
+        write: &ObjectWrite,
         sent: Instant,
         belief: Option<&ClusterIndex>,
     ) {
         let name = &write.name;
         if !self.is_reachable(who) || write.not_after <= self.now {
             let at = (sent + WRITE_TIMEOUT).max(self.now);
-            self.at(at, Event::Tells { who, run, serial: None, news: write_failed(name) });
+            self.at(at, Event::Tells { who, run, serial: None, news: write_failed(write) });
             return;
         }
-        let response = self.update_status(name, Value::clone(&write.object), belief);
+        let WriteHow::MergeStatus(patch) = &write.how else { return };
+        let response = self.merge_status(name, patch.clone(), belief);
         let reply = match response.code {
             200 => WriteReply::Done,
             404 => WriteReply::Missing,
@@ -380,8 +381,7 @@ impl World {
         };
         self.tell(|| format!("{who}: {name} is written: {reply:?}"));
         if reply == WriteReply::Conflict && self.misbehaviour.overwrites() {
-            let object = without_version(Value::clone(&write.object));
-            self.update_status(name, object, belief);
+            self.merge_status(name, without_version(patch.clone()), belief);
         }
         let is_lost = self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
         let at = if is_lost { write.not_after } else { self.now + self.delay(who) };
@@ -389,23 +389,25 @@ impl World {
         if reply == WriteReply::Done && self.misbehaviour.writes_for_ever() {
             let mut again = write.clone();
             again.not_after = self.now + WRITE_TIMEOUT;
-            again.object = Shared::new(response.body);
+            let mut patch = patch.clone();
+            patch["metadata"]["resourceVersion"] = response.resource_version().into();
+            again.how = WriteHow::MergeStatus(patch);
             self.ask_write(who, again);
         }
-        let news = News::Written(name.clone(), reply);
+        let news = News::Written(write.kind, name.clone(), reply);
         self.at(at.min(write.not_after), Event::Tells { who, run, serial: None, news });
     }
 
-    fn update_status(
+    fn merge_status(
         &mut self,
         name: &ObjectName,
-        object: Value,
+        patch: Value,
         belief: Option<&ClusterIndex>,
     ) -> Response {
         let services = resource(Kind::Service);
         let before = self.truth.services.get(name).cloned();
-        let request = ApiRequest::update(&services, &name.namespace, object).of_status();
-        let response = self.api.handle(self.timestamp(), 0, &request);
+        let request = ApiRequest::merge_patch(&services, &name.namespace, &name.name, patch);
+        let response = self.api.handle(self.timestamp(), 0, &request.of_status());
         if let (200, Some(before)) = (response.code, before) {
             self.last_write = self.now;
             let after = Shared::new(with_type(Kind::Service, response.body.clone()));

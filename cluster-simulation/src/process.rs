@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fairway::cluster::{
     Announced, ControllerAction, ControllerCore, ControllerSettings, LeaseReply, Reply, Snapshot,
-    SpeakerAction, SpeakerCore, SpeakerSettings, WriteReply,
+    SpeakerAction, SpeakerCore, SpeakerSettings, WriteReply, WrittenKind,
 };
 use fairway::model::{Kind, ObjectName};
 use fairway_model_api::WatchId;
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::Prefix;
 
-use crate::objects::node_name;
+use crate::objects::{SYSTEM, node_name};
 use crate::schedule::Who;
+use crate::world::EPOCH_SECONDS;
 
 /// The machine inside.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub(crate) enum Action {
 pub(crate) enum News {
     Reply(Kind, Reply),
     Lease(LeaseReply),
-    Written(ObjectName, WriteReply),
+    Written(WrittenKind, ObjectName, WriteReply),
 }
 
 /// What was asked about a kind.
@@ -125,7 +126,14 @@ impl Process {
         self.core = Some(match self.who {
             Who::Controller(number) => {
                 let identity = format!("controller-{number}-{}", self.run);
-                let settings = ControllerSettings { identity, load_balancer_class: None, seed };
+                let settings = ControllerSettings {
+                    identity,
+                    load_balancer_class: None,
+                    namespace: SYSTEM.to_owned(),
+                    pod: None,
+                    epoch_seconds: EPOCH_SECONDS,
+                    seed,
+                };
                 Core::Controller(Box::new(ControllerCore::new(settings)))
             }
             Who::Speaker(node) => {
@@ -159,8 +167,8 @@ impl Process {
             }
             (Some(Core::Speaker(core)), News::Reply(kind, reply)) => core.handle(now, kind, reply),
             (Some(Core::Controller(core)), News::Lease(reply)) => core.handle_lease(now, reply),
-            (Some(Core::Controller(core)), News::Written(name, reply)) => {
-                core.handle_write(now, &name, reply);
+            (Some(Core::Controller(core)), News::Written(kind, name, reply)) => {
+                core.handle_write(now, kind, &name, reply);
             }
             _ => {}
         }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway::cluster::{LeaseReply, LeaseRequest, Reply, ServiceWrite, WriteReply};
-use fairway::model::{ClusterIndex, Kind, ObjectName};
+use fairway::cluster::{LeaseReply, LeaseRequest, ObjectWrite, Reply, WriteReply};
+use fairway::model::{ClusterIndex, Kind};
 use fairway_model_api::{ApiServer, Settings, Timestamp};
 use fairway_sessions::rng::Rng;
 use fairway_sessions::time::Instant;
@@ -30,7 +30,7 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(40);
 /// How often what takes its time is looked at.
 const LOOK: Duration = Duration::from_secs(5);
 /// The virtual clock begins here: 2026-01-01, for timestamps of objects.
-const EPOCH_MICROS: u64 = 1_767_225_600_000_000;
+pub(crate) const EPOCH_SECONDS: u64 = 1_767_225_600;
 
 /// What happens at a point in time.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) enum Event {
     Write {
         who: Who,
         run: u64,
-        write: ServiceWrite,
+        write: ObjectWrite,
         sent: Instant,
         belief: Option<Arc<ClusterIndex>>,
     },
@@ -255,7 +255,7 @@ impl World {
 
     /// The time that objects are stamped with.
     pub(crate) fn timestamp(&self) -> Timestamp {
-        Timestamp::from_micros(EPOCH_MICROS + self.now.as_micros())
+        Timestamp::from_micros(EPOCH_SECONDS * 1_000_000 + self.now.as_micros())
     }
 
     pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
@@ -289,8 +289,8 @@ pub(crate) fn lease_failed() -> News {
     News::Lease(LeaseReply::Failed)
 }
 
-pub(crate) fn write_failed(name: &ObjectName) -> News {
-    News::Written(name.clone(), WriteReply::Failed)
+pub(crate) fn write_failed(write: &ObjectWrite) -> News {
+    News::Written(write.kind, write.name.clone(), WriteReply::Failed)
 }
 
 /// A value as others hold it.

@@ -25,7 +25,7 @@ pub use belief::Belief;
 pub use claims::status_addresses;
 pub use controller::{
     CONTROLLER_KINDS, ControllerAction, ControllerCore, ControllerSettings, POOL_ANNOTATION,
-    ServiceWrite, WITHDRAWAL_BOUND,
+    WITHDRAWAL_BOUND,
 };
 pub use lease::{
     LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,
@@ -34,5 +34,5 @@ pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, ver
 pub use speaker::{
     Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings,
 };
-pub use write::{EventRecord, ObjectWrite, WriteHow, WrittenKind};
+pub use write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 pub use writes::{WINDOW, WRITES_MAX, WriteReply};

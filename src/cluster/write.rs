@@ -53,6 +53,15 @@ pub enum WriteHow {
     Delete,
 }
 
+/// The Pod that a process runs in: what belongs to the process alone is deleted with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnPod {
+    /// Its name.
+    pub name: String,
+    /// Its `metadata.uid`.
+    pub uid: String,
+}
+
 /// An Event to be posted; nobody waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRecord {
