@@ -2,8 +2,9 @@
 //!
 //! A backend is handed the whole desired state at once and finds the difference itself, so it can
 //! always recover by being told again and nothing is half-applied. It answers one question,
-//! [`Backend::view`], and obeys one command of the operator, [`Backend::clear`]. It knows no
-//! Service, pool or file; the daemon knows no socket. Native sessions implement it in `io`.
+//! [`Backend::view`], says when the answer would be another, [`Backend::changed`], and obeys one
+//! command of the operator, [`Backend::clear`]. It knows no Service, pool or file; the daemon knows no
+//! socket. Native sessions implement it in `io`.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -107,6 +108,11 @@ pub trait Backend: Send + Sync {
 
     /// What the backend does and sees right now.
     fn view(&self, scope: ViewScope) -> ViewFuture<'_>;
+
+    /// Resolves when a neighbour, its session, or what it was told is other than it was at `seen`,
+    /// with the number to wait for next. The first to wait for is 0. Counters and times that run by
+    /// themselves do not count. Cancel-safe; never resolves after the end of the backend.
+    fn changed(&self, seen: u64) -> Pin<Box<dyn Future<Output = u64> + Send + '_>>;
 
     /// Resets the session with `peer`, or has its routes said again.
     fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_>;

@@ -37,6 +37,10 @@ impl Backend for Core {
         })
     }
 
+    fn changed(&self, _: u64) -> Pin<Box<dyn Future<Output = u64> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
     fn clear(&self, _: PeerKey, _: Clear) -> ClearFuture<'_> {
         Box::pin(async { Err(ClearError::NoSuchPeer) })
     }

@@ -21,6 +21,11 @@ impl Peer {
         connections.map(|it| it.state).max().unwrap_or(waiting)
     }
 
+    /// UPDATEs that were given to its connections since the daemon began.
+    pub fn updates_sent(&self) -> u64 {
+        self.messages.sent.updates
+    }
+
     /// Whether it has no connection and waits for none that it would dial, nor for the end of
     /// anything.
     pub fn is_at_rest(&self) -> bool {

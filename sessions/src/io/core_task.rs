@@ -4,6 +4,7 @@
 //! until the next deadline. Everything it waits for is cancel-safe (`recv`, `changed`, a sleep),
 //! and nothing it does waits.
 
+mod changes;
 mod startup;
 mod view;
 mod withdrawals;
@@ -76,6 +77,9 @@ pub(super) struct CoreTask {
     holds_end_of_rib: bool,
     /// Where it is said up to which generation everybody knows what is gone.
     withdrawn: watch::Sender<u64>,
+    /// Where it is counted how often something changed, and whether it has since.
+    changed: watch::Sender<u64>,
+    has_changed: bool,
     listeners: Listeners,
     addresses_due: Instant,
     seed: u64,
@@ -102,6 +106,8 @@ impl CoreTask {
             desired: Arc::default(),
             holds_end_of_rib: false,
             withdrawn: watch::Sender::default(),
+            changed: watch::Sender::default(),
+            has_changed: false,
             listeners,
             addresses_due: Instant::ZERO,
             seed,
@@ -216,7 +222,8 @@ impl CoreTask {
             self.run_guarded(now, *key, |neighbour, _| neighbour.transmit(now));
         }
         self.note_withdrawals(now, &acted);
-        acted.into_iter().for_each(|key| self.settle(key));
+        acted.iter().for_each(|key| self.settle(*key));
+        self.note_changes(&acted);
     }
 
     /// Lets one peer act on what is due.
@@ -242,6 +249,7 @@ impl CoreTask {
     }
 
     fn forget(&mut self, key: PeerKey) {
+        self.has_changed = true;
         let gone = self.neighbours.remove(&key);
         self.startup.forget(key, gone.is_some_and(|it| it.peer.had_session()));
         self.agenda.forget(key);
@@ -390,6 +398,7 @@ impl CoreTask {
     /// Makes the desired state true: peers first, so that routes find them.
     fn apply(&mut self, desired: Arc<Desired>) {
         let now = self.clock.now();
+        self.has_changed = true;
         let routes = self.startup.routes(&desired);
         self.desired = Arc::clone(&desired);
         self.listeners.admit(desired.peers.iter());

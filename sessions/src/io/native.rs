@@ -36,6 +36,7 @@ pub struct NativeBackend {
     desired: watch::Sender<Arc<Desired>>,
     commands: mpsc::Sender<Command>,
     withdrawn: watch::Receiver<u64>,
+    changed: watch::Receiver<u64>,
     tasks: TaskTracker,
     listening: Vec<SocketAddr>,
 }
@@ -55,9 +56,9 @@ impl NativeBackend {
         let (desired, wanted) = watch::channel(Arc::new(Desired::default()));
         let (commands, questions) = mpsc::channel(COMMANDS_MAX);
         let core = CoreTask::new(listeners, events, tasks.clone(), seed, earlier);
-        let withdrawn = core.withdrawn();
+        let (withdrawn, changed) = (core.withdrawn(), core.changed());
         tokio::spawn(core.run(wanted, questions, network));
-        Self { desired, commands, withdrawn, tasks, listening }
+        Self { desired, commands, withdrawn, changed, tasks, listening }
     }
 
     /// The addresses that it accepts connections on.
@@ -83,6 +84,17 @@ impl Backend for NativeBackend {
 
     fn view(&self, scope: ViewScope) -> ViewFuture<'_> {
         Box::pin(self.ask(move |answer| Command::View(scope, answer)))
+    }
+
+    fn changed(&self, seen: u64) -> Pin<Box<dyn Future<Output = u64> + Send + '_>> {
+        let mut changed = self.changed.clone();
+        Box::pin(async move {
+            if let Ok(number) = changed.wait_for(|it| *it > seen).await {
+                return *number;
+            }
+            // Nothing changes any more.
+            std::future::pending().await
+        })
     }
 
     fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_> {

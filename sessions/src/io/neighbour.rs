@@ -22,7 +22,7 @@ use super::core_task::Surroundings;
 use super::dial::{DialError, dial};
 use super::link::{LinkState, LinkWatch};
 use super::{sockopt, tcp_ao};
-use crate::backend::{StalePhase, ViewScope};
+use crate::backend::{SessionState, StalePhase, ViewScope};
 use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer, WithdrawnUpTo};
 use crate::rib::LocRib;
 use crate::time::Instant;
@@ -65,6 +65,15 @@ pub(super) enum News {
     Closed { id: ConnectionId, why: Option<String> },
 }
 
+/// What others are told of a neighbour when it changes.
+#[derive(Debug, PartialEq, Eq)]
+struct Noted {
+    state: SessionState,
+    updates_sent: u64,
+    /// Every UPDATE has been written to its socket.
+    is_written: bool,
+}
+
 /// A neighbour and what runs for it.
 #[derive(Debug)]
 pub(super) struct Neighbour {
@@ -84,6 +93,8 @@ pub(super) struct Neighbour {
     /// When a malformed UPDATE was logged last, and how many came since.
     malformed_logged_at: Option<Instant>,
     malformed_unlogged: u64,
+    /// What is counted as a change when it is other.
+    noted: Option<Noted>,
     /// How far its restart had come when that was logged last.
     logged_stale: Option<StalePhase>,
     /// What it announced and withdrew, on its way to the RIB.
@@ -107,6 +118,7 @@ impl Neighbour {
             logged_failure: None,
             malformed_logged_at: None,
             malformed_unlogged: 0,
+            noted: None,
             logged_stale: None,
             changes: VecDeque::new(),
         }
@@ -234,6 +246,19 @@ impl Neighbour {
     /// Whether something for it waits, or is on its way to its socket.
     pub(super) fn is_being_told(&self) -> bool {
         self.links.iter().any(|(id, link)| link.busy || self.peer.wants_to_transmit(*id))
+    }
+
+    /// Whether its session, or what it was told, is other than at the last call.
+    pub(super) fn note_changes(&mut self) -> bool {
+        let updates_sent = self.peer.updates_sent();
+        let before = self.noted.as_ref();
+        let knew_all = before.is_some_and(|it| it.is_written && it.updates_sent == updates_sent);
+        // Bytes on their way are news after an UPDATE alone: each KEEPALIVE is on its way, too.
+        let is_written = knew_all || !self.is_being_told();
+        let noted = Noted { state: self.peer.state(), updates_sent, is_written };
+        let is_other = before != Some(&noted);
+        self.noted = Some(noted);
+        is_other
     }
 
     fn connect(&mut self, id: ConnectionId, events: &mpsc::Sender<NetworkEvent>) {

@@ -470,3 +470,46 @@ async fn a_vrf_is_dialled_through_its_device_once_that_is_there() {
     })
     .await;
 }
+
+/// Waits for changes until all is as `is_so` wants it; answers the number to wait for next.
+async fn follow(backend: &NativeBackend, mut seen: u64, is_so: impl Fn(&PeerView) -> bool) -> u64 {
+    let follow = async {
+        loop {
+            seen = backend.changed(seen).await;
+            let view = backend.view(ViewScope::EVERYTHING).await.unwrap();
+            if find(&view, 2).is_some_and(&is_so) {
+                return seen;
+            }
+        }
+    };
+    timeout(PATIENCE, follow).await.expect("in time")
+}
+
+#[tokio::test]
+async fn whoever_waits_hears_of_sessions_and_routes_and_not_of_keepalives() {
+    let backend = backend();
+    let config = PeerConfig { passive: true, ..peer(2) };
+    let route = DesiredRoute {
+        prefix: "203.0.113.7/32".parse().unwrap(),
+        peers: Arc::new([config.key].into()),
+        attributes: Arc::default(),
+    };
+    let desired = |routes| Desired { peers: vec![config.clone()], routes, ..Desired::default() };
+    backend.apply(desired(Arc::default()));
+    let seen = follow(&backend, 0, |peer| peer.state == SessionState::Active).await;
+    let mut stream = speak(&backend, 2).await;
+    let seen = follow(&backend, seen, |peer| peer.state == SessionState::Established).await;
+    backend.apply(desired([route].into()));
+    let told = |peer: &PeerView| peer.advertised.len() == 1 && !peer.is_being_told;
+    let seen = follow(&backend, seen, told).await;
+
+    stream.write_all(&keepalive()).await.unwrap();
+    wait_until(&backend, |view| view.peers[0].messages.received.keepalives == 2).await;
+    let unheard = timeout(Duration::ZERO, backend.changed(seen)).await;
+    assert!(unheard.is_err(), "a keepalive is no news: {seen} and {unheard:?}");
+
+    drop(stream);
+    let seen = follow(&backend, seen, |peer| peer.state != SessionState::Established).await;
+    apply(&backend, &[]);
+    timeout(PATIENCE, backend.changed(seen)).await.expect("a neighbour that goes is a change");
+}
