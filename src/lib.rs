@@ -16,6 +16,7 @@
 //! - [`history`]: what changed last of each Service.
 //! - [`controller`], [`speaker`]: who gives addresses, who announces them.
 //! - [`cluster`]: both for Kubernetes, without the connection to it.
+//! - [`kubernetes`]: the connection, and the two daemons on either side of it.
 //! - [`standalone`]: both in one process, fed from files.
 //! - `service`: what systemd is told: ready, how it is, alive.
 //! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
@@ -38,6 +39,8 @@ pub mod controller;
 pub mod drain;
 #[cfg(feature = "daemon")]
 pub mod history;
+#[cfg(feature = "daemon")]
+pub mod kubernetes;
 pub mod model;
 pub mod plan;
 pub mod resources;

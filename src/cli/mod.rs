@@ -6,7 +6,9 @@ mod ask;
 mod backend;
 mod check;
 mod clear;
+mod cluster;
 mod completions;
+mod controller;
 mod crds;
 mod demo;
 mod drain;
@@ -18,6 +20,7 @@ mod paths;
 mod plan;
 mod run;
 mod show;
+// mod speaker;
 
 use std::process::ExitCode;
 
@@ -57,6 +60,10 @@ struct Cli {
 enum Command {
     /// Announce what resources in files say, and follow them as they change
     Run(run::RunArguments),
+    /// Kubernetes: give Services their addresses
+    Controller(controller::ControllerArguments),
+    /// Kubernetes: announce Services from this node
+    // Speaker(speaker::SpeakerArguments),
     /// Ask the daemon on this machine
     Show(show::ShowArguments),
     /// Ask it why something is as it is
@@ -85,6 +92,8 @@ pub fn main() -> ExitCode {
     let _log = telemetry::start(log_level, log_format);
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Controller(arguments) => controller::run(&arguments),
+        // Command::Speaker(arguments) => speaker::run(arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Clear(arguments) => clear::run(&arguments),

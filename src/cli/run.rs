@@ -15,7 +15,7 @@ const THREADS: usize = 2;
 
 /// Who speaks BGP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BackendChoice {
+pub(super) enum BackendChoice {
     /// Fairway itself
     Native,
 }

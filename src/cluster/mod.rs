@@ -17,6 +17,7 @@ mod controller;
 mod lease;
 mod reflector;
 mod speaker;
+mod trim;
 mod version;
 mod write;
 mod writes;
@@ -34,5 +35,6 @@ pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, ver
 pub use speaker::{
     Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings,
 };
+pub use trim::trimmed;
 pub use write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 pub use writes::{WINDOW, WRITES_MAX, WriteReply};

@@ -80,7 +80,7 @@ pub enum Delta {
 }
 
 /// Objects of a page: about a megabyte of Services, and what client-go asks for.
-pub const PAGE_OBJECTS: usize = 500;
+pub const PAGE_OBJECTS: u32 = 500;
 /// Objects that are believed at most; etcd cannot hold more of any size. A list of more fails.
 const OBJECTS_MAX: usize = 1_000_000;
 /// The first pause after a failure; doubles up to [`PAUSE_MAX`].

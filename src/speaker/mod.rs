@@ -53,7 +53,7 @@ impl Speaker {
             self.generation = self.generation.saturating_add(1);
             self.apply();
         }
-        log(&update, self.planner.plan(), self.drain);
+        log_update(&update, self.planner.plan(), self.drain);
     }
 
     /// The node is drained, or comes back.
@@ -99,7 +99,7 @@ impl Speaker {
 }
 
 /// One line for each Service that begins or ceases to be announced, and for each fault.
-fn log(update: &PlanUpdate, plan: &NodePlan, drain: DrainState) {
+pub(crate) fn log_update(update: &PlanUpdate, plan: &NodePlan, drain: DrainState) {
     for (service, before) in &update.services {
         let now = plan.services.get(service);
         let was_announced = before.as_ref().is_some_and(|it| it.is_announced());

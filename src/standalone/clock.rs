@@ -9,23 +9,23 @@ use crate::drain::Moment;
 
 /// Reads both clocks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     start: Instant,
 }
 
 impl Clock {
     /// Its monotonic time begins now.
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { start: Instant::now() }
     }
 
-    pub(super) fn now(self) -> Moment {
+    pub(crate) fn now(self) -> Moment {
         let monotonic = time::Instant::ZERO + self.start.elapsed();
         Moment { epoch_seconds: epoch_seconds(), monotonic }
     }
 
     /// Waits until `deadline`, for ever when there is none. Cancel-safe.
-    pub(super) async fn wait_until(self, deadline: Option<time::Instant>) {
+    pub(crate) async fn wait_until(self, deadline: Option<time::Instant>) {
         match deadline {
             Some(deadline) => {
                 let wait = deadline.since(time::Instant::ZERO);

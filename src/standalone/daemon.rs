@@ -210,15 +210,7 @@ impl Daemon {
         self.published = None;
         self.speaker.set_drain(self.drain.state());
         self.saver.save_drain(self.drain.status());
-        match (step, self.drain.status()) {
-            (DrainStep::Began | DrainStep::Moved, status) => {
-                info!("{status}: neighbours are asked to prefer others (GRACEFUL_SHUTDOWN)");
-            }
-            (_, DrainStatus::Drained { .. }) => {
-                info!("this node is drained: all routes are withdrawn, sessions stay up");
-            }
-            _ => info!("this node is in service again: all routes are announced"),
-        }
+        log_drain(step, self.drain.status());
     }
 
     /// Puts on disk what the files say, and what is announced. Returns at once.
@@ -236,8 +228,21 @@ impl Daemon {
     }
 }
 
+/// What a step of a drain means.
+pub(crate) fn log_drain(step: DrainStep, status: DrainStatus) {
+    match (step, status) {
+        (DrainStep::Began | DrainStep::Moved, status) => {
+            info!("{status}: neighbours are asked to prefer others (GRACEFUL_SHUTDOWN)");
+        }
+        (_, DrainStatus::Drained { .. }) => {
+            info!("this node is drained: all routes are withdrawn, sessions stay up");
+        }
+        _ => info!("this node is in service again: all routes are announced"),
+    }
+}
+
 /// What the next run should know of this one.
-fn announced(routes: Vec<DesiredRoute>) -> Announced {
+pub(crate) fn announced(routes: Vec<DesiredRoute>) -> Announced {
     Announced { boot_id: machine::boot_id(), routes }
 }
 
@@ -251,7 +256,7 @@ fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> 
 
 /// What the run before this one announced. Without that, routers are not told that this is a
 /// restart.
-pub(super) fn earlier_run(directory: &Path) -> Option<EarlierRun> {
+pub(crate) fn earlier_run(directory: &Path) -> Option<EarlierRun> {
     const CONSEQUENCE: &str = "neighbours are not told that this is a restart, and may drop the \
                                routes of this node until it announces them again";
     match saver::restore_announced(directory) {
@@ -279,7 +284,7 @@ fn restored_catalog(directory: &Path) -> Catalog {
 }
 
 /// Goes on with a drain of an earlier run, which nobody may remember by now.
-fn restored_drain(directory: &Path, saver: &Saver, now: Moment) -> Drain {
+pub(crate) fn restored_drain(directory: &Path, saver: &Saver, now: Moment) -> Drain {
     let status = saver::restore_drain(directory).unwrap_or_else(|error| {
         error!("{error}; this node is in service, whether it was drained or not");
         None
@@ -294,7 +299,7 @@ fn restored_drain(directory: &Path, saver: &Saver, now: Moment) -> Drain {
 }
 
 /// A finding is said once when it comes, and a fault once more when it is gone.
-fn log_findings(before: &[Finding], now: &[Finding]) {
+pub(crate) fn log_findings(before: &[Finding], now: &[Finding]) {
     for finding in now.iter().filter(|finding| !before.contains(finding)) {
         if finding.is_fault() { error!("{finding}") } else { warn!("{finding}") }
     }

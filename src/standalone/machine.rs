@@ -13,7 +13,7 @@ pub(crate) fn host_name() -> Option<String> {
 /// The machine's IPv4 addresses that others could reach, for a node that no Node object
 /// describes. First the one that it speaks to the world from, since that is what makes a good
 /// router ID: bridges of container engines have the same address on every machine.
-pub(super) fn addresses() -> Vec<IpAddr> {
+pub(crate) fn addresses() -> Vec<IpAddr> {
     let interfaces = getifaddrs().into_iter().flatten();
     let ipv4 = interfaces.filter_map(|it| Some(it.address?.as_sockaddr_in()?.ip()));
     let reachable = ipv4.filter(|it: &Ipv4Addr| !it.is_loopback() && !it.is_link_local());
@@ -37,12 +37,12 @@ fn outward_address() -> Option<IpAddr> {
 }
 
 /// The kernel's name for the time since the machine started.
-pub(super) fn boot_id() -> Option<String> {
+pub(crate) fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
 /// A number that differs from start to start, for the jitter of timers.
-pub(super) fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

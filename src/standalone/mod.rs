@@ -4,13 +4,14 @@
 //! and signals, acts at once, and publishes what it decided for the admin socket to show. The
 //! wire comes first, then the disk: a route does not wait for a flush.
 
-mod clock;
-mod daemon;
-mod machine;
+pub(crate) mod clock;
+pub(crate) mod daemon;
+pub(crate) mod machine;
 mod options;
 mod published;
-mod saver;
+pub(crate) mod saver;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use daemon::Daemon;
 
 pub(crate) use clock::epoch_seconds;
 pub(crate) use machine::host_name;
+pub(crate) use options::listen_addresses;
 pub use options::{ListenOption, Options};
 pub use published::{Enquirer, Published};
 pub use saver::LockError;
@@ -61,27 +63,27 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When it is to be written.
 #[derive(Debug, Default)]
-struct Saving {
+pub(crate) struct Saving {
     at: Option<Instant>,
     last: Option<Instant>,
 }
 
 impl Saving {
     /// Something changed.
-    fn wanted(&mut self) {
+    pub(crate) fn wanted(&mut self) {
         let earliest = self.last.map(|last| last + SAVE_INTERVAL);
         self.at = self.at.or(earliest.or_else(|| Some(Instant::now())));
     }
 
     /// Waits until it is time; for ever when nothing is wanted. Cancel-safe.
-    async fn due(&self) {
+    pub(crate) async fn due(&self) {
         match self.at {
             Some(at) => sleep_until(at).await,
             None => std::future::pending().await,
         }
     }
 
-    fn done(&mut self) {
+    pub(crate) fn done(&mut self) {
         self.at = None;
         self.last = Some(Instant::now());
     }
@@ -89,7 +91,7 @@ impl Saving {
 
 /// A socket for each neighbour and some to spare: what the system allows, not what it gives at
 /// first.
-fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
@@ -118,9 +120,11 @@ async fn withdrawn(backend: &dyn Backend, generation: Option<u64>) {
 }
 
 /// FRR's sockets, where they are asked for.
-fn vty_sockets(options: &Options) -> Result<Option<admin::vty::Sockets>, admin::SocketError> {
-    let directory = options.vty_dir.as_deref();
-    directory.map(|it| admin::vty::Sockets::open(it, options.socket_mode)).transpose()
+pub(crate) fn vty_sockets(
+    directory: Option<&Path>,
+    mode: admin::SocketMode,
+) -> Result<Option<admin::vty::Sockets>, admin::SocketError> {
+    directory.map(|it| admin::vty::Sockets::open(it, mode)).transpose()
 }
 
 /// Runs until a signal ends it.
@@ -130,7 +134,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let mut hangup = signal(SignalKind::hangup())?;
     // First, so that a second daemon ends before it takes a port or touches a file.
     let (socket, _socket_file) = admin::listen(&options.socket, options.socket_mode)?;
-    let vty = vty_sockets(&options)?;
+    let vty = vty_sockets(options.vty_dir.as_deref(), options.socket_mode)?;
     let _lock = saver::lock(&options.state_dir)?;
     raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;

@@ -40,12 +40,17 @@ impl Options {
             let ipv6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, BGP_PORT));
             return vec![ListenAddress(ipv4), ListenAddress(ipv6)];
         }
-        let addresses = self.bgp_listen.iter().filter_map(|option| match option {
-            ListenOption::None => None,
-            ListenOption::Address(address) => Some(ListenAddress(*address)),
-        });
-        addresses.collect()
+        listen_addresses(&self.bgp_listen)
     }
+}
+
+/// The addresses among these values.
+pub(crate) fn listen_addresses(options: &[ListenOption]) -> Vec<ListenAddress> {
+    let addresses = options.iter().filter_map(|option| match option {
+        ListenOption::None => None,
+        ListenOption::Address(address) => Some(ListenAddress(*address)),
+    });
+    addresses.collect()
 }
 
 /// A value of `--bgp-listen`.

@@ -1,6 +1,7 @@
 //! Writes state to disk beside the loop, so that a slow disk never delays a route. Only the
 //! latest state counts; what did not change is not written.
 
+use std::fmt::Write;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -14,13 +15,18 @@ use tokio::time::timeout;
 use tracing::{error, info};
 
 use crate::allocator::Memory;
+use crate::cluster::Snapshot;
 use crate::controller::announced::{self, ANNOUNCED_FILE, Announced};
-use crate::controller::state::{self, FormatError, StateError, StateFile};
+use crate::controller::state::{self, FormatError, StateError, StateFile, decode_document};
 use crate::drain::{self, DRAIN_FILE, DrainStatus};
 use crate::resources::{Catalog, LastGood};
 
 /// The file that holds the last good version of each object.
 const RESOURCES_FILE: &str = "resources.json";
+
+/// The file that holds the objects of the cluster that were in force.
+const SNAPSHOT_FILE: &str = "cluster.json";
+const SNAPSHOT_VERSION: u64 = 1;
 
 /// What keeps a second daemon out.
 const LOCK_FILE: &str = "lock";
@@ -42,6 +48,19 @@ struct Wanted {
     drain: Option<DrainStatus>,
     /// `None` until it is known what is announced: what an earlier run left stays.
     announced: Option<Announced>,
+    /// `None` where resources come from files.
+    snapshot: Option<Kept>,
+}
+
+/// A snapshot. Objects are replaced and never changed, so two are equal if they hold the very same.
+#[derive(Debug, Clone)]
+struct Kept(Arc<Snapshot>);
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, another) = (&self.0.objects, &other.0.objects);
+        one.len() == another.len() && one.iter().zip(another).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
 }
 
 /// How long whoever gave an order waits for a slow disk.
@@ -55,37 +74,37 @@ struct KeptDrain {
 }
 
 /// The writing task.
-pub(super) struct Saver {
+pub(crate) struct Saver {
     wanted: watch::Sender<Arc<Wanted>>,
     drain: watch::Receiver<KeptDrain>,
     task: JoinHandle<()>,
 }
 
 impl Saver {
-    pub(super) fn start(directory: PathBuf) -> Self {
+    pub(crate) fn start(directory: PathBuf) -> Self {
         let (wanted, latest) = watch::channel(Arc::default());
         let (tell, drain) = watch::channel(KeptDrain::default());
         Self { wanted, drain, task: tokio::spawn(write_changes(directory, latest, tell)) }
     }
 
     /// Who has which address should be on disk. Returns at once.
-    pub(super) fn save_memory(&self, memory: Memory) {
+    pub(crate) fn save_memory(&self, memory: Memory) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).memory = memory);
     }
 
     /// These resources should be on disk. Returns at once.
-    pub(super) fn save_resources(&self, resources: LastGood) {
+    pub(crate) fn save_resources(&self, resources: LastGood) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).resources = resources);
     }
 
     /// This should be on disk. Returns at once.
-    pub(super) fn save_drain(&self, drain: DrainStatus) {
+    pub(crate) fn save_drain(&self, drain: DrainStatus) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).drain = Some(drain));
     }
 
     /// Whether what [`Saver::save_drain`] was given last is on disk, once that has been tried. A disk
     /// that takes too long has not kept it.
-    pub(super) fn keeps_drain(&self) -> impl Future<Output = bool> + use<> {
+    pub(crate) fn keeps_drain(&self) -> impl Future<Output = bool> + use<> {
         let (wanted, mut drain) = (self.wanted.borrow().drain, self.drain.clone());
         async move {
             let tried = drain.wait_for(|it| it.tried == wanted);
@@ -94,12 +113,18 @@ impl Saver {
     }
 
     /// These routes were announced. Returns at once.
-    pub(super) fn save_announced(&self, announced: Announced) {
+    pub(crate) fn save_announced(&self, announced: Announced) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).announced = Some(announced));
     }
 
+    /// These objects were in force. Returns at once.
+    pub(crate) fn save_snapshot(&self, snapshot: Snapshot) {
+        let snapshot = Some(Kept(Arc::new(snapshot)));
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).snapshot = snapshot);
+    }
+
     /// Waits until it is.
-    pub(super) async fn finish(self) {
+    pub(crate) async fn finish(self) {
         drop(self.wanted);
         if let Err(error) = self.task.await {
             error!(%error, "state was not saved");
@@ -108,7 +133,7 @@ impl Saver {
 }
 
 /// Takes up what [`Saver::save_resources`] left in an earlier run.
-pub(super) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), StateError> {
+pub(crate) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), StateError> {
     let file = StateFile::new(directory, RESOURCES_FILE);
     let restored = file.load(|text| {
         let value: Value = serde_json::from_str(text)?;
@@ -118,23 +143,49 @@ pub(super) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), Sta
 }
 
 /// What [`Saver::save_drain`] left in an earlier run.
-pub(super) fn restore_drain(directory: &Path) -> Result<Option<DrainStatus>, StateError> {
+pub(crate) fn restore_drain(directory: &Path) -> Result<Option<DrainStatus>, StateError> {
     StateFile::new(directory, DRAIN_FILE).load(drain::decode)
 }
 
 /// What an earlier run announced last; `None` if it left no word.
-pub(super) fn restore_announced(directory: &Path) -> Result<Option<Announced>, StateError> {
+pub(crate) fn restore_announced(directory: &Path) -> Result<Option<Announced>, StateError> {
     StateFile::new(directory, ANNOUNCED_FILE).load(announced::decode)
 }
 
+/// What [`Saver::save_snapshot`] left in an earlier run.
+pub(crate) fn restore_snapshot(directory: &Path) -> Result<Option<Snapshot>, StateError> {
+    StateFile::new(directory, SNAPSHOT_FILE).load(|text| {
+        let document = decode_document(text, SNAPSHOT_VERSION)?;
+        let Value::Object(mut document) = document else { return Err(FormatError::NoVersion) };
+        match document.remove("objects") {
+            Some(Value::Array(objects)) => {
+                Ok(Snapshot { objects: objects.into_iter().map(Arc::new).collect() })
+            }
+            _ => Err(FormatError::Content("damaged: it has no list \"objects\"".to_owned())),
+        }
+    })
+}
+
+/// The text of a snapshot. Its objects are many, so no tree is made of them before.
+fn encode_snapshot(snapshot: &Snapshot) -> String {
+    let mut text = format!("{{\"version\":{SNAPSHOT_VERSION},\"objects\":[");
+    for (position, object) in snapshot.objects.iter().enumerate() {
+        let separator = if position == 0 { "\n" } else { ",\n" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}{object}");
+    }
+    text.push_str("\n]}\n");
+    text
+}
+
 /// Whether there was an earlier run at all.
-pub(super) fn has_resources(directory: &Path) -> bool {
+pub(crate) fn has_resources(directory: &Path) -> bool {
     StateFile::new(directory, RESOURCES_FILE).path().exists()
 }
 
 /// Keeps `directory` to one daemon for as long as the file lives. `None` when the system does not
 /// let us lock anything there; what cannot be written is said when it is written.
-pub(super) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
+pub(crate) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
     let path = directory.join(LOCK_FILE);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     let Ok(file) = made.and_then(|()| File::create(&path)) else { return Ok(None) };
@@ -219,6 +270,12 @@ fn write(
         && is_written(file(ANNOUNCED_FILE).save(&announced::encode(announced)))
     {
         written.announced = Some(announced.clone());
+    }
+    if let Some(snapshot) = wanted.snapshot.as_ref()
+        && written.snapshot.as_ref() != Some(snapshot)
+        && is_written(file(SNAPSHOT_FILE).save(&encode_snapshot(&snapshot.0)))
+    {
+        written.snapshot = Some(snapshot.clone());
     }
     if written.resources != wanted.resources
         && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_json().to_string()))

@@ -1,0 +1,147 @@
+//! What is kept of an object that arrives.
+//!
+//! Answers with the object less what nothing here reads: a Node lists its images, a slice the
+//! addresses of its pods, and every object says who wrote which of its fields. Of ten thousand that
+//! is most of the memory. Decides nothing; whoever has the connection to the API server calls it.
+
+use serde_json::{Map, Value};
+
+use crate::model::Kind;
+
+/// In which kubectl repeats the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The one condition of a Node that decides about anything.
+const NODE_CONDITION: &str = "NetworkUnavailable";
+
+/// The object without what nobody reads.
+pub fn trimmed(kind: Kind, mut object: Value) -> Value {
+    let Some(fields) = object.as_object_mut() else { return object };
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        trim_metadata(kind, metadata);
+    }
+    match kind {
+        Kind::EndpointSlice => trim_slice(fields),
+        Kind::Node => trim_node(fields),
+        Kind::Namespace => keep(fields, &["apiVersion", "kind", "metadata"]),
+        Kind::Service
+        | Kind::Secret
+        | Kind::BgpPeer
+        | Kind::BfdProfile
+        | Kind::IpAddressPool
+        | Kind::BgpAdvertisement
+        | Kind::Layer2Advertisement
+        | Kind::Community => {}
+    }
+    object
+}
+
+fn trim_metadata(kind: Kind, metadata: &mut Map<String, Value>) {
+    // Which of two configuration objects changed last is read from there.
+    if !kind.is_ours() {
+        metadata.shift_remove("managedFields");
+    }
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.shift_remove(LAST_APPLIED);
+    }
+}
+
+fn trim_slice(fields: &mut Map<String, Value>) {
+    fields.shift_remove("ports");
+    let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        keep(endpoint, &["addresses", "conditions", "nodeName"]);
+        // That there is one counts, and which one does not.
+        if let Some(addresses) = endpoint.get_mut("addresses").and_then(Value::as_array_mut) {
+            addresses.truncate(1);
+            addresses.shrink_to_fit();
+        }
+    }
+}
+
+fn trim_node(fields: &mut Map<String, Value>) {
+    keep(fields, &["apiVersion", "kind", "metadata", "spec", "status"]);
+    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(spec, &["taints"]);
+    }
+    let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) else { return };
+    keep(status, &["addresses", "conditions"]);
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|it| it.get("type").and_then(Value::as_str) == Some(NODE_CONDITION));
+    }
+}
+
+fn keep(fields: &mut Map<String, Value>, names: &[&str]) {
+    fields.retain(|name, _| names.contains(&name.as_str()));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::resources::parse_value;
+
+    #[test]
+    fn what_is_trimmed_reads_as_before() {
+        let metadata = json!({
+            "name": "a", "namespace": "b", "uid": "1", "resourceVersion": "7",
+            "labels": {"kubernetes.io/service-name": "web"},
+            "annotations": {LAST_APPLIED: "{}", "metallb.io/drain": "30s"},
+            "managedFields": [{"manager": "kubectl"}],
+        });
+        let endpoint = json!({
+            "addresses": ["10.0.0.1", "10.0.0.2"], "nodeName": "n", "conditions": {"ready": true},
+            "targetRef": {"kind": "Pod"}, "zone": "z",
+        });
+        let objects = [
+            (
+                Kind::EndpointSlice,
+                json!({
+                    "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                    "metadata": metadata, "addressType": "IPv4", "endpoints": [endpoint],
+                    "ports": [{"port": 80}],
+                }),
+            ),
+            (
+                Kind::Node,
+                json!({
+                    "apiVersion": "v1", "kind": "Node", "metadata": metadata,
+                    "spec": {"podCIDR": "10.0.0.0/24", "taints": [{"key": "k", "effect": "NoSchedule"}]},
+                    "status": {
+                        "images": [{"names": ["x"]}],
+                        "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+                        "conditions": [
+                            {"type": "Ready", "status": "True"},
+                            {"type": "NetworkUnavailable", "status": "True"},
+                        ],
+                    },
+                }),
+            ),
+        ];
+        for (kind, object) in objects {
+            let trimmed = trimmed(kind, object.clone());
+            assert_eq!(parse_value(&trimmed), parse_value(&object), "{kind}");
+            let text = trimmed.to_string();
+            for gone in ["kubectl", "10.0.0.2", "zone", "targetRef", "images", "podCIDR", "Ready\""]
+            {
+                assert!(!text.contains(gone), "{kind} has {gone}: {text}");
+            }
+            assert!(text.contains("30s") && text.contains("resourceVersion"), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_wrote_what_of_our_own_kinds_stays() {
+        let pool = json!({"metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}]}});
+        assert_eq!(trimmed(Kind::IpAddressPool, pool.clone()), pool);
+        let service = json!({"metadata": {"name": "a"}});
+        assert_eq!(trimmed(Kind::Service, pool), service);
+    }
+
+    #[test]
+    fn what_is_no_object_stays_what_it_is() {
+        for odd in [json!(null), json!([1]), json!({"metadata": 1, "endpoints": {"a": 1}})] {
+            assert_eq!(trimmed(Kind::EndpointSlice, odd.clone()), odd);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! One connection to the API server, and what can be asked through it.
+//!
+//! Answers with JSON, or with why not. Knows no core: who asks, and what an answer means, is the
+//! business of its neighbours.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::WatchEvent;
+use kube::{Client, Config};
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// An API server that does not even answer a connection in that time is away.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A watch begins within that, also where the server has much to read.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where the namespace of a pod is written.
+const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// Where MetalLB's objects live unless somebody says otherwise.
+const DEFAULT_NAMESPACE: &str = "metallb-system";
+
+/// How the API server is found.
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionOptions {
+    /// `--kubeconfig`; otherwise that of the pod, or the usual places.
+    pub kubeconfig: Option<PathBuf>,
+    /// `--namespace`: where our kinds live; otherwise the pod's own, or `metallb-system`.
+    pub namespace: Option<String>,
+}
+
+/// Why there is no connection, and never will be with these options.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// A file that was named.
+    #[error("--kubeconfig {}: {error}", path.display())]
+    Kubeconfig {
+        /// It.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: kube::config::KubeconfigError,
+    },
+    /// Nothing was named, and nothing found.
+    #[error(
+        "there is no Kubernetes API to be found: this is no pod, and neither KUBECONFIG nor \
+         ~/.kube/config leads to one; name a file with --kubeconfig ({0})"
+    )]
+    Nowhere(#[source] Box<kube::config::InferConfigError>),
+    /// It was found, and its certificates or credentials make no sense.
+    #[error("cannot make a client for the Kubernetes API: {0}")]
+    Client(#[source] Box<kube::Error>),
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// The HTTP status, where the server answered at all.
+    pub(super) code: Option<u16>,
+    /// In words.
+    pub(super) message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "{code}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl From<kube::Error> for Problem {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self { code: Some(status.code), message: status.message },
+            // The words of the layers below, which say what the system said.
+            other => {
+                let mut message = other.to_string();
+                let mut source = std::error::Error::source(&other);
+                while let Some(cause) = source {
+                    let words = cause.to_string();
+                    if !message.contains(&words) {
+                        message = format!("{message}: {words}");
+                    }
+                    source = cause.source();
+                }
+                Self { code: None, message }
+            }
+        }
+    }
+}
+
+impl Problem {
+    /// It cannot even be asked.
+    pub(super) fn of_request(error: impl fmt::Display) -> Self {
+        Self { code: None, message: format!("this makes no request: {error}") }
+    }
+
+    fn timed_out(after: Duration) -> Self {
+        Self { code: None, message: format!("no answer in {} s", after.as_secs()) }
+    }
+}
+
+/// An event of a watch.
+pub(super) enum Event {
+    /// ADDED or MODIFIED.
+    Applied(Value),
+    /// DELETED.
+    Deleted(Value),
+    /// BOOKMARK, with its version.
+    Bookmark(String),
+}
+
+/// The connection. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Api {
+    client: Client,
+    /// The namespace of our own objects.
+    pub(super) namespace: String,
+    /// Where the server is, for people.
+    pub(super) server: String,
+}
+
+impl Api {
+    /// Finds the API server; whether it answers is seen later.
+    pub(super) async fn connect(options: &ConnectionOptions) -> Result<Self, ConnectError> {
+        let mut config = match &options.kubeconfig {
+            Some(path) => {
+                let of_file = |error| ConnectError::Kubeconfig { path: path.clone(), error };
+                let kubeconfig = Kubeconfig::read_from(path).map_err(of_file)?;
+                let of_file = |error| ConnectError::Kubeconfig { path: path.clone(), error };
+                let defaults = KubeConfigOptions::default();
+                Config::from_custom_kubeconfig(kubeconfig, &defaults).await.map_err(of_file)?
+            }
+            // A pod first: that it has a file of a user lying about means nothing.
+            None => match Config::incluster() {
+                Ok(config) => config,
+                Err(_) => {
+                    Config::infer().await.map_err(|it| ConnectError::Nowhere(Box::new(it)))?
+                }
+            },
+        };
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        // Who asks decides when it asks again.
+        config.default_retry = false;
+        let server = config.cluster_url.to_string();
+        let client =
+            Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
+        let namespace = options.namespace.clone().or_else(pod_namespace);
+        let namespace = namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+        Ok(Self { client, namespace, server })
+    }
+
+    /// What is there.
+    pub(super) async fn get(&self, path: &str, limit: Duration) -> Result<Value, Problem> {
+        self.ask(request(Method::GET, path, None, Vec::new())?, limit).await
+    }
+
+    /// Sends `body`; the server gives up when we do.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &'static str,
+        body: &Value,
+        limit: Duration,
+    ) -> Result<Value, Problem> {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        // Whole seconds, and never none: the server takes that for its own limit.
+        let path = format!("{path}{separator}timeout={}s", limit.as_secs().max(1));
+        let body = body.to_string().into_bytes();
+        self.ask(request(method, &path, Some(content_type), body)?, limit).await
+    }
+
+    /// The answer to any request; none after `limit`.
+    pub(super) async fn ask(
+        &self,
+        request: Request<Vec<u8>>,
+        limit: Duration,
+    ) -> Result<Value, Problem> {
+        match timeout(limit, self.client.request::<Value>(request)).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Problem::timed_out(limit)),
+        }
+    }
+
+    /// Begins a watch.
+    pub(super) async fn watch(&self, request: Request<Vec<u8>>) -> Result<Watch, Problem> {
+        let begun = timeout(ANSWER_TIMEOUT, self.client.request_events::<Value>(request)).await;
+        let events = begun.map_err(|_| Problem::timed_out(ANSWER_TIMEOUT))??;
+        Ok(Watch(events.boxed()))
+    }
+}
+
+/// A watch that has begun.
+pub(super) struct Watch(BoxStream<'static, kube::Result<WatchEvent<Value>>>);
+
+impl Watch {
+    /// The next event; `None` at the end of the watch.
+    pub(super) async fn next(&mut self) -> Result<Option<Event>, Problem> {
+        match self.0.try_next().await {
+            Ok(None) => Ok(None),
+            Ok(Some(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
+                Ok(Some(Event::Applied(object)))
+            }
+            Ok(Some(WatchEvent::Deleted(object))) => Ok(Some(Event::Deleted(object))),
+            Ok(Some(WatchEvent::Bookmark(it))) => {
+                Ok(Some(Event::Bookmark(it.metadata.resource_version)))
+            }
+            Ok(Some(WatchEvent::Error(status))) => {
+                Err(Problem { code: Some(status.code), message: status.message })
+            }
+            // A connection that is cut ends a watch as its own end does.
+            Err(kube::Error::ReadEvents(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn request(
+    method: Method,
+    path: &str,
+    content_type: Option<&'static str>,
+    body: Vec<u8>,
+) -> Result<Request<Vec<u8>>, Problem> {
+    let mut builder = Request::builder().method(method).uri(path);
+    builder = builder.header(ACCEPT, "application/json");
+    if let Some(content_type) = content_type {
+        builder = builder.header(CONTENT_TYPE, content_type);
+    }
+    builder.body(body).map_err(Problem::of_request)
+}
+
+fn pod_namespace() -> Option<String> {
+    let text = std::fs::read_to_string(Path::new(POD_NAMESPACE_FILE)).ok()?;
+    Some(text.trim().to_owned()).filter(|namespace| !namespace.is_empty())
+}

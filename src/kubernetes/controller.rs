@@ -1,0 +1,191 @@
+//! `fairway controller`: the loop between a controller's core and the API server.
+//!
+//! Owns the core and whatever is under way for it. Woken by answers, by time and by signals; acts
+//! at once. Decides nothing.
+
+use fairway_sessions::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use super::api::{Api, ConnectError, ConnectionOptions};
+use super::event::{EventSource, Events};
+use super::lease::LeaseEdge;
+use super::reading::{News, Reading};
+use super::writing::{Writing, Written};
+use crate::cluster::{
+    ControllerAction, ControllerCore, ControllerSettings, LeaseReply, LeaseRequest, OwnPod,
+};
+use crate::standalone::clock::Clock;
+use crate::standalone::machine;
+
+/// Who writes, as `managedFields` and Events name it.
+const NAME: &str = "fairway-controller";
+/// Answers that are handed in before the core is asked what to do: a list of a thousand Services is
+/// one step, and a renewal of the Lease need not wait for it.
+const NEWS_AT_ONCE: usize = 256;
+
+/// How `fairway controller` was asked to run.
+#[derive(Debug, Clone)]
+pub struct ControllerOptions {
+    /// Where the API server is.
+    pub connection: ConnectionOptions,
+    /// Services of which class are ours; `None`: those without one.
+    pub load_balancer_class: Option<String>,
+    /// The pod we run in, if we know.
+    pub pod: Option<OwnPod>,
+}
+
+/// What keeps a daemon in the cluster from starting.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no API server to be asked.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Signals.
+    #[error("cannot handle signals")]
+    Signals(#[from] std::io::Error),
+}
+
+/// The loop's own.
+struct Controller {
+    clock: Clock,
+    core: ControllerCore,
+    reading: Reading,
+    writing: Writing,
+    lease: LeaseEdge,
+    lease_tell: mpsc::Sender<LeaseReply>,
+    events: Events,
+    was_leading: bool,
+}
+
+/// Runs until a signal ends it.
+pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let api = Api::connect(&options.connection).await?;
+    let clock = Clock::start();
+    let identity = identity(options.pod.as_ref());
+    let settings = ControllerSettings {
+        identity: identity.clone(),
+        load_balancer_class: options.load_balancer_class,
+        namespace: api.namespace.clone(),
+        pod: options.pod,
+        epoch_seconds: clock.now().epoch_seconds,
+        seed: machine::seed(),
+    };
+    info!(
+        server = api.server,
+        namespace = api.namespace,
+        identity,
+        version = env!("CARGO_PKG_VERSION"),
+        commit = env!("FAIRWAY_COMMIT"),
+        "fairway controller is running"
+    );
+    let (reading, mut news) = Reading::new(api.clone(), []);
+    let (writing, mut written) = Writing::new(api.clone(), NAME);
+    let (lease_tell, mut lease_replies) = mpsc::channel(1);
+    let source = EventSource { component: NAME, instance: identity };
+    let mut controller = Controller {
+        clock,
+        core: ControllerCore::new(settings),
+        reading,
+        writing,
+        lease: LeaseEdge::new(api.clone()),
+        lease_tell,
+        events: Events::start(api, source),
+        was_leading: false,
+    };
+    loop {
+        controller.act();
+        let deadline = controller.core.next_deadline(controller.now());
+        // Cancel-safe: messages are received whole or not at all.
+        tokio::select! {
+            Some(first) = news.recv() => {
+                controller.hear(first);
+                for _ in 1..NEWS_AT_ONCE {
+                    let Ok(next) = news.try_recv() else { break };
+                    controller.hear(next);
+                }
+            }
+            Some(answer) = written.recv() => controller.answered(&answer),
+            Some(reply) = lease_replies.recv() => {
+                let now = controller.now();
+                controller.core.handle_lease(now, reply);
+            }
+            () = clock.wait_until(deadline) => {}
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    info!("leaving");
+    controller.leave().await;
+    Ok(())
+}
+
+/// Names this run of this process and no other: a process that begins anew is another candidate.
+fn identity(pod: Option<&OwnPod>) -> String {
+    let name = pod.map(|pod| pod.name.clone()).or_else(machine::host_name).unwrap_or_default();
+    format!("{name}_{:016x}", machine::seed())
+}
+
+impl Controller {
+    fn now(&self) -> Instant {
+        self.clock.now().monotonic
+    }
+
+    /// Does what the core wants done now.
+    fn act(&mut self) {
+        while let Some(action) = self.core.poll_action(self.now()) {
+            match action {
+                ControllerAction::Ask(kind, request) => self.reading.ask(kind, request),
+                ControllerAction::Lease(request) => self.ask_lease(request),
+                ControllerAction::Write(write) => {
+                    let limit = write.not_after.since(self.now());
+                    self.writing.write(write, limit);
+                }
+                ControllerAction::Event(record) => {
+                    self.events.post(record, self.clock.now().epoch_seconds);
+                }
+            }
+        }
+        let is_leading = self.core.is_leading();
+        if is_leading != self.was_leading {
+            self.was_leading = is_leading;
+            match is_leading {
+                true => info!("this controller gives out addresses now"),
+                false => warn!("this controller does not give out addresses any more"),
+            }
+        }
+    }
+
+    fn ask_lease(&mut self, request: LeaseRequest) {
+        let question = self.lease.ask(request, self.clock.now().epoch_seconds);
+        let tell = self.lease_tell.clone();
+        tokio::spawn(async move {
+            let _ = tell.send(question.await).await;
+        });
+    }
+
+    fn hear(&mut self, news: News) {
+        if let Some((kind, reply)) = self.reading.accept(news) {
+            let now = self.now();
+            self.core.handle(now, kind, reply);
+        }
+    }
+
+    fn answered(&mut self, written: &Written) {
+        self.writing.note(written);
+        let now = self.now();
+        self.core.handle_write(now, written.kind, &written.name, written.reply);
+    }
+
+    /// Another controller need not wait for the end of the Lease, and what was begun is finished.
+    async fn leave(mut self) {
+        self.writing.finish().await;
+        let now = self.clock.now();
+        if let Some(ControllerAction::Lease(request)) = self.core.leave(now.monotonic) {
+            self.lease.ask(request, now.epoch_seconds).await;
+        }
+    }
+}

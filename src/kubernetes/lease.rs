@@ -1,0 +1,111 @@
+//! Reads and writes the Lease for a controller's core.
+//!
+//! The core decides who leads and for how long; here are only the form of the object and the times
+//! in it, which are for people: nobody's clock decides anything.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::api::{Api, Problem};
+use super::resource::LEASE;
+use crate::cluster::{LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
+use crate::utc::Utc;
+
+/// The name of the Lease, in the namespace of our objects.
+const NAME: &str = "fairway-controller";
+
+/// What to ask.
+pub(super) struct LeaseEdge {
+    api: Api,
+    /// Since when the holder that was written last holds it, and who that is.
+    acquired: Option<(String, String)>,
+}
+
+impl LeaseEdge {
+    pub(super) fn new(api: Api) -> Self {
+        Self { api, acquired: None }
+    }
+
+    /// The question; nothing is sent before it is awaited. `epoch_seconds` is Unix time.
+    pub(super) fn ask(
+        &mut self,
+        request: LeaseRequest,
+        epoch_seconds: u64,
+    ) -> impl Future<Output = LeaseReply> + Send + use<> {
+        let api = self.api.clone();
+        let now = Utc(epoch_seconds).rfc3339_micros();
+        let write = match request {
+            LeaseRequest::Read => None,
+            LeaseRequest::Write { holder, transitions, resource_version } => {
+                if self.acquired.as_ref().is_none_or(|(it, _)| *it != holder) {
+                    self.acquired = Some((holder.clone(), now.clone()));
+                }
+                let since = self.acquired.as_ref().map(|(_, since)| since.as_str());
+                let record = LeaseRecord {
+                    holder,
+                    transitions,
+                    resource_version: resource_version.unwrap_or_default(),
+                };
+                Some((document(&api.namespace, &record, since, &now), record))
+            }
+        };
+        async move {
+            let collection = LEASE.in_namespace(&api.namespace);
+            let path = format!("{collection}/{NAME}");
+            let answer = match write {
+                None => api.get(&path, WRITE_TIMEOUT).await,
+                Some((document, record)) => {
+                    let (method, path) = match record.resource_version.as_str() {
+                        "" => (Method::POST, collection),
+                        _ => (Method::PUT, path),
+                    };
+                    api.send(method, &path, "application/json", &document, WRITE_TIMEOUT).await
+                }
+            };
+            reply(answer)
+        }
+    }
+}
+
+fn document(namespace: &str, record: &LeaseRecord, since: Option<&str>, now: &str) -> Value {
+    let mut metadata = json!({"name": NAME, "namespace": namespace});
+    if let Some(metadata) = metadata.as_object_mut()
+        && !record.resource_version.is_empty()
+    {
+        metadata.insert("resourceVersion".to_owned(), record.resource_version.clone().into());
+    }
+    json!({
+        "apiVersion": LEASE.api_version,
+        "kind": LEASE.kind,
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": record.holder,
+            "leaseDurationSeconds": LEASE_DURATION.as_secs(),
+            "leaseTransitions": record.transitions,
+            "acquireTime": since,
+            "renewTime": now,
+        },
+    })
+}
+
+fn reply(answer: Result<Value, Problem>) -> LeaseReply {
+    match answer {
+        Ok(lease) => record(&lease).map_or(LeaseReply::Failed, LeaseReply::Is),
+        Err(problem) => match problem.code {
+            Some(404) => LeaseReply::Missing,
+            Some(409) => LeaseReply::Conflict,
+            _ => LeaseReply::Failed,
+        },
+    }
+}
+
+fn record(lease: &Value) -> Option<LeaseRecord> {
+    let spec = lease.get("spec");
+    let text = |field: &str| spec?.get(field)?.as_str();
+    let resource_version = lease.get("metadata")?.get("resourceVersion")?.as_str()?.to_owned();
+    Some(LeaseRecord {
+        holder: text("holderIdentity").unwrap_or_default().to_owned(),
+        transitions: spec.and_then(|it| it.get("leaseTransitions")?.as_u64()).unwrap_or_default(),
+        resource_version,
+    })
+}

@@ -1,0 +1,27 @@
+//! The edge to a Kubernetes cluster: the connection to its API server, and the two daemons that
+//! live by it, `fairway controller` and `fairway speaker`.
+//!
+//! ```text
+//!              lists, watches ──► core ──► writes, Lease, Events
+//!  API server                                                     API server
+//!              Secrets by name ─►  │  ──► sessions, state on disk
+//! ```
+//!
+//! The cores (`cluster`) decide; here are sockets, clocks and files. Nothing else in Fairway names
+//! `kube`.
+
+// mod announcing;
+mod api;
+mod controller;
+mod event;
+mod lease;
+mod leaving;
+mod reading;
+mod resource;
+// mod secrets;
+// mod speaker;
+mod writing;
+
+pub use api::{ConnectError, ConnectionOptions};
+pub use controller::{ControllerOptions, StartError, run as run_controller};
+// pub use speaker::{SpeakerError, SpeakerOptions, run as run_speaker};
