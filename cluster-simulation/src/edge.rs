@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairway::cluster::{
     Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, ObjectWrite, Reply,
-    Request, SpeakerAction, WRITE_TIMEOUT, WriteHow, WriteReply,
+    Request, SecretReply, SpeakerAction, WRITE_TIMEOUT, WriteHow, WriteReply,
 };
 use fairway::model::{ClusterIndex, Kind, ObjectKey, ObjectName};
 use fairway_model_api::{EventKind, Request as ApiRequest, Response, WatchStep};
@@ -78,6 +78,7 @@ impl World {
                 self.ask_write(who, write);
             }
             Action::Controller(ControllerAction::Event(_)) => {} // Nobody listens.
+            Action::Speaker(SpeakerAction::GetSecret(name)) => self.ask_secret(who, name),
             Action::Speaker(SpeakerAction::Announce(announced)) => self.announce(who, announced),
             Action::Speaker(SpeakerAction::Persist(snapshot)) => {
                 if self.misbehaviour.keeps_snapshots()
@@ -258,6 +259,36 @@ impl World {
                 process.hear(now, news);
             }
         }
+    }
+
+    fn ask_secret(&mut self, who: Who, name: ObjectName) {
+        let Some(run) = self.processes.get(&who).map(|it| it.run) else { return };
+        if self.is_reachable(who) {
+            let at = self.now + self.delay(who);
+            self.at(at, Event::Secret { who, run, name });
+        } else {
+            let at = self.now + self.give_up();
+            let news = News::Secret(name, SecretReply::Failed);
+            self.at(at, Event::Tells { who, run, serial: None, news });
+        }
+    }
+
+    /// A request for a Secret reaches the server.
+    pub(crate) fn secret_asked(&mut self, who: Who, run: u64, name: &ObjectName) {
+        let secrets = resource(Kind::Secret);
+        let request = ApiRequest::get(&secrets, &name.namespace, &name.name);
+        let response = self.api.handle(self.timestamp(), 0, &request);
+        let is_lost = !self.is_reachable(who)
+            || self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
+        let reply = match response.code {
+            _ if is_lost => SecretReply::Failed,
+            200 => SecretReply::Is(Shared::new(with_type(Kind::Secret, response.body))),
+            404 => SecretReply::Missing,
+            _ => SecretReply::Failed,
+        };
+        let at = self.now + self.delay(who);
+        let news = News::Secret(name.clone(), reply);
+        self.at(at, Event::Tells { who, run, serial: None, news });
     }
 
     fn ask_lease(&mut self, who: Who, request: LeaseRequest) {

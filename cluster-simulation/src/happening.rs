@@ -99,6 +99,7 @@ impl World {
             Op::Peer { number, variant } => {
                 self.put(&objects::peer_place(number), objects::peer(number, variant));
             }
+            Op::Secret { variant } => self.put(&objects::secret_place(), objects::secret(variant)),
             Op::Node { number, variant } => {
                 self.put(&objects::node_place(number), objects::node(number, variant));
             }
@@ -128,7 +129,7 @@ impl World {
             let object = Shared::new(with_type(place.kind, response.body));
             return self.changed(place.kind, Some(&object), None);
         };
-        for field in ["spec", "endpoints"] {
+        for field in ["spec", "endpoints", "data"] {
             if let Some(value) = wanted.get(field) {
                 stored[field] = value.clone();
             }

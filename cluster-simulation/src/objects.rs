@@ -20,7 +20,8 @@ pub(crate) const SERVICE_VARIANTS: u8 = 9;
 pub(crate) const POOL_VARIANTS: u8 = 3;
 pub(crate) const ADVERTISEMENT_VARIANTS: u8 = 3;
 pub(crate) const LAYER2_VARIANTS: u8 = 3;
-pub(crate) const PEER_VARIANTS: u8 = 3;
+pub(crate) const PEER_VARIANTS: u8 = 4;
+pub(crate) const SECRET_VARIANTS: u8 = 3;
 pub(crate) const NODE_VARIANTS: u8 = 4;
 
 /// An object by kind and name.
@@ -203,9 +204,27 @@ pub(crate) fn peer(number: u8, variant: u8) -> Value {
     match variant {
         1 => spec["nodeSelectors"] = json!([{ "matchLabels": { "rack": "a" } }]),
         2 => spec["holdTime"] = json!("30s"),
+        3 => spec["passwordSecret"] = json!({ "name": secret_place().name }),
         _ => {}
     }
     object(&peer_place(number), spec)
+}
+
+pub(crate) fn secret_place() -> Place {
+    Place { kind: Kind::Secret, namespace: SYSTEM, name: "key".to_owned() }
+}
+
+/// A key of sessions; the last variant is none, since it is too long.
+pub(crate) fn secret(variant: u8) -> Value {
+    let password = match variant {
+        0 => "b25l",
+        1 => "dHdv",
+        _ => &"b25l".repeat(40),
+    };
+    let mut secret = object(&secret_place(), json!({}));
+    secret["type"] = json!("kubernetes.io/basic-auth");
+    secret["data"] = json!({ "password": password });
+    secret
 }
 
 pub(crate) fn node_name(number: usize) -> String {

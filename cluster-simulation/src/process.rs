@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairway::cluster::{
-    Announced, ControllerAction, ControllerCore, ControllerSettings, LeaseReply, Reply, Snapshot,
-    SpeakerAction, SpeakerCore, SpeakerSettings, WriteReply, WrittenKind,
+    Announced, ControllerAction, ControllerCore, ControllerSettings, LeaseReply, Reply,
+    SecretReply, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, WriteReply, WrittenKind,
 };
 use fairway::model::{Kind, ObjectName};
 use fairway_model_api::WatchId;
@@ -37,6 +37,7 @@ pub(crate) enum Action {
 pub(crate) enum News {
     Reply(Kind, Reply),
     Lease(LeaseReply),
+    Secret(ObjectName, SecretReply),
     Written(WrittenKind, ObjectName, WriteReply),
 }
 
@@ -165,7 +166,13 @@ impl Process {
             (Some(Core::Controller(core)), News::Reply(kind, reply)) => {
                 core.handle(now, kind, reply);
             }
-            (Some(Core::Speaker(core)), News::Reply(kind, reply)) => core.handle(now, kind, reply),
+            (Some(Core::Speaker(core)), News::Reply(kind, reply)) => {
+                core.handle(now, kind, reply);
+                core.take_updates(); // Nobody writes a log here.
+            }
+            (Some(Core::Speaker(core)), News::Secret(name, reply)) => {
+                core.handle_secret(now, &name, &reply);
+            }
             (Some(Core::Controller(core)), News::Lease(reply)) => core.handle_lease(now, reply),
             (Some(Core::Controller(core)), News::Written(kind, name, reply)) => {
                 core.handle_write(now, kind, &name, reply);

@@ -9,7 +9,7 @@ use fairway_sessions::rng::Rng;
 
 use crate::objects::{
     ADVERTISEMENT_VARIANTS, ADVERTISEMENTS, LAYER2_VARIANTS, NODE_VARIANTS, PEER_VARIANTS, PEERS,
-    POOL_VARIANTS, POOLS, SERVICE_VARIANTS, SERVICES,
+    POOL_VARIANTS, POOLS, SECRET_VARIANTS, SERVICE_VARIANTS, SERVICES,
 };
 
 /// A process of the box.
@@ -45,6 +45,8 @@ pub enum Op {
     NoLayer2,
     /// A BGPPeer.
     Peer { number: u8, variant: u8 },
+    /// The Secret that peers may name.
+    Secret { variant: u8 },
     /// A Node, with other labels or conditions.
     Node { number: u8, variant: u8 },
     /// The Node is gone for good.
@@ -183,7 +185,7 @@ impl Dice {
     fn wish(&mut self, nodes: usize) -> Op {
         let number = self.small(SERVICES);
         let node = u8::try_from(self.below(nodes)).unwrap_or_default();
-        match self.below(26) {
+        match self.below(28) {
             0..=6 => Op::Service { number, variant: self.small(SERVICE_VARIANTS) },
             7..=9 => Op::NoService { number },
             10..=12 => Op::Endpoints { number, nodes: self.small(64) },
@@ -199,6 +201,7 @@ impl Dice {
             22 => Op::Layer2 { variant: self.small(LAYER2_VARIANTS) },
             23 => Op::NoLayer2,
             24 if node > 0 => Op::NoNode { number: node },
+            25..=26 => Op::Secret { variant: self.small(SECRET_VARIANTS) },
             _ => Op::Label { number, value: self.small(3) },
         }
     }

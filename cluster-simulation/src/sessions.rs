@@ -9,12 +9,15 @@ use fairway::cluster::Announced;
 use fairway::model::{Kind, ObjectKey, ObjectName};
 use fairway_sessions::types::{PeerConfig, Prefix};
 
-use crate::objects::{node_name, peer_place};
+use crate::objects::{node_name, peer_place, secret_place};
 use crate::router::{DEFERRAL, RESTART_TIME, Routes, router_of};
 use crate::rules::{Violation, broken};
 use crate::schedule::Who;
 use crate::truth::GRACE;
 use crate::world::{Event, World};
+
+/// A speaker asks for a Secret so often, whatever happens to it meanwhile.
+const SECRET_PAUSE: Duration = Duration::from_secs(75);
 
 /// Why a router has a route no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +189,12 @@ impl World {
         };
         let changes = [peer, node_key];
         let mut changes = changes.iter().filter_map(|key| self.truth.sessions_changed.get(key));
+        let place = secret_place();
+        let secret =
+            ObjectKey { kind: Kind::Secret, name: ObjectName::new(place.namespace, place.name) };
+        let secret = self.truth.sessions_changed.get(&secret);
         changes.any(|at| *at + GRACE >= informed_at)
+            || secret.is_some_and(|at| *at + GRACE + SECRET_PAUSE >= informed_at)
     }
 
     /// Whether a speaker has seen all there is, but for the last moment.

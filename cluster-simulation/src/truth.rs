@@ -129,7 +129,7 @@ impl Truth {
         }
         self.allow_overlaps(now, &pools);
         self.allowed_until.extend(allowed.into_iter().map(|address| (address, FOREVER)));
-        if matches!(key.kind, Kind::BgpPeer | Kind::Node) {
+        if matches!(key.kind, Kind::BgpPeer | Kind::Node | Kind::Secret) {
             self.sessions_changed.insert(key, now);
         }
         let outcomes = outcomes(&index, &pools);

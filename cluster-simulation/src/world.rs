@@ -47,6 +47,8 @@ pub(crate) enum Event {
     Watched { who: Who, run: u64, kind: Kind, serial: u64 },
     /// An answer reaches the core.
     Tells { who: Who, run: u64, serial: Option<u64>, news: News },
+    /// A request for a Secret reaches the server.
+    Secret { who: Who, run: u64, name: ObjectName },
     /// A request about the Lease reaches the server.
     Lease { who: Who, run: u64, request: LeaseRequest, sent: Instant },
     /// A write reaches the server.
@@ -227,6 +229,7 @@ impl World {
             }
             Event::Watched { who, run, kind, serial } => self.watched(who, run, kind, serial),
             Event::Tells { who, run, serial, news } => self.tells(who, run, serial, news),
+            Event::Secret { who, run, name } => self.secret_asked(who, run, &name),
             Event::Lease { who, run, request, sent } => self.lease_asked(who, run, &request, sent),
             Event::Write { who, run, write, sent, belief } => {
                 self.write_asked(who, run, &write, sent, belief.as_deref());

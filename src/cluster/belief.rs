@@ -7,25 +7,30 @@
 //! Of an object that breaks, the last good version stays in force. Until every kind has been
 //! listed once, nothing that came is in force: half a cluster reads as if the rest was deleted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairway_sessions::rng::Rng;
 use fairway_sessions::time::Instant;
 use serde_json::Value;
 
-use crate::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
+use crate::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName, PeerPassword};
 use crate::resources;
 
 use super::reflector::{Delta, Reflector, Reply, Request, version_of};
+use super::secrets::{SecretReply, Secrets};
 
 /// What is believed.
 #[derive(Debug, Clone)]
 pub struct Belief {
     reflectors: BTreeMap<Kind, Reflector>,
-    index: ClusterIndex,
+    secrets: Secrets,
+    /// Shared with whoever looks at it; copied only while somebody does.
+    index: Arc<ClusterIndex>,
     /// The versions that the index was made of.
     in_force: BTreeMap<ObjectKey, Arc<Value>>,
+    /// They are others than were asked for last.
+    is_other: bool,
     /// Every kind has been listed: the index follows each change.
     is_complete: bool,
 }
@@ -37,8 +42,10 @@ impl Belief {
         let reflector = |kind: &Kind| (*kind, Reflector::new(random.next_u64()));
         Self {
             reflectors: kinds.iter().map(reflector).collect(),
-            index: ClusterIndex::default(),
+            secrets: Secrets::new(seed),
+            index: Arc::default(),
             in_force: BTreeMap::new(),
+            is_other: false,
             is_complete: false,
         }
     }
@@ -49,17 +56,23 @@ impl Belief {
         for object in objects {
             changes.absorb(self.put_in_force(object));
         }
+        changes.absorb(self.name_secrets(&changes));
         changes
     }
 
     /// The facts in force.
-    pub fn index(&self) -> &ClusterIndex {
+    pub fn index(&self) -> &Arc<ClusterIndex> {
         &self.index
     }
 
     /// What the index was made of.
     pub fn in_force(&self) -> impl Iterator<Item = &Arc<Value>> {
         self.in_force.values()
+    }
+
+    /// Whether [`Self::in_force`] is other than when this was asked last.
+    pub fn take_is_other(&mut self) -> bool {
+        std::mem::take(&mut self.is_other)
     }
 
     /// Whether every kind has been listed, since the start or since [`Self::relist`].
@@ -100,9 +113,15 @@ impl Belief {
         requests.find_map(|(kind, it)| Some((*kind, it.next_request(now)?)))
     }
 
+    /// The next Secret to get.
+    pub fn next_secret(&mut self, now: Instant) -> Option<ObjectName> {
+        self.secrets.next_request(now)
+    }
+
     /// When there may be something to ask.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.reflectors.values().map(Reflector::next_deadline).min()
+        let reflectors = self.reflectors.values().map(Reflector::next_deadline);
+        reflectors.chain(self.secrets.next_deadline()).min()
     }
 
     /// Takes what the API server said about a kind; answers what became other in the index, and
@@ -119,7 +138,40 @@ impl Belief {
             self.is_complete = true;
             changes = self.take_over();
         }
+        changes.absorb(self.name_secrets(&changes));
         (changes, deltas)
+    }
+
+    /// Takes what the API server said about a Secret; answers what became other in the index.
+    pub fn handle_secret(
+        &mut self,
+        now: Instant,
+        name: &ObjectName,
+        reply: &SecretReply,
+    ) -> Changes {
+        if !self.secrets.handle(now, name, reply) {
+            return Changes::default();
+        }
+        let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
+        match reply {
+            SecretReply::Is(secret) if self.in_force.get(&key) != Some(secret) => {
+                self.put_in_force(Arc::clone(secret))
+            }
+            SecretReply::Missing => self.forget(&key),
+            SecretReply::Is(_) | SecretReply::Failed => Changes::default(),
+        }
+    }
+
+    /// Asks for the Secrets that are named now, and forgets the others.
+    fn name_secrets(&mut self, changes: &Changes) -> Changes {
+        if !changes.kinds.contains(&Kind::BgpPeer) && !changes.kinds.contains(&Kind::BfdProfile) {
+            return Changes::default();
+        }
+        let mut forgotten = Changes::default();
+        for name in self.secrets.set_named(named_secrets(&self.index)) {
+            forgotten.absorb(self.forget(&ObjectKey { kind: Kind::Secret, name }));
+        }
+        forgotten
     }
 
     fn follow(&mut self, kind: Kind, delta: &Delta) -> Changes {
@@ -136,7 +188,9 @@ impl Belief {
         let is_seen = |key: &ObjectKey| {
             seen.iter().any(|(kind, items)| *kind == key.kind && items.contains_key(&key.name))
         };
-        let gone: Vec<_> = self.in_force.keys().filter(|key| !is_seen(key)).cloned().collect();
+        // Secrets are not seen here; each stays until it is asked for.
+        let is_gone = |key: &&ObjectKey| key.kind != Kind::Secret && !is_seen(key);
+        let gone: Vec<_> = self.in_force.keys().filter(is_gone).cloned().collect();
         let all: Vec<_> = seen.iter().flat_map(|(_, items)| items.values().cloned()).collect();
         let mut changes = self.restore(all);
         for key in gone {
@@ -151,7 +205,8 @@ impl Belief {
         match (parsed.key, parsed.object) {
             (Some(key), Some(object)) => {
                 self.in_force.insert(key, value);
-                self.index.apply(object)
+                self.is_other = true;
+                Arc::make_mut(&mut self.index).apply(object)
             }
             (Some(key), None) if !is_broken => self.forget(&key),
             _ => Changes::default(),
@@ -159,7 +214,24 @@ impl Belief {
     }
 
     fn forget(&mut self, key: &ObjectKey) -> Changes {
-        self.in_force.remove(key);
-        self.index.delete(key)
+        if self.in_force.remove(key).is_none() {
+            return Changes::default();
+        }
+        self.is_other = true;
+        Arc::make_mut(&mut self.index).delete(key)
     }
+}
+
+/// The Secrets that peers and BFD profiles name.
+fn named_secrets(index: &ClusterIndex) -> BTreeSet<ObjectName> {
+    let of_peers = index.peers.values().flat_map(|peer| {
+        let password = match &peer.password {
+            PeerPassword::Secret(name) => Some(name),
+            PeerPassword::None | PeerPassword::Text(_) => None,
+        };
+        password.into_iter().chain(peer.tcp_ao.iter().map(|key| &key.secret))
+    });
+    let profiles = index.bfd_profiles.values();
+    let of_profiles = profiles.filter_map(|it| Some(&it.authentication.as_ref()?.secret));
+    of_peers.chain(of_profiles).cloned().collect()
 }

@@ -16,6 +16,7 @@ mod claims;
 mod controller;
 mod lease;
 mod reflector;
+mod secrets;
 mod speaker;
 mod trim;
 mod version;
@@ -32,8 +33,10 @@ pub use lease::{
     LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,
 };
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
+pub use secrets::SecretReply;
 pub use speaker::{
-    Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings,
+    Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, UPDATES_MAX,
+    Updates,
 };
 pub use trim::trimmed;
 pub use write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};

@@ -19,13 +19,28 @@ use serde_json::Value;
 
 use crate::allocator::{Outcome, Outcomes, PoolLookup, Reason};
 use crate::model::{Changes, ClusterIndex, Kind, Node, ObjectName, Service};
-use crate::plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions};
+use crate::plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
 
 use super::belief::Belief;
 use super::reflector::{Reply, Request};
+use super::secrets::SecretReply;
 
-/// Everything a speaker decides by.
-pub const SPEAKER_KINDS: [Kind; 11] = Kind::ALL;
+/// Everything a speaker decides by, but for Secrets, which it gets one by one.
+pub const SPEAKER_KINDS: [Kind; 10] = [
+    Kind::BgpPeer,
+    Kind::BfdProfile,
+    Kind::IpAddressPool,
+    Kind::BgpAdvertisement,
+    Kind::Layer2Advertisement,
+    Kind::Community,
+    Kind::Service,
+    Kind::EndpointSlice,
+    Kind::Node,
+    Kind::Namespace,
+];
+/// So many updates of the plan are kept for whoever takes them; the oldest go first. Whoever logs
+/// takes them after every step.
+pub const UPDATES_MAX: usize = 64;
 
 /// Who this speaker is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +60,8 @@ pub struct SpeakerSettings {
 pub enum SpeakerAction {
     /// Ask the API server. It takes the place of what was asked about this kind before.
     Ask(Kind, Request),
+    /// Get this Secret.
+    GetSecret(ObjectName),
     /// Make this true on the wire.
     Announce(Announced),
     /// Keep this for the next start, in place of what was kept before.
@@ -70,6 +87,15 @@ pub struct Snapshot {
     pub objects: Vec<Arc<Value>>,
 }
 
+/// What became other in the facts, and in the plan therefore.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Updates {
+    /// In the facts.
+    pub facts: Changes,
+    /// In the plan, the latest last.
+    pub plan: Vec<PlanUpdate>,
+}
+
 /// A speaker.
 #[derive(Debug)]
 pub struct SpeakerCore {
@@ -81,6 +107,7 @@ pub struct SpeakerCore {
     has_node: bool,
     to_announce: bool,
     to_persist: bool,
+    updates: Updates,
 }
 
 impl SpeakerCore {
@@ -100,10 +127,12 @@ impl SpeakerCore {
             has_node: false,
             to_announce: false,
             to_persist: false,
+            updates: Updates::default(),
         };
         if let Some(snapshot) = snapshot {
             let changes = speaker.belief.restore(snapshot.objects);
-            speaker.follow(&changes);
+            speaker.belief.take_is_other();
+            speaker.follow(changes);
         }
         speaker
     }
@@ -111,14 +140,18 @@ impl SpeakerCore {
     /// What the API server said about a kind.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
         let was_synced = self.belief.is_synced();
-        let (changes, deltas) = self.belief.handle(now, kind, reply);
+        let (changes, _) = self.belief.handle(now, kind, reply);
         let is_synced_now = !was_synced && self.belief.is_synced();
-        self.to_persist |= is_synced_now || (was_synced && !deltas.is_empty());
+        self.to_persist |= is_synced_now;
         // That this is all there is, is news of its own.
         self.to_announce |= is_synced_now;
-        if !changes.is_empty() {
-            self.follow(&changes);
-        }
+        self.follow(changes);
+    }
+
+    /// What the API server said about a Secret that was to be got.
+    pub fn handle_secret(&mut self, now: Instant, name: &ObjectName, reply: &SecretReply) {
+        let changes = self.belief.handle_secret(now, name, reply);
+        self.follow(changes);
     }
 
     /// What to do next; `None` until something happens or [`Self::next_deadline`] has come. The
@@ -131,7 +164,10 @@ impl SpeakerCore {
             let objects = self.belief.in_force().cloned().collect();
             return Some(SpeakerAction::Persist(Snapshot { objects }));
         }
-        self.belief.next_request(now).map(|(kind, request)| SpeakerAction::Ask(kind, request))
+        if let Some((kind, request)) = self.belief.next_request(now) {
+            return Some(SpeakerAction::Ask(kind, request));
+        }
+        self.belief.next_secret(now).map(SpeakerAction::GetSecret)
     }
 
     /// When something happens by itself.
@@ -152,6 +188,17 @@ impl SpeakerCore {
     /// The facts in force.
     pub fn index(&self) -> &ClusterIndex {
         self.belief.index()
+    }
+
+    /// The facts in force, for whoever looks at them for longer: the next change copies them while
+    /// they are held.
+    pub fn index_shared(&self) -> Arc<ClusterIndex> {
+        Arc::clone(self.belief.index())
+    }
+
+    /// What became other since this was taken last, or since the start: for the log and the history.
+    pub fn take_updates(&mut self) -> Updates {
+        std::mem::take(&mut self.updates)
     }
 
     /// What becomes of each Service.
@@ -177,16 +224,25 @@ impl SpeakerCore {
         Announced { peers, routes, awaits_sources: !self.belief.is_synced() }
     }
 
-    fn follow(&mut self, changes: &Changes) {
-        self.update_outcomes(changes);
+    fn follow(&mut self, facts: Changes) {
+        self.to_persist |= self.belief.take_is_other();
+        if facts.is_empty() {
+            return;
+        }
+        self.update_outcomes(&facts);
         let index = self.belief.index();
         let had_node = self.has_node;
         let node = index.nodes.get(&self.settings.node);
         self.has_node = node.is_some();
         node.into_iter().for_each(|node| self.planner.set_node(node.clone()));
-        let changes = PlanChanges::of(changes, []);
+        let changes = PlanChanges::of(&facts, []);
         let update = self.planner.update(index, &self.outcomes, &changes);
         self.to_announce |= had_node != self.has_node || update.is_for_routers();
+        self.updates.facts.absorb(facts);
+        if self.updates.plan.len() >= UPDATES_MAX {
+            self.updates.plan.remove(0);
+        }
+        self.updates.plan.push(update);
     }
 
     fn update_outcomes(&mut self, changes: &Changes) {
