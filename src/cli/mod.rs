@@ -20,7 +20,7 @@ mod paths;
 mod plan;
 mod run;
 mod show;
-// mod speaker;
+mod speaker;
 
 use std::process::ExitCode;
 
@@ -63,7 +63,7 @@ enum Command {
     /// Kubernetes: give Services their addresses
     Controller(controller::ControllerArguments),
     /// Kubernetes: announce Services from this node
-    // Speaker(speaker::SpeakerArguments),
+    Speaker(speaker::SpeakerArguments),
     /// Ask the daemon on this machine
     Show(show::ShowArguments),
     /// Ask it why something is as it is
@@ -93,7 +93,7 @@ pub fn main() -> ExitCode {
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Controller(arguments) => controller::run(&arguments),
-        // Command::Speaker(arguments) => speaker::run(arguments),
+        Command::Speaker(arguments) => speaker::run(arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Clear(arguments) => clear::run(&arguments),

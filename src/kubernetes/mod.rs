@@ -10,7 +10,7 @@
 //! The cores (`cluster`) decide; here are sockets, clocks and files. Nothing else in Fairway names
 //! `kube`.
 
-// mod announcing;
+mod announcing;
 mod api;
 mod controller;
 mod event;
@@ -18,10 +18,10 @@ mod lease;
 mod leaving;
 mod reading;
 mod resource;
-// mod secrets;
-// mod speaker;
+mod secrets;
+mod speaker;
 mod writing;
 
 pub use api::{ConnectError, ConnectionOptions};
 pub use controller::{ControllerOptions, StartError, run as run_controller};
-// pub use speaker::{SpeakerError, SpeakerOptions, run as run_speaker};
+pub use speaker::{SpeakerError, SpeakerOptions, run as run_speaker};

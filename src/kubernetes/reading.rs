@@ -82,11 +82,6 @@ impl Reading {
         Some((kind, reply))
     }
 
-    /// Kinds that cannot be read just now.
-    pub(super) fn troubled(&self) -> impl Iterator<Item = Kind> {
-        self.troubled.keys().copied()
-    }
-
     fn note(&mut self, kind: Kind, problem: Option<Problem>, reply: &Reply) {
         let plural = Resource::read(kind).plural;
         match problem {

@@ -44,7 +44,7 @@ pub struct Published {
 const ENQUIRIES_MAX: usize = 16;
 
 /// The end of the loop, which answers.
-pub(super) type Enquiries = mpsc::Receiver<oneshot::Sender<Arc<Published>>>;
+pub(crate) type Enquiries = mpsc::Receiver<oneshot::Sender<Arc<Published>>>;
 
 /// Asks the loop how it is. Cheap to clone, one for each that asks.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub struct Enquirer(mpsc::Sender<oneshot::Sender<Arc<Published>>>);
 
 impl Enquirer {
     /// Both ends.
-    pub(super) fn new() -> (Self, Enquiries) {
+    pub(crate) fn new() -> (Self, Enquiries) {
         let (ask, enquiries) = mpsc::channel(ENQUIRIES_MAX);
         (Self(ask), enquiries)
     }

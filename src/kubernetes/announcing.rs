@@ -1,0 +1,218 @@
+//! What a speaker has told its routers, what it keeps on disk for its next start, and what it shows
+//! to whoever asks.
+//!
+//! The core says what is to be announced; here it goes to the backend, with what the operator wants
+//! of the node (a drain), into the log and into the state directory. Knows no API server.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fairway_sessions::backend::{Backend, Desired, DesiredRoute, DrainState, EarlierRun, Leave};
+use fairway_sessions::bgp;
+use fairway_sessions::time::Instant;
+use tracing::{error, info};
+
+use crate::cluster::{Announced, Snapshot, SpeakerCore, Updates};
+use crate::drain::{Drain, DrainOrder, DrainStep, Moment};
+use crate::history::History;
+use crate::model::Node;
+use crate::plan::{self, NodePlan};
+use crate::resources::{Finding, StaleObject};
+use crate::speaker::log_update;
+use crate::standalone::daemon::{announced, log_drain, restored_drain};
+use crate::standalone::saver::{self, Saver};
+use crate::standalone::{Published, machine};
+
+/// See the module.
+pub(super) struct Announcing {
+    backend: Arc<dyn Backend>,
+    generation: u64,
+    /// What was announced last; `None` until something was.
+    last: Option<Announced>,
+    drain: Drain,
+    /// What an earlier run announced, while that may still be in force.
+    earlier: Vec<DesiredRoute>,
+    /// Nobody may hold the loop up, so readers have it as it was.
+    history: Arc<History>,
+    findings: Vec<Finding>,
+    stale: Vec<StaleObject>,
+    saver: Saver,
+    snapshot: Option<Snapshot>,
+    to_keep: Option<Snapshot>,
+    assumed_node: Node,
+    /// What was last asked for, while it is true.
+    published: Option<Arc<Published>>,
+}
+
+impl Announcing {
+    /// Goes on from the state directory; what cannot be read there is said and done without.
+    pub(super) fn new(
+        state_dir: &Path,
+        node: &str,
+        backend: Arc<dyn Backend>,
+        earlier: Option<EarlierRun>,
+        now: Moment,
+    ) -> Self {
+        let snapshot = saver::restore_snapshot(state_dir).unwrap_or_else(|error| {
+            error!("{error}; nothing is announced before the API server has answered");
+            None
+        });
+        let saver = Saver::start(state_dir.to_owned());
+        let drain = restored_drain(state_dir, &saver, now);
+        if earlier.is_none() {
+            // A crash right after the first route was announced is a restart, too.
+            saver.save_announced(announced(Vec::new()));
+        }
+        if let Some(snapshot) = &snapshot {
+            let objects = snapshot.objects.len();
+            info!(objects, "going on from what was known before the restart");
+        }
+        Self {
+            backend,
+            generation: 0,
+            last: None,
+            drain,
+            earlier: earlier.unwrap_or_default().routes,
+            history: Arc::default(),
+            findings: Vec::new(),
+            stale: Vec::new(),
+            saver,
+            snapshot,
+            to_keep: None,
+            assumed_node: Node::assumed(node, machine::addresses()),
+            published: None,
+        }
+    }
+
+    /// What the run before this one knew; once.
+    pub(super) fn take_snapshot(&mut self) -> Option<Snapshot> {
+        self.snapshot.take()
+    }
+
+    /// This is to be known to the next run, once [`Self::save`] is called.
+    pub(super) fn keep(&mut self, snapshot: Snapshot) {
+        self.to_keep = Some(snapshot);
+    }
+
+    /// Makes this true on the wire.
+    pub(super) fn announce(&mut self, announced: Announced) {
+        if !announced.awaits_sources {
+            self.earlier = Vec::new();
+        }
+        self.last = Some(announced);
+        self.apply();
+    }
+
+    fn apply(&mut self) {
+        // Before the first plan there is nobody to tell.
+        let Some(Announced { peers, routes, awaits_sources }) = self.last.clone() else { return };
+        self.generation = self.generation.saturating_add(1);
+        self.backend.apply(Desired {
+            generation: self.generation,
+            peers,
+            routes,
+            awaits_sources,
+            drain: self.drain.state(),
+        });
+    }
+
+    /// Says what became other since the last time, and follows the mark of the node.
+    pub(super) fn follow(&mut self, now: Moment, core: &mut SpeakerCore) {
+        let Updates { facts, plan: plans } = core.take_updates();
+        if facts.is_empty() && plans.is_empty() {
+            return;
+        }
+        self.published = None;
+        let nothing = NodePlan::default();
+        let plan = core.plan().unwrap_or(&nothing);
+        for update in &plans {
+            log_update(update, plan, self.drain.state());
+        }
+        Arc::make_mut(&mut self.history).note(
+            now.epoch_seconds,
+            facts.services.iter(),
+            core.outcomes(),
+            plan,
+        );
+    }
+
+    /// Takes the node out of service, or back into it.
+    pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
+        let step = self.drain.obey(now, order);
+        self.drain_changed(step);
+        step
+    }
+
+    /// Whether the last order is on disk, once that has been tried.
+    pub(super) fn keeps_order(&self) -> impl Future<Output = bool> + use<> {
+        self.saver.keeps_drain()
+    }
+
+    /// It may be time to withdraw everything.
+    pub(super) fn tick(&mut self, now: Moment) {
+        let step = self.drain.tick(now);
+        self.drain_changed(step);
+    }
+
+    /// When [`Self::tick`] is due.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.drain.next_deadline()
+    }
+
+    /// The wire first, then the disk, then the log.
+    fn drain_changed(&mut self, step: DrainStep) {
+        if step == DrainStep::None {
+            return;
+        }
+        self.published = None;
+        self.apply();
+        self.saver.save_drain(self.drain.status());
+        log_drain(step, self.drain.status());
+    }
+
+    /// Neighbours of a node that was taken out of service need to keep nothing of it.
+    pub(super) fn how_to_leave(&self) -> Leave {
+        match self.drain.state() {
+            DrainState::InService => Leave::ForRestart,
+            DrainState::Draining | DrainState::Drained => Leave::ForGood,
+        }
+    }
+
+    /// What `show` may see.
+    pub(super) fn published(&mut self, core: &SpeakerCore, sources: &[String]) -> Arc<Published> {
+        if let Some(published) = &self.published {
+            return Arc::clone(published);
+        }
+        let index = core.index_shared();
+        let node = index.nodes.get(&self.assumed_node.name).unwrap_or(&self.assumed_node).clone();
+        let published = Arc::new(Published {
+            router_id: plan::router_id(&node),
+            node,
+            index,
+            outcomes: core.outcomes().clone(),
+            plan: core.plan().cloned().unwrap_or_default(),
+            history: Arc::clone(&self.history),
+            findings: self.findings.clone(),
+            stale: self.stale.clone(),
+            sources: sources.to_vec(),
+            drain: self.drain.status(),
+        });
+        Arc::clone(self.published.insert(published))
+    }
+
+    /// Puts on disk what is known, and what is announced. Returns at once.
+    pub(super) fn save(&mut self) {
+        if let Some(snapshot) = self.to_keep.take() {
+            self.saver.save_snapshot(snapshot);
+        }
+        if let Some(last) = &self.last {
+            let routes = bgp::beside(&last.routes, &self.earlier);
+            self.saver.save_announced(announced(routes));
+        }
+    }
+
+    /// Waits until everything is on disk.
+    pub(super) async fn finish(self) {
+        self.saver.finish().await;
+    }
+}

@@ -1,0 +1,247 @@
+//! `fairway speaker`: the loop between a speaker's core, the API server and the routers.
+//!
+//! Woken by answers, by time, by questions and by signals; acts at once. The wire comes first, then
+//! the disk, then what is said about it. Decides nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fairway_sessions::backend::{Backend, EarlierRun, Leave};
+use fairway_sessions::io::NativeBackend;
+use fairway_sessions::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::info;
+
+use super::announcing::Announcing;
+use super::api::{Api, ConnectError, ConnectionOptions};
+use super::leaving::how_to_leave;
+use super::reading::{News, Reading};
+use super::secrets::{SecretAnswer, Secrets};
+use crate::admin::{self, Observer, SocketMode};
+use crate::cluster::{OwnPod, SpeakerAction, SpeakerCore, SpeakerSettings};
+use crate::model::Kind;
+use crate::standalone::clock::Clock;
+use crate::standalone::{
+    Enquirer, ListenOption, LockError, Published, Saving, daemon, listen_addresses, machine,
+    raise_descriptor_limit, saver, vty_sockets,
+};
+
+/// Only these Services can have an address.
+const SERVICES: &str = "spec.type=LoadBalancer";
+/// Answers that are handed in before anything is done about them: a burst of changes is one plan.
+const NEWS_AT_ONCE: usize = 256;
+
+/// How `fairway speaker` was asked to run.
+#[derive(Debug, Clone)]
+pub struct SpeakerOptions {
+    /// Where the API server is.
+    pub connection: ConnectionOptions,
+    /// The name of our Node.
+    pub node: String,
+    /// Services of which class are ours; `None`: those without one.
+    pub load_balancer_class: Option<String>,
+    /// Announce also from nodes that are excluded from load balancers.
+    pub ignore_exclude_label: bool,
+    /// Where to accept BGP connections; empty means nowhere.
+    pub bgp_listen: Vec<ListenOption>,
+    /// The admin socket.
+    pub socket: PathBuf,
+    /// Who may use it, and FRR's.
+    pub socket_mode: SocketMode,
+    /// Where the sockets of FRR's daemons are opened, if they are.
+    pub vty_dir: Option<PathBuf>,
+    /// Where the last known state is kept.
+    pub state_dir: PathBuf,
+    /// The pod we run in, if we know.
+    pub pod: Option<OwnPod>,
+    /// The DaemonSet that we are of, if we know.
+    pub daemon_set: Option<String>,
+}
+
+/// What keeps a speaker from starting, or ends it.
+#[derive(Debug, thiserror::Error)]
+pub enum SpeakerError {
+    /// There is no API server to be asked.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The admin socket, or one of FRR's.
+    #[error(transparent)]
+    Admin(#[from] admin::SocketError),
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] LockError),
+    /// The backend is gone, through a fault of ours: whoever watches us should start us again.
+    #[error("the BGP backend ended unexpectedly")]
+    Backend,
+    /// Signals.
+    #[error("cannot handle signals")]
+    Signals(#[from] std::io::Error),
+}
+
+/// Runs until a signal ends it.
+pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    // First, so that a second daemon ends before it takes a port or touches a file.
+    let (socket, _socket_file) = admin::listen(&options.socket, options.socket_mode)?;
+    let vty = vty_sockets(options.vty_dir.as_deref(), options.socket_mode)?;
+    let _lock = saver::lock(&options.state_dir)?;
+    raise_descriptor_limit();
+    let api = Api::connect(&options.connection).await?;
+    let earlier = daemon::earlier_run(&options.state_dir);
+    let addresses = listen_addresses(&options.bgp_listen);
+    let backend: Arc<dyn Backend> =
+        Arc::new(NativeBackend::start(&addresses, machine::seed(), earlier.clone()));
+    let clock = Clock::start();
+    let (enquirer, mut enquiries) = Enquirer::new();
+    let observer = Observer::new(enquirer, Arc::clone(&backend));
+    // Held to the end: dropping it takes the sockets away.
+    let _vty = vty.map(|sockets| sockets.serve(&observer));
+    let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
+    let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
+    info!(
+        node = options.node,
+        server = api.server,
+        namespace = api.namespace,
+        version = env!("CARGO_PKG_VERSION"),
+        commit = env!("FAIRWAY_COMMIT"),
+        socket = %options.socket.display(),
+        "fairway speaker is running"
+    );
+    let (mut speaker, mut inbox) = Speaker::new(&options, &api, &backend, clock, earlier);
+    loop {
+        speaker.act();
+        // Cancel-safe: messages are received whole or not at all.
+        tokio::select! {
+            Some(first) = inbox.news.recv() => {
+                speaker.hear(first);
+                for _ in 1..NEWS_AT_ONCE {
+                    let Ok(next) = inbox.news.try_recv() else { break };
+                    speaker.hear(next);
+                }
+            }
+            Some(answer) = inbox.secrets.recv() => speaker.hear_secret(answer),
+            // Who asked may have gone.
+            Some(question) = enquiries.recv() => drop(question.send(speaker.published())),
+            Some(order) = orders.recv() => {
+                let step = speaker.announcing.obey(clock.now(), order.what);
+                // A success that a crash undoes is none: the answer waits for the disk, the loop
+                // does not.
+                let is_kept = speaker.announcing.keeps_order();
+                tokio::spawn(async move { order.done(step, is_kept.await) });
+            }
+            () = clock.wait_until(speaker.next_deadline()) => speaker.announcing.tick(clock.now()),
+            () = speaker.saving.due() => speaker.save(),
+            () = backend.stopped() => return Err(SpeakerError::Backend),
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    drop(enquiries);
+    admin.abort();
+    let leave = speaker.how_to_leave(&api, &options).await;
+    speaker.save();
+    backend.shutdown(leave).await;
+    speaker.announcing.finish().await;
+    Ok(())
+}
+
+/// What arrives for a speaker.
+struct Inbox {
+    news: mpsc::Receiver<News>,
+    secrets: mpsc::Receiver<SecretAnswer>,
+}
+
+/// The loop's own.
+struct Speaker {
+    clock: Clock,
+    core: SpeakerCore,
+    reading: Reading,
+    secrets: Secrets,
+    announcing: Announcing,
+    saving: Saving,
+    sources: Vec<String>,
+}
+
+impl Speaker {
+    fn new(
+        options: &SpeakerOptions,
+        api: &Api,
+        backend: &Arc<dyn Backend>,
+        clock: Clock,
+        earlier: Option<EarlierRun>,
+    ) -> (Self, Inbox) {
+        let settings = SpeakerSettings {
+            node: options.node.clone(),
+            load_balancer_class: options.load_balancer_class.clone(),
+            ignore_exclude_label: options.ignore_exclude_label,
+            seed: machine::seed(),
+        };
+        let now = clock.now();
+        let backend = Arc::clone(backend);
+        let mut announcing =
+            Announcing::new(&options.state_dir, &options.node, backend, earlier, now);
+        let core = SpeakerCore::new(settings, announcing.take_snapshot());
+        let (reading, news) = Reading::new(api.clone(), [(Kind::Service, SERVICES)]);
+        let (secrets, answers) = Secrets::new(api.clone());
+        let sources = vec![format!("{} (namespace {})", api.server, api.namespace)];
+        let saving = Saving::default();
+        let speaker = Self { clock, core, reading, secrets, announcing, saving, sources };
+        (speaker, Inbox { news, secrets: answers })
+    }
+
+    /// Does what the core wants done now.
+    fn act(&mut self) {
+        while let Some(action) = self.core.poll_action(self.clock.now().monotonic) {
+            match action {
+                SpeakerAction::Announce(announced) => {
+                    self.announcing.announce(announced);
+                    self.saving.wanted();
+                }
+                SpeakerAction::Persist(snapshot) => {
+                    self.announcing.keep(snapshot);
+                    self.saving.wanted();
+                }
+                SpeakerAction::Ask(kind, request) => self.reading.ask(kind, request),
+                SpeakerAction::GetSecret(name) => self.secrets.get(name),
+            }
+        }
+        self.announcing.follow(self.clock.now(), &mut self.core);
+    }
+
+    fn hear(&mut self, news: News) {
+        if let Some((kind, reply)) = self.reading.accept(news) {
+            let now = self.clock.now().monotonic;
+            self.core.handle(now, kind, reply);
+        }
+    }
+
+    fn hear_secret(&mut self, answer: SecretAnswer) {
+        let (name, reply) = self.secrets.accept(answer);
+        let now = self.clock.now().monotonic;
+        self.core.handle_secret(now, &name, &reply);
+    }
+
+    fn published(&mut self) -> Arc<Published> {
+        self.announcing.published(&self.core, &self.sources)
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.core.next_deadline().into_iter().chain(self.announcing.next_deadline()).min()
+    }
+
+    fn save(&mut self) {
+        self.announcing.save();
+        self.saving.done();
+    }
+
+    async fn how_to_leave(&self, api: &Api, options: &SpeakerOptions) -> Leave {
+        match self.announcing.how_to_leave() {
+            Leave::ForGood => Leave::ForGood,
+            Leave::ForRestart => {
+                how_to_leave(api, &options.node, options.daemon_set.as_deref()).await
+            }
+        }
+    }
+}
