@@ -1,0 +1,142 @@
+{{- define "fairway.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "fairway.fullname" -}}
+{{- $name := include "fairway.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* What selects pods, and so never changes. Called with a dict of `root` and, of a part, `part`. */}}
+{{- define "fairway.selector" -}}
+app.kubernetes.io/name: {{ include "fairway.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .part }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "fairway.labels" -}}
+{{ include "fairway.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "fairway.serviceAccount" -}}
+{{- $values := get .root.Values .part }}
+{{- if $values.serviceAccount.create }}
+{{- default (printf "%s-%s" (include "fairway.fullname" .root) .part) $values.serviceAccount.name }}
+{{- else }}
+{{- default "default" $values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "fairway.image" -}}
+{{- $all := .root.Values.image }}
+{{- $own := (get .root.Values .part).image }}
+{{- $tag := coalesce $own.tag $all.tag .root.Chart.AppVersion -}}
+image: {{ printf "%s:%s" (coalesce $own.repository $all.repository) $tag | quote }}
+imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
+{{- end }}
+
+{{/* MetalLB's levels in our words. */}}
+{{- define "fairway.logLevel" -}}
+{{- get (dict "all" "trace" "none" "error") . | default . }}
+{{- end }}
+
+{{/* Who and where the process is. Every option of the program is a variable, too. */}}
+{{- define "fairway.environment" -}}
+- name: FAIRWAY_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- name: FAIRWAY_POD
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: FAIRWAY_POD_UID
+  valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+- name: FAIRWAY_METRICS_LISTEN
+  value: {{ printf ":%v" .root.Values.prometheus.metricsPort | quote }}
+- name: FAIRWAY_LOG_LEVEL
+  value: {{ include "fairway.logLevel" (get .root.Values .part).logLevel }}
+{{- with .root.Values.loadBalancerClass }}
+- name: FAIRWAY_LB_CLASS
+  value: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "fairway.probes" -}}
+{{- $values := get .root.Values .part -}}
+{{- if $values.livenessProbe.enabled -}}
+livenessProbe:
+  httpGet: {path: /healthz, port: metrics}
+  {{- omit $values.livenessProbe "enabled" | toYaml | nindent 2 }}
+{{- end }}
+{{- if $values.readinessProbe.enabled }}
+readinessProbe:
+  httpGet: {path: /readyz, port: metrics}
+  {{- omit $values.readinessProbe "enabled" | toYaml | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "fairway.podMetadata" -}}
+{{- $values := get .root.Values .part -}}
+labels:
+  {{- include "fairway.labels" . | nindent 2 }}
+  {{- with $values.labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+annotations:
+  kubectl.kubernetes.io/default-container: {{ .part }}
+  {{- if .root.Values.prometheus.scrapeAnnotations }}
+  prometheus.io/scrape: "true"
+  prometheus.io/port: {{ .root.Values.prometheus.metricsPort | quote }}
+  {{- end }}
+  {{- with $values.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* What both kinds of pod have in common. */}}
+{{- define "fairway.pod" -}}
+{{- $values := get .root.Values .part -}}
+serviceAccountName: {{ include "fairway.serviceAccount" . }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+securityContext:
+  {{- toYaml $values.securityContext | nindent 2 }}
+nodeSelector:
+  kubernetes.io/os: linux
+  {{- with $values.nodeSelector }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* What MetalLB's chart has a value for, and this one no use. */}}
+{{- define "fairway.unused" -}}
+{{- $values := .Values }}
+{{- $unused := list }}
+{{- range $path := .Files.Lines "files/unused-values.txt" }}
+{{- $at := $values }}
+{{- $found := not (empty $path) }}
+{{- range $word := splitList "." $path }}
+{{- if and $found (kindIs "map" $at) (hasKey $at $word) }}
+{{- $at = get $at $word }}
+{{- else }}
+{{- $found = false }}
+{{- end }}
+{{- end }}
+{{- if $found }}{{ $unused = append $unused $path }}{{ end }}
+{{- end }}
+{{- join ", " $unused }}
+{{- end }}
