@@ -51,7 +51,7 @@ render components/prometheus prometheusrule.yaml prometheus.prometheusRule.enabl
 render components/prometheus dashboard.yaml prometheus.grafanaDashboard.enabled=true
 
 [[ $folder == deploy ]] || for part in base components; do
-    diff -ru -x kustomization.yaml -x net-raw "deploy/$part" "$folder/$part" || {
+    diff -ru -x kustomization.yaml -x namespace.yaml -x net-raw "deploy/$part" "$folder/$part" || {
         echo "manifests.sh: deploy/$part is stale; run: make manifests" >&2
         exit 1
     }

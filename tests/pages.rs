@@ -98,6 +98,7 @@ fn the_definitions_in_deploy_are_those_of_the_source() {
         assert!(present == definition.yaml(), "{} is stale: run make docs", path.display());
         expected.insert(path);
     }
+    expected.insert(folder.join("Kustomization"));
     let present = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(present.collect::<BTreeSet<_>>(), expected, "files that nobody writes");
 }

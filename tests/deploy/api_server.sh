@@ -1,0 +1,49 @@
+# Sourced by what needs a real API server: starts one in $folder, ends it when the shell ends, and lets
+# kubectl and helm find it. There is nothing else: no node, no controller, no kubelet.
+
+assets=$(scripts/kube-apiserver.sh --find) || {
+    echo "there is no kube-apiserver; scripts/kube-apiserver.sh builds it" >&2
+    exit 3
+}
+export PATH=$assets:$PATH KUBECONFIG=$folder/kubeconfig
+
+start_api_server() {
+    local ports etcd peers secure token=loopback-only
+    # Three ports that were free a moment ago, chosen by the kernel.
+    mapfile -t ports < <(
+        for _ in 1 2 3; do
+            # A listener of bash is none; the range below the ephemeral one is tried by chance.
+            while port=$((20000 + RANDOM % 12000)) && (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
+            echo "$port"
+        done
+    )
+    etcd=http://127.0.0.1:${ports[0]} peers=http://127.0.0.1:${ports[1]} secure=${ports[2]}
+    etcd --data-dir "$folder/etcd" --listen-client-urls "$etcd" --advertise-client-urls "$etcd" \
+        --listen-peer-urls "$peers" --initial-advertise-peer-urls "$peers" --initial-cluster "default=$peers" \
+        >"$folder/etcd.log" 2>&1 &
+    local processes=($!)
+    openssl genrsa -out "$folder/accounts.key" 2048 2>/dev/null
+    echo "$token,test,1,system:masters" >"$folder/tokens.csv"
+    kube-apiserver --etcd-servers="$etcd" --bind-address=127.0.0.1 --advertise-address=127.0.0.1 \
+        --secure-port="$secure" --cert-dir="$folder/certificates" --token-auth-file="$folder/tokens.csv" \
+        --service-account-key-file="$folder/accounts.key" --service-account-signing-key-file="$folder/accounts.key" \
+        --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/16 \
+        --authorization-mode=RBAC --endpoint-reconciler-type=none --disable-admission-plugins=ServiceAccount \
+        >"$folder/kube-apiserver.log" 2>&1 &
+    processes+=($!)
+    # shellcheck disable=SC2064 # These processes, whatever the variable holds then.
+    trap "kill ${processes[*]} 2>/dev/null; wait; rm -rf '$folder'" EXIT
+    kubectl config set-cluster test --server="https://127.0.0.1:$secure" --insecure-skip-tls-verify >/dev/null
+    kubectl config set-credentials test --token="$token" >/dev/null
+    kubectl config set-context test --cluster=test --user=test >/dev/null
+    kubectl config use-context test >/dev/null
+    local deadline=$((SECONDS + 120))
+    until kubectl get --raw /readyz >/dev/null 2>&1 && kubectl get namespace default >/dev/null 2>&1; do
+        ((SECONDS < deadline)) || {
+            tail -n 20 "$folder/kube-apiserver.log" >&2
+            echo "the API server is not ready" >&2
+            exit 1
+        }
+        sleep 0.2
+    done
+}
