@@ -22,6 +22,7 @@ mod choice;
 mod converge;
 mod holding;
 mod occupancy;
+mod pool_use;
 mod pools;
 mod prospects;
 mod reason;
@@ -49,6 +50,7 @@ use released::{Home, Released};
 use sharing::Claim;
 use waiting::Waiting;
 
+pub use pool_use::PoolUse;
 pub use pools::PoolLookup;
 pub use reason::Reason;
 pub use released::ReleaseMark;

@@ -1,72 +1,27 @@
 //! `show pools`: what each pool holds and how much of it is used.
 //!
-//! A shared address counts once. What a pool never gives out (`avoidBuggyIPs`) is not counted as
-//! available; what it only gives to who asks (`reserved`) is.
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+//! Renders what [`PoolUse`] counts.
 
 use fairway_sessions::types::{AddressFamily, Prefix};
 use serde_json::Value;
 
-use crate::allocator::PoolLookup;
-use crate::model::{AddressRange, ObjectName, Pool, ServiceAllocation};
+use crate::allocator::PoolUse;
+use crate::model::{AddressRange, Pool, ServiceAllocation};
 
 use super::Snapshot;
 use super::columns::aligned;
 use super::object::Object;
 
-/// One pool and the addresses of it that are in use.
+/// One pool and how much of it is in use.
 pub(super) struct Item<'a> {
     pub(super) pool: &'a Pool,
-    assigned: BTreeSet<IpAddr>,
+    pub(super) usage: PoolUse,
 }
 
 impl Item<'_> {
-    pub(super) fn used(&self, family: AddressFamily) -> u128 {
-        let of_family = self.assigned.iter().filter(|it| AddressFamily::of(**it) == family);
-        u128::try_from(of_family.count()).unwrap_or(u128::MAX)
-    }
-
-    /// How many can be given out, used or not.
-    pub(super) fn total(&self, family: AddressFamily) -> u128 {
-        let ranges = self.pool.ranges.iter().filter(|range| range.family() == family);
-        let sizes = ranges.map(|range| {
-            let avoided = if self.pool.avoid_buggy_addresses { buggy(*range) } else { 0 };
-            range.size().saturating_sub(u128::from(avoided))
-        });
-        sizes.fold(0, u128::saturating_add)
-    }
-
-    fn available(&self, family: AddressFamily) -> u128 {
-        self.total(family).saturating_sub(self.used(family))
-    }
-
-    /// How many are left for who asks for none of them: what is `reserved` is not.
-    pub(super) fn free(&self, family: AddressFamily) -> u128 {
-        let overlaps = self.pool.reserved.iter().flat_map(|reserved| {
-            let ranges = self.pool.ranges.iter().filter(|range| range.family() == family);
-            ranges.filter_map(|range| range.overlap(*reserved))
-        });
-        let reserved = overlaps.map(|overlap| {
-            let used = self.assigned.iter().filter(|it| overlap.contains(**it)).count();
-            overlap.size().saturating_sub(u128::try_from(used).unwrap_or(u128::MAX))
-        });
-        self.available(family).saturating_sub(reserved.fold(0, u128::saturating_add))
-    }
-
     fn ranges(&self) -> Vec<String> {
         self.pool.ranges.iter().map(|range| range_text(*range)).collect()
     }
-}
-
-/// Addresses of a range that end in .0 or .255.
-fn buggy(range: AddressRange) -> u64 {
-    let (IpAddr::V4(first), IpAddr::V4(last)) = (range.first(), range.last()) else { return 0 };
-    // Of the addresses below `end`: those in .0, and those in .255.
-    let below = |end: u64| end.div_ceil(256).saturating_add(end / 256);
-    let end = u64::from(u32::from(last)).saturating_add(1);
-    below(end).saturating_sub(below(u64::from(u32::from(first))))
 }
 
 /// A range as a prefix where it is one.
@@ -80,17 +35,9 @@ fn range_text(range: AddressRange) -> String {
 
 /// All pools, in name order.
 pub(super) fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
-    let lookup = PoolLookup::new(snapshot.index);
-    let mut assigned: BTreeMap<&ObjectName, BTreeSet<IpAddr>> = BTreeMap::new();
-    for address in snapshot.outcomes.values().flat_map(|outcome| &outcome.addresses) {
-        if let Some(pool) = lookup.holding(*address) {
-            assigned.entry(&pool.name).or_default().insert(*address);
-        }
-    }
+    let usage = PoolUse::of_all(snapshot.index, snapshot.outcomes);
     let pools = snapshot.index.pools.values();
-    let of =
-        |pool: &'a Pool| Item { pool, assigned: assigned.remove(&pool.name).unwrap_or_default() };
-    pools.map(of).collect()
+    pools.zip(usage).map(|(pool, usage)| Item { pool, usage }).collect()
 }
 
 /// What stands for everybody.
@@ -125,12 +72,13 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
         ["NAME", "ADDRESSES", "IPV4 USED/TOTAL", "IPV6 USED/TOTAL", "AUTO ASSIGN", "KEPT FOR"];
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(items.iter().map(|item| {
-        let usage = |family| format!("{}/{}", item.used(family), item.total(family));
+        let shown =
+            |family| format!("{}/{}", item.usage.used.of(family), item.usage.total.of(family));
         [
             item.pool.name.name.clone(),
             item.ranges().join(","),
-            usage(AddressFamily::Ipv4Unicast),
-            usage(AddressFamily::Ipv6Unicast),
+            shown(AddressFamily::Ipv4Unicast),
+            shown(AddressFamily::Ipv6Unicast),
             item.pool.auto_assign.to_string(),
             match &item.pool.allocation {
                 None => ALL.to_owned(),
@@ -155,12 +103,12 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
             .field("autoAssign", item.pool.auto_assign)
             .optional("keptFor", item.pool.allocation.as_ref().map(kept_for))
             .optional("priority", item.pool.allocation.as_ref().map(|it| it.priority))
-            .field("assignedIPv4", counter(item.used(ipv4)))
-            .field("availableIPv4", counter(item.available(ipv4)))
-            .field("assignedIPv6", counter(item.used(ipv6)))
-            .field("availableIPv6", counter(item.available(ipv6)))
-            .field("freeIPv4", counter(item.free(ipv4)))
-            .field("freeIPv6", counter(item.free(ipv6)))
+            .field("assignedIPv4", counter(item.usage.used.ipv4))
+            .field("availableIPv4", counter(item.usage.available(ipv4)))
+            .field("assignedIPv6", counter(item.usage.used.ipv6))
+            .field("availableIPv6", counter(item.usage.available(ipv6)))
+            .field("freeIPv4", counter(item.usage.free.ipv4))
+            .field("freeIPv6", counter(item.usage.free.ipv6))
     };
     let items: Vec<Value> = items(snapshot).iter().map(|item| object(item).into()).collect();
     Object::new().field("items", items)
@@ -180,15 +128,5 @@ mod tests {
         assert_eq!(range_text(range("192.0.2.7-192.0.2.7")), "192.0.2.7/32");
         assert_eq!(range_text(range("192.0.2.1-192.0.2.9")), "192.0.2.1-192.0.2.9");
         assert_eq!(range_text(range("::/0")), "::/0");
-    }
-
-    #[test]
-    fn addresses_that_end_in_0_and_255_are_counted() {
-        assert_eq!(buggy(range("192.0.2.0/24")), 2);
-        assert_eq!(buggy(range("192.0.2.0/23")), 4);
-        assert_eq!(buggy(range("192.0.2.1-192.0.2.254")), 0);
-        assert_eq!(buggy(range("192.0.2.255-192.0.3.0")), 2);
-        assert_eq!(buggy(range("0.0.0.0/0")), 2 << 24);
-        assert_eq!(buggy(range("2001:db8::/64")), 0);
     }
 }

@@ -80,10 +80,11 @@ fn stand(
         return (Stand::Refused, why);
     }
     let held = families(service.families).into_iter().filter(|family| pool.has_family(*family));
-    let full: Vec<AddressFamily> = held.clone().filter(|family| item.free(*family) == 0).collect();
+    let full: Vec<AddressFamily> =
+        held.clone().filter(|family| *item.usage.free.of(*family) == 0).collect();
     if !full.is_empty() && full.len() == held.count() {
         let counts = full.into_iter().map(|family| {
-            let (used, total) = (item.used(family), item.total(family));
+            let (used, total) = (item.usage.used.of(family), item.usage.total.of(family));
             format!("{used} of {total} {} addresses are in use", family.ip_version())
         });
         return (Stand::Full, counts.collect::<Vec<_>>().join(", "));
