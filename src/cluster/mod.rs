@@ -12,6 +12,7 @@
 //! with a server, a network and routers that fail in every way we know.
 
 mod belief;
+mod budget;
 mod claims;
 mod controller;
 mod lease;
@@ -24,6 +25,7 @@ mod write;
 mod writes;
 
 pub use belief::Belief;
+pub use budget::Budget;
 pub use claims::status_addresses;
 pub use controller::{
     CONTROLLER_KINDS, ControllerAction, ControllerCore, ControllerSettings, POOL_ANNOTATION,
