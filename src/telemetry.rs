@@ -4,8 +4,10 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,6 +36,10 @@ pub enum LogFormat {
 /// Lines that wait while nobody reads stderr; then lines are lost, and the daemon is not.
 const LINES_MAX: usize = 8192;
 
+/// Libraries with a log of their own. What goes wrong in them comes to us as an error, and is said
+/// once and in our words; all they say is in the trace.
+const LIBRARIES: [&str; 6] = ["kube_client", "hyper", "hyper_util", "rustls", "tower", "h2"];
+
 /// Starts logging. Called once, before anything else happens. Lines are written by a thread of
 /// their own; dropping the guard writes what is left.
 pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
@@ -44,14 +50,22 @@ pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
+    let limit = if level == LevelFilter::TRACE { level } else { LevelFilter::ERROR.min(level) };
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(LINES_MAX)
         .lossy(true)
         .finish(std::io::stderr());
-    let builder = fmt().with_max_level(level).with_writer(writer).with_target(false);
+    let filter = Targets::new().with_default(level).with_targets(LIBRARIES.map(|it| (it, limit)));
+    let layer = fmt::layer().with_writer(writer).with_target(false);
+    let registry = tracing_subscriber::registry();
     match format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Text => {
+            let layer = layer.with_ansi(std::io::stderr().is_terminal());
+            registry.with(layer.with_filter(filter)).init();
+        }
+        LogFormat::Json => {
+            registry.with(layer.json().flatten_event(true).with_filter(filter)).init();
+        }
     }
     guard
 }

@@ -4,6 +4,7 @@
 
 mod ask;
 mod backend;
+mod capabilities;
 mod check;
 mod clear;
 mod cluster;
@@ -21,6 +22,7 @@ mod plan;
 mod run;
 mod show;
 mod speaker;
+mod state_dir;
 
 use std::process::ExitCode;
 
@@ -80,6 +82,8 @@ enum Command {
     Demo(demo::DemoArguments),
     /// CustomResourceDefinitions of all kinds, for kubectl, on stdout
     Crds(crds::CrdsArguments),
+    /// Make the state folder one that the daemon may write
+    StateDir(state_dir::StateDirArguments),
     /// Completions for a shell, on stdout
     Completions(completions::CompletionsArguments),
     /// Man pages, on stdout or as files
@@ -90,6 +94,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let Cli { command, log_level, log_format } = Cli::parse();
     let _log = telemetry::start(log_level, log_format);
+    capabilities::raise();
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Controller(arguments) => controller::run(&arguments),
@@ -102,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
+        Command::StateDir(arguments) => state_dir::run(arguments),
         Command::Completions(arguments) => completions::run(&arguments, &mut Cli::command()),
         Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };
