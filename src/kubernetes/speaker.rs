@@ -23,7 +23,7 @@ use crate::cluster::{OwnPod, SpeakerAction, SpeakerCore, SpeakerSettings};
 use crate::model::Kind;
 use crate::standalone::clock::Clock;
 use crate::standalone::{
-    Enquirer, ListenOption, LockError, Published, Saving, daemon, listen_addresses, machine,
+    Enquirer, ListenOption, LockError, Published, Saving, daemon, listen_in_cluster, machine,
     raise_descriptor_limit, saver, vty_sockets,
 };
 
@@ -43,7 +43,7 @@ pub struct SpeakerOptions {
     pub load_balancer_class: Option<String>,
     /// Announce also from nodes that are excluded from load balancers.
     pub ignore_exclude_label: bool,
-    /// Where to accept BGP connections; empty means nowhere.
+    /// Where to accept BGP connections; empty means port 179, once somebody needs it.
     pub bgp_listen: Vec<ListenOption>,
     /// The admin socket.
     pub socket: PathBuf,
@@ -90,9 +90,9 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     raise_descriptor_limit();
     let api = Api::connect(&options.connection).await?;
     let earlier = daemon::earlier_run(&options.state_dir);
-    let addresses = listen_addresses(&options.bgp_listen);
+    let listen = listen_in_cluster(&options.bgp_listen);
     let backend: Arc<dyn Backend> =
-        Arc::new(NativeBackend::start(&addresses, machine::seed(), earlier.clone()));
+        Arc::new(NativeBackend::start(listen, machine::seed(), earlier.clone()));
     let clock = Clock::start();
     let (enquirer, mut enquiries) = Enquirer::new();
     let observer = Observer::new(enquirer, Arc::clone(&backend));

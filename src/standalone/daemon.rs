@@ -312,7 +312,7 @@ pub(crate) fn log_findings(before: &[Finding], now: &[Finding]) {
 mod tests {
     use std::time::Duration;
 
-    use fairway_sessions::io::NativeBackend;
+    use fairway_sessions::io::{Listen, NativeBackend};
 
     use super::*;
 
@@ -332,7 +332,7 @@ mod tests {
     /// A daemon that begins so many seconds after the first one.
     fn daemon(state_dir: &Path, seconds: u64) -> (Daemon, Moment) {
         let now = Moment { epoch_seconds: 1_795_192_683 + seconds, monotonic: Instant::ZERO };
-        let backend = Arc::new(NativeBackend::start(&[], 7, None));
+        let backend = Arc::new(NativeBackend::start(Listen::nowhere(), 7, None));
         (Daemon::new(&options(state_dir), backend, None, now), now)
     }
 

@@ -32,7 +32,7 @@ use daemon::Daemon;
 
 pub(crate) use clock::epoch_seconds;
 pub(crate) use machine::host_name;
-pub(crate) use options::listen_addresses;
+pub(crate) use options::listen_in_cluster;
 pub use options::{ListenOption, Options};
 pub use published::{Enquirer, Published};
 pub use saver::LockError;
@@ -139,9 +139,8 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&options.config)?;
     let earlier = daemon::earlier_run(&options.state_dir);
-    let (addresses, seed) = (options.listen_addresses(), machine::seed());
-    let backend: Arc<dyn Backend> =
-        Arc::new(NativeBackend::start(&addresses, seed, earlier.clone()));
+    let (listen, seed) = (options.listen(), machine::seed());
+    let backend: Arc<dyn Backend> = Arc::new(NativeBackend::start(listen, seed, earlier.clone()));
     let clock = Clock::start();
     let mut daemon = Daemon::new(&options, Arc::clone(&backend), earlier, clock.now());
     let (enquirer, mut enquiries) = Enquirer::new();

@@ -1,15 +1,18 @@
 //! How `fairway run` was asked to run, with the defaults of the machine filled in.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use fairway_sessions::io::ListenAddress;
+use fairway_sessions::io::Listen;
 
 use crate::admin::SocketMode;
 
-/// The port that BGP has (RFC 4271 §8.2.1).
-const BGP_PORT: u16 = 179;
+/// The port that BGP has (RFC 4271 §8.2.1), of both families.
+const BGP_ADDRESSES: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 179),
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 179),
+];
 
 /// Everything that `fairway run` needs to know.
 #[derive(Debug, Clone)]
@@ -33,24 +36,26 @@ pub struct Options {
 }
 
 impl Options {
-    /// The addresses to listen on: port 179 of both families unless said otherwise.
-    pub(super) fn listen_addresses(&self) -> Vec<ListenAddress> {
-        if self.bgp_listen.is_empty() {
-            let ipv4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, BGP_PORT));
-            let ipv6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, BGP_PORT));
-            return vec![ListenAddress(ipv4), ListenAddress(ipv6)];
-        }
-        listen_addresses(&self.bgp_listen)
+    /// Where to listen: port 179 of both families unless said otherwise.
+    pub(super) fn listen(&self) -> Listen {
+        listen(&self.bgp_listen).unwrap_or_else(|| Listen::at(BGP_ADDRESSES))
     }
 }
 
-/// The addresses among these values.
-pub(crate) fn listen_addresses(options: &[ListenOption]) -> Vec<ListenAddress> {
+/// What these values ask for; `None`: nothing was said.
+fn listen(options: &[ListenOption]) -> Option<Listen> {
     let addresses = options.iter().filter_map(|option| match option {
         ListenOption::None => None,
-        ListenOption::Address(address) => Some(ListenAddress(*address)),
+        ListenOption::Address(address) => Some(*address),
     });
-    addresses.collect()
+    (!options.is_empty()).then(|| Listen::at(addresses))
+}
+
+/// The same in a cluster, where another daemon may own the port: without a word, port 179 is
+/// opened once somebody needs it.
+pub(crate) fn listen_in_cluster(options: &[ListenOption]) -> Listen {
+    let needed = || Listen { only_when_needed: true, ..Listen::at(BGP_ADDRESSES) };
+    listen(options).unwrap_or_else(needed)
 }
 
 /// A value of `--bgp-listen`.

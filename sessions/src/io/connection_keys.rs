@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::backend::{Backend, Desired, PeerView, SessionState, ViewScope};
     use crate::io::tcp_ao::tests::kernel_has_it;
-    use crate::io::{ListenAddress, NativeBackend};
+    use crate::io::{Listen, NativeBackend};
     use crate::types::{AoAlgorithm, AoKey, AoKeys, HoldTime, Password, PeerKey};
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -105,9 +105,11 @@ mod tests {
         /// Only the first one listens, so that there is one way to meet.
         fn new(octet: u8, settings: impl Fn(&mut PeerConfig)) -> Self {
             let address = |number| IpAddr::from([127, 0, octet, number]);
-            let listen = [ListenAddress(SocketAddr::new(address(1), 0))];
-            let daemons =
-                [NativeBackend::start(&listen, 7, None), NativeBackend::start(&[], 8, None)];
+            let listen = Listen::at([SocketAddr::new(address(1), 0)]);
+            let daemons = [
+                NativeBackend::start(listen, 7, None),
+                NativeBackend::start(Listen::nowhere(), 8, None),
+            ];
             let port = daemons[0].listening()[0].port();
             let configs = [(1, 1), (2, port)].map(|(number, port)| {
                 let mut config = PeerConfig {

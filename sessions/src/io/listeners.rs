@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 
 use super::admission::Admission;
 use super::listen::{accept_all, bound, listen};
+use super::native::Listen;
 use super::neighbour::NetworkEvent;
 use super::{sockopt, tcp_ao};
 use crate::types::{
@@ -31,11 +32,11 @@ const NO_VRF: &str = "nothing listens in its VRF (is there a device of that name
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Listeners {
-    addresses: Vec<SocketAddr>,
+    listen: Listen,
     events: mpsc::Sender<NetworkEvent>,
     admission: watch::Sender<Arc<Admission>>,
     /// Those of the main table under `None`, where there are always some unless none were asked
-    /// for.
+    /// for, or none are needed.
     open: BTreeMap<Option<InterfaceName>, Opened>,
     /// The VRFs that peers are in.
     wanted: BTreeSet<InterfaceName>,
@@ -78,11 +79,11 @@ impl Drop for Listener {
 }
 
 impl Listeners {
-    /// Listens at `addresses` in the main table. One that cannot be listened on is reported once
-    /// and left out; dialling goes on.
-    pub(super) fn open(addresses: Vec<SocketAddr>, events: mpsc::Sender<NetworkEvent>) -> Self {
+    /// Listens in the main table, if that is to be done before anybody needs it. An address that
+    /// cannot be listened on is reported once and left out; dialling goes on.
+    pub(super) fn open(listen: Listen, events: mpsc::Sender<NetworkEvent>) -> Self {
         let mut listeners = Self {
-            addresses,
+            listen,
             events,
             admission: watch::channel(Arc::default()).0,
             open: BTreeMap::new(),
@@ -92,17 +93,41 @@ impl Listeners {
             routers: BTreeMap::new(),
             unprotected: BTreeSet::new(),
         };
+        if !listeners.listen.only_when_needed {
+            listeners.open_main();
+        }
+        listeners
+    }
+
+    fn open_main(&mut self) {
         let mut opened = Opened::default();
-        for address in listeners.addresses.clone() {
-            match listeners.open_one(address, None) {
+        for address in &self.listen.addresses {
+            match self.open_one(*address, None) {
                 Ok(listener) => opened.listeners.push(listener),
                 Err(error) => {
                     warn!(%address, %error, "cannot listen for BGP there; only dialling");
                 }
             }
         }
-        listeners.open.insert(None, opened);
-        listeners
+        self.open.insert(None, opened);
+    }
+
+    /// Whether somebody has to listen for this neighbour.
+    fn is_needed(&self, config: &PeerConfig) -> bool {
+        !self.listen.only_when_needed || config.passive || config.key.is_range()
+    }
+
+    /// Opens the listeners of the main table with the first who needs them, and closes them with the
+    /// last.
+    fn follow_need(&mut self, is_needed: bool) {
+        if !self.listen.only_when_needed || is_needed == self.open.contains_key(&None) {
+            return;
+        }
+        if is_needed {
+            self.open_main();
+        } else {
+            self.open.remove(&None);
+        }
     }
 
     /// Where connections are accepted in the main table.
@@ -126,10 +151,13 @@ impl Listeners {
         for config in configs.clone() {
             self.protect(config);
         }
-        let mut admission: Admission = configs.collect();
+        let mut admission: Admission = configs.clone().collect();
         self.unprotected.iter().for_each(|key| admission.refuse(*key));
         self.admission.send_replace(Arc::new(admission));
-        self.wanted = keys.into_iter().filter_map(|key| key.vrf).collect();
+        let needed = configs.filter(|config| self.is_needed(config)).map(|config| config.key.vrf);
+        let needed: BTreeSet<Option<InterfaceName>> = needed.collect();
+        self.follow_need(needed.contains(&None));
+        self.wanted = needed.into_iter().flatten().collect();
         self.follow_devices();
         self.bound_ttl();
     }
@@ -176,7 +204,7 @@ impl Listeners {
             Some(vrf) => wanted.contains(vrf) && if_nametoindex(vrf.as_str()) == Ok(opened.device),
         });
         for vrf in self.wanted.clone() {
-            if self.open.contains_key(&Some(vrf)) || self.addresses.is_empty() {
+            if self.open.contains_key(&Some(vrf)) || self.listen.addresses.is_empty() {
                 continue;
             }
             match self.open_in(vrf) {
@@ -210,7 +238,8 @@ impl Listeners {
 
     fn open_in(&self, vrf: InterfaceName) -> io::Result<Opened> {
         let device = if_nametoindex(vrf.as_str())?;
-        let listeners = self.addresses.iter().map(|address| self.open_one(*address, Some(vrf)));
+        let listeners =
+            self.listen.addresses.iter().map(|address| self.open_one(*address, Some(vrf)));
         Ok(Opened { device, listeners: listeners.collect::<io::Result<_>>()? })
     }
 
@@ -347,7 +376,7 @@ mod tests {
     use crate::types::{AoAlgorithm, AoKey, Prefix};
 
     fn listeners() -> Listeners {
-        Listeners::open(vec![([127, 0, 0, 1], 0).into()], mpsc::channel(1).0)
+        Listeners::open(Listen::at([([127, 0, 0, 1], 0).into()]), mpsc::channel(1).0)
     }
 
     fn peer(remote: Remote, vrf: Option<&str>) -> PeerConfig {
@@ -374,7 +403,7 @@ mod tests {
     #[tokio::test]
     async fn a_vrf_is_listened_in_for_as_long_as_a_peer_is_in_it() {
         let (events, mut network) = mpsc::channel(1);
-        let mut listeners = Listeners::open(vec![([127, 0, 0, 1], 0).into()], events);
+        let mut listeners = Listeners::open(Listen::at([([127, 0, 0, 1], 0).into()]), events);
         let peers = [peer(one(), Some("lo"))];
         listeners.admit(peers.iter());
         let in_vrf = listeners.open[&peers[0].key.vrf].listeners[0].socket.local_addr().unwrap();
@@ -388,9 +417,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_port_is_left_to_others_until_a_peer_needs_it() {
+        let at = Listen::at([([127, 0, 0, 1], 0).into()]);
+        let listen = Listen { only_when_needed: true, ..at };
+        let mut listeners = Listeners::open(listen, mpsc::channel(1).0);
+        let active = peer(one(), None);
+        let passive = PeerConfig { passive: true, ..active.clone() };
+        let range = peer(Remote::Range("127.0.0.0/24".parse().unwrap()), None);
+        for (config, is_open) in
+            [(&active, false), (&passive, true), (&active, false), (&range, true)]
+        {
+            listeners.admit([config.clone()].iter());
+            assert_eq!(!listeners.addresses().is_empty(), is_open, "{config:?}");
+        }
+    }
+
+    #[tokio::test]
     async fn the_key_of_an_unnumbered_peer_follows_its_router() {
         let loopback = Ipv6Addr::LOCALHOST;
-        let mut listeners = Listeners::open(vec![(loopback, 0).into()], mpsc::channel(1).0);
+        let mut listeners = Listeners::open(Listen::at([(loopback, 0).into()]), mpsc::channel(1).0);
         let remote = Remote::Interface("eth0".parse().unwrap());
         let config = PeerConfig { password: Password::new("key").ok(), ..peer(remote, None) };
         listeners.admit([config.clone()].iter());

@@ -25,4 +25,4 @@ mod ranges;
 mod sockopt;
 mod tcp_ao;
 
-pub use native::{ListenAddress, NativeBackend};
+pub use native::{Listen, NativeBackend};

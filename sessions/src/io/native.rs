@@ -26,9 +26,27 @@ const COMMANDS_MAX: usize = 16;
 /// How long leaving may take.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An address to accept connections on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListenAddress(pub SocketAddr);
+/// Where connections are accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listen {
+    /// The addresses and ports; none: only dial.
+    pub addresses: Vec<SocketAddr>,
+    /// Only while a neighbour can come no other way, because it is passive for us or one of a range:
+    /// another daemon may own the port meanwhile.
+    pub only_when_needed: bool,
+}
+
+impl Listen {
+    /// At these addresses, from the start to the end.
+    pub fn at(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self { addresses: addresses.into_iter().collect(), only_when_needed: false }
+    }
+
+    /// Nowhere.
+    pub fn nowhere() -> Self {
+        Self::default()
+    }
+}
 
 /// BGP sessions of our own.
 #[derive(Debug)]
@@ -47,11 +65,10 @@ impl NativeBackend {
     /// left behind, if one did and it is known.
     ///
     /// Must be called inside a tokio runtime.
-    pub fn start(addresses: &[ListenAddress], seed: u64, earlier: Option<EarlierRun>) -> Self {
+    pub fn start(listen: Listen, seed: u64, earlier: Option<EarlierRun>) -> Self {
         let tasks = TaskTracker::new();
         let (events, network) = mpsc::channel(EVENTS_MAX);
-        let addresses = addresses.iter().map(|ListenAddress(address)| *address).collect();
-        let listeners = Listeners::open(addresses, events.clone());
+        let listeners = Listeners::open(listen, events.clone());
         let listening = listeners.addresses();
         let (desired, wanted) = watch::channel(Arc::new(Desired::default()));
         let (commands, questions) = mpsc::channel(COMMANDS_MAX);
@@ -61,7 +78,7 @@ impl NativeBackend {
         Self { desired, commands, withdrawn, changed, tasks, listening }
     }
 
-    /// The addresses that it accepts connections on.
+    /// The addresses that it accepts connections on since the start.
     pub fn listening(&self) -> &[SocketAddr] {
         &self.listening
     }

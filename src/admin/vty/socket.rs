@@ -160,7 +160,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use fairway_sessions::io::NativeBackend;
+    use fairway_sessions::io::{Listen, NativeBackend};
 
     use super::*;
     use crate::model::Node;
@@ -182,7 +182,10 @@ mod tests {
             sources: Vec::new(),
             drain: Default::default(),
         };
-        Observer::new(Enquirer::hearing(published), Arc::new(NativeBackend::start(&[], 7, None)))
+        Observer::new(
+            Enquirer::hearing(published),
+            Arc::new(NativeBackend::start(Listen::nowhere(), 7, None)),
+        )
     }
 
     struct Client(UnixStream);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::backend::SessionState;
+use crate::io::Listen;
 
 /// A neighbour on loopback, where nobody answers.
 fn config(number: u8) -> PeerConfig {
@@ -10,7 +11,7 @@ fn config(number: u8) -> PeerConfig {
 #[tokio::test]
 async fn a_panic_ends_one_peer_and_not_the_others() {
     let (events, _network) = mpsc::channel(16);
-    let listeners = Listeners::open(Vec::new(), events.clone());
+    let listeners = Listeners::open(Listen::nowhere(), events.clone());
     let mut core = CoreTask::new(listeners, events, TaskTracker::new(), 7, None);
     let desired = Desired { peers: vec![config(2), config(3)], ..Desired::default() };
     core.apply(Arc::new(desired));
