@@ -40,6 +40,16 @@ pub(super) struct Pass<'a> {
     reasons: BTreeMap<ObjectName, Option<Reason>>,
 }
 
+impl Pass<'_> {
+    /// Why nobody can tell whether a Service may have these addresses, if so.
+    fn unknown(&self, addresses: &[IpAddr]) -> Option<Reason> {
+        let address = *addresses.iter().find(|it| self.pools.may_be_unknown(**it))?;
+        let pools = self.facts.unknown_pools.iter().map(|it| it.name.clone()).collect();
+        // Where there is no pool at all, that is what is to be said.
+        (!self.facts.pools.is_empty()).then_some(Reason::PoolUnknown { address, pools })
+    }
+}
+
 impl Allocator {
     /// Gives every LoadBalancer Service of our class its addresses, as far as `index` allows, and
     /// takes back what nobody may keep. The class is ours when both are absent or both are equal.
@@ -155,7 +165,8 @@ impl Allocator {
 
     /// What was only said to be had, when there was no pool to ask, is no assignment.
     fn forget_unchecked(&mut self, name: &ObjectName) {
-        if self.held.get(name).is_some_and(|held| held.assignment.pool.is_empty()) {
+        let is_unchecked = |held: &Held| held.assignment.pool.is_empty() && held.claim.is_none();
+        if self.held.get(name).is_some_and(is_unchecked) {
             self.held.remove(name);
         }
     }
@@ -319,9 +330,9 @@ impl Allocator {
     }
 
     /// Writes down what became of everybody concerned, and answers with those for whom it is other.
-    fn conclude(&mut self, pass: Pass<'_>) -> BTreeSet<ObjectName> {
+    fn conclude(&mut self, mut pass: Pass<'_>) -> BTreeSet<ObjectName> {
         let mut others = BTreeSet::new();
-        for (name, reason) in pass.reasons {
+        for (name, reason) in std::mem::take(&mut pass.reasons) {
             let service = pass.facts.services.get(&name).filter(|service| self.is_ours(service));
             let Some(service) = service else {
                 if self.outcomes.remove(&name).is_some() {
@@ -332,6 +343,7 @@ impl Allocator {
             let outcome = match self.held.get(&service.name).map(|held| held.assignment.clone()) {
                 Some(Assignment { pool, addresses }) => {
                     let pool = Some(pool).filter(|pool| !pool.is_empty());
+                    let reason = pass.unknown(&addresses).or(reason);
                     Outcome { addresses, pool, reason }
                 }
                 None => Outcome { addresses: Vec::new(), pool: None, reason },

@@ -73,8 +73,8 @@ pub struct Outcome {
     pub addresses: Vec<IpAddr>,
     /// Where they come from, as in [`Assignment::pool`]; `None` without addresses or pools.
     pub pool: Option<String>,
-    /// What is missing; `None` for a Service that got what it asked for. [`Reason::NoPools`]
-    /// beside addresses means: keep them, but do not announce them.
+    /// What is missing; `None` for a Service that got what it asked for. [`Reason::NoPools`] and
+    /// [`Reason::PoolUnknown`] beside addresses mean: keep them, but do not announce them.
     pub reason: Option<Reason>,
 }
 
@@ -82,6 +82,11 @@ impl Outcome {
     /// Whether it waits for an address.
     pub fn is_pending(&self) -> bool {
         self.addresses.is_empty()
+    }
+
+    /// Whether it is left as it is because nobody can tell what it may have.
+    pub fn is_unchecked(&self) -> bool {
+        matches!(self.reason, Some(Reason::NoPools | Reason::PoolUnknown { .. }))
     }
 }
 

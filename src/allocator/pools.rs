@@ -120,6 +120,11 @@ impl<'a> PoolLookup<'a> {
         self.holding(address).filter(|pool| !avoids(pool, address))
     }
 
+    /// Whether no pool in force holds `address`, and one of which nothing is known might.
+    pub(super) fn may_be_unknown(&self, address: IpAddr) -> bool {
+        !self.facts.unknown_pools.is_empty() && self.holding(address).is_none()
+    }
+
     /// Whether `pool` is for everybody, or kept for `service` among others.
     pub(super) fn is_for(&self, pool: &Pool, service: &Service) -> bool {
         let Some(allocation) = &pool.allocation else { return true };

@@ -18,6 +18,19 @@ pub enum Reason {
     /// There is no pool at all. What is assigned stays so, but is not announced.
     #[error("there is no valid IPAddressPool")]
     NoPools,
+    /// No pool in force holds what is assigned, and what another holds is not known. It stays
+    /// assigned, but is not announced.
+    #[error(
+        "no IPAddressPool in force holds {address}; it is kept, for it may be of {}, which is at \
+         fault, and no earlier version of that is known",
+        .pools.join(" or ")
+    )]
+    PoolUnknown {
+        /// The address.
+        address: IpAddr,
+        /// The pools that are at fault.
+        pools: Vec<String>,
+    },
     /// Whoever decides has only begun to, and gives nothing out yet.
     #[error("no address is given out yet: the controller has only just begun to decide")]
     NotYet,

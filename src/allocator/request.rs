@@ -46,7 +46,9 @@ pub(super) fn check(service: &Service, pools: &PoolLookup<'_>) -> Result<(), Rea
         let (requested, wanted) = (requested.clone(), service.families);
         return Err(Reason::Families { requested, wanted });
     }
-    if service.requested_pool.is_some() {
+    if service.requested_pool.is_some()
+        && !requested.iter().all(|address| keeps_unknown(service, *address, pools))
+    {
         // Names the pool if there is none of that name, or none for this Service.
         pools.candidates(service)?;
     }
@@ -59,6 +61,9 @@ pub(super) fn allowed(
     address: IpAddr,
     pools: &PoolLookup<'_>,
 ) -> Result<(), Reason> {
+    if keeps_unknown(service, address, pools) {
+        return Ok(());
+    }
     let pool = pools.holding(address).ok_or(Reason::AddressInNoPool(address))?;
     let holder = pool.name.name.clone();
     if let Some(wanted) = service.requested_pool.as_ref().filter(|wanted| **wanted != holder) {
@@ -68,6 +73,12 @@ pub(super) fn allowed(
         return Err(Reason::AddressAvoided { address, pool: holder });
     }
     if pools.is_for(pool, service) { Ok(()) } else { Err(Reason::PoolNotForService(holder)) }
+}
+
+/// Whether the Service has `address`, and it may be of a pool that nobody can read: then nobody can
+/// say that it may not.
+fn keeps_unknown(service: &Service, address: IpAddr, pools: &PoolLookup<'_>) -> bool {
+    pools.may_be_unknown(address) && service.status_addresses.contains(&address)
 }
 
 /// What the Service may have of `wanted`, one address of each of its families, in their order. An

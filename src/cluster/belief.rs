@@ -1,5 +1,5 @@
-//! What one process believes of the cluster: a reflector for each kind it reads, and the index of
-//! what is in force.
+//! What one process believes of the cluster: a reflector for each kind it reads, the Secrets that
+//! are named, and what is in force of all that.
 //!
 //! Answers what became other with each reply of the API server. Decides nothing; the cores of the
 //! controller and of the speaker own one each.
@@ -14,24 +14,20 @@ use fairway_sessions::rng::Rng;
 use fairway_sessions::time::Instant;
 use serde_json::Value;
 
-use crate::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName, PeerPassword};
-use crate::resources;
+use crate::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
+use crate::resources::{Finding, FindingObject, Severity};
 
-use super::reflector::{Delta, Reflector, Reply, Request, version_of};
-use super::secrets::{SecretReply, Secrets};
+use super::in_force::InForce;
+use super::reflector::{Delta, Reflector, Reply, Request, name_of};
+use super::secrets::{Knowledge, SecretReply, Secrets};
 
 /// What is believed.
 #[derive(Debug, Clone)]
 pub struct Belief {
     reflectors: BTreeMap<Kind, Reflector>,
     secrets: Secrets,
-    /// Shared with whoever looks at it; copied only while somebody does.
-    index: Arc<ClusterIndex>,
-    /// The versions that the index was made of.
-    in_force: BTreeMap<ObjectKey, Arc<Value>>,
-    /// They are others than were asked for last.
-    is_other: bool,
-    /// Every kind has been listed: the index follows each change.
+    in_force: InForce,
+    /// Every kind has been listed: what is in force follows each change.
     is_complete: bool,
 }
 
@@ -43,26 +39,22 @@ impl Belief {
         Self {
             reflectors: kinds.iter().map(reflector).collect(),
             secrets: Secrets::new(seed),
-            index: Arc::default(),
-            in_force: BTreeMap::new(),
-            is_other: false,
+            in_force: InForce::default(),
             is_complete: false,
         }
     }
 
     /// Goes on from what an earlier run believed, until the API server has said everything anew.
     pub fn restore(&mut self, objects: impl IntoIterator<Item = Arc<Value>>) -> Changes {
-        let mut changes = Changes::default();
-        for object in objects {
-            changes.absorb(self.put_in_force(object));
-        }
-        changes.absorb(self.name_secrets(&changes));
+        let mut changes = self.in_force.restore(objects);
+        self.in_force.take_is_other();
+        changes.absorb(self.name_secrets());
         changes
     }
 
     /// The facts in force.
     pub fn index(&self) -> &Arc<ClusterIndex> {
-        &self.index
+        self.in_force.index()
     }
 
     /// What the index was made of.
@@ -72,7 +64,35 @@ impl Belief {
 
     /// Whether [`Self::in_force`] is other than when this was asked last.
     pub fn take_is_other(&mut self) -> bool {
-        std::mem::take(&mut self.is_other)
+        self.in_force.take_is_other()
+    }
+
+    /// What is wrong with the objects that configure us, and what is odd; without files and lines.
+    /// Whoever does not read the peers cannot tell what is odd, only what is wrong.
+    pub fn findings(&self) -> Vec<Finding> {
+        let awaited = self.secrets.with(Knowledge::Nothing);
+        // Before there is an answer nobody knows whether a Secret lacks anything.
+        let waiting = match awaited.is_empty() {
+            true => BTreeSet::new(),
+            false => self.in_force.naming(&awaited),
+        };
+        let knows_peers = self.reflectors.contains_key(&Kind::BgpPeer);
+        let is_so = |it: &&Finding| {
+            (knows_peers || it.is_fault())
+                && it.object.as_ref().is_none_or(|object| !waiting.contains(object))
+        };
+        let findings = self.in_force.findings().iter().filter(is_so).cloned();
+        findings.chain(self.secrets.with(Knowledge::Unreadable).iter().map(unreadable)).collect()
+    }
+
+    /// The objects of which an earlier version is in force than the last one, which is at fault.
+    pub fn stale(&self) -> &BTreeSet<ObjectKey> {
+        self.in_force.stale()
+    }
+
+    /// What is wrong with a Service as the API server gave it last.
+    pub fn faults_of_service(&self, name: &ObjectName) -> &[Finding] {
+        self.in_force.faults(&ObjectKey { kind: Kind::Service, name: name.clone() })
     }
 
     /// Whether every kind has been listed, since the start or since [`Self::relist`].
@@ -95,11 +115,10 @@ impl Belief {
         self.reflectors.get(&kind)?.items().get(name)
     }
 
-    /// Whether it is this version of the object that is in force; an older one is, where this one
-    /// is at fault.
+    /// Whether it is this version of a Service, EndpointSlice or Namespace that is in force; an
+    /// older one is, where this one is at fault.
     pub fn is_in_force(&self, kind: Kind, name: &ObjectName, object: &Value) -> bool {
-        let key = ObjectKey { kind, name: name.clone() };
-        self.in_force.get(&key).is_some_and(|it| version_of(it) == version_of(object))
+        self.in_force.is_version(&ObjectKey { kind, name: name.clone() }, object)
     }
 
     /// Asks for everything anew: what was seen so far may be older than something that others know.
@@ -132,13 +151,18 @@ impl Belief {
         let mut changes = Changes::default();
         if self.is_complete {
             for delta in &deltas {
-                changes.absorb(self.follow(kind, delta));
+                changes.absorb(match delta {
+                    Delta::Applied(object) => self.in_force.read(kind, object),
+                    Delta::Deleted(name) => {
+                        self.in_force.gone(&ObjectKey { kind, name: name.clone() })
+                    }
+                });
             }
         } else if self.is_synced() {
             self.is_complete = true;
             changes = self.take_over();
         }
-        changes.absorb(self.name_secrets(&changes));
+        changes.absorb(self.settle());
         (changes, deltas)
     }
 
@@ -154,84 +178,68 @@ impl Belief {
         }
         let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
         match reply {
-            SecretReply::Is(secret) if self.in_force.get(&key) != Some(secret) => {
-                self.put_in_force(Arc::clone(secret))
+            SecretReply::Is(secret) if name_of(secret) == *name => {
+                self.in_force.read(Kind::Secret, secret);
             }
-            SecretReply::Missing => self.forget(&key),
-            SecretReply::Is(_) | SecretReply::Failed => Changes::default(),
+            SecretReply::Missing => {
+                self.in_force.gone(&key);
+            }
+            SecretReply::Is(_) | SecretReply::Failed => {}
         }
-    }
-
-    /// Asks for the Secrets that are named now, and forgets the others.
-    fn name_secrets(&mut self, changes: &Changes) -> Changes {
-        if !changes.kinds.contains(&Kind::BgpPeer) && !changes.kinds.contains(&Kind::BfdProfile) {
-            return Changes::default();
-        }
-        let mut forgotten = Changes::default();
-        for name in self.secrets.set_named(named_secrets(&self.index)) {
-            forgotten.absorb(self.forget(&ObjectKey { kind: Kind::Secret, name }));
-        }
-        forgotten
-    }
-
-    fn follow(&mut self, kind: Kind, delta: &Delta) -> Changes {
-        match delta {
-            Delta::Applied(object) => self.put_in_force(Arc::clone(object)),
-            Delta::Deleted(name) => self.forget(&ObjectKey { kind, name: name.clone() }),
-        }
+        self.settle()
     }
 
     /// All kinds are there for the first time: what an earlier run believed and nobody has any
-    /// more goes.
+    /// more goes. (Secrets are not among them; each stays until it is asked for.)
     fn take_over(&mut self) -> Changes {
         let seen: Vec<_> = self.reflectors.iter().map(|(kind, it)| (*kind, it.items())).collect();
         let is_seen = |key: &ObjectKey| {
             seen.iter().any(|(kind, items)| *kind == key.kind && items.contains_key(&key.name))
         };
-        // Secrets are not seen here; each stays until it is asked for.
         let is_gone = |key: &&ObjectKey| key.kind != Kind::Secret && !is_seen(key);
         let gone: Vec<_> = self.in_force.keys().filter(is_gone).cloned().collect();
-        let all: Vec<_> = seen.iter().flat_map(|(_, items)| items.values().cloned()).collect();
-        let mut changes = self.restore(all);
+        let mut changes = Changes::default();
+        for (kind, value) in
+            seen.iter().flat_map(|(kind, items)| items.values().map(move |value| (*kind, value)))
+        {
+            changes.absorb(self.in_force.read(kind, value));
+        }
         for key in gone {
-            changes.absorb(self.forget(&key));
+            changes.absorb(self.in_force.gone(&key));
         }
         changes
     }
 
-    fn put_in_force(&mut self, value: Arc<Value>) -> Changes {
-        let parsed = resources::parse_value(&value);
-        let is_broken = parsed.is_broken();
-        match (parsed.key, parsed.object) {
-            (Some(key), Some(object)) => {
-                self.in_force.insert(key, value);
-                self.is_other = true;
-                Arc::make_mut(&mut self.index).apply(object)
-            }
-            (Some(key), None) if !is_broken => self.forget(&key),
-            _ => Changes::default(),
-        }
-    }
-
-    fn forget(&mut self, key: &ObjectKey) -> Changes {
-        if self.in_force.remove(key).is_none() {
+    /// Lets the rules between objects hold. Whether a Secret that nobody names any more is there
+    /// makes no difference to them, so it goes with the next change.
+    fn settle(&mut self) -> Changes {
+        if !self.in_force.is_unsettled() {
             return Changes::default();
         }
-        self.is_other = true;
-        Arc::make_mut(&mut self.index).delete(key)
+        let mut changes = self.in_force.settle();
+        changes.absorb(self.name_secrets());
+        changes
+    }
+
+    /// Asks for the Secrets that are named now, and forgets the others.
+    fn name_secrets(&mut self) -> Changes {
+        for name in self.secrets.set_named(self.in_force.secrets_named()) {
+            self.in_force.gone(&ObjectKey { kind: Kind::Secret, name });
+        }
+        self.in_force.settle()
     }
 }
 
-/// The Secrets that peers and BFD profiles name.
-fn named_secrets(index: &ClusterIndex) -> BTreeSet<ObjectName> {
-    let of_peers = index.peers.values().flat_map(|peer| {
-        let password = match &peer.password {
-            PeerPassword::Secret(name) => Some(name),
-            PeerPassword::None | PeerPassword::Text(_) => None,
-        };
-        password.into_iter().chain(peer.tcp_ao.iter().map(|key| &key.secret))
-    });
-    let profiles = index.bfd_profiles.values();
-    let of_profiles = profiles.filter_map(|it| Some(&it.authentication.as_ref()?.secret));
-    of_peers.chain(of_profiles).cloned().collect()
+fn unreadable(secret: &ObjectName) -> Finding {
+    Finding {
+        severity: Severity::Fault,
+        file: String::new(),
+        line: None,
+        object: Some(FindingObject { kind: Kind::Secret.to_string(), name: secret.name.clone() }),
+        field: None,
+        message:
+            "cannot be read from the API server; it is asked for again, and so long the peers \
+                  that name it stay as they were"
+                .to_owned(),
+    }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use fairway_sessions::time::Instant;
 use serde_json::Value;
 
-use crate::allocator::{Outcomes, Reason};
+use crate::allocator::Outcomes;
 use crate::model::{ClusterIndex, Kind, ObjectName};
 
 use super::belief::Belief;
@@ -34,7 +34,16 @@ use tenure::Tenure;
 pub use service_status::POOL_ANNOTATION;
 
 /// Everything a controller decides by.
-pub const CONTROLLER_KINDS: [Kind; 3] = [Kind::IpAddressPool, Kind::Service, Kind::Namespace];
+pub const CONTROLLER_KINDS: [Kind; 7] = [
+    Kind::IpAddressPool,
+    // For the rules between these and the pools.
+    Kind::BgpAdvertisement,
+    Kind::Layer2Advertisement,
+    Kind::Community,
+    Kind::Node,
+    Kind::Service,
+    Kind::Namespace,
+];
 /// An address is given to another Service when no status has named it for so long: speakers hear of
 /// it within a second, and within this after a watch that broke. (`Ours:` until speakers report.)
 pub const WITHDRAWAL_BOUND: Duration = Duration::from_secs(10);
@@ -304,9 +313,7 @@ impl ControllerCore {
         let tenure = self.tenure.as_ref()?;
         let is_in_force = self.belief.is_in_force(Kind::Service, name, seen);
         let mut wish = match tenure.outcomes().get(name) {
-            Some(outcome) if outcome.reason == Some(Reason::NoPools) || !is_in_force => {
-                return None;
-            }
+            Some(outcome) if outcome.is_unchecked() || !is_in_force => return None,
             Some(outcome) => {
                 Wish { addresses: outcome.addresses.clone(), pool: outcome.pool.clone() }
             }

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  API server ─► Reflector (per kind) ─► Belief ─► ControllerCore ─► writes of Service status
-//!                                           │
-//!                                           └────► SpeakerCore ────► sessions, snapshot on disk
+//!             ─► Secrets (by name) ───────┘  │
+//!                                            └───► SpeakerCore ────► sessions, snapshot on disk
 //! ```
 //!
 //! Pure: time and replies come in, actions go out. Objects are JSON, read by the parsers that read
@@ -15,6 +15,7 @@ mod belief;
 mod budget;
 mod claims;
 mod controller;
+mod in_force;
 mod lease;
 mod reflector;
 mod secrets;
@@ -31,6 +32,7 @@ pub use controller::{
     CONTROLLER_KINDS, ControllerAction, ControllerCore, ControllerSettings, POOL_ANNOTATION,
     WITHDRAWAL_BOUND,
 };
+pub use in_force::InForce;
 pub use lease::{
     LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,
 };

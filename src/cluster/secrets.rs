@@ -157,6 +157,12 @@ impl Secrets {
         true
     }
 
+    /// Those of which so much is known.
+    pub(super) fn with(&self, knowledge: Knowledge) -> BTreeSet<ObjectName> {
+        let named = self.named.iter().filter(|(_, it)| it.knowledge == knowledge);
+        named.map(|(name, _)| name.clone()).collect()
+    }
+
     fn in_flight(&self) -> usize {
         self.named.values().filter(|it| matches!(it.phase, Phase::Asked(_))).count()
     }

@@ -18,8 +18,9 @@ use fairway_sessions::types::PeerConfig;
 use serde_json::Value;
 
 use crate::allocator::{Outcome, Outcomes, PoolLookup, Reason};
-use crate::model::{Changes, ClusterIndex, Kind, Node, ObjectName, Service};
+use crate::model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
 use crate::plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
+use crate::resources::Finding;
 
 use super::belief::Belief;
 use super::reflector::{Reply, Request};
@@ -131,7 +132,6 @@ impl SpeakerCore {
         };
         if let Some(snapshot) = snapshot {
             let changes = speaker.belief.restore(snapshot.objects);
-            speaker.belief.take_is_other();
             speaker.follow(changes);
         }
         speaker
@@ -188,6 +188,16 @@ impl SpeakerCore {
     /// The facts in force.
     pub fn index(&self) -> &ClusterIndex {
         self.belief.index()
+    }
+
+    /// What is wrong or odd with the objects that configure us.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.belief.findings()
+    }
+
+    /// The objects of which an earlier version is in force than the last one.
+    pub fn stale(&self) -> &BTreeSet<ObjectKey> {
+        self.belief.stale()
     }
 
     /// The facts in force, for whoever looks at them for longer: the next change copies them while

@@ -86,6 +86,9 @@ pub struct ClusterIndex {
     pub namespaces: BTreeMap<String, Namespace>,
     /// Secrets.
     pub secrets: BTreeMap<ObjectName, Secret>,
+    /// IPAddressPools that are at fault, and of which no good version is known: nobody can tell
+    /// what they hold.
+    pub unknown_pools: BTreeSet<ObjectName>,
     /// The slices of each Service, by the Service's name.
     slices_by_service: BTreeMap<ObjectName, BTreeSet<ObjectName>>,
 }
@@ -176,6 +179,15 @@ impl ClusterIndex {
             Kind::Secret => self.secrets.remove(name).is_some(),
         };
         if was_there { Changes::of(key.clone()) } else { Changes::default() }
+    }
+
+    /// Of these IPAddressPools no good version is known.
+    pub fn set_unknown_pools(&mut self, pools: BTreeSet<ObjectName>) -> Changes {
+        if self.unknown_pools == pools {
+            return Changes::default();
+        }
+        self.unknown_pools = pools;
+        Changes { kinds: BTreeSet::from([Kind::IpAddressPool]), ..Changes::default() }
     }
 
     /// Replaces everything: what a source says after it has read all there is.

@@ -59,7 +59,7 @@ pub fn parse_value(value: &Json) -> ParsedValue {
 }
 
 /// The value as a tree of a document, all on its first line.
-fn node(value: &Json) -> Node {
+pub(super) fn node(value: &Json) -> Node {
     let scalar = |text: String, kind| Value::Scalar(text.into(), kind);
     let value = match value {
         Json::Null => scalar(String::new(), ScalarKind::Null),

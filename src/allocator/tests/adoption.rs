@@ -208,3 +208,48 @@ fn a_service_that_goes_to_another_class_gives_its_addresses_back() {
     world.told();
     assert_eq!(world.got("y"), "192.0.2.0");
 }
+
+#[test]
+fn what_may_be_of_a_pool_that_nobody_can_read_is_kept_and_given_to_nobody() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
+    let unknown = |world: &mut World, pools: &[&str]| {
+        let pools = pools.iter().map(|it| name(it)).collect();
+        let changes = world.index.set_unknown_pools(pools);
+        world.changes.absorb(changes);
+    };
+    unknown(&mut world, &["b"]);
+    let of_b = "198.51.100.1";
+    world.add(having("plain", &[of_b])).add(asking_for("new", &["198.51.100.2"]));
+    world.add(Service {
+        requested_addresses: vec![ip("198.51.100.3")],
+        ..having("ip", &["198.51.100.3"])
+    });
+    world
+        .add(Service { requested_pool: Some("b".to_owned()), ..having("pool", &["198.51.100.4"]) });
+    world.add(Service {
+        families: FamilyPolicy::PreferDual(V4),
+        ..having("dual", &["198.51.100.5", "192.0.2.3"])
+    });
+    world.add(having("second", &[of_b])).add(service("any"));
+    let text = |address: &str| {
+        format!(
+            "no IPAddressPool in force holds {address}; it is kept, for it may be of b, which is at \
+             fault, and no earlier version of that is known"
+        )
+    };
+    assert_eq!(world.got("plain"), format!("{of_b} | {}", text(of_b)));
+    assert_eq!(world.got("ip"), format!("198.51.100.3 | {}", text("198.51.100.3")));
+    assert_eq!(world.got("pool"), format!("198.51.100.4 | {}", text("198.51.100.4")));
+    assert!(world.converge()[&name("dual")].is_unchecked());
+    assert_eq!(world.got("second"), "192.0.2.1", "one of two keeps it");
+    assert_eq!(world.got("any"), "192.0.2.0");
+    assert!(world.got("new").contains("is in no IPAddressPool"), "nobody gets a new one of it");
+    // It is mended, and holds some of them.
+    unknown(&mut world, &[]);
+    world.pool(pool("b", &["198.51.100.0-198.51.100.3"]));
+    assert_eq!(world.got("plain"), of_b);
+    assert_eq!(world.got("ip"), "198.51.100.3");
+    assert_eq!(world.got("pool"), "198.51.100.0");
+    assert_eq!(world.got("new"), "198.51.100.2");
+    assert_eq!(world.got("any"), "192.0.2.0");
+}

@@ -1,14 +1,19 @@
-//! One file, parsed: its objects and what is wrong with each on its own.
+//! One file, parsed: its objects and what is wrong with each on its own. An object of an API server
+//! is one, too.
 //!
 //! Knows no other file and no rule between objects.
 
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
+use super::objects::changed_at;
 use super::version::Version;
 use crate::model::{Kind, ObjectKey};
 use crate::resources::backend::BackendKind;
 use crate::resources::finding::{Finding, Severity};
 use crate::resources::object::{self, Outcome, Reading};
+use crate::resources::value;
 use crate::resources::yaml::node::Node;
 use crate::resources::yaml::{self, write};
 
@@ -16,7 +21,7 @@ use crate::resources::yaml::{self, write};
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What a file holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FileState {
     /// Its objects, in the order written.
     pub(super) entries: Vec<Entry>,
@@ -30,7 +35,7 @@ pub(super) struct FileState {
 }
 
 /// One object of a file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) key: ObjectKey,
     /// The first line of its document.
@@ -44,9 +49,39 @@ impl FileState {
     pub(super) fn parse(file: &Arc<str>, text: &str, backend: BackendKind) -> Self {
         let mut state = Self::default();
         for document in yaml::documents(text) {
-            object::read(&document, backend, &mut |root, reading| state.add(file, root, reading));
+            object::read(&document, backend, &mut |root, reading| {
+                state.add(file, root, None, reading);
+            });
         }
         state
+    }
+
+    /// What an API server has under the name `file`.
+    pub(super) fn of_object(file: &Arc<str>, value: &Json, backend: BackendKind) -> Self {
+        let mut state = Self::default();
+        let reading = object::read_object(&value::node(value), &[], 0, backend);
+        state.add(file, None, changed_at(value), reading);
+        state
+    }
+
+    /// Takes what is the same from `before`, so that nobody compares it again; whether that is
+    /// everything.
+    pub(super) fn take_over(&mut self, before: &Self) -> bool {
+        let mut is_same = self.entries.len() == before.entries.len()
+            && self.findings == before.findings
+            && self.nameless == before.nameless;
+        for (entry, old) in self.entries.iter_mut().zip(&before.entries) {
+            let same = match (&entry.version, &old.version) {
+                (Some(new), Some(old)) if new.object == old.object => Some(old),
+                (None, None) => continue,
+                _ => None,
+            };
+            is_same &= same.is_some();
+            if let (Some(old), Some(new)) = (same, entry.version.as_mut().and_then(Arc::get_mut)) {
+                new.object = Arc::clone(&old.object);
+            }
+        }
+        is_same
     }
 
     /// A file that held objects and has no content any more. All of them may be meant to be in it.
@@ -70,7 +105,13 @@ impl FileState {
         self.nameless.iter().any(|nameless| nameless.is_none_or(|nameless| nameless == kind))
     }
 
-    fn add(&mut self, file: &Arc<str>, root: Option<&Node>, reading: Reading) {
+    fn add(
+        &mut self,
+        file: &Arc<str>,
+        root: Option<&Node>,
+        changed_at: Option<&str>,
+        reading: Reading,
+    ) {
         let Reading { line, object, remarks, outcome } = reading;
         self.findings.extend(remarks.into_iter().map(|remark| Finding {
             severity: remark.severity,
@@ -97,6 +138,7 @@ impl FileState {
                     line,
                     lines,
                     source: source.into(),
+                    changed_at: changed_at.map(Into::into),
                 };
                 self.entries.push(Entry { key, line, version: Some(Arc::new(version)) });
             }

@@ -3,7 +3,7 @@
 //! Holds one rule above all: nothing that was right before is lost because something is wrong now.
 //! An object that breaks keeps its last good version until it is fixed, or until its document is
 //! really gone. Pure: `source` says what the files hold, the daemon and `fairway check` read the
-//! [`Resolution`].
+//! [`Resolution`]. Objects of an API server go the same way (`objects`).
 
 mod advertisements;
 mod contradictions;
@@ -12,6 +12,7 @@ mod frr;
 mod last_good;
 mod needs;
 mod nodes;
+mod objects;
 mod peers;
 mod pools;
 mod resolve;
@@ -35,7 +36,7 @@ use super::yaml;
 use crate::model::ObjectKey;
 
 /// The version of an object that was in force last.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Held {
     version: Arc<Version>,
     /// It comes from disk and its file has not been seen since.
@@ -43,7 +44,7 @@ struct Held {
 }
 
 /// The content of all files, and the last good version of every object in them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// Who will act on it.
     backend: BackendKind,

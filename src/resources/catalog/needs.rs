@@ -54,6 +54,17 @@ impl Need<'_> {
     }
 }
 
+/// The Secrets that the object names, whether it works without them or not.
+pub(super) fn secrets_named(version: &Version) -> impl Iterator<Item = &ObjectName> {
+    let needed = needs(version).filter_map(|need| match need {
+        Need::Password(secret) => Some(secret),
+        Need::AoKey(_, reference) => Some(&reference.secret),
+        Need::Profile(_) | Need::Alias(_) => None,
+    });
+    let profile = version.profile().and_then(|it| it.authentication.as_ref());
+    needed.chain(profile.map(|it| &it.secret))
+}
+
 /// What the object needs.
 pub(super) fn needs(version: &Version) -> impl Iterator<Item = Need<'_>> {
     let peer = version.peer();

@@ -23,6 +23,8 @@ pub struct Resolution<O = Object> {
     pub findings: Vec<Finding>,
     /// Objects of which an earlier version is in force than their files say.
     pub stale: Vec<StaleObject>,
+    /// Objects of which no version is in force.
+    pub left_out: Vec<ObjectKey>,
     /// Documents of kinds that are none of our business.
     pub skipped: usize,
 }
@@ -40,7 +42,13 @@ pub struct StaleObject {
 
 impl<O> Default for Resolution<O> {
     fn default() -> Self {
-        Self { objects: Vec::new(), findings: Vec::new(), stale: Vec::new(), skipped: 0 }
+        Self {
+            objects: Vec::new(),
+            findings: Vec::new(),
+            stale: Vec::new(),
+            left_out: Vec::new(),
+            skipped: 0,
+        }
     }
 }
 
@@ -54,9 +62,9 @@ impl<O> Resolution<O> {
 impl Catalog {
     /// Decides which objects are in force. Files that did not change cost no parsing.
     pub fn resolve(&mut self) -> Resolution {
-        let Resolution { objects, findings, stale, skipped } = self.resolve_shared();
+        let Resolution { objects, findings, stale, left_out, skipped } = self.resolve_shared();
         let objects = objects.into_iter().map(Arc::unwrap_or_clone).collect();
-        Resolution { objects, findings, stale, skipped }
+        Resolution { objects, findings, stale, left_out, skipped }
     }
 
     /// As [`Self::resolve`], without a copy of each object: one that did not change since the last
@@ -66,7 +74,9 @@ impl Catalog {
         let (mut candidates, orphans) = self.candidates(&mut findings);
         let mut settlement = settle(&mut candidates, self.backend);
         settlement.admitted.sort_unstable_by_key(|admitted| admitted.position);
+        let left_out = left_out(&candidates, &settlement.admitted);
         let mut resolution = Resolution {
+            left_out,
             skipped: self.files.values().map(|file| file.skipped).sum(),
             ..Resolution::default()
         };
@@ -176,6 +186,16 @@ impl Catalog {
             orphans.push(key);
         }
     }
+}
+
+/// Those that a document stands for, and that are not among `admitted`, which are in the same order.
+fn left_out(candidates: &[Candidate<'_>], admitted: &[Admitted]) -> Vec<ObjectKey> {
+    let mut admitted = admitted.iter().map(|it| it.position).peekable();
+    let positions = candidates.iter().enumerate();
+    let left_out = positions.filter(|(position, candidate)| {
+        admitted.next_if_eq(position).is_none() && !candidate.is_lost
+    });
+    left_out.map(|(_, candidate)| candidate.key.clone()).collect()
 }
 
 /// Decides which of an object's documents counts: the first that is good, or that was.

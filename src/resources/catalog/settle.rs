@@ -1,8 +1,10 @@
 //! Which version of each object is in force: the rules between objects admit one of it or none.
 //!
-//! Objects that did not change go first, so that a new one never pushes out one that works; among
-//! equals the order is that of names. Where an object that was in force would be lost because
-//! another changed, it is that change that is at fault, and is taken back. Knows no files.
+//! Objects that did not change go first, so that a new one never pushes out one that works; then
+//! those that changed longer ago, where that is known; among equals the order is that of names.
+//! Where an object that was in force would be lost because another changed, it is that change that
+//! is at fault, and is taken back. Where nobody remembers what was in force, the later change is.
+//! Knows no files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -111,6 +113,17 @@ impl Candidate<'_> {
             (Some(current), Some(held)) => is_same(current, held),
             (current, _) => current.is_none(),
         }
+    }
+
+    /// When its document was changed last, where that is known.
+    fn changed_at(&self) -> Option<&str> {
+        self.current.or(self.held)?.changed_at.as_deref()
+    }
+
+    /// Whether nobody remembers either to have been in force, and this one was changed later.
+    fn is_younger(&self, other: &Candidate<'_>) -> bool {
+        let are_new = self.held.is_none() && other.held.is_none();
+        are_new && self.changed_at().zip(other.changed_at()).is_some_and(|(this, that)| this > that)
     }
 
     fn is_current(&self, version: &Arc<Version>) -> bool {
@@ -249,14 +262,20 @@ impl Settlement {
             let all = candidates.iter().enumerate();
             all.filter(move |(_, candidate)| candidate.key.kind == kind && !candidate.is_lost)
         };
-        let unchanged = of_kind().filter(|(_, candidate)| candidate.is_unchanged());
-        let changed = of_kind().filter(|(_, candidate)| !candidate.is_unchanged());
-        for (position, candidate) in unchanged.chain(changed) {
-            self.settle_one(position, candidate, rule);
+        let mut order: Vec<_> = of_kind().collect();
+        order.sort_by_cached_key(|(_, it)| (!it.is_unchanged(), it.changed_at()));
+        for (position, candidate) in order {
+            self.settle_one(candidates, position, candidate, rule);
         }
     }
 
-    fn settle_one(&mut self, position: usize, candidate: &Candidate<'_>, rule: &mut dyn Rule) {
+    fn settle_one(
+        &mut self,
+        candidates: &[Candidate<'_>],
+        position: usize,
+        candidate: &Candidate<'_>,
+        rule: &mut dyn Rule,
+    ) {
         let mut refused: Option<&Arc<Version>> = None;
         let mut causes = Vec::new();
         for version in [candidate.current, candidate.held].into_iter().flatten() {
@@ -277,7 +296,15 @@ impl Settlement {
                 refused = Some(version);
             }
         }
-        let Some(held) = candidate.held else { return };
+        let Some(held) = candidate.held else {
+            let younger = |cause: &Cause| {
+                let cause = candidates.get(self::position(candidates, &cause.key)?)?;
+                cause.is_younger(candidate).then(|| cause.changed_at())
+            };
+            causes.retain(|cause| younger(cause).is_some());
+            causes.sort_by_key(|cause| std::cmp::Reverse(younger(cause)));
+            return self.lost.push(causes);
+        };
         self.lost.push(causes);
         if rule.keep(held) {
             self.admitted.push(Admitted { position, version: Arc::clone(held), is_kept: true });

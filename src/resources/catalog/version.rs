@@ -20,6 +20,8 @@ pub(super) struct Version {
     pub(super) lines: FieldLines,
     /// Its document on one line, for [`super::Catalog::last_good`].
     pub(super) source: Box<str>,
+    /// When its spec was changed last, where somebody keeps account of that.
+    pub(super) changed_at: Option<Box<str>>,
 }
 
 macro_rules! views {
@@ -56,6 +58,7 @@ impl Version {
             line: self.line,
             lines: self.lines.clone(),
             source: self.source.clone(),
+            changed_at: self.changed_at.clone(),
         }
     }
 }
