@@ -11,12 +11,20 @@
 )]
 
 mod cases;
+#[path = "../cluster/mod.rs"]
 mod cluster;
-mod http;
+/// Of the interop suite's, what runs programs and waits for them.
+#[allow(
+    dead_code,
+    reason = "shared with the interop suite, which runs more and waits in more ways"
+)]
+#[path = "../interop/lab"]
+mod lab {
+    pub(crate) mod namespace;
+    pub(crate) mod process;
+    pub(crate) mod wait;
+}
 mod stories;
-#[allow(dead_code, reason = "shared with the interop suite, which waits in more ways")]
-#[path = "../interop/lab/wait.rs"]
-mod wait;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +36,8 @@ use fairway::resources::{CustomResourceDefinition, parse_value};
 use serde_json::{Value, json};
 
 use cases::{Case, Verdict};
-use cluster::Cluster;
+use cluster::{Cluster, http};
+use lab::wait;
 
 const USAGE: &str = "\
 usage: crds [--required]

@@ -143,7 +143,7 @@ impl Shared {
     fn open(cell: &Cell, router_as: u32) -> Result<Self> {
         let mut scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
             router.local_as = router_as;
-            router.twin = Some(TWIN.parse()?);
+            router.twins = vec![TWIN.parse()?];
             Ok(())
         })?;
         let site = scene.lab.add_twin(cell.number)?;

@@ -69,17 +69,20 @@ impl Fairway {
 
     /// Starts `fairway run` and waits until it answers on its socket.
     pub(crate) fn start(&mut self, node: &impl Place) -> Result<()> {
-        let mut arguments: Vec<String> = Vec::new();
+        let config = self.path("config");
+        self.start_as(node, &["run", "--config", &config, "--node", "node-a"])
+    }
+
+    /// Starts `fairway WORDS`, with socket and state in this directory, and waits until it answers.
+    pub(crate) fn start_as(&mut self, node: &impl Place, words: &[&str]) -> Result<()> {
+        let mut arguments: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         for (option, value) in [
-            ("--config", self.path("config")),
-            ("--node", "node-a".to_owned()),
             ("--socket", self.path("fairway.sock")),
             ("--state-dir", self.path("state")),
             ("--log-level", self.log_level.to_owned()),
         ] {
             arguments.extend([option.to_owned(), value]);
         }
-        arguments.insert(0, "run".to_owned());
         arguments.extend(self.extra_arguments.iter().cloned());
         let process = Process::spawn(node, &self.program, &arguments, &log_in(&self.directory))?;
         self.process = Some(process);

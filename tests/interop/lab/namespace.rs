@@ -96,9 +96,7 @@ impl Namespace {
 impl Place for Namespace {
     /// It replaces `ip`, so its process id is the child's.
     fn command(&self, program: &OsStr) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name]).arg(program);
-        command
+        Network::Named(self.name.clone()).command(program)
     }
 }
 
@@ -106,6 +104,29 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         if let Err(error) = output_of(bounded("ip").args(["netns", "delete", &self.name])) {
             eprintln!("warning: namespace {} stays behind: {error:#}", self.name);
+        }
+    }
+}
+
+/// Where a program's network is: for those that have to know it after the namespace was lent out.
+#[allow(dead_code, reason = "asked by the tests that have an API server")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// That of this machine.
+    Own,
+    /// A namespace of this name, which lives longer.
+    Named(String),
+}
+
+impl Place for Network {
+    fn command(&self, program: &OsStr) -> Command {
+        match self {
+            Self::Own => Command::new(program),
+            Self::Named(name) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", name]).arg(program);
+                command
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,6 +30,9 @@ const EXPORT: &str = "export filter { if source != RTS_STATIC && source != RTS_B
 
 /// What has come from the neighbour, whatever name the protocol has.
 const FROM_BGP: &str = "where proto ~ \"node*\"";
+
+/// Protocols of the other neighbours, whose routes count like those of the first.
+const TWIN: &str = "node_twin";
 
 const NETWORK_NOT_FOUND: &str = "8001";
 
@@ -77,21 +81,10 @@ impl Bird {
             text += &of_family.map(|one| origination(spec.local_as, one)).collect::<String>();
             text += "}\n";
         }
-        text += &self.session_lines();
-        for family in &spec.families {
-            text += &format!("  {} {{ import all; {EXPORT} ", family.word());
-            if spec.extended_next_hop {
-                text += "extended next hop on; ";
-            }
-            if spec.add_path {
-                text += "add paths on; ";
-            }
-            if let Some(limit) = spec.max_prefixes {
-                text += &format!("import limit {limit} action restart; ");
-            }
-            text += "};\n";
+        text += &self.session_lines("node", spec.peer_address);
+        for (number, twin) in spec.twins.iter().enumerate() {
+            text += &self.session_lines(&format!("{TWIN}{number}"), *twin);
         }
-        text += "}\n";
         if let Some(feeder) = spec.feeder {
             text += &format!(
                 "protocol bgp feeder {{\n  \
@@ -108,12 +101,12 @@ impl Bird {
         text
     }
 
-    /// The beginning of the neighbour's protocol, without its families.
-    fn session_lines(&self) -> String {
+    /// The protocol of a neighbour.
+    fn session_lines(&self, name: &str, neighbour: IpAddr) -> String {
         let spec = &self.spec;
         let kind = if spec.is_internal() { "internal" } else { "external" };
         let mut text = format!(
-            "protocol bgp node {{\n  \
+            "protocol bgp {name} {{\n  \
              debug {{ states, events, packets }};\n  \
              hold time {};\n  \
              connect retry time 1;\n  \
@@ -133,7 +126,7 @@ impl Bird {
             None => format!(
                 "  local {} port {} as {};\n  \
                  neighbor {} as {} {kind};\n",
-                spec.local_address, spec.port, spec.local_as, spec.peer_address, spec.peer_as,
+                spec.local_address, spec.port, spec.local_as, neighbour, spec.peer_as,
             ),
         };
         if spec.dialling == Dialling::Waits && spec.interface.is_none() {
@@ -165,7 +158,20 @@ impl Bird {
         if spec.role_strict {
             text += "  require roles on;\n";
         }
-        text
+        for family in &spec.families {
+            text += &format!("  {} {{ import all; {EXPORT} ", family.word());
+            if spec.extended_next_hop {
+                text += "extended next hop on; ";
+            }
+            if spec.add_path {
+                text += "add paths on; ";
+            }
+            if let Some(limit) = spec.max_prefixes {
+                text += &format!("import limit {limit} action restart; ");
+            }
+            text += "};\n";
+        }
+        text + "}\n"
     }
 
     /// The last NOTIFICATION in its words. It forgets it when the session is back, its log does not.
@@ -291,7 +297,8 @@ impl Router for Bird {
         let lines = self.ask("show protocols \"node*\"")?;
         // Name, Proto, Table, State, Since, Info.
         let mut words = lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let words = words.rfind(|words| words.get(1) == Some(&"BGP"));
+        let is_first = |words: &[&str]| !words.first().is_some_and(|name| name.starts_with(TWIN));
+        let words = words.rfind(|words| words.get(1) == Some(&"BGP") && is_first(words));
         let words = words.with_context(|| format!("expected protocol node in {lines:?}"))?;
         let state = words.get(5).copied().unwrap_or("(none)");
         Ok(Session {
@@ -332,6 +339,10 @@ impl Router for Bird {
         let markers = session.matches(": Got END-OF-RIB").count();
         let place = self.spec.families.iter().position(|one| *one == family);
         Ok(place.is_some() && markers >= self.spec.families.len())
+    }
+
+    fn screen(&self, command: &str) -> Result<String> {
+        Ok(self.ask(command)?.join("\n"))
     }
 
     /// birdc does not count messages, the log names each.

@@ -89,9 +89,12 @@ impl Frr {
         if let Some(feeder) = spec.feeder {
             text += &format!(" neighbor {feeder} remote-as {FEEDER_AS}\n");
         }
-        if let Some(twin) = spec.twin {
+        if !spec.twins.is_empty() {
+            text += " bgp bestpath as-path multipath-relax\n";
+        }
+        for twin in &spec.twins {
             text += &format!(
-                " bgp bestpath as-path multipath-relax\n neighbor {twin} remote-as {}\n \
+                " neighbor {twin} remote-as {}\n \
                  neighbor {twin} timers connect 1\n neighbor {twin} passive\n",
                 spec.peer_as
             );
@@ -145,10 +148,12 @@ impl Frr {
             if let Some(feeder) = spec.feeder {
                 text += &format!("  neighbor {feeder} activate\n");
             }
-            if let Some(twin) = spec.twin {
-                text += &format!(
-                    "  neighbor {twin} activate\n  maximum-paths 2\n  maximum-paths ibgp 2\n"
-                );
+            for twin in &spec.twins {
+                text += &format!("  neighbor {twin} activate\n");
+            }
+            if !spec.twins.is_empty() {
+                let ways = spec.twins.len() + 1;
+                text += &format!("  maximum-paths {ways}\n  maximum-paths ibgp {ways}\n");
             }
             text += " exit-address-family\n";
         }
@@ -333,6 +338,10 @@ impl Router for Frr {
             Family::Ipv6 => "ipv6Unicast",
         };
         Ok(families.and_then(|all| all.get(name)?.as_bool()).unwrap_or(false))
+    }
+
+    fn screen(&self, command: &str) -> Result<String> {
+        self.vtysh(&["-c", command])
     }
 
     fn received(&self) -> Result<Received> {

@@ -72,9 +72,9 @@ pub(crate) struct RouterSpec {
     pub(crate) max_prefixes: Option<u32>,
     /// A neighbour at this address, in AS [`FEEDER_AS`], that tells it other paths.
     pub(crate) feeder: Option<Ipv4Addr>,
-    /// Another neighbour in the AS of the first, with which it shares traffic: to prefixes that both
-    /// announce it uses both ways. Only FRR does that here.
-    pub(crate) twin: Option<IpAddr>,
+    /// More neighbours in the AS of the first, with which they share traffic: to prefixes that several
+    /// announce it uses all ways, if it is FRR. Only FRR and BIRD have them here.
+    pub(crate) twins: Vec<IpAddr>,
     /// Routes outlive a restart of either side.
     pub(crate) graceful_restart: Option<GracefulRestart>,
 }
@@ -166,7 +166,7 @@ impl RouterSpec {
             role_strict: false,
             max_prefixes: None,
             feeder: None,
-            twin: None,
+            twins: Vec::new(),
             graceful_restart: None,
         }
     }
@@ -321,6 +321,12 @@ pub(crate) trait Router {
     /// Whether the neighbour has told all that it has of a family, in this session.
     #[allow(dead_code, reason = "asked by the tests of restarts")]
     fn has_end_of_rib(&self, family: Family) -> Result<bool>;
+
+    /// What its operator reads on the screen after this command.
+    #[allow(dead_code, reason = "asked by the tests of clusters")]
+    fn screen(&self, command: &str) -> Result<String> {
+        anyhow::bail!("nobody has asked this router {command} yet")
+    }
 
     fn received(&self) -> Result<Received>;
 

@@ -1,7 +1,9 @@
-//! How does a test ask an API server? One request on a connection of its own, in plain HTTP.
+//! How does a test ask an API server? One request on a connection of its own, in plain HTTP over a
+//! socket that is a file: so it can be asked from any network namespace.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -9,10 +11,16 @@ use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+const JSON: &str = "application/json";
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+#[allow(dead_code, reason = "asked by the tests that run daemons")]
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
 /// What was answered.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     /// The values of `Warning` headers.
+    #[allow(dead_code, reason = "asked by the tests of definitions")]
     pub(crate) warnings: Vec<String>,
     pub(crate) text: String,
 }
@@ -25,15 +33,20 @@ impl Reply {
 }
 
 /// Asks. A PATCH is a merge patch.
-pub(crate) fn ask(
-    address: SocketAddr,
+pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
+    ask_as(socket, method, path, if method == "PATCH" { MERGE_PATCH } else { JSON }, body)
+}
+
+/// The same, with what the body is.
+pub(crate) fn ask_as(
+    socket: &Path,
     method: &str,
     path: &str,
+    kind: &str,
     body: Option<&Value>,
 ) -> Result<Reply> {
-    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let body = body.map(Value::to_string).unwrap_or_default();
-    let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
+    let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;
     // Of HTTP 1.0 the answer comes in one piece, and its end is that of the connection.
     write!(

@@ -1,0 +1,142 @@
+//! Does Fairway do in a cluster what it promises? A real API server (and a model of one, which goes
+//! wrong when it is told to), three speakers in network namespaces, controllers, and FRR and BIRD as
+//! routers. Run as root: `cargo test --test kubernetes -- [WORD...] [--long] [--required]`.
+//!
+//! The programs of the API server are those that `scripts/kube-apiserver.sh` finds or builds; without
+//! them the cases on the model are run, and the others are said to be skipped.
+
+#![allow(dead_code)] // Only a part of the lab and of the routers is used here.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of a JSON value it gives null, where there is nothing"
+)]
+
+mod api;
+mod cases;
+mod daemons;
+mod install;
+mod model;
+mod objects;
+mod stage;
+
+#[path = "../cluster/mod.rs"]
+mod cluster;
+#[path = "../interop/lab/mod.rs"]
+mod lab;
+#[path = "../interop/routers/mod.rs"]
+mod routers;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+
+use cases::Case;
+use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
+use stage::{Kind, Stage};
+
+const USAGE: &str = "\
+usage: kubernetes [WORD...] [--long] [--required]
+  WORD        only cases that have one of these words in their name, or run on `real` or `model`
+  --long      outages as long as they are promised to be survived
+  --required  fail where there is no API server, in place of skipping
+FAIRWAY_BIN is the program under test, else the one that cargo has built.";
+
+struct Options {
+    words: Vec<String>,
+    is_long: bool,
+    is_required: bool,
+}
+
+fn main() -> ExitCode {
+    model::other_role().unwrap_or_else(|| exit_code("kubernetes", run()))
+}
+
+fn run() -> Result<bool> {
+    let options = parse(std::env::args().skip(1))?;
+    ensure!(nix::unistd::geteuid().is_root(), "network namespaces need root; run this as root");
+    lab::check_tools()?;
+    lab::namespace::remove_leftovers()?;
+    end_on_signals()?;
+    let assets = cluster::assets()?;
+    ensure!(
+        assets.is_some() || !options.is_required,
+        "there is no API server here; run: scripts/kube-apiserver.sh"
+    );
+    let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
+    let start = now();
+    let mut is_good = true;
+    for (cell, kind) in [Kind::Real, Kind::Model].into_iter().enumerate() {
+        let cases = cases::all().into_iter().filter(|case| options.wants(case, kind));
+        let cases: Vec<Case> = cases.collect();
+        if cases.is_empty() || is_interrupted() {
+            continue;
+        }
+        if kind == Kind::Real && assets.is_none() {
+            println!(
+                "kubernetes: SKIPPED {} cases: no API server here; `make test-crds` builds one",
+                cases.len()
+            );
+            continue;
+        }
+        let at = folder.join(kind.word());
+        let begin = now();
+        let mut stage = Stage::build(cell, kind, assets.as_deref(), options.is_long, &at)?;
+        println!("{}: everything runs after {:.1} s", kind.word(), begin.elapsed().as_secs_f32());
+        for case in &cases {
+            is_good &= perform(case, kind, &mut stage);
+            if is_interrupted() {
+                break;
+            }
+        }
+        drop(stage);
+        if is_good {
+            std::fs::remove_dir_all(&at)?;
+        }
+    }
+    // Only empty when all was well.
+    let _ = std::fs::remove_dir(&folder);
+    println!("kubernetes: {:.0} s", start.elapsed().as_secs_f64());
+    Ok(is_good && !is_interrupted())
+}
+
+/// Whether the case went well.
+fn perform(case: &Case, kind: Kind, stage: &mut Stage) -> bool {
+    let begin = now();
+    let outcome = (case.run)(stage).and_then(|()| stage.restore());
+    let seconds = begin.elapsed().as_secs_f32();
+    match outcome {
+        Ok(()) => {
+            println!("{}: ok   {seconds:5.1} s  {}", kind.word(), case.name);
+            true
+        }
+        Err(error) => {
+            println!("{}: FAIL {seconds:5.1} s  {}: {error:#}", kind.word(), case.name);
+            println!("{}", stage.logs());
+            println!("  see {}", stage.directory.display());
+            if let Err(error) = stage.restore() {
+                println!("  and afterwards: {error:#}");
+            }
+            false
+        }
+    }
+}
+
+impl Options {
+    fn wants(&self, case: &Case, kind: Kind) -> bool {
+        let is_meant = |word: &String| case.name.contains(word.as_str()) || word == kind.word();
+        case.on.contains(&kind) && (self.words.is_empty() || self.words.iter().any(is_meant))
+    }
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
+    let mut options = Options { words: Vec::new(), is_long: false, is_required: false };
+    for argument in arguments {
+        match argument.as_str() {
+            "--long" => options.is_long = true,
+            "--required" => options.is_required = true,
+            option if option.starts_with('-') => bail!("{USAGE}"),
+            _ => options.words.push(argument),
+        }
+    }
+    Ok(options)
+}
