@@ -15,7 +15,7 @@ use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
 
 use crate::objects::{SYSTEM, leases, resource, with_type};
-use crate::process::{Action, Asked, News};
+use crate::process::{Action, Asked, Core, News};
 use crate::rules;
 use crate::schedule::Who;
 use crate::world::{Event, Shared, World, failed, lease_failed, write_failed};
@@ -80,11 +80,12 @@ impl World {
             Action::Controller(ControllerAction::Event(_)) => {} // Nobody listens.
             Action::Speaker(SpeakerAction::GetSecret(name)) => self.ask_secret(who, name),
             Action::Speaker(SpeakerAction::Announce(announced)) => self.announce(who, announced),
-            Action::Speaker(SpeakerAction::Persist(snapshot)) => {
+            Action::Speaker(SpeakerAction::Persist) => {
                 if self.misbehaviour.keeps_snapshots()
                     && let Some(process) = self.processes.get_mut(&who)
+                    && let Some(Core::Speaker(core)) = &process.core
                 {
-                    process.disk = Some(snapshot);
+                    process.disk = Some(core.snapshot());
                     process.has_lost_disk = false;
                 }
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::cluster::{LeaseReply, LeaseRequest, ObjectWrite, Reply, WriteReply};
-use fairway::model::{ClusterIndex, Kind};
+use fairway::model::{ClusterIndex, Kind, ObjectName};
 use fairway_model_api::{ApiServer, Settings, Timestamp};
 use fairway_sessions::rng::Rng;
 use fairway_sessions::time::Instant;

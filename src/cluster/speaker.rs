@@ -65,8 +65,8 @@ pub enum SpeakerAction {
     GetSecret(ObjectName),
     /// Make this true on the wire.
     Announce(Announced),
-    /// Keep this for the next start, in place of what was kept before.
-    Persist(Snapshot),
+    /// Keep [`SpeakerCore::snapshot`] for the next start, in place of what was kept before.
+    Persist,
 }
 
 /// What is to be announced.
@@ -154,6 +154,11 @@ impl SpeakerCore {
         self.follow(changes);
     }
 
+    /// What the next run should know.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { objects: self.belief.in_force().cloned().collect() }
+    }
+
     /// What to do next; `None` until something happens or [`Self::next_deadline`] has come. The
     /// wire comes before the disk: no route waits for a flush.
     pub fn poll_action(&mut self, now: Instant) -> Option<SpeakerAction> {
@@ -161,8 +166,7 @@ impl SpeakerCore {
             return Some(SpeakerAction::Announce(self.announced()));
         }
         if std::mem::take(&mut self.to_persist) {
-            let objects = self.belief.in_force().cloned().collect();
-            return Some(SpeakerAction::Persist(Snapshot { objects }));
+            return Some(SpeakerAction::Persist);
         }
         if let Some((kind, request)) = self.belief.next_request(now) {
             return Some(SpeakerAction::Ask(kind, request));

@@ -19,7 +19,7 @@ use crate::model::Node;
 use crate::plan::{self, NodePlan};
 use crate::resources::{Finding, StaleObject};
 use crate::speaker::log_update;
-use crate::standalone::daemon::{announced, log_drain, restored_drain};
+use crate::standalone::daemon::{announced, log_drain, log_findings, restored_drain};
 use crate::standalone::saver::{self, Saver};
 use crate::standalone::{Published, machine};
 
@@ -38,7 +38,6 @@ pub(super) struct Announcing {
     stale: Vec<StaleObject>,
     saver: Saver,
     snapshot: Option<Snapshot>,
-    to_keep: Option<Snapshot>,
     assumed_node: Node,
     /// What was last asked for, while it is true.
     published: Option<Arc<Published>>,
@@ -78,7 +77,6 @@ impl Announcing {
             stale: Vec::new(),
             saver,
             snapshot,
-            to_keep: None,
             assumed_node: Node::assumed(node, machine::addresses()),
             published: None,
         }
@@ -87,11 +85,6 @@ impl Announcing {
     /// What the run before this one knew; once.
     pub(super) fn take_snapshot(&mut self) -> Option<Snapshot> {
         self.snapshot.take()
-    }
-
-    /// This is to be known to the next run, once [`Self::save`] is called.
-    pub(super) fn keep(&mut self, snapshot: Snapshot) {
-        self.to_keep = Some(snapshot);
     }
 
     /// Makes this true on the wire.
@@ -119,10 +112,14 @@ impl Announcing {
     /// Says what became other since the last time, and follows the mark of the node.
     pub(super) fn follow(&mut self, now: Moment, core: &mut SpeakerCore) {
         let Updates { facts, plan: plans } = core.take_updates();
-        if facts.is_empty() && plans.is_empty() {
+        let findings = core.findings();
+        if facts.is_empty() && plans.is_empty() && findings == self.findings {
             return;
         }
         self.published = None;
+        log_findings(&self.findings, &findings);
+        self.findings = findings;
+        self.stale = core.stale().iter().cloned().map(StaleObject::without_place).collect();
         let nothing = NodePlan::default();
         let plan = core.plan().unwrap_or(&nothing);
         for update in &plans {
@@ -201,9 +198,10 @@ impl Announcing {
     }
 
     /// Puts on disk what is known, and what is announced. Returns at once.
-    pub(super) fn save(&mut self) {
-        if let Some(snapshot) = self.to_keep.take() {
-            self.saver.save_snapshot(snapshot);
+    pub(super) fn save(&self, core: &SpeakerCore) {
+        // Half of what the API server has is less than what the run before this one knew.
+        if core.is_synced() {
+            self.saver.save_snapshot(core.snapshot());
         }
         if let Some(last) = &self.last {
             let routes = bgp::beside(&last.routes, &self.earlier);

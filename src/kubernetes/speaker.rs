@@ -199,10 +199,7 @@ impl Speaker {
                     self.announcing.announce(announced);
                     self.saving.wanted();
                 }
-                SpeakerAction::Persist(snapshot) => {
-                    self.announcing.keep(snapshot);
-                    self.saving.wanted();
-                }
+                SpeakerAction::Persist => self.saving.wanted(),
                 SpeakerAction::Ask(kind, request) => self.reading.ask(kind, request),
                 SpeakerAction::GetSecret(name) => self.secrets.get(name),
             }
@@ -232,7 +229,7 @@ impl Speaker {
     }
 
     fn save(&mut self) {
-        self.announcing.save();
+        self.announcing.save(&self.core);
         self.saving.done();
     }
 

@@ -22,7 +22,11 @@ fn section(title: &str, lines: &[String]) -> String {
 }
 
 fn stale_line(stale: &StaleObject) -> String {
-    format!("{}:{}: {}: an earlier version is in force", stale.file, stale.line, stale.key)
+    let place = match stale.file.as_str() {
+        "" => String::new(),
+        file => format!("{file}:{}: ", stale.line),
+    };
+    format!("{place}{}: an earlier version is in force", stale.key)
 }
 
 /// Sources, counts, and whatever needs attention.
@@ -60,13 +64,14 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
         snapshot.stale.iter().map(|it| (&it.key, it)).collect();
     let item = |key: &ObjectKey| {
         let stale = stale.get(key);
+        let place = stale.filter(|it| !it.file.is_empty());
         Object::new()
             .field("kind", key.kind.to_string())
             .field("namespace", key.name.namespace.as_str())
             .field("name", key.name.name.as_str())
             .field("state", if stale.is_some() { "stale" } else { "active" })
-            .optional("file", stale.map(|it| it.file.as_str()))
-            .optional("line", stale.map(|it| it.line))
+            .optional("file", place.map(|it| it.file.as_str()))
+            .optional("line", place.map(|it| it.line))
             .into()
     };
     let items: Vec<Value> = snapshot.index.keys().map(|key| item(&key)).collect();

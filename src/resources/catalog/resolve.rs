@@ -34,10 +34,17 @@ pub struct Resolution<O = Object> {
 pub struct StaleObject {
     /// The object.
     pub key: ObjectKey,
-    /// The file of the document at fault, as the user named it.
+    /// The file of the document at fault, as the user named it; empty where it comes from none.
     pub file: String,
     /// The line it begins on, or began on when the file was last readable; counted from 1.
     pub line: usize,
+}
+
+impl StaleObject {
+    /// One that comes from an API server.
+    pub fn without_place(key: ObjectKey) -> Self {
+        Self { key, file: String::new(), line: 0 }
+    }
 }
 
 impl<O> Default for Resolution<O> {
