@@ -39,8 +39,12 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- define "fairway.image" -}}
 {{- $all := .root.Values.image }}
 {{- $own := (get .root.Values .part).image }}
+{{- $repository := coalesce $own.repository $all.repository }}
+{{- if contains "metallb/" $repository }}
+{{- fail (printf "%s.image.repository is %s: an image of MetalLB; name one of Fairway's, or leave it out" .part $repository) }}
+{{- end }}
 {{- $tag := coalesce $own.tag $all.tag .root.Chart.AppVersion -}}
-image: {{ printf "%s:%s" (coalesce $own.repository $all.repository) $tag | quote }}
+image: {{ printf "%s:%s" $repository $tag | quote }}
 imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 {{- end }}
 
