@@ -108,6 +108,8 @@ pub struct SpeakerCore {
     has_node: bool,
     to_announce: bool,
     to_persist: bool,
+    /// Facts that the plan does not follow yet: a burst of them is one plan.
+    pending: Changes,
     updates: Updates,
 }
 
@@ -128,11 +130,11 @@ impl SpeakerCore {
             has_node: false,
             to_announce: false,
             to_persist: false,
+            pending: Changes::default(),
             updates: Updates::default(),
         };
         if let Some(snapshot) = snapshot {
-            let changes = speaker.belief.restore(snapshot.objects);
-            speaker.follow(changes);
+            speaker.pending = speaker.belief.restore(snapshot.objects);
         }
         speaker
     }
@@ -145,13 +147,13 @@ impl SpeakerCore {
         self.to_persist |= is_synced_now;
         // That this is all there is, is news of its own.
         self.to_announce |= is_synced_now;
-        self.follow(changes);
+        self.pending.absorb(changes);
     }
 
     /// What the API server said about a Secret that was to be got.
     pub fn handle_secret(&mut self, now: Instant, name: &ObjectName, reply: &SecretReply) {
         let changes = self.belief.handle_secret(now, name, reply);
-        self.follow(changes);
+        self.pending.absorb(changes);
     }
 
     /// What the next run should know.
@@ -162,6 +164,7 @@ impl SpeakerCore {
     /// What to do next; `None` until something happens or [`Self::next_deadline`] has come. The
     /// wire comes before the disk: no route waits for a flush.
     pub fn poll_action(&mut self, now: Instant) -> Option<SpeakerAction> {
+        self.follow();
         if std::mem::take(&mut self.to_announce) {
             return Some(SpeakerAction::Announce(self.announced()));
         }
@@ -238,8 +241,9 @@ impl SpeakerCore {
         Announced { peers, routes, awaits_sources: !self.belief.is_synced() }
     }
 
-    fn follow(&mut self, facts: Changes) {
+    fn follow(&mut self) {
         self.to_persist |= self.belief.take_is_other();
+        let facts = std::mem::take(&mut self.pending);
         if facts.is_empty() {
             return;
         }
