@@ -243,3 +243,6 @@ fn unreadable(secret: &ObjectName) -> Finding {
                 .to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
