@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes what kustomize takes from the templates of the chart, so that the two cannot differ.
+# Writes what is made of the chart: what kustomize takes, and the tables of docs/kubernetes.md. So none of
+# them can differ from it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,20 +8,18 @@ usage() {
     cat <<'EOT'
 Usage: scripts/manifests.sh [--check]
 
-Renders deploy/helm/fairway into deploy/base and deploy/components.
+Renders deploy/helm/fairway into deploy/base, deploy/components and the tables of docs/kubernetes.md.
 
-  --check   writes nothing: exit status 1 and the difference when they are stale
+  --check   writes nothing: exit status 1 and the difference when something is stale
 EOT
 }
 
-folder=deploy
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+check=
 case ${1:-} in
 '') ;;
---check)
-    folder=$(mktemp -d)
-    trap 'rm -rf "$folder"' EXIT
-    mkdir -p "$folder"/base "$folder"/components/{network-policy,prometheus}
-    ;;
+--check) check=yes ;;
 -h | --help)
     usage
     exit
@@ -32,15 +31,21 @@ case ${1:-} in
 esac
 
 helm=$(scripts/helm.sh)
+chart=deploy/helm/fairway page=docs/kubernetes.md
 
-# render FOLDER TEMPLATE [VALUE...]
+# One template of a chart; the line that helm says about a link is left out.
+template() {
+    "$helm" template fairway "$1" --namespace metallb-system --show-only "templates/$2" "${@:3}" \
+        2> >(grep -v 'found symbolic link' >&2) | sed '/^# Source: /d'
+}
+
+# render FOLDER FILE [VALUE...]
 render() {
-    local to=$folder/$1/$2 file=$2
-    shift 2
+    local to=$scratch/deploy/$1/$2 values=("${@:3}")
+    mkdir -p "${to%/*}"
     {
         echo '# Made by scripts/manifests.sh from the chart; change its templates, not this file.'
-        "$helm" template fairway deploy/helm/fairway --namespace metallb-system --show-only "templates/$file" \
-            "${@/#/--set=}" 2> >(grep -v 'found symbolic link' >&2) | sed '/^# Source: /d'
+        template "$chart" "$2" "${values[@]/#/--set=}"
     } >"$to"
 }
 
@@ -50,9 +55,29 @@ render components/prometheus podmonitor.yaml prometheus.podMonitor.enabled=true
 render components/prometheus prometheusrule.yaml prometheus.prometheusRule.enabled=true
 render components/prometheus dashboard.yaml prometheus.grafanaDashboard.enabled=true
 
-[[ $folder == deploy ]] || for part in base components; do
-    diff -ru -x kustomization.yaml -x namespace.yaml -x net-raw "deploy/$part" "$folder/$part" || {
-        echo "manifests.sh: deploy/$part is stale; run: make manifests" >&2
-        exit 1
-    }
+# The tables know templates and schema, so a copy of the chart has them beside it.
+cp -rL "$chart" "$scratch/chart"
+cp "$chart/values.schema.json" "$scratch/chart/files/schema.json"
+cp scripts/tables/*.yaml "$scratch/chart/templates/"
+mkdir -p "$scratch/docs"
+cp "$page" "$scratch/$page"
+for table in values permissions; do
+    template "$scratch/chart" "$table.yaml" | sed -n 's/^  |/|/p' >"$scratch/$table"
+    # Between its two marks.
+    sed -i -e "/<!-- $table -->/,/<!-- end -->/{/<!-- $table -->/{p;r $scratch/$table
+}; /<!-- end -->/!d}" "$scratch/$page"
 done
+
+stale=
+while read -r file; do
+    file=${file#"$scratch"/}
+    if [[ -z $check ]]; then
+        cp "$scratch/$file" "$file"
+    elif ! diff -u "$file" "$scratch/$file"; then
+        stale=yes
+    fi
+done < <(find "$scratch/deploy" "$scratch/docs" -type f)
+if [[ -n $stale ]]; then
+    echo "manifests.sh: stale; run: make manifests" >&2
+    exit 1
+fi
