@@ -70,10 +70,13 @@ impl Api {
 
     /// A node as its kubelet writes it: its status is a subresource.
     pub(crate) fn apply_node(&self, node: &Value) -> Result<()> {
-        self.apply(node)?;
-        let path = path_of(node)? + "/status";
-        let status = json!({ "status": node["status"] });
-        expect(self.ask("PATCH", &path, Some(&status))?, &[200], &path).map(drop)
+        let name = word(node, "/metadata/name");
+        if self.find("Node", "", name)?.is_none() {
+            return self.create(node).map(drop);
+        }
+        let labels = json!({ "metadata": { "labels": node["metadata"]["labels"] } });
+        self.patch("Node", "", name, &labels)?;
+        self.patch_status("Node", "", name, &node["status"]).map(drop)
     }
 
     /// A merge patch.

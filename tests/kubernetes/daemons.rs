@@ -8,41 +8,36 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::install::Pod;
 use crate::lab::fairway::{self, Fairway};
 use crate::lab::make_directory;
 use crate::lab::namespace::{Namespace, Place};
 use crate::lab::process::Process;
-use crate::objects::SYSTEM;
+
+/// Of the first controller.
+const FIRST_METRICS_PORT: u16 = 7472;
 
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-
-/// What a Pod gives its container.
-#[derive(Clone, Debug)]
-pub(crate) struct Pod {
-    pub(crate) name: String,
-    pub(crate) uid: String,
-}
 
 /// A place with variables.
 struct Container<'a> {
     place: &'a Namespace,
-    variables: Vec<(&'static str, String)>,
+    variables: Vec<(String, String)>,
 }
 
 impl Place for Container<'_> {
     fn command(&self, program: &OsStr) -> Command {
         let mut command = self.place.command(program);
-        command.envs(self.variables.iter().map(|(name, value)| (*name, value)));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 }
 
-fn variables(pod: &Pod) -> Vec<(&'static str, String)> {
-    vec![
-        ("FAIRWAY_NAMESPACE", SYSTEM.to_owned()),
-        ("FAIRWAY_POD", pod.name.clone()),
-        ("FAIRWAY_POD_UID", pod.uid.clone()),
-    ]
+/// Variables of a Pod, but for those that say where this lab has it.
+fn variables(pod: &Pod, of_lab: &[(&str, String)]) -> Vec<(String, String)> {
+    let is_of_lab = |name: &String| of_lab.iter().any(|(it, _)| it == name);
+    let own = pod.variables.iter().filter(|(name, _)| !is_of_lab(name)).cloned();
+    own.chain(of_lab.iter().map(|(name, value)| ((*name).to_owned(), value.clone()))).collect()
 }
 
 /// `fairway speaker` of one node.
@@ -63,17 +58,22 @@ impl Speaker {
         pod: Pod,
     ) -> Result<Self> {
         make_directory(directory)?;
-        let daemon = Fairway::prepare_in(directory)?;
+        let mut daemon = Fairway::prepare_in(directory)?;
+        daemon.log_level = "info";
         Ok(Self { daemon, node, directory: directory.to_owned(), kubeconfig, pod })
     }
 
     /// Starts it and waits until it answers on its socket, which it does without an API server.
     pub(crate) fn start(&mut self, place: &Namespace) -> Result<()> {
-        let mut variables = variables(&self.pod);
-        variables.push(("FAIRWAY_NODE", self.node.to_owned()));
-        variables.push(("FAIRWAY_DAEMONSET", "speaker".to_owned()));
-        let kubeconfig = self.kubeconfig.to_string_lossy().into_owned();
-        let words = ["speaker", "--kubeconfig", &kubeconfig, "--metrics-listen", "127.0.0.1:7472"];
+        let variables = variables(
+            &self.pod,
+            &[
+                ("FAIRWAY_KUBECONFIG", self.kubeconfig.display().to_string()),
+                ("FAIRWAY_STATE_DIR", self.directory.join("state").display().to_string()),
+                ("FAIRWAY_SOCKET", self.directory.join("fairway.sock").display().to_string()),
+            ],
+        );
+        let words: Vec<&str> = self.pod.arguments.iter().map(String::as_str).collect();
         self.daemon.start_as(&Container { place, variables }, &words)
     }
 
@@ -99,13 +99,17 @@ impl Controller {
 
     pub(crate) fn start(&mut self, place: &Namespace) -> Result<()> {
         ensure!(self.process.is_none(), "{} runs", self.pod.name);
-        let container = Container { place, variables: variables(&self.pod) };
-        let arguments = [
-            "controller".to_owned(),
-            format!("--kubeconfig={}", self.kubeconfig.display()),
-            format!("--metrics-listen=127.0.0.1:{}", 7472 + self.number),
-            "--log-level=debug".to_owned(),
-        ];
+        // All of them are in one namespace here.
+        let metrics = format!(":{}", FIRST_METRICS_PORT + self.number);
+        let variables = variables(
+            &self.pod,
+            &[
+                ("FAIRWAY_KUBECONFIG", self.kubeconfig.display().to_string()),
+                ("FAIRWAY_METRICS_LISTEN", metrics),
+            ],
+        );
+        let container = Container { place, variables };
+        let arguments = self.pod.arguments.clone();
         let program = fairway::program();
         self.process = Some(Process::spawn(&container, &program, &arguments, &self.log)?);
         Ok(())

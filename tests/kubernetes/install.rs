@@ -1,11 +1,11 @@
-//! How does Fairway come into a cluster? As `deploy/` says, with its own accounts and their rights;
-//! towards the model, which knows no rights, as the few objects that the daemons look for.
-//! Used by the stage.
+//! How does Fairway come into a cluster? As `deploy/` says, with its own accounts, their rights and
+//! the variables of its containers; towards the model, which knows no rights, as the few objects
+//! that the daemons look for. Used by the stage.
 
-use anyhow::{Context, Result};
-use serde_json::json;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 
-use crate::api::Api;
+use crate::api::{Api, word};
 use crate::cluster::Cluster;
 use crate::objects::{SYSTEM, object};
 
@@ -17,31 +17,37 @@ pub(crate) enum Account {
 }
 
 impl Account {
-    /// The ServiceAccount.
+    pub(crate) const BOTH: [Self; 2] = [Self::Controller, Self::Speaker];
+
+    /// The ServiceAccount, and what owns the Pods.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Controller => "controller",
-            Self::Speaker => "speaker",
+            Self::Controller => "fairway-controller",
+            Self::Speaker => "fairway-speaker",
         }
     }
 
-    /// Kind and name of what owns its Pods.
-    pub(crate) fn owner(self) -> (&'static str, &'static str) {
+    /// The kind of what owns its Pods.
+    pub(crate) fn owner(self) -> &'static str {
         match self {
-            Self::Controller => ("Deployment", "controller"),
-            Self::Speaker => ("DaemonSet", "speaker"),
+            Self::Controller => "Deployment",
+            Self::Speaker => "DaemonSet",
         }
     }
+}
+
+/// What a Pod gives its container.
+#[derive(Clone, Debug)]
+pub(crate) struct Pod {
+    pub(crate) name: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 /// Applies `deploy/` as a user does, and waits until its kinds are served.
 pub(crate) fn real(cluster: &Cluster) -> Result<()> {
     let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
-    if std::path::Path::new(deploy).join("kustomization.yaml").exists() {
-        cluster.kubectl(&["apply", "--server-side", "-k", deploy], None)?;
-    } else {
-        fixture(cluster)?;
-    }
+    cluster.kubectl(&["apply", "-k", deploy], None)?;
     let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
     cluster.kubectl(&wait, None).map(drop)
 }
@@ -52,50 +58,63 @@ pub(crate) fn token(cluster: &Cluster, account: Account) -> Result<String> {
     Ok(cluster.kubectl(&words, None)?.trim().to_owned())
 }
 
-/// What the daemons look for.
+/// What the daemons look for, and how their Pods are made.
 pub(crate) fn model(api: &Api) -> Result<()> {
     api.apply(&object("v1", "Namespace", "", SYSTEM, json!({})))?;
-    for account in [Account::Controller, Account::Speaker] {
-        let (kind, name) = account.owner();
-        api.apply(&object("apps/v1", kind, SYSTEM, name, json!({})))
-            .with_context(|| format!("making the {kind} {name}"))?;
+    for account in Account::BOTH {
+        api.apply(&owner(account))?;
     }
     Ok(())
 }
 
-fn fixture(cluster: &Cluster) -> Result<()> {
-    let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/crds");
-    cluster.kubectl(&["apply", "--server-side", "-f", crds], None)?;
-    let subjects = ["controller", "speaker"]
-        .map(|name| json!({ "kind": "ServiceAccount", "name": name, "namespace": SYSTEM }));
-    let template = |name: &str| {
-        json!({ "spec": {
-        "selector": { "matchLabels": { "app": name } },
-        "template": {
-            "metadata": { "labels": { "app": name } },
-            "spec": { "containers": [{ "name": name, "image": "fairway" }] },
-        },
-    } })
-    };
-    let objects = [
-        object("v1", "Namespace", "", SYSTEM, json!({})),
-        object("v1", "ServiceAccount", SYSTEM, "controller", json!({})),
-        object("v1", "ServiceAccount", SYSTEM, "speaker", json!({})),
-        object("apps/v1", "Deployment", SYSTEM, "controller", template("controller")),
-        object("apps/v1", "DaemonSet", SYSTEM, "speaker", template("speaker")),
-        object(
-            "rbac.authorization.k8s.io/v1",
-            "ClusterRoleBinding",
-            "",
-            "fixture",
-            json!({
-                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
-                "subjects": subjects,
-            }),
-        ),
+/// The DaemonSet or the Deployment, as far as the model needs it.
+fn owner(account: Account) -> Value {
+    let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
+    let mut variables = vec![
+        field("FAIRWAY_NAMESPACE", "metadata.namespace"),
+        field("FAIRWAY_POD", "metadata.name"),
+        field("FAIRWAY_POD_UID", "metadata.uid"),
     ];
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-    let file = cluster.folder().join("fixture.json");
-    std::fs::write(&file, list.to_string())?;
-    cluster.kubectl(&["apply", "-f", "-"], Some(&file)).map(drop)
+    let word = match account {
+        Account::Controller => "controller",
+        Account::Speaker => {
+            variables.push(field("FAIRWAY_NODE", "spec.nodeName"));
+            variables.push(json!({ "name": "FAIRWAY_DAEMONSET", "value": account.name() }));
+            "speaker"
+        }
+    };
+    let container = json!({ "name": word, "args": [word], "env": variables });
+    let spec = json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+    object("apps/v1", account.owner(), SYSTEM, account.name(), spec)
+}
+
+/// Makes a Pod as the controller of its owner would, and says what its kubelet gives its container.
+pub(crate) fn pod(api: &Api, account: Account, name: &str, node: Option<&str>) -> Result<Pod> {
+    let owner = api.get(account.owner(), SYSTEM, account.name())?;
+    let owned_by = json!({
+        "apiVersion": "apps/v1", "kind": account.owner(), "name": account.name(),
+        "uid": word(&owner, "/metadata/uid"), "controller": true,
+    });
+    let container =
+        owner.pointer("/spec/template/spec/containers/0").context("a Pod without container")?;
+    let rest = json!({
+        "metadata": { "ownerReferences": [owned_by] },
+        "spec": { "containers": [{ "name": "fairway", "image": "fairway" }], "nodeName": node },
+    });
+    let made = api.create(&object("v1", "Pod", SYSTEM, name, rest))?;
+    let mut variables = Vec::new();
+    for variable in container["env"].as_array().into_iter().flatten() {
+        let value = match word(variable, "/valueFrom/fieldRef/fieldPath") {
+            "" => word(variable, "/value"),
+            "metadata.name" => name,
+            "metadata.namespace" => SYSTEM,
+            "metadata.uid" => word(&made, "/metadata/uid"),
+            "spec.nodeName" => node.unwrap_or_default(),
+            other => bail!("the suite knows no field {other} of a Pod"),
+        };
+        variables.push((word(variable, "/name").to_owned(), value.to_owned()));
+    }
+    let arguments = container["args"].as_array().into_iter().flatten();
+    let arguments = arguments.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+    Ok(Pod { name: name.to_owned(), arguments, variables })
 }

@@ -36,7 +36,7 @@ use stage::{Kind, Stage};
 
 const USAGE: &str = "\
 usage: kubernetes [WORD...] [--long] [--required]
-  WORD        only cases that have one of these words in their name, or run on `real` or `model`
+  WORD        only cases that have one of these words in their name; `real`, `model`: only there
   --long      outages as long as they are promised to be survived
   --required  fail where there is no API server, in place of skipping
 FAIRWAY_BIN is the program under test, else the one that cargo has built.";
@@ -65,7 +65,7 @@ fn run() -> Result<bool> {
     let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
     let start = now();
     let mut is_good = true;
-    for (cell, kind) in [Kind::Real, Kind::Model].into_iter().enumerate() {
+    for (cell, kind) in Kind::BOTH.into_iter().enumerate() {
         let cases = cases::all().into_iter().filter(|case| options.wants(case, kind));
         let cases: Vec<Case> = cases.collect();
         if cases.is_empty() || is_interrupted() {
@@ -81,6 +81,8 @@ fn run() -> Result<bool> {
         let at = folder.join(kind.word());
         let begin = now();
         let mut stage = Stage::build(cell, kind, assets.as_deref(), options.is_long, &at)?;
+        stage.is_whole =
+            cases::all().iter().filter(|it| it.on.contains(&kind)).count() == cases.len();
         println!("{}: everything runs after {:.1} s", kind.word(), begin.elapsed().as_secs_f32());
         for case in &cases {
             is_good &= perform(case, kind, &mut stage);
@@ -123,8 +125,11 @@ fn perform(case: &Case, kind: Kind, stage: &mut Stage) -> bool {
 
 impl Options {
     fn wants(&self, case: &Case, kind: Kind) -> bool {
-        let is_meant = |word: &String| case.name.contains(word.as_str()) || word == kind.word();
-        case.on.contains(&kind) && (self.words.is_empty() || self.words.iter().any(is_meant))
+        let names_kind = |word: &&String| Kind::BOTH.iter().any(|kind| kind.word() == **word);
+        let (kinds, words): (Vec<&String>, Vec<&String>) = self.words.iter().partition(names_kind);
+        case.on.contains(&kind)
+            && (kinds.is_empty() || kinds.contains(&&kind.word().to_owned()))
+            && (words.is_empty() || words.iter().any(|word| case.name.contains(word.as_str())))
     }
 }
 

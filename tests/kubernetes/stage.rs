@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::api::{Api, word};
+use crate::api::Api;
 use crate::cluster::Cluster;
-use crate::daemons::{Controller, Pod, Speaker};
+use crate::daemons::{Controller, Speaker};
 use crate::install::{self, Account};
 use crate::lab::namespace::{Namespace, Network};
 use crate::lab::process::tail;
@@ -29,6 +29,10 @@ pub(crate) const SHOP: &str = "shop";
 /// What the routers are called, as BGPPeers and here.
 pub(crate) const ROUTERS: [&str; 2] = ["frr", "bird"];
 
+/// The router whose sessions have a key, which is in a Secret.
+const GUARDED: &str = "bird";
+const PASSWORD: &str = "of-the-wire";
+
 const NODE_AS: u32 = 65001;
 const ROUTER_AS: [u32; 2] = [65002, 65003];
 const INTERFACE: &str = "eth0";
@@ -38,7 +42,7 @@ const FIRST_ROUTER: u8 = 21;
 const API_PORT: u16 = 6443;
 
 /// How much of each log a failed case shows.
-const TAIL_LINES: usize = 25;
+const TAIL_LINES: usize = 15;
 
 /// The addresses of whoever has this number.
 fn addresses(number: u8) -> [String; 2] {
@@ -67,6 +71,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    pub(crate) const BOTH: [Self; 2] = [Self::Real, Self::Model];
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Real => "real",
@@ -95,6 +101,8 @@ pub(crate) struct Stage {
     pub(crate) directory: PathBuf,
     /// Whether outages last as long as is promised.
     pub(crate) is_long: bool,
+    /// Whether all cases are told on it.
+    pub(crate) is_whole: bool,
 }
 
 impl Stage {
@@ -138,8 +146,18 @@ impl Stage {
         let (speakers, controllers) = (Vec::new(), Vec::new());
         let directory = at.to_owned();
         let api = Api::new(socket);
-        let mut stage =
-            Self { speakers, controllers, routers, api, backing, nodes, hub, directory, is_long };
+        let mut stage = Self {
+            speakers,
+            controllers,
+            routers,
+            api,
+            backing,
+            nodes,
+            hub,
+            directory,
+            is_long,
+            is_whole: false,
+        };
         stage.furnish()?;
         Ok(stage)
     }
@@ -152,18 +170,30 @@ impl Stage {
         }
         self.api.apply(&objects::object("v1", "Namespace", "", SHOP, json!({})))?;
         self.register_nodes()?;
+        self.api.apply(&objects::object(
+            "v1",
+            "Secret",
+            SYSTEM,
+            GUARDED,
+            json!({
+                "type": "kubernetes.io/basic-auth",
+                // As the API server keeps it: of-the-wire.
+                "data": { "password": "b2YtdGhlLXdpcmU=" },
+            }),
+        ))?;
         for (place, name) in ROUTERS.into_iter().enumerate() {
             self.api.apply(&peer(place, name)?)?;
         }
         for node in NODES {
-            let pod = self.pod(&format!("speaker-{node}"), Account::Speaker, Some(node))?;
+            let name = format!("speaker-{node}");
+            let pod = install::pod(&self.api, Account::Speaker, &name, Some(node))?;
             let kubeconfig = self.kubeconfig(node, Account::Speaker)?;
             let directory = self.directory.join(node);
             self.speakers.push(Speaker::prepare(node, &directory, kubeconfig, pod)?);
         }
         for number in 0..2 {
             let name = format!("controller-{number}");
-            let pod = self.pod(&name, Account::Controller, None)?;
+            let pod = install::pod(&self.api, Account::Controller, &name, None)?;
             let kubeconfig = self.kubeconfig(&name, Account::Controller)?;
             let controller = Controller::prepare(number, &self.directory, kubeconfig, pod);
             self.controllers.push(controller);
@@ -181,28 +211,6 @@ impl Stage {
             })?;
         }
         Ok(())
-    }
-
-    /// A Pod of the DaemonSet or the Deployment, as its controller would make it.
-    fn pod(&self, name: &str, account: Account, node: Option<&str>) -> Result<Pod> {
-        let (kind, owner) = account.owner();
-        let owner_uid = word(&self.api.get(kind, SYSTEM, owner)?, "/metadata/uid").to_owned();
-        let owner = json!({
-            "apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner_uid,
-            "controller": true,
-        });
-        let pod = objects::object(
-            "v1",
-            "Pod",
-            SYSTEM,
-            name,
-            json!({
-                "metadata": { "ownerReferences": [owner] },
-                "spec": { "containers": [{ "name": "fairway", "image": "fairway" }], "nodeName": node },
-            }),
-        );
-        let made = self.api.create(&pod)?;
-        Ok(Pod { name: name.to_owned(), uid: word(&made, "/metadata/uid").to_owned() })
     }
 
     fn kubeconfig(&self, name: &str, account: Account) -> Result<PathBuf> {
@@ -243,6 +251,28 @@ impl Stage {
 
     pub(crate) fn start_controller(&mut self, place: usize) -> Result<()> {
         self.controllers.get_mut(place).context("a controller")?.start(&self.hub)
+    }
+
+    /// Ends the API server in the middle of whatever it does.
+    pub(crate) fn api_server_goes(&mut self) -> Result<()> {
+        match &mut self.backing {
+            Backing::Real(cluster) => cluster.kill_server(),
+            Backing::Model(model) => {
+                model.set_faults(&Faults { away: true, ..Faults::default() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts it again, with all that it knew.
+    pub(crate) fn api_server_is_back(&mut self) -> Result<()> {
+        match &mut self.backing {
+            Backing::Real(cluster) => {
+                cluster.start_server()?;
+                cluster.wait_until_ready()
+            }
+            Backing::Model(model) => model.set_faults(&Faults::default()),
+        }
     }
 
     /// The API server as `kubectl` sees it; only the real one has it.
@@ -402,6 +432,7 @@ impl Neighbour {
             peer_as: NODE_AS,
             families: vec![Family::Ipv4, Family::Ipv6],
             twins: nodes.collect::<Result<_>>()?,
+            password: (name == GUARDED).then(|| PASSWORD.to_owned()),
             graceful_restart: Some(GracefulRestart {
                 restart_seconds: 120,
                 notifications: name == "frr",
@@ -432,14 +463,14 @@ impl Neighbour {
 /// The BGPPeer that means a router.
 fn peer(place: usize, name: &str) -> Result<Value> {
     let [address, _] = addresses(FIRST_ROUTER + u8::try_from(place)?);
-    Ok(ours(
-        "BGPPeer",
-        name,
-        json!({
-            "myASN": NODE_AS, "peerASN": ROUTER_AS.get(place), "peerAddress": address,
-            "dualStackAddressFamily": true, "enableGracefulRestart": true,
-        }),
-    ))
+    let mut spec = json!({
+        "myASN": NODE_AS, "peerASN": ROUTER_AS.get(place), "peerAddress": address,
+        "dualStackAddressFamily": true, "enableGracefulRestart": true,
+    });
+    if name == GUARDED {
+        objects::merge(&mut spec, json!({ "passwordSecret": { "name": GUARDED } }));
+    }
+    Ok(ours("BGPPeer", name, spec))
 }
 
 /// A namespace with a cable to the wire.

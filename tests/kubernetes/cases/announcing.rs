@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::word;
 use crate::lab::wait::{PATIENCE, wait_until};
-use crate::objects::{self, SYSTEM, advertisement, pool, service, service_at, slice};
+use crate::objects::{SYSTEM, advertisement, pool, service, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
 
 /// As a user writes it. The peers are there already.
@@ -63,7 +63,9 @@ pub(super) fn what_is_applied_gets_an_address_and_routes(stage: &mut Stage) -> R
     let shown = stage.kubectl(&["get", "svc", "web", "-n", SHOP])?;
     ensure!(shown.contains("198.51.100.0,2001:db8:51::"), "kubectl get svc prints {shown}");
     let shown = stage.router("frr")?.router.screen("show bgp")?;
-    ensure!(shown.contains("*> 198.51.100.0/32"), "vtysh prints {shown}");
+    ensure!(shown.contains("2001:db8:51::/128"), "vtysh prints {shown}");
+    let shown = stage.router("frr")?.router.screen("show bgp ipv4")?;
+    ensure!(shown.contains("198.51.100.0/32"), "vtysh prints {shown}");
     let route = stage.router("bird")?.router.route("198.51.100.0/32")?.context("no route")?;
     ensure!(route.communities.contains("65001:100"), "BIRD has {:?}", route.communities);
     // Applied once more it is the same, and nothing moves.
@@ -218,9 +220,4 @@ pub(super) fn event(stage: &Stage, service: &str, reason: &str) -> Result<()> {
         let reasons = events.iter().map(|it| word(it, "/reason")).collect::<Vec<_>>();
         events.iter().find(about).map(drop).with_context(|| format!("there are {reasons:?}"))
     })
-}
-
-/// The node of an object that a case wants to change; used where names are not enough.
-pub(super) fn node(name: &str) -> Value {
-    objects::node(name, &[])
 }

@@ -1,7 +1,13 @@
 //! What is shown? Each case is a story with a name. Used by main.
 
 mod announcing;
+mod faults;
+mod leaders;
+mod leaving;
 mod nodes;
+mod outages;
+mod rights;
+mod shown;
 
 use anyhow::Result;
 
@@ -16,6 +22,7 @@ pub(crate) struct Case {
 }
 
 const REAL: &[Kind] = &[Kind::Real];
+const MODEL: &[Kind] = &[Kind::Model];
 const BOTH: &[Kind] = &[Kind::Real, Kind::Model];
 
 macro_rules! cases {
@@ -35,5 +42,19 @@ pub(crate) fn all() -> Vec<Case> {
         BOTH nodes::routes_follow_labels_of_nodes,
         BOTH nodes::an_excluded_node_announces_nothing,
         BOTH nodes::a_node_without_network_announces_nothing,
+        REAL shown::kubectl_prints_what_an_operator_needs,
+        BOTH shown::statuses_follow_the_sessions,
+        BOTH shown::a_broken_object_is_named_and_stops_nobody,
+        BOTH leaving::a_marked_node_is_drained,
+        BOTH leaving::a_restarted_speaker_loses_nothing,
+        BOTH leaving::a_removed_speaker_leaves_for_good,
+        BOTH leaders::another_controller_takes_over,
+        BOTH outages::an_outage_withdraws_nothing,
+        MODEL faults::watches_that_are_cut_go_on,
+        MODEL faults::a_watch_that_is_gone_lists_again,
+        MODEL faults::writes_that_fail_are_repeated,
+        MODEL faults::a_slow_api_server_is_followed,
+        MODEL faults::an_api_server_without_storage_changes_nothing,
+        REAL rights::what_is_granted_is_used,
     ]
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::announcing::serve;
-use crate::objects::{advertisement, ours, service_at, slice};
+use crate::objects::{SYSTEM, advertisement, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
 
 const PREFIX: &str = "192.0.2.40";
@@ -41,12 +41,12 @@ pub(super) fn routes_follow_labels_of_nodes(stage: &mut Stage) -> Result<()> {
 
     // The same for a peer: without its label a node has no session.
     let edit = |selectors: Value| json!({ "spec": { "nodeSelectors": selectors } });
-    stage.api.patch("BGPPeer", crate::objects::SYSTEM, "frr", &edit(selectors))?;
+    stage.api.patch("BGPPeer", SYSTEM, "frr", &edit(selectors))?;
     stage.routes_of_become(&["frr"], PREFIX, &["node-c"])?;
     stage.routes_of_become(&["bird"], PREFIX, &NODES)?;
     label(stage, "node-a", "rack", json!("1"))?;
     stage.routes_of_become(&["frr"], PREFIX, &["node-a", "node-c"])?;
-    stage.api.patch("BGPPeer", crate::objects::SYSTEM, "frr", &edit(Value::Null))?;
+    stage.api.patch("BGPPeer", SYSTEM, "frr", &edit(Value::Null))?;
     stage.routes_become(PREFIX, &NODES)
 }
 
@@ -80,10 +80,4 @@ pub(super) fn a_node_without_network_announces_nothing(stage: &mut Stage) -> Res
     stage.routes_stay(PREFIX, &NODES)?;
     let uncordon = json!({ "spec": { "unschedulable": null } });
     stage.api.patch("Node", "", "node-b", &uncordon).map(drop)
-}
-
-/// A peer of MetalLB's kind that a case adds for itself.
-#[allow(dead_code)]
-fn extra_peer(name: &str, fields: Value) -> Value {
-    ours("BGPPeer", name, fields)
 }

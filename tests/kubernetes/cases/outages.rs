@@ -1,0 +1,120 @@
+//! The API server goes away, and daemons end meanwhile: no router loses a route.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use super::announcing::serve;
+use crate::lab::wait::{PATIENCE, holds_for};
+use crate::objects::{service_at, slice};
+use crate::stage::{NODES, ROUTERS, SHOP, Stage};
+
+/// Announced by all nodes, and by one each, so that a router's kernel tells of each withdrawal.
+const EVERYWHERE: &str = "192.0.2.60";
+const AT_ONE: [&str; 3] = ["192.0.2.61", "192.0.2.62", "192.0.2.63"];
+
+/// How long the API server is away after everything else has happened.
+const SHORT: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_mins(5);
+
+/// Every route of the case, and by whom.
+pub(super) fn announced() -> Vec<(&'static str, Vec<&'static str>)> {
+    let at_one = AT_ONE.iter().zip(NODES).map(|(prefix, node)| (*prefix, vec![node]));
+    [(EVERYWHERE, NODES.to_vec())].into_iter().chain(at_one).collect()
+}
+
+pub(super) fn prefixes() -> BTreeSet<String> {
+    announced().iter().map(|(address, _)| format!("{address}/32")).collect()
+}
+
+pub(super) fn announce(stage: &mut Stage) -> Result<()> {
+    serve(stage, "192.0.2.0/24")?;
+    for (address, nodes) in announced() {
+        let name = format!("at-{}", address.replace('.', "-"));
+        let policy = if nodes.len() == 1 { "Local" } else { "Cluster" };
+        let endpoints: Vec<_> = nodes.iter().map(|node| (*node, true)).collect();
+        stage.api.apply_all(&[
+            service_at(SHOP, &name, address, json!({ "externalTrafficPolicy": policy })),
+            slice(SHOP, &name, &endpoints),
+        ])?;
+    }
+    for (address, nodes) in announced() {
+        stage.routes_become(address, &nodes)?;
+    }
+    Ok(())
+}
+
+/// For so long, every router has every path.
+fn nothing_moves(stage: &mut Stage, period: Duration) -> Result<()> {
+    holds_for("every router has every path", period, || {
+        stage.check_running()?;
+        let all = announced();
+        all.iter().try_for_each(|(address, nodes)| stage.check_routes(&ROUTERS, address, nodes))
+    })
+}
+
+/// The API server is away; the controller and a speaker are killed, and the speaker starts again
+/// without anybody to ask; then the API server is back. No router hears of a withdrawal, no address
+/// changes, and what happens next is followed.
+pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
+    announce(stage)?;
+    let before = stage.withdrawals(&prefixes())?.len();
+    let statuses = addresses(stage)?;
+    // What is in force has to be on disk: the speaker writes it at most once a second.
+    nothing_moves(stage, Duration::from_millis(1500))?;
+
+    stage.api_server_goes()?;
+    stage.controllers[0].kill()?;
+    stage.speakers[1].daemon.kill()?;
+    nothing_moves(stage, Duration::from_millis(500))?;
+    stage.start_speaker(1)?;
+    session_is_back(stage, "node-b")?;
+    stage.start_controller(0)?;
+    nothing_moves(stage, if stage.is_long { LONG } else { SHORT })?;
+    // One that ends as for an upgrade, too: it can ask nobody whether its node goes, so it stays.
+    stage.speakers[2].daemon.stop()?;
+    stage.start_speaker(2)?;
+    session_is_back(stage, "node-c")?;
+    nothing_moves(stage, Duration::from_millis(500))?;
+
+    stage.api_server_is_back()?;
+    stage.api.apply(&slice(SHOP, "at-192-0-2-61", &[("node-a", true), ("node-b", true)]))?;
+    stage.routes_become(AT_ONE[0], &["node-a", "node-b"])?;
+    stage.api.apply(&service_at(SHOP, "new", "192.0.2.70", json!({})))?;
+    stage.addresses_become("new", &["192.0.2.70"])?;
+    let gone = stage.withdrawals(&prefixes())?;
+    ensure!(gone.len() == before, "routers heard of withdrawals: {:?}", &gone[before..]);
+    let now = addresses(stage)?;
+    ensure!(statuses.is_subset(&now), "addresses were {statuses:?}, and are {now:?}");
+    Ok(())
+}
+
+/// Waits until a speaker that has started anew has told both routers everything.
+pub(super) fn session_is_back(stage: &mut Stage, node: &str) -> Result<()> {
+    let place = NODES.iter().position(|it| *it == node).unwrap_or_default();
+    for peer in ["10.90.0.21", "10.90.0.22"] {
+        crate::lab::wait::wait_until(
+            &format!("{node} has a session with {peer}"),
+            PATIENCE,
+            || {
+                stage.check_running()?;
+                let speaker = &stage.speakers[place];
+                let neighbour = speaker.daemon.neighbour(peer)?;
+                ensure!(neighbour.is_established(), "it is {}", neighbour.state);
+                Ok(())
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Services and what their statuses say.
+pub(super) fn addresses(stage: &Stage) -> Result<BTreeSet<(String, Vec<String>)>> {
+    let services = stage.api.list("Service", SHOP)?;
+    let of = |it: &serde_json::Value| {
+        (crate::api::word(it, "/metadata/name").to_owned(), crate::api::addresses_of(it))
+    };
+    Ok(services.iter().map(of).collect())
+}
