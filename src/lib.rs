@@ -24,7 +24,7 @@
 //!
 //! `model`, `allocator`, `plan`, `drain`, `history`, `cluster` and `resources` are pure: no clock,
 //! socket, file, environment or runtime. `tests/tidy.rs` keeps them so. The feature `daemon`, on by
-//! default, is everything but `model`, `allocator`, `plan`, `cluster` and `resources`.
+//! default, is everything but `model`, `allocator`, `plan`, `drain`, `cluster` and `resources`.
 
 #[cfg(feature = "daemon")]
 pub mod admin;
@@ -35,7 +35,6 @@ pub mod cluster;
 mod columns;
 #[cfg(feature = "daemon")]
 pub mod controller;
-#[cfg(feature = "daemon")]
 pub mod drain;
 #[cfg(feature = "daemon")]
 pub mod history;

@@ -41,6 +41,8 @@ pub struct DrainReport {
     pub is_kept: bool,
     /// How the node is.
     pub status: DrainStatus,
+    /// Its Node has the mark that takes it out of service, whatever the operator orders.
+    pub is_marked: bool,
     /// Unix time, by the same clock.
     pub now_epoch_seconds: u64,
     /// Neighbours with a session that have heard all of that.
@@ -88,7 +90,8 @@ pub(super) async fn drain(
         let (told, untold) = heard_of(snapshot.drain, snapshot.bgp);
         let (status, now_epoch_seconds) = (snapshot.drain, snapshot.now_epoch_seconds);
         let away = away(snapshot.bgp);
-        DrainReport { step, is_kept, status, now_epoch_seconds, told, untold, away }
+        let is_marked = snapshot.node.drain.is_some();
+        DrainReport { step, is_kept, status, is_marked, now_epoch_seconds, told, untold, away }
     });
     seen.await.map_or_else(|error| Answer::Error(error.to_string()), Answer::Drain)
 }
@@ -180,6 +183,7 @@ mod tests {
             step: DrainStep::Began,
             is_kept: true,
             status: DRAINED,
+            is_marked: false,
             now_epoch_seconds: 7,
             told: 1,
             untold: vec!["192.0.2.1 (tor-1)".to_owned()],

@@ -13,6 +13,7 @@ use super::{duration, output};
 use crate::admin::client;
 use crate::admin::drain::{DrainReport, DrainRequest};
 use crate::drain::{DrainStatus, DrainStep};
+use crate::model::Node;
 
 /// How often the daemon is asked how far it is.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -59,6 +60,11 @@ fn undo(socket: &Path) -> Result<String> {
     let report = client::ask_drain(socket, DrainRequest::Undo)?;
     warn_if_forgotten(&report);
     Ok(match report.step {
+        _ if report.is_marked => format!(
+            "{}: its Node is marked {}, and it is back when the mark is gone\n",
+            report.status,
+            Node::DRAIN_MARK
+        ),
         DrainStep::None => "this node is in service already\n".to_owned(),
         _ => "this node is in service again: all its routes are announced\n".to_owned(),
     })

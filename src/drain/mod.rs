@@ -1,4 +1,4 @@
-//! Whether this node is in service, and what becomes of it when the operator takes it out.
+//! Whether this node is in service, and what becomes of it when somebody takes it out.
 //!
 //! ```text
 //!  InService ──begin──► Draining ──the wait is over──► Drained
@@ -6,8 +6,14 @@
 //!      └───────undo────────┴──────────────undo────────────┘
 //! ```
 //!
-//! Pure: `now` is an argument. Knows no file, timer or route; the loop of `fairway run` asks when it
-//! is to be woken, tells the backend what [`Drain::state`] says, and keeps [`DrainStatus`] on disk.
+//! Two may take it out, each for itself: the operator by `fairway drain`, until `--undo`, and a mark
+//! of the Node, as long as it is there. The node is out of service while one of them wants it to be.
+//!
+//! Pure: `now` is an argument. Knows no file, timer or route; the loop asks when it is to be woken,
+//! tells the backend what [`Drain::state`] says, and keeps [`Drain::record`] on disk.
+
+#[cfg(feature = "daemon")]
+mod file;
 
 use std::fmt;
 use std::time::Duration;
@@ -16,13 +22,10 @@ use fairway_sessions::backend::DrainState;
 use fairway_sessions::time::Instant;
 use serde::{Deserialize, Serialize};
 
-use crate::controller::state::{FormatError, decode_document, encode_document};
 use crate::utc::Utc;
 
-/// The file of the state directory.
-pub const DRAIN_FILE: &str = "drain.json";
-/// The format that this build reads and writes.
-const DRAIN_VERSION: u64 = 1;
+#[cfg(feature = "daemon")]
+pub use file::{DRAIN_FILE, decode, encode};
 
 /// The time for people, and the time for waiting: the first may be set while the second runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub struct Moment {
     pub monotonic: Instant,
 }
 
-/// What people and programs are told of it, and what is on disk.
+/// What people and programs are told of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum DrainStatus {
@@ -42,7 +45,7 @@ pub enum DrainStatus {
     InService,
     /// Neighbours are asked to prefer others.
     Draining {
-        /// When the operator asked for it, Unix time.
+        /// When that was asked for, Unix time.
         since_epoch_seconds: u64,
         /// When everything is withdrawn.
         until_epoch_seconds: u64,
@@ -63,6 +66,29 @@ impl DrainStatus {
             Self::Drained { .. } => DrainState::Drained,
         }
     }
+
+    /// What comes of two who want this of one node: whoever waits less decides.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::InService, it) | (it, Self::InService) => it,
+            (
+                Self::Draining { since_epoch_seconds: since, until_epoch_seconds: until },
+                Self::Draining { since_epoch_seconds, until_epoch_seconds },
+            ) => Self::Draining {
+                since_epoch_seconds: since.min(since_epoch_seconds),
+                until_epoch_seconds: until.min(until_epoch_seconds),
+            },
+            (
+                Self::Drained { since_epoch_seconds: since },
+                Self::Drained { since_epoch_seconds },
+            ) => Self::Drained { since_epoch_seconds: since.min(since_epoch_seconds) },
+            (it @ Self::Drained { .. }, _) | (_, it @ Self::Drained { .. }) => it,
+        }
+    }
+
+    fn is_in_service(&self) -> bool {
+        *self == Self::InService
+    }
 }
 
 impl fmt::Display for DrainStatus {
@@ -82,6 +108,18 @@ impl fmt::Display for DrainStatus {
     }
 }
 
+/// What is on disk: how far each of the two has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainRecord {
+    /// By order of the operator.
+    #[serde(flatten)]
+    pub command: DrainStatus,
+    /// By the mark of the Node.
+    #[serde(default, skip_serializing_if = "DrainStatus::is_in_service")]
+    pub mark: DrainStatus,
+}
+
 /// What has just changed, for the log and for whoever asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -98,6 +136,23 @@ pub enum DrainStep {
     Undone,
 }
 
+impl DrainStep {
+    fn between(before: DrainStatus, after: DrainStatus) -> Self {
+        use DrainStatus::{Drained, Draining, InService};
+        match (before, after) {
+            (
+                Draining { until_epoch_seconds: before, .. },
+                Draining { until_epoch_seconds: after, .. },
+            ) if before != after => Self::Moved,
+            (InService, InService) | (Draining { .. }, Draining { .. }) => Self::None,
+            (Drained { .. }, Drained { .. }) => Self::None,
+            (_, InService) => Self::Undone,
+            (_, Draining { .. }) => Self::Began,
+            (_, Drained { .. }) => Self::Drained,
+        }
+    }
+}
+
 /// What the operator wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainOrder {
@@ -110,48 +165,32 @@ pub enum DrainOrder {
     Undo,
 }
 
-/// The machine.
+/// What one of the two wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Drain {
+struct Claim {
     status: DrainStatus,
     /// The end of the wait, while draining.
     deadline: Option<Instant>,
 }
 
-impl Drain {
-    /// Goes on with what an earlier run was told, for the rest of the wait. A clock that was set
-    /// back meanwhile makes it no longer than it was.
-    pub fn resume(now: Moment, status: DrainStatus) -> Self {
+impl Claim {
+    /// Goes on for the rest of the wait. A clock that was set back makes it no longer than it was.
+    fn resume(now: Moment, status: DrainStatus) -> Self {
         let DrainStatus::Draining { since_epoch_seconds, until_epoch_seconds } = status else {
             return Self { status, deadline: None };
         };
         let whole = until_epoch_seconds.saturating_sub(since_epoch_seconds);
         let rest = until_epoch_seconds.saturating_sub(now.epoch_seconds).min(whole);
-        let deadline = now.monotonic + Duration::from_secs(rest);
-        let mut drain = Self { status, deadline: Some(deadline) };
-        drain.tick(now);
-        drain
+        Self { status, deadline: Some(now.monotonic + Duration::from_secs(rest)) }
     }
 
-    /// Does what the operator wants.
-    pub fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
-        match (order, self.status) {
-            (DrainOrder::Undo, DrainStatus::InService)
-            | (DrainOrder::Begin { .. }, DrainStatus::Drained { .. }) => DrainStep::None,
-            (DrainOrder::Undo, _) => {
-                *self = Self::default();
-                DrainStep::Undone
-            }
-            (DrainOrder::Begin { wait }, DrainStatus::InService) => {
-                self.wait(now, now.epoch_seconds, wait, DrainStep::Began)
-            }
-            (DrainOrder::Begin { wait }, DrainStatus::Draining { since_epoch_seconds, .. }) => {
-                self.wait(now, since_epoch_seconds, wait, DrainStep::Moved)
-            }
-        }
-    }
-
-    fn wait(&mut self, now: Moment, since: u64, wait: Duration, step: DrainStep) -> DrainStep {
+    fn begin(&mut self, now: Moment, wait: Duration) {
+        let since = match self.status {
+            DrainStatus::InService => now.epoch_seconds,
+            DrainStatus::Draining { since_epoch_seconds, .. } => since_epoch_seconds,
+            // Nothing is announced again to be withdrawn again.
+            DrainStatus::Drained { .. } => return,
+        };
         let rounded_up = u64::from(wait.subsec_nanos() > 0);
         let seconds = wait.as_secs().saturating_add(rounded_up);
         self.status = DrainStatus::Draining {
@@ -159,49 +198,102 @@ impl Drain {
             until_epoch_seconds: now.epoch_seconds.saturating_add(seconds),
         };
         self.deadline = Some(now.monotonic + wait);
-        // A wait of nothing is over.
-        match self.tick(now) {
-            DrainStep::None => step,
-            drained => drained,
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        match self.status {
+            DrainStatus::InService => false,
+            DrainStatus::Draining { .. } => self.deadline.is_none_or(|it| it <= now.monotonic),
+            DrainStatus::Drained { .. } => true,
         }
+    }
+
+    fn complete(&mut self, now: Moment) {
+        if let DrainStatus::Draining { .. } = self.status {
+            let status = DrainStatus::Drained { since_epoch_seconds: now.epoch_seconds };
+            *self = Self { status, deadline: None };
+        }
+    }
+}
+
+/// The machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drain {
+    command: Claim,
+    mark: Claim,
+    /// The wait that the mark asked for last, in this run.
+    marked_wait: Option<Duration>,
+}
+
+impl Drain {
+    /// Goes on with what an earlier run was told, for the rest of the wait.
+    pub fn resume(now: Moment, record: DrainRecord) -> Self {
+        let claim = |status| Claim::resume(now, status);
+        let (command, mark) = (claim(record.command), claim(record.mark));
+        let mut drain = Self { command, mark, marked_wait: None };
+        drain.tick(now);
+        drain
+    }
+
+    /// Does what the operator wants.
+    pub fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
+        let before = self.status();
+        match order {
+            DrainOrder::Begin { wait } => self.command.begin(now, wait),
+            DrainOrder::Undo => self.command = Claim::default(),
+        }
+        self.settle(now, before)
+    }
+
+    /// The Node is known, and marked with this wait or not at all. A mark that is there already when
+    /// a run begins goes on where the run before left it.
+    pub fn follow_mark(&mut self, now: Moment, wait: Option<Duration>) -> DrainStep {
+        let before = self.status();
+        let is_resumed = self.marked_wait.is_none() && !self.mark.status.is_in_service();
+        match wait {
+            Some(wait) if self.marked_wait != Some(wait) && !is_resumed => {
+                self.mark.begin(now, wait);
+            }
+            Some(_) => {}
+            None => self.mark = Claim::default(),
+        }
+        self.marked_wait = wait;
+        self.settle(now, before)
     }
 
     /// It may be time to withdraw.
     pub fn tick(&mut self, now: Moment) -> DrainStep {
-        if self.deadline.is_none_or(|deadline| now.monotonic < deadline) {
-            return DrainStep::None;
+        self.settle(now, self.status())
+    }
+
+    /// What is withdrawn stays so until nobody wants it any more, whatever waits are left.
+    fn settle(&mut self, now: Moment, before: DrainStatus) -> DrainStep {
+        if self.command.is_over(now) || self.mark.is_over(now) {
+            self.command.complete(now);
+            self.mark.complete(now);
         }
-        self.deadline = None;
-        self.status = DrainStatus::Drained { since_epoch_seconds: now.epoch_seconds };
-        DrainStep::Drained
+        DrainStep::between(before, self.status())
     }
 
     /// When [`Drain::tick`] is due.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.command.deadline.into_iter().chain(self.mark.deadline).min()
     }
 
     /// What neighbours are to see.
     pub fn state(&self) -> DrainState {
-        self.status.state()
+        self.status().state()
     }
 
     /// What people are told.
     pub fn status(&self) -> DrainStatus {
-        self.status
+        self.command.status.and(self.mark.status)
     }
-}
 
-/// The text of the file.
-pub fn encode(status: DrainStatus) -> String {
-    // A status is an object of words and numbers, which has a JSON form.
-    let body = serde_json::to_value(status).ok().and_then(|it| it.as_object().cloned());
-    encode_document(DRAIN_VERSION, body.unwrap_or_default())
-}
-
-/// What [`encode`] wrote.
-pub fn decode(text: &str) -> Result<DrainStatus, FormatError> {
-    Ok(serde_json::from_value(decode_document(text, DRAIN_VERSION)?)?)
+    /// What the next run is to know.
+    pub fn record(&self) -> DrainRecord {
+        DrainRecord { command: self.command.status, mark: self.mark.status }
+    }
 }
 
 #[cfg(test)]

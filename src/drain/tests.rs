@@ -79,43 +79,87 @@ fn a_restart_goes_on_with_the_rest_of_the_wait() {
         epoch_seconds: EPOCH_SECONDS + seconds,
         monotonic: Instant::from_micros(7),
     };
+    let by_command = |command| DrainRecord { command, ..DrainRecord::default() };
     let rest = |status, seconds| {
-        let drain = Drain::resume(now(seconds), status);
+        let drain = Drain::resume(now(seconds), by_command(status));
         drain.next_deadline().map(|deadline| deadline.since(now(0).monotonic).as_secs())
     };
     assert_eq!(rest(draining(100, 130), 110), Some(20));
     assert_eq!(rest(draining(100, 130), 50), Some(30), "the clock was set back");
     assert_eq!(rest(draining(130, 100), 0), None, "no daemon wrote that");
     for over in [130, 5_000] {
-        let drain = Drain::resume(now(over), draining(100, 130));
+        let drain = Drain::resume(now(over), by_command(draining(100, 130)));
         assert_eq!((drain.status(), drain.next_deadline()), (drained(over), None));
     }
     for status in [DrainStatus::InService, drained(3)] {
-        assert_eq!(Drain::resume(now(9), status), Drain { status, deadline: None });
+        let drain = Drain::resume(now(9), by_command(status));
+        assert_eq!((drain.status(), drain.next_deadline()), (status, None));
     }
 }
 
+/// The Node is marked so from then on.
+fn mark(seconds: u64) -> Option<Duration> {
+    Some(Duration::from_secs(seconds))
+}
+
 #[test]
-fn the_file_holds_what_programs_are_shown() {
-    for status in [DrainStatus::InService, draining(1, 31), drained(31)] {
-        assert_eq!(decode(&encode(status)).unwrap(), status);
-    }
-    let text = encode(draining(1, 31));
-    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let expected = serde_json::json!({
-        "version": 1,
-        "state": "draining",
-        "sinceEpochSeconds": EPOCH_SECONDS + 1,
-        "untilEpochSeconds": EPOCH_SECONDS + 31,
-    });
-    assert_eq!(value, expected);
-    for bad in [
-        "",
-        r#"{"state":"drained","sinceEpochSeconds":1}"#,
-        r#"{"version":2,"state":"drained","sinceEpochSeconds":1}"#,
-        r#"{"version":1,"state":"gone"}"#,
-        r#"{"version":1,"state":"draining","sinceEpochSeconds":1}"#,
-    ] {
-        assert!(decode(bad).is_err(), "{bad}");
-    }
+fn a_mark_takes_a_node_out_for_as_long_as_it_is_there() {
+    let mut drain = Drain::default();
+    assert_eq!(drain.follow_mark(at(0), None), DrainStep::None);
+    assert_eq!(drain.follow_mark(at(1_000), mark(30)), DrainStep::Began);
+    assert_eq!(
+        drain.follow_mark(at(9_000), mark(30)),
+        DrainStep::None,
+        "another change of the Node"
+    );
+    assert_eq!(drain.status(), draining(1, 31));
+    assert_eq!(drain.follow_mark(at(11_000), mark(60)), DrainStep::Moved);
+    assert_eq!(drain.status(), draining(1, 71));
+    assert_eq!(drain.obey(at(12_000), DrainOrder::Undo), DrainStep::None, "that is not its order");
+    assert_eq!(drain.tick(at(71_000)), DrainStep::Drained);
+    assert_eq!(drain.follow_mark(at(80_000), mark(5)), DrainStep::None);
+    assert_eq!(drain.follow_mark(at(99_000), None), DrainStep::Undone);
+    assert_eq!(drain, Drain::default());
+}
+
+#[test]
+fn a_node_is_out_of_service_while_one_of_two_wants_it() {
+    let mut drain = Drain::default();
+    drain.follow_mark(at(0), mark(600));
+    assert_eq!(drain.obey(at(10_000), begin(30)), DrainStep::Moved);
+    assert_eq!(drain.status(), draining(0, 40), "whoever waits less decides");
+    assert_eq!(drain.next_deadline(), Some(at(40_000).monotonic));
+    assert_eq!(drain.tick(at(40_000)), DrainStep::Drained);
+    assert_eq!(drain.obey(at(50_000), DrainOrder::Undo), DrainStep::None, "the mark is there");
+    assert_eq!(drain.status(), drained(40), "and what is withdrawn stays so");
+    assert_eq!(drain.next_deadline(), None);
+    assert_eq!(drain.obey(at(60_000), begin(30)), DrainStep::None);
+    assert_eq!(drain.follow_mark(at(70_000), None), DrainStep::None, "now it is the operator's");
+    assert_eq!(drain.status(), drained(60));
+    assert_eq!(drain.obey(at(80_000), DrainOrder::Undo), DrainStep::Undone);
+}
+
+#[test]
+fn taking_one_wait_back_leaves_the_other() {
+    let mut drain = Drain::default();
+    drain.obey(at(0), begin(30));
+    assert_eq!(drain.follow_mark(at(10_000), mark(60)), DrainStep::None, "the first one ends it");
+    assert_eq!(drain.obey(at(20_000), DrainOrder::Undo), DrainStep::Moved);
+    assert_eq!(drain.status(), draining(10, 70));
+}
+
+#[test]
+fn a_mark_that_was_there_before_a_restart_goes_on_where_it_was() {
+    let restart = |record, seconds: u64| Drain::resume(at(seconds * 1_000), record);
+    let mut drain = Drain::default();
+    drain.follow_mark(at(0), mark(30));
+    let mut second = restart(drain.record(), 10);
+    assert_eq!(second.follow_mark(at(12_000), mark(30)), DrainStep::None);
+    assert_eq!(second.status(), draining(0, 30), "no second wait");
+    assert_eq!(second.tick(at(30_000)), DrainStep::Drained);
+    let mut third = restart(second.record(), 500);
+    assert_eq!(third.state(), DrainState::Drained, "whether or not the Node is known yet");
+    assert_eq!(third.follow_mark(at(501_000), mark(30)), DrainStep::None);
+    let mut fourth = restart(third.record(), 900);
+    assert_eq!(fourth.follow_mark(at(901_000), None), DrainStep::Undone, "it went meanwhile");
 }

@@ -13,7 +13,7 @@ use fairway_sessions::time::Instant;
 use tracing::{error, info};
 
 use crate::cluster::{Announced, Snapshot, SpeakerCore, Updates};
-use crate::drain::{Drain, DrainOrder, DrainStep, Moment};
+use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStep, Moment};
 use crate::history::History;
 use crate::model::Node;
 use crate::plan::{self, NodePlan};
@@ -111,6 +111,12 @@ impl Announcing {
 
     /// Says what became other since the last time, and follows the mark of the node.
     pub(super) fn follow(&mut self, now: Moment, core: &mut SpeakerCore) {
+        // A Node that is not known is not one without a mark.
+        if let Some(node) = core.index().nodes.get(&self.assumed_node.name) {
+            let before = self.drain.record();
+            let step = self.drain.follow_mark(now, node.drain);
+            self.drain_changed(before, step);
+        }
         let Updates { facts, plan: plans } = core.take_updates();
         let findings = core.findings();
         if facts.is_empty() && plans.is_empty() && findings == self.findings {
@@ -135,8 +141,9 @@ impl Announcing {
 
     /// Takes the node out of service, or back into it.
     pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
+        let before = self.drain.record();
         let step = self.drain.obey(now, order);
-        self.drain_changed(step);
+        self.drain_changed(before, step);
         step
     }
 
@@ -147,8 +154,9 @@ impl Announcing {
 
     /// It may be time to withdraw everything.
     pub(super) fn tick(&mut self, now: Moment) {
+        let before = self.drain.record();
         let step = self.drain.tick(now);
-        self.drain_changed(step);
+        self.drain_changed(before, step);
     }
 
     /// When [`Self::tick`] is due.
@@ -157,13 +165,15 @@ impl Announcing {
     }
 
     /// The wire first, then the disk, then the log.
-    fn drain_changed(&mut self, step: DrainStep) {
-        if step == DrainStep::None {
-            return;
+    fn drain_changed(&mut self, before: DrainRecord, step: DrainStep) {
+        if step != DrainStep::None {
+            self.published = None;
+            self.apply();
         }
-        self.published = None;
-        self.apply();
-        self.saver.save_drain(self.drain.status());
+        // A second one who wants the same changes nothing for neighbours, and counts after a restart.
+        if self.drain.record() != before {
+            self.saver.save_drain(self.drain.record());
+        }
         log_drain(step, self.drain.status());
     }
 

@@ -16,7 +16,7 @@ use crate::allocator::{Allocator, Memory};
 use crate::controller::announced::{ANNOUNCED_FILE, Announced};
 use crate::controller::withdrawing::Withdrawing;
 use crate::controller::{Controller, state};
-use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
+use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStatus, DrainStep, Moment};
 use crate::history::History;
 use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
@@ -105,6 +105,9 @@ impl Daemon {
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.speaker.set_node(self.node.clone());
+        let before = self.drain.record();
+        let step = self.drain.follow_mark(now, self.node.drain);
+        self.drain_changed(before, step);
         self.awaits_sources &= self.sources.iter().any(|path| self.catalog.is_unreadable(path));
         if !self.awaits_sources {
             self.earlier = Vec::new();
@@ -170,8 +173,9 @@ impl Daemon {
 
     /// Takes the node out of service, or back into it.
     pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
+        let before = self.drain.record();
         let step = self.drain.obey(now, order);
-        self.drain_changed(step);
+        self.drain_changed(before, step);
         step
     }
 
@@ -185,8 +189,9 @@ impl Daemon {
         if self.controller.next_deadline().is_some_and(|deadline| deadline <= now.monotonic) {
             self.decide(now, &Changes::default());
         }
+        let before = self.drain.record();
         let step = self.drain.tick(now);
-        self.drain_changed(step);
+        self.drain_changed(before, step);
     }
 
     /// When [`Daemon::tick`] is due.
@@ -203,13 +208,15 @@ impl Daemon {
     }
 
     /// The wire first, then the disk, then the log.
-    fn drain_changed(&mut self, step: DrainStep) {
-        if step == DrainStep::None {
-            return;
+    fn drain_changed(&mut self, before: DrainRecord, step: DrainStep) {
+        if step != DrainStep::None {
+            self.published = None;
+            self.speaker.set_drain(self.drain.state());
         }
-        self.published = None;
-        self.speaker.set_drain(self.drain.state());
-        self.saver.save_drain(self.drain.status());
+        // A second one who wants the same changes nothing for neighbours, and counts after a restart.
+        if self.drain.record() != before {
+            self.saver.save_drain(self.drain.record());
+        }
         log_drain(step, self.drain.status());
     }
 
@@ -231,6 +238,7 @@ impl Daemon {
 /// What a step of a drain means.
 pub(crate) fn log_drain(step: DrainStep, status: DrainStatus) {
     match (step, status) {
+        (DrainStep::None, _) => {}
         (DrainStep::Began | DrainStep::Moved, status) => {
             info!("{status}: neighbours are asked to prefer others (GRACEFUL_SHUTDOWN)");
         }
@@ -285,15 +293,19 @@ fn restored_catalog(directory: &Path) -> Catalog {
 
 /// Goes on with a drain of an earlier run, which nobody may remember by now.
 pub(crate) fn restored_drain(directory: &Path, saver: &Saver, now: Moment) -> Drain {
-    let status = saver::restore_drain(directory).unwrap_or_else(|error| {
+    let record = saver::restore_drain(directory).unwrap_or_else(|error| {
         error!("{error}; this node is in service, whether it was drained or not");
         None
     });
-    let Some(status) = status else { return Drain::default() };
-    let drain = Drain::resume(now, status);
-    saver.save_drain(drain.status());
+    let Some(record) = record else { return Drain::default() };
+    let drain = Drain::resume(now, record);
+    saver.save_drain(drain.record());
     if drain.state() != DrainState::InService {
-        warn!("{}, since before this start; `fairway drain --undo` ends that", drain.status());
+        let end = match drain.record().command {
+            DrainStatus::InService => "when the Node is not marked metallb.io/drain any more",
+            _ => "with `fairway drain --undo`",
+        };
+        warn!("{}, since before this start; that ends {end}", drain.status());
     }
     drain
 }

@@ -18,7 +18,7 @@ use crate::allocator::Memory;
 use crate::cluster::Snapshot;
 use crate::controller::announced::{self, ANNOUNCED_FILE, Announced};
 use crate::controller::state::{self, FormatError, StateError, StateFile, decode_document};
-use crate::drain::{self, DRAIN_FILE, DrainStatus};
+use crate::drain::{self, DRAIN_FILE, DrainRecord};
 use crate::resources::{Catalog, LastGood};
 
 /// The file that holds the last good version of each object.
@@ -45,7 +45,7 @@ struct Wanted {
     memory: Memory,
     resources: LastGood,
     /// `None` until the operator has wanted something, now or in an earlier run.
-    drain: Option<DrainStatus>,
+    drain: Option<DrainRecord>,
     /// `None` until it is known what is announced: what an earlier run left stays.
     announced: Option<Announced>,
     /// `None` where resources come from files.
@@ -69,8 +69,8 @@ const KEPT_WAIT: Duration = Duration::from_secs(2);
 /// What was last tried to keep of a drain, and what is on disk.
 #[derive(Debug, Clone, Copy, Default)]
 struct KeptDrain {
-    tried: Option<DrainStatus>,
-    written: Option<DrainStatus>,
+    tried: Option<DrainRecord>,
+    written: Option<DrainRecord>,
 }
 
 /// The writing task.
@@ -98,7 +98,7 @@ impl Saver {
     }
 
     /// This should be on disk. Returns at once.
-    pub(crate) fn save_drain(&self, drain: DrainStatus) {
+    pub(crate) fn save_drain(&self, drain: DrainRecord) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).drain = Some(drain));
     }
 
@@ -143,7 +143,7 @@ pub(crate) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), Sta
 }
 
 /// What [`Saver::save_drain`] left in an earlier run.
-pub(crate) fn restore_drain(directory: &Path) -> Result<Option<DrainStatus>, StateError> {
+pub(crate) fn restore_drain(directory: &Path) -> Result<Option<DrainRecord>, StateError> {
     StateFile::new(directory, DRAIN_FILE).load(drain::decode)
 }
 
@@ -288,6 +288,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drain::DrainStatus;
 
     #[tokio::test]
     async fn a_file_that_cannot_be_written_keeps_no_other_from_the_disk() {
@@ -301,13 +302,14 @@ mod tests {
         catalog.resolve();
         saver.save_resources(catalog.last_good());
         saver.save_announced(Announced::default());
-        saver.save_drain(DrainStatus::Drained { since_epoch_seconds: 7 });
+        let command = DrainStatus::Drained { since_epoch_seconds: 7 };
+        saver.save_drain(DrainRecord { command, ..DrainRecord::default() });
         assert!(!saver.keeps_drain().await, "there is no room for it");
         std::fs::remove_dir(root.path().join(DRAIN_FILE)).unwrap();
-        saver.save_drain(DrainStatus::InService);
+        saver.save_drain(DrainRecord::default());
         assert!(saver.keeps_drain().await);
         saver.finish().await;
-        assert_eq!(restore_drain(root.path()).unwrap(), Some(DrainStatus::InService));
+        assert_eq!(restore_drain(root.path()).unwrap(), Some(DrainRecord::default()));
         assert_eq!(restore_announced(root.path()).unwrap(), Some(Announced::default()));
     }
 }

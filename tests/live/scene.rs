@@ -10,6 +10,9 @@ use crate::stage::Scene;
 /// The label that keeps a node from announcing.
 pub(crate) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
+/// The mark that drains it.
+pub(crate) const DRAIN: &str = "metallb.io/drain";
+
 thread_local! {
     static PORTS: Cell<(u16, u16)> = const { Cell::new((0, 0)) };
 }

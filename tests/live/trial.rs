@@ -268,8 +268,13 @@ fn is_silent(scene: &Scene) -> bool {
     let Some(node) = scene.get("node") else { return false };
     let excluded = &node["metadata"]["labels"][scene::EXCLUDED];
     let condition = &node["status"]["conditions"][0];
+    let taint = &node["spec"]["taints"][0];
+    let marks = ["labels", "annotations"].map(|it| &node["metadata"][it][scene::DRAIN]);
+    let is_drained = marks.iter().any(|it| !it.is_null())
+        || (taint["key"] == scene::DRAIN && taint["value"] != "false");
     node["metadata"]["name"] == "node-a"
         && (!excluded.is_null()
+            || is_drained
             || (condition["type"] == "NetworkUnavailable" && condition["status"] == "True"))
 }
 

@@ -11,6 +11,7 @@ use super::Part::{Appears, Breaks, Key, Moves, OtherFields, Vanishes};
 const SHARES: &str = "it shares its address, and may no longer";
 const OTHER_FAMILY: &str = "another family, or one more or less";
 const SELECTED: &str = "`namespaceSelectors` of an IPAddressPool select it";
+const DRAINED: &str = "first they are drained for its wait";
 const WEIGHTED: &str = "`linkBandwidth: auto`, and the number of ready endpoints here changes";
 
 pub(super) const SERVICE: &[Change] = &[
@@ -85,12 +86,20 @@ pub(super) const NODE: &[Change] = &[
         Key("metadata.labels", "node.kubernetes.io/exclude-from-external-load-balancers"),
         AllRoutes,
     ),
+    Change::of(Key("metadata.labels", "metallb.io/drain"), AllRoutes).when(DRAINED),
     Change::field("metadata.labels", PeerComesOrGoes)
         .when("`nodeSelectors` of a BGPPeer asks for them"),
     Change::field("metadata.labels", Routes)
         .when("`nodeSelectors` of a BGPAdvertisement asks for them"),
     Change::field("metadata.labels", Nothing),
+    Change::of(Key("metadata.annotations", "metallb.io/drain"), AllRoutes).when(DRAINED),
     Change::field("metadata.annotations", Nothing),
+    Change::field("spec.taints[].key", AllRoutes)
+        .when("to or from `metallb.io/drain`; first they are drained for its wait"),
+    Change::field("spec.taints[].key", Nothing),
+    Change::field("spec.taints[].value", AllRoutes)
+        .when("of `metallb.io/drain`, to or from `false`; first they are drained for its wait"),
+    Change::field("spec.taints[].value", Nothing),
     Change::field("status.addresses[].type", Session(NewSession))
         .when("another IPv4 address is the first `InternalIP`, and the peer has no `routerID`"),
     Change::field("status.addresses[].type", Nothing),

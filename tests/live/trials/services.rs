@@ -158,6 +158,14 @@ fn nodes() -> Vec<Trial> {
     let selector = json!([{"matchLabels": {"rack": "one"}}]);
     let stable = |trial: Trial| trial.with("peer", "spec.routerID", json!("192.0.2.1"));
     let condition = |kind: &str| json!([{"type": kind, "status": "True"}]);
+    let mark = |path| {
+        let marked = Trial::key(Node, path, scene::DRAIN, Value::Null, json!("0s"));
+        marked.when("first they are drained for its wait")
+    };
+    let taint = |path, key: &str, value: &str| {
+        let taints = json!([{"key": key, "value": value, "effect": "NoSchedule"}]);
+        Trial::of(Node, Part::Field(path)).with("node", "spec.taints", taints)
+    };
     let addresses = json!([
         {"type": "InternalIP", "address": "192.0.2.14"},
         {"type": "InternalIP", "address": "192.0.2.15"},
@@ -176,6 +184,26 @@ fn nodes() -> Vec<Trial> {
             .with("advertisement", "spec.nodeSelectors", selector),
         field("metadata.labels", labels("one"), labels("two")),
         field("metadata.annotations", Value::Null, json!({"a": "b"})),
+        mark("metadata.labels"),
+        mark("metadata.annotations"),
+        taint("spec.taints[].key", "a", "0s")
+            .when("to or from `metallb.io/drain`; first they are drained for its wait")
+            .set("node", "spec.taints[].key", json!("a"), json!(scene::DRAIN)),
+        taint("spec.taints[].key", "a", "0s").set(
+            "node",
+            "spec.taints[].key",
+            json!("a"),
+            json!("b"),
+        ),
+        taint("spec.taints[].value", scene::DRAIN, "false")
+            .when("of `metallb.io/drain`, to or from `false`; first they are drained for its wait")
+            .set("node", "spec.taints[].value", json!("false"), json!("0s")),
+        taint("spec.taints[].value", "a", "false").set(
+            "node",
+            "spec.taints[].value",
+            json!("false"),
+            json!("0s"),
+        ),
         Trial::of(Node, Part::Field("status.addresses[].type"))
             .when("another IPv4 address is the first `InternalIP`, and the peer has no `routerID`")
             .with("node", "status.addresses", addresses)
