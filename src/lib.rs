@@ -19,6 +19,7 @@
 //! - [`kubernetes`]: the connection, and the two daemons on either side of it.
 //! - [`standalone`]: both in one process, fed from files.
 //! - `service`: what systemd is told: ready, how it is, alive.
+//! - [`metrics`]: what Prometheus and a kubelet may ask.
 //! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
 //! - [`cli`]: the command line.
 //!
@@ -40,6 +41,8 @@ pub mod drain;
 pub mod history;
 #[cfg(feature = "daemon")]
 pub mod kubernetes;
+#[cfg(feature = "daemon")]
+pub mod metrics;
 pub mod model;
 pub mod plan;
 pub mod resources;

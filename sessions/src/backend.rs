@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::latencies::Latencies;
 use crate::types::{
     Asn, Community, DecisionStep, FamilySet, LargeCommunity, LinkBandwidth, Path, PathAttributes,
     PathId, PeerConfig, PeerKey, PerFamily, Prefix, Refusal, RouterId,
@@ -35,6 +36,9 @@ pub struct Desired {
     pub awaits_sources: bool,
     /// Whether traffic should come here.
     pub drain: DrainState,
+    /// How long ago it happened what this follows from, when it is handed over; `None` when that was
+    /// no change of any object.
+    pub change_age: Option<Duration>,
 }
 
 /// Whether a node is to be used by its neighbours.
@@ -214,6 +218,9 @@ pub struct BgpView {
     pub learned: Vec<LearnedRoute>,
     /// Prefixes of each family, originated or learned.
     pub prefixes: PerFamily<usize>,
+    /// From a change ([`Desired::change_age`]) to the moment its UPDATEs were written to the socket of
+    /// a neighbour that had to be told; one for each.
+    pub changes_told: Latencies,
 }
 
 /// A range from which neighbours are accepted.

@@ -13,6 +13,7 @@
 //! - [`rib`]: which routes exist and what each peer was told.
 //! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
 //! - [`backend`]: the seam the daemon talks through, shared with every other backend.
+//! - [`latencies`]: how long something took.
 //! - `io`: sockets, clocks and tasks; the only module that knows tokio.
 //!
 //! Everything but `io` takes `now` as an argument and returns what should happen, so a test can
@@ -22,6 +23,7 @@ pub mod backend;
 pub mod bgp;
 #[cfg(feature = "io")]
 pub mod io;
+pub mod latencies;
 pub mod ndp;
 pub mod rib;
 pub mod rng;

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::paths;
 use crate::admin::SocketMode;
+use crate::metrics::MetricsListen;
 use crate::standalone::{self, ListenOption, Options};
 
 /// Threads: one is enough for the work, a second keeps a slow disk or a large file from it.
@@ -61,6 +62,15 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "MODE", default_value = "0600", env = "FAIRWAY_SOCKET_MODE")]
     socket_mode: SocketMode,
 
+    /// Serve metrics and probes there, `:PORT` for all addresses, or `none`
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:7472",
+        env = "FAIRWAY_METRICS_LISTEN"
+    )]
+    metrics_listen: MetricsListen,
+
     /// Where the addresses of services are kept [default: /var/lib/fairway, or without root
     /// $XDG_STATE_HOME/fairway]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_STATE_DIR")]
@@ -84,6 +94,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
         bgp_listen,
         socket,
         socket_mode,
+        metrics_listen,
         state_dir,
         vty_dir,
         lb_class,
@@ -99,6 +110,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
         bgp_listen,
         socket: socket.map_or_else(paths::default_socket, Ok)?,
         socket_mode,
+        metrics_listen,
         state_dir: state_dir.map_or_else(paths::default_state_dir, Ok)?,
         vty_dir: vty_dir.filter(|path| !path.as_os_str().is_empty()),
         load_balancer_class: lb_class.filter(|class| !class.is_empty()),

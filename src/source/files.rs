@@ -9,16 +9,16 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-use super::FileChange;
 use super::disk::{self, FileSourceError, Target};
 use super::tracker::{Occurrence, Tracker};
+use super::{FileBatch, FileChange};
 
 /// Batches under way to the consumer. A consumer that is behind stops the reading; the kernel then
 /// keeps the events, and when its queue overflows everything is read again, so nothing is lost.
@@ -60,7 +60,7 @@ pub struct FileSource {
 /// What both threads work on. Changes are sent under its lock, so their order is that of reading.
 struct Shared {
     tracker: Tracker,
-    batches: mpsc::Sender<Vec<FileChange>>,
+    batches: mpsc::Sender<FileBatch>,
     /// Before everything has been read once, events mean nothing: the reading comes after them.
     is_started: bool,
 }
@@ -69,9 +69,7 @@ impl FileSource {
     /// Reads all of `paths` and watches them from then on. The first batch is everything there is;
     /// later ones hold what one event changed, and an empty one says that everything was read again.
     /// A path that does not exist is an error.
-    pub fn start(
-        paths: &[PathBuf],
-    ) -> Result<(Self, mpsc::Receiver<Vec<FileChange>>), FileSourceError> {
+    pub fn start(paths: &[PathBuf]) -> Result<(Self, mpsc::Receiver<FileBatch>), FileSourceError> {
         let targets: Vec<_> =
             paths.iter().map(|path| Target::new(path)).collect::<Result<_, _>>()?;
         let (batches, receiver) = mpsc::channel(BATCHES_MAX);
@@ -124,6 +122,11 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<FileChange>, FileSourceError> {
     Ok(changes)
 }
 
+#[allow(clippy::disallowed_methods, reason = "an edge: what happens here has its time from here")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// A thread that panicked left the tracker whole: it changes one entry at a time.
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -131,8 +134,8 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 impl Shared {
     /// Hands changes over, waiting for room. Says whether anybody listens.
-    fn send(&self, changes: Vec<FileChange>) -> bool {
-        changes.is_empty() || self.batches.blocking_send(changes).is_ok()
+    fn send(&self, at: Instant, changes: Vec<FileChange>) -> bool {
+        changes.is_empty() || self.batches.blocking_send(FileBatch { at, changes }).is_ok()
     }
 }
 
@@ -142,6 +145,7 @@ fn on_event(
     keeper: &std_mpsc::Sender<Request>,
     event: notify::Result<Event>,
 ) {
+    let at = now();
     let event = match event {
         Ok(event) if event.need_rescan() => {
             warn!("more files changed than the kernel could report; reading all of them again");
@@ -163,7 +167,7 @@ fn on_event(
     let missing_before = missing(&shared.tracker);
     let changes: Vec<_> =
         event.paths.iter().flat_map(|path| shared.tracker.occurred(path, occurrence)).collect();
-    shared.send(changes);
+    shared.send(at, changes);
     if missing(&shared.tracker) > missing_before {
         let _ = keeper.send(Request::Missing);
     }
@@ -203,10 +207,11 @@ struct Keeper {
 impl Keeper {
     /// Runs before there is anybody to wait for: the channel is empty, so there is room.
     fn first_read(&mut self) {
+        let at = now();
         let mut shared = lock(&self.shared);
         shared.is_started = true;
         let changes = shared.tracker.rescan_all();
-        let _ = shared.batches.try_send(changes);
+        let _ = shared.batches.try_send(FileBatch { at, changes });
     }
 
     fn run(mut self, inbox: &std_mpsc::Receiver<Request>) {
@@ -239,9 +244,10 @@ impl Keeper {
 
     /// Reads what links lead to, where it changed. Says whether anybody listens.
     fn check_links(&self) -> bool {
+        let at = now();
         let mut shared = lock(&self.shared);
         let changes = shared.tracker.check_links();
-        shared.send(changes)
+        shared.send(at, changes)
     }
 
     /// Gives the files that vanished time to come back, and reports those that do not. Says whether
@@ -251,16 +257,18 @@ impl Keeper {
         if doubtful.is_empty() {
             return true;
         }
+        let at = now();
         // Waking early, which the standard library allows, only shortens the time.
         thread::park_timeout(ABSENCE);
         let mut shared = lock(&self.shared);
         let changes = shared.tracker.settle(&doubtful);
-        shared.send(changes)
+        shared.send(at, changes)
     }
 
     /// Watches what is not watched, or is not what it was, and reads it. Says whether anybody
     /// listens.
     fn tend(&mut self) -> bool {
+        let at = now();
         let lost = lock(&self.shared).tracker.lost().clone();
         let is_stale = |folder: &PathBuf, identity: &(u64, u64)| {
             lost.contains(folder) || disk::identity(folder) != Some(*identity)
@@ -290,7 +298,7 @@ impl Keeper {
         for folder in fresh.iter().filter(|_| is_whole) {
             info!(folder = %folder.display(), "watching the folder again");
         }
-        shared.send(changes) && !shared.batches.is_closed()
+        shared.send(at, changes) && !shared.batches.is_closed()
     }
 
     /// Watches the folders that are not watched. Returns those that are now.
@@ -317,8 +325,10 @@ impl Keeper {
     }
 
     fn rescan_all(&self) -> bool {
+        let at = now();
         let mut shared = lock(&self.shared);
         let changes = shared.tracker.rescan_all();
-        shared.send(changes) && shared.batches.blocking_send(Vec::new()).is_ok()
+        let all_read = FileBatch { at, changes: Vec::new() };
+        shared.send(at, changes) && shared.batches.blocking_send(all_read).is_ok()
     }
 }

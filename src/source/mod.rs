@@ -12,7 +12,18 @@ mod tracker;
 pub use disk::FileSourceError;
 pub use files::{FileSource, STANDARD_INPUT, read_all};
 
+use std::time::Instant;
+
 use crate::resources::Catalog;
+
+/// What one event changed.
+#[derive(Debug)]
+pub struct FileBatch {
+    /// When it was heard of.
+    pub at: Instant,
+    /// What is new.
+    pub changes: Vec<FileChange>,
+}
 
 /// What is new about one file or folder. Paths are as the user wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]

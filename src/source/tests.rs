@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::disk::Target;
 use super::tracker::{Occurrence, Tracker};
-use super::{FileChange, FileSource, read_all};
+use super::{FileBatch, FileChange, FileSource, read_all};
 
 /// Far more than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 struct Bench {
     folder: TempDir,
     source: FileSource,
-    batches: Receiver<Vec<FileChange>>,
+    batches: Receiver<FileBatch>,
 }
 
 impl Bench {
@@ -33,7 +33,7 @@ impl Bench {
         let watched = folder.path().join("watched");
         let (source, mut batches) = FileSource::start(&[watched]).unwrap();
         let first = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-        assert_eq!(first.len(), files.len());
+        assert_eq!(first.changes.len(), files.len());
         Self { folder, source, batches }
     }
 
@@ -44,7 +44,7 @@ impl Bench {
     /// The next batch, its paths cut down to file names.
     async fn next(&mut self) -> Vec<FileChange> {
         let batch = timeout(DEADLINE, self.batches.recv()).await.expect("no batch").unwrap();
-        batch.into_iter().map(by_name).collect()
+        batch.changes.into_iter().map(by_name).collect()
     }
 
     /// Expects that nothing comes before what `mark` brings about.
@@ -246,7 +246,10 @@ async fn what_a_link_leads_to_is_read_when_it_changes() {
         }
         assert_eq!(bench.next().await, [read("a.yaml", text)]);
         let batch = timeout(DEADLINE, single.recv()).await.unwrap().unwrap();
-        assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("middle", text)]);
+        assert_eq!(
+            batch.changes.into_iter().map(by_name).collect::<Vec<_>>(),
+            [read("middle", text)]
+        );
     }
 }
 
@@ -361,7 +364,7 @@ async fn a_link_that_is_pointed_at_another_folder_is_noticed() {
     symlink("2", at("next")).unwrap();
     fs::rename(at("next"), at("current")).unwrap();
     let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-    assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+    assert_eq!(batch.changes.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
 }
 
 #[tokio::test]
@@ -392,7 +395,7 @@ async fn rereading_finds_what_no_event_told() {
     fs::write(elsewhere.path().join("a"), "2").unwrap();
     source.reread();
     let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-    assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+    assert_eq!(batch.changes.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
     // That was all.
     assert_eq!(timeout(DEADLINE, batches.recv()).await.unwrap().unwrap(), []);
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use fairway_sessions::backend::{Backend, Desired, DrainState};
 use tracing::{debug, error, info, warn};
@@ -36,13 +37,14 @@ impl Speaker {
 
     /// Brings the plan up to date and hands it to the backend if routers have to be told; the first
     /// one always, since it may be to announce nothing. `awaits_sources`: there may be more than
-    /// that.
+    /// that. `changed_at`: when an object changed, if one did.
     pub fn update(
         &mut self,
         index: &ClusterIndex,
         outcomes: &Outcomes,
         changes: &PlanChanges,
         awaits_sources: bool,
+        changed_at: Option<Instant>,
     ) {
         let update = self.planner.update(index, outcomes, changes);
         let is_first = self.generation == 0;
@@ -51,7 +53,7 @@ impl Speaker {
         if is_first || is_complete_now || update.is_for_routers() {
             // First the wire, then the log: nobody waits for a line of text.
             self.generation = self.generation.saturating_add(1);
-            self.apply();
+            self.apply(changed_at);
         }
         log_update(&update, self.planner.plan(), self.drain);
     }
@@ -62,11 +64,11 @@ impl Speaker {
         // Before the first plan there is nobody to tell.
         if self.generation > 0 {
             self.generation = self.generation.saturating_add(1);
-            self.apply();
+            self.apply(None);
         }
     }
 
-    fn apply(&self) {
+    fn apply(&self, changed_at: Option<Instant>) {
         let plan = self.planner.plan();
         self.backend.apply(Desired {
             generation: self.generation,
@@ -74,6 +76,7 @@ impl Speaker {
             routes: Arc::clone(&plan.routes),
             drain: self.drain,
             awaits_sources: self.awaits_sources,
+            change_age: changed_at.map(|at| at.elapsed()),
         });
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time;
 
 use fairway_sessions::backend::{Backend, DesiredRoute, DrainState, EarlierRun, Leave};
 use fairway_sessions::bgp;
@@ -18,10 +19,11 @@ use crate::controller::withdrawing::Withdrawing;
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStatus, DrainStep, Moment};
 use crate::history::History;
+use crate::metrics::ClientCounters;
 use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
 use crate::resources::{Catalog, Finding, StaleObject};
-use crate::source::FileChange;
+use crate::source::FileBatch;
 use crate::speaker::Speaker;
 
 /// The state of the daemon.
@@ -47,6 +49,7 @@ pub(super) struct Daemon {
     /// What an earlier run announced, while that may still be in force.
     earlier: Vec<DesiredRoute>,
     saver: Saver,
+    counters: Arc<ClientCounters>,
     /// What was last asked for, while it is true.
     published: Option<Arc<Published>>,
 }
@@ -86,13 +89,14 @@ impl Daemon {
             earlier: earlier.unwrap_or_default().routes,
             drain,
             saver,
+            counters: Arc::default(),
             published: None,
         }
     }
 
     /// Makes what the files say true.
-    pub(super) fn files_changed(&mut self, now: Moment, batch: &[FileChange]) {
-        for change in batch {
+    pub(super) fn files_changed(&mut self, now: Moment, batch: &FileBatch) {
+        for change in &batch.changes {
             change.apply_to(&mut self.catalog);
         }
         // The first batch is everything there is: only files in it still need what was restored.
@@ -112,18 +116,37 @@ impl Daemon {
         if !self.awaits_sources {
             self.earlier = Vec::new();
         }
-        self.decide(now, &changes);
+        self.decide(now, &changes, Some(batch.at));
+        self.count(batch, &resolution.findings, &resolution.stale);
         log_findings(&self.findings, &resolution.findings);
         self.findings = resolution.findings;
         self.stale = resolution.stale;
     }
 
+    /// What is counted of the files.
+    pub(super) fn counters(&self) -> Arc<ClientCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Counts what became of files.
+    fn count(&self, batch: &FileBatch, findings: &[Finding], stale: &[StaleObject]) {
+        batch.changes.iter().for_each(|_| self.counters.updated());
+        let is_new = |it: &&Finding| it.is_fault() && !self.findings.contains(it);
+        if findings.iter().any(|it| is_new(&it)) {
+            self.counters.update_failed();
+        }
+        let has_faults = findings.iter().any(Finding::is_fault);
+        self.counters.set_stale(has_faults || !stale.is_empty());
+        self.counters.loaded();
+    }
+
     /// Who has which address, and what is announced.
-    fn decide(&mut self, now: Moment, changes: &Changes) {
+    fn decide(&mut self, now: Moment, changes: &Changes, changed_at: Option<time::Instant>) {
         self.published = None;
         let other = self.controller.converge(now.monotonic, &self.index, changes);
         let (outcomes, changes) = (self.controller.outcomes(), PlanChanges::of(changes, other));
-        self.speaker.update(&self.index, outcomes, &changes, self.awaits_sources);
+        let awaits_sources = self.awaits_sources;
+        self.speaker.update(&self.index, outcomes, &changes, awaits_sources, changed_at);
         let services = self.index.services.keys().filter(|_| changes.all);
         Arc::make_mut(&mut self.history).note(
             now.epoch_seconds,
@@ -147,7 +170,7 @@ impl Daemon {
     pub(super) fn withdrawn(&mut self, now: Moment) {
         let released = self.withdrawing.reached();
         if released.is_some_and(|released| self.controller.withdrawn(released)) {
-            self.decide(now, &Changes::default());
+            self.decide(now, &Changes::default(), None);
         }
     }
 
@@ -187,7 +210,7 @@ impl Daemon {
     /// It may be time to withdraw everything, or to forget who had an address.
     pub(super) fn tick(&mut self, now: Moment) {
         if self.controller.next_deadline().is_some_and(|deadline| deadline <= now.monotonic) {
-            self.decide(now, &Changes::default());
+            self.decide(now, &Changes::default(), None);
         }
         let before = self.drain.record();
         let step = self.drain.tick(now);
@@ -327,6 +350,7 @@ mod tests {
     use fairway_sessions::io::{Listen, NativeBackend};
 
     use super::*;
+    use crate::metrics::MetricsListen;
 
     fn options(state_dir: &Path) -> Options {
         Options {
@@ -335,6 +359,7 @@ mod tests {
             bgp_listen: Vec::new(),
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
+            metrics_listen: MetricsListen::Nowhere,
             vty_dir: None,
             state_dir: state_dir.to_owned(),
             load_balancer_class: None,

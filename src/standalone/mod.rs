@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info};
 
 use crate::admin::{self, Observer};
+use crate::metrics::{NodeMetrics, Server};
 use crate::service::Service;
 use crate::source::{FileSource, FileSourceError};
 
@@ -145,8 +146,10 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let mut daemon = Daemon::new(&options, Arc::clone(&backend), earlier, clock.now());
     let (enquirer, mut enquiries) = Enquirer::new();
     let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
+    let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend)).with_pools();
+    // Held to the end, as are FRR's sockets: dropping it closes the port.
+    let _metrics = Server::start(options.metrics_listen, daemon.counters(), measured);
     let observer = Observer::new(enquirer, Arc::clone(&backend));
-    // Held to the end: dropping it takes the sockets away.
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
     let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
@@ -161,7 +164,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
                 };
                 daemon.files_changed(clock.now(), &batch);
                 saving.wanted();
-                service.files_changed(&batch);
+                service.files_changed(&batch.changes);
             }
             () = service.answer() => {}
             // Who asked may have gone.

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use fairway_sessions::io::Listen;
 
 use crate::admin::SocketMode;
+use crate::metrics::MetricsListen;
 
 /// The port that BGP has (RFC 4271 §8.2.1), of both families.
 const BGP_ADDRESSES: [SocketAddr; 2] = [
@@ -29,6 +30,8 @@ pub struct Options {
     pub socket_mode: SocketMode,
     /// Where the sockets of FRR's daemons are opened, if they are.
     pub vty_dir: Option<PathBuf>,
+    /// Where metrics are served.
+    pub metrics_listen: MetricsListen,
     /// Where addresses are kept.
     pub state_dir: PathBuf,
     /// Services of which class are ours; `None`: those without one.

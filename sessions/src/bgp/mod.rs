@@ -23,6 +23,7 @@ mod restart;
 mod stale;
 mod startup;
 mod transmit;
+mod untold;
 mod view;
 mod withdrawals;
 
@@ -34,4 +35,5 @@ pub use peer::{Action, Connected, Event, Peer};
 pub use reason::DownReason;
 pub use receive::Malformed;
 pub use startup::{Startup, beside};
+pub use untold::UntoldSince;
 pub use withdrawals::WithdrawnUpTo;

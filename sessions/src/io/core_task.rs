@@ -5,6 +5,7 @@
 //! and nothing it does waits.
 
 mod changes;
+mod handover;
 mod startup;
 mod view;
 mod withdrawals;
@@ -20,6 +21,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use super::addresses::Addresses;
+pub(super) use handover::Handed;
+
 use super::agenda::Agenda;
 use super::clock::Clock;
 use super::listen::reset;
@@ -28,6 +31,7 @@ use super::neighbour::{Neighbour, NetworkEvent, News};
 use super::ranges::{Ranges, Refused};
 use crate::backend::{BgpView, Clear, ClearError, Desired, EarlierRun, Leave, ViewScope};
 use crate::bgp::{Event, Peer, Startup};
+use crate::latencies::Latencies;
 use crate::rib::{LocRib, Touched};
 use crate::time::Instant;
 use crate::types::{PeerConfig, PeerKey, Remote};
@@ -69,6 +73,7 @@ pub(super) struct CoreTask {
     surroundings: Surroundings,
     neighbours: BTreeMap<PeerKey, Neighbour>,
     agenda: Agenda,
+    changes_told: Latencies,
     ranges: Ranges,
     startup: Startup,
     /// What is in force.
@@ -101,6 +106,7 @@ impl CoreTask {
             surroundings: Surroundings { rib: LocRib::default(), events, tasks },
             neighbours: BTreeMap::new(),
             agenda: Agenda::default(),
+            changes_told: Latencies::default(),
             ranges: Ranges::default(),
             startup: Startup::new(clock.now(), earlier),
             desired: Arc::default(),
@@ -118,7 +124,7 @@ impl CoreTask {
     /// Runs until the backend is dropped or told to shut down.
     pub(super) async fn run(
         mut self,
-        mut desired: watch::Receiver<Arc<Desired>>,
+        mut desired: watch::Receiver<Handed>,
         mut commands: mpsc::Receiver<Command>,
         mut network: mpsc::Receiver<NetworkEvent>,
     ) {
@@ -142,8 +148,8 @@ impl CoreTask {
                     if changed.is_err() {
                         return;
                     }
-                    let wanted = Arc::clone(&desired.borrow_and_update());
-                    self.apply(wanted);
+                    let (wanted, changed_at) = desired.borrow_and_update().take();
+                    self.apply(wanted, changed_at);
                 }
                 Some(event) = network.recv() => self.network_event(event),
                 command = commands.recv() => match command {
@@ -222,6 +228,7 @@ impl CoreTask {
             self.run_guarded(now, *key, |neighbour, _| neighbour.transmit(now));
         }
         self.note_withdrawals(now, &acted);
+        self.note_told(now, &acted);
         acted.iter().for_each(|key| self.settle(*key));
         self.note_changes(&acted);
     }
@@ -396,7 +403,7 @@ impl CoreTask {
     }
 
     /// Makes the desired state true: peers first, so that routes find them.
-    fn apply(&mut self, desired: Arc<Desired>) {
+    fn apply(&mut self, desired: Arc<Desired>, changed_at: Option<tokio::time::Instant>) {
         let now = self.clock.now();
         self.has_changed = true;
         let routes = self.startup.routes(&desired);
@@ -424,6 +431,7 @@ impl CoreTask {
             });
         }
         self.originate(now, routes);
+        self.note_change(now, changed_at);
     }
 
     /// The neighbours that there should be: those that are named, and of those that came from a

@@ -3,14 +3,13 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use super::core_task::{Command, CoreTask};
+use super::core_task::{Command, CoreTask, Handed};
 use super::listeners::Listeners;
 use crate::backend::{
     Backend, BackendError, Clear, ClearFuture, Desired, EarlierRun, Leave, ViewFuture, ViewScope,
@@ -51,7 +50,7 @@ impl Listen {
 /// BGP sessions of our own.
 #[derive(Debug)]
 pub struct NativeBackend {
-    desired: watch::Sender<Arc<Desired>>,
+    desired: watch::Sender<Handed>,
     commands: mpsc::Sender<Command>,
     withdrawn: watch::Receiver<u64>,
     changed: watch::Receiver<u64>,
@@ -70,7 +69,7 @@ impl NativeBackend {
         let (events, network) = mpsc::channel(EVENTS_MAX);
         let listeners = Listeners::open(listen, events.clone());
         let listening = listeners.addresses();
-        let (desired, wanted) = watch::channel(Arc::new(Desired::default()));
+        let (desired, wanted) = watch::channel(Handed::default());
         let (commands, questions) = mpsc::channel(COMMANDS_MAX);
         let core = CoreTask::new(listeners, events, tasks.clone(), seed, earlier);
         let (withdrawn, changed) = (core.withdrawn(), core.changed());
@@ -96,7 +95,7 @@ impl NativeBackend {
 
 impl Backend for NativeBackend {
     fn apply(&self, desired: Desired) {
-        self.desired.send_replace(Arc::new(desired));
+        self.desired.send_modify(|handed| handed.replace(desired));
     }
 
     fn view(&self, scope: ViewScope) -> ViewFuture<'_> {

@@ -23,7 +23,9 @@ use super::dial::{DialError, dial};
 use super::link::{LinkState, LinkWatch};
 use super::{sockopt, tcp_ao};
 use crate::backend::{SessionState, StalePhase, ViewScope};
-use crate::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer, WithdrawnUpTo};
+use crate::bgp::{
+    Action, Connected, ConnectionId, DownReason, Event, Peer, UntoldSince, WithdrawnUpTo,
+};
 use crate::rib::LocRib;
 use crate::time::Instant;
 use crate::types::{PathSource, PeerConfig, PeerKey, Remote, RouteChange};
@@ -80,6 +82,7 @@ pub(super) struct Neighbour {
     pub(super) peer: Peer,
     links: BTreeMap<ConnectionId, Link>,
     withdrawn_up_to: WithdrawnUpTo,
+    untold: UntoldSince,
     pub(super) dials: BTreeMap<ConnectionId, AbortHandle>,
     /// What is known of its link, and who finds out, where it is unnumbered.
     link: LinkState,
@@ -112,6 +115,7 @@ impl Neighbour {
             peer,
             links: BTreeMap::new(),
             withdrawn_up_to: WithdrawnUpTo::default(),
+            untold: UntoldSince::default(),
             dials: BTreeMap::new(),
             dials_failed: 0,
             keys_changed: false,
@@ -158,6 +162,7 @@ impl Neighbour {
                 }
                 if !self.is_writing() {
                     self.withdrawn_up_to.written();
+                    self.untold.written();
                 }
             }
             News::Closed { id, why } => self.peer.handle(now, Event::Closed(id, why)),
@@ -241,6 +246,24 @@ impl Neighbour {
     /// All that was gone in this generation has been written to its socket.
     pub(super) fn withdrawn_up_to(&self) -> u64 {
         self.withdrawn_up_to.generation()
+    }
+
+    /// Something changed then; it may have to be told.
+    pub(super) fn note_change(&mut self, at: Instant) {
+        if self.peer.owes_updates() {
+            self.untold.changed(at);
+        }
+    }
+
+    /// When what happened that it has been told by now, since the last time.
+    pub(super) fn take_told(&mut self) -> Option<Instant> {
+        let told = self.untold.take_told();
+        if self.peer.state() == SessionState::Established {
+            self.untold.given(self.peer.owes_updates(), self.is_writing());
+        } else {
+            self.untold = UntoldSince::default();
+        }
+        told
     }
 
     /// Whether something for it waits, or is on its way to its socket.

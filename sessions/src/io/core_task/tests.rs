@@ -14,7 +14,7 @@ async fn a_panic_ends_one_peer_and_not_the_others() {
     let listeners = Listeners::open(Listen::nowhere(), events.clone());
     let mut core = CoreTask::new(listeners, events, TaskTracker::new(), 7, None);
     let desired = Desired { peers: vec![config(2), config(3)], ..Desired::default() };
-    core.apply(Arc::new(desired));
+    core.apply(Arc::new(desired), None);
     core.turn();
     let state = |core: &CoreTask, number: u8| {
         core.neighbours[&PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]))].peer.state()

@@ -50,6 +50,7 @@ impl CoreTask {
             routes: originated.unwrap_or_default(),
             learned: learned.unwrap_or_default(),
             prefixes: rib.counts(),
+            changes_told: self.changes_told.clone(),
         }
     }
 }

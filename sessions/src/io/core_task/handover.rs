@@ -1,0 +1,92 @@
+//! What the backend hands to the core: the desired state, and when it changed; and what becomes of the
+//! second.
+//!
+//! Another part of [`CoreTask`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::time;
+
+use super::CoreTask;
+use crate::backend::Desired;
+use crate::time::Instant;
+use crate::types::PeerKey;
+
+/// The desired state on its way to the core.
+#[derive(Debug, Default)]
+pub(in crate::io) struct Handed {
+    desired: Arc<Desired>,
+    /// When the oldest change happened that the core has not been handed.
+    changed_at: Option<time::Instant>,
+    is_taken: AtomicBool,
+}
+
+impl Handed {
+    /// This takes the place of what was there, and of its age if nobody took it.
+    pub(in crate::io) fn replace(&mut self, desired: Desired) {
+        let waiting = self.changed_at.filter(|_| !self.is_taken.load(Ordering::Relaxed));
+        let age = desired.change_age;
+        let changed_at = age.and_then(|age| time::Instant::now().checked_sub(age));
+        *self = Self {
+            desired: Arc::new(desired),
+            changed_at: waiting.into_iter().chain(changed_at).min(),
+            is_taken: AtomicBool::new(false),
+        };
+    }
+
+    /// For the core.
+    pub(super) fn take(&self) -> (Arc<Desired>, Option<time::Instant>) {
+        // The channel's lock orders this with `replace`.
+        self.is_taken.store(true, Ordering::Relaxed);
+        (Arc::clone(&self.desired), self.changed_at)
+    }
+}
+
+impl CoreTask {
+    /// What is desired now follows from what happened then.
+    pub(super) fn note_change(&mut self, now: Instant, changed_at: Option<time::Instant>) {
+        let Some(changed_at) = changed_at else { return };
+        let ago = u64::try_from(changed_at.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let at = Instant::from_micros(now.as_micros().saturating_sub(ago));
+        self.neighbours.values_mut().for_each(|it| it.note_change(at));
+    }
+
+    /// Those who `acted` may have been told what changed.
+    pub(super) fn note_told(&mut self, now: Instant, acted: &BTreeSet<PeerKey>) {
+        for key in acted {
+            let neighbour = self.neighbours.get_mut(key);
+            if let Some(at) = neighbour.and_then(|it| it.take_told()) {
+                self.changes_told.note(now.since(at));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Something changed so many minutes ago.
+    fn changed(minutes: u64) -> Desired {
+        let change_age = Some(Duration::from_secs(minutes * 60));
+        Desired { change_age, ..Desired::default() }
+    }
+
+    #[tokio::test]
+    async fn a_change_that_the_core_had_no_time_for_keeps_its_age() {
+        let minutes = |handed: &Handed| handed.take().1.map(|at| at.elapsed().as_secs() / 60);
+        let mut handed = Handed::default();
+        handed.replace(changed(5));
+        handed.replace(changed(1));
+        handed.replace(Desired::default());
+        assert_eq!(minutes(&handed), Some(5));
+        handed.replace(changed(2));
+        assert_eq!(minutes(&handed), Some(2), "the others were taken");
+        handed.replace(Desired::default());
+        assert_eq!(minutes(&handed), None, "and so was this, and nothing changed since");
+    }
+}

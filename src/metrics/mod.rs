@@ -1,0 +1,40 @@
+//! What Prometheus and a kubelet ask of a daemon: `/metrics`, `/healthz` and `/readyz`.
+//!
+//! ```text
+//!  GET /metrics ─► server ─► Collect: asks the loop (and the BGP core) how they are ─► page
+//! ```
+//!
+//! An edge. Nothing is counted twice: the page is written from what the loops answer at that
+//! moment, and what nobody asks for costs nothing. The names are MetalLB's for all that it has, and
+//! `fairway_*` for the rest; [`FAMILIES`] has them all. The loops of `fairway run`, `fairway speaker`
+//! and `fairway controller` start a [`Server`] each and bump their [`ClientCounters`].
+
+mod bgp;
+mod client;
+mod controller;
+mod families;
+mod node;
+mod page;
+mod process;
+mod server;
+
+use std::pin::Pin;
+
+pub use client::{ApiVerb, ClientCounters};
+pub use controller::{ControllerFacts, ControllerMetrics, ControllerQuestion, ControllerQuestions};
+pub use families::{FAMILIES, Shown};
+pub use node::NodeMetrics;
+pub use page::{Family, Page, Type};
+pub use server::{MetricsListen, MetricsListenError, Server};
+
+/// The answer of [`Collect::collect`]: whether the daemon answered.
+pub type Collected<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+
+/// What of a daemon is measured.
+pub trait Collect: Send + Sync + 'static {
+    /// Asks the daemon how it is and writes that down; `false` when it has ended.
+    fn collect<'a>(&'a self, page: &'a mut Page) -> Collected<'a>;
+
+    /// Asks whether everything that must not hang answers; `false` when it has ended.
+    fn is_alive(&self) -> Collected<'_>;
+}

@@ -1,0 +1,260 @@
+//! The HTTP server of metrics and probes.
+//!
+//! Anybody who reaches the port may ask, so whatever they do is bounded: how many connections, how
+//! long each, how long a request; and one page is written at a time. When all connections are
+//! taken the oldest gives way, since a liveness probe that gets no answer ends the daemon.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use super::page::Page;
+use super::{ClientCounters, Collect, process};
+
+/// A Prometheus, a kubelet and some people need a few.
+const CONNECTIONS_MAX: usize = 64;
+/// How long a connection may last: one request, and a page of ten thousand Services to a reader far
+/// away.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a request may take to arrive.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest request: a line and a few headers. The least that hyper takes.
+const REQUEST_LENGTH_BYTES_MAX: usize = 8192;
+/// How long the daemon may take to answer before it counts as one that hangs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a port that is taken is tried again, and how long to wait where no connection can be
+/// accepted (for want of descriptors).
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What `/metrics` is written in.
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// A value of `--metrics-listen`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsListen {
+    /// `none`.
+    Nowhere,
+    /// `:PORT`: all addresses of both families.
+    Everywhere(u16),
+    /// `ADDRESS:PORT`.
+    At(SocketAddr),
+}
+
+/// A value of `--metrics-listen` that is none of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected ADDRESS:PORT, as in 127.0.0.1:7472 or [::1]:7472, or :PORT, or none")]
+pub struct MetricsListenError;
+
+impl FromStr for MetricsListen {
+    type Err = MetricsListenError;
+
+    fn from_str(text: &str) -> Result<Self, MetricsListenError> {
+        if text == "none" {
+            return Ok(Self::Nowhere);
+        }
+        match text.strip_prefix(':') {
+            Some(port) => port.parse().map(Self::Everywhere).map_err(|_| MetricsListenError),
+            None => text.parse().map(Self::At).map_err(|_| MetricsListenError),
+        }
+    }
+}
+
+impl fmt::Display for MetricsListen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nowhere => f.write_str("none"),
+            Self::Everywhere(port) => write!(f, ":{port}"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+impl MetricsListen {
+    async fn bind(self) -> io::Result<Option<TcpListener>> {
+        let at = |address: IpAddr, port| TcpListener::bind(SocketAddr::new(address, port));
+        let listener = match self {
+            Self::Nowhere => return Ok(None),
+            Self::At(address) => TcpListener::bind(address).await?,
+            // Takes IPv4, too; a machine without IPv6 refuses it.
+            Self::Everywhere(port) => match at(Ipv6Addr::UNSPECIFIED.into(), port).await {
+                Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                    at(Ipv4Addr::UNSPECIFIED.into(), port).await?
+                }
+                bound => bound?,
+            },
+        };
+        Ok(Some(listener))
+    }
+}
+
+/// Answers for as long as it lives.
+#[derive(Debug)]
+pub struct Server(AbortHandle);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Server {
+    /// Answers there. A port that is taken or forbidden is said once, and tried again: another
+    /// daemon may leave it.
+    ///
+    /// Must be called inside a tokio runtime.
+    pub fn start(
+        listen: MetricsListen,
+        counters: Arc<ClientCounters>,
+        daemon: impl Collect,
+    ) -> Self {
+        let answering = Arc::new(Answering { counters, daemon, writing: Mutex::new(()) });
+        Self(tokio::spawn(run(listen, answering)).abort_handle())
+    }
+}
+
+async fn run(listen: MetricsListen, answering: Arc<Answering<impl Collect>>) {
+    let mut has_failed = false;
+    loop {
+        match listen.bind().await {
+            Ok(None) => return,
+            Ok(Some(listener)) => {
+                info!(%listen, "serving metrics and probes");
+                return serve(&listener, &answering).await;
+            }
+            Err(error) if !has_failed => {
+                has_failed = true;
+                warn!(
+                    %error, %listen,
+                    "no metrics and no probes: cannot listen there (--metrics-listen); trying again"
+                );
+            }
+            Err(_) => {}
+        }
+        sleep(RETRY_INTERVAL).await;
+    }
+}
+
+async fn serve(listener: &TcpListener, answering: &Arc<Answering<impl Collect>>) {
+    // Dropping it ends them.
+    let mut connections = JoinSet::new();
+    let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                debug!(%error, "cannot accept a connection for metrics");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        by_age.retain(|it| !it.is_finished());
+        if by_age.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = by_age.pop_front()
+        {
+            oldest.abort();
+        }
+        let connection = connection(stream, Arc::clone(answering));
+        by_age.push_back(connections.spawn(connection));
+    }
+}
+
+/// One request and its answer.
+async fn connection(stream: TcpStream, answering: Arc<Answering<impl Collect>>) {
+    let service = service_fn(move |request| {
+        let answering = Arc::clone(&answering);
+        async move { Ok::<_, Infallible>(answering.answer(&request).await) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_TIMEOUT)
+        .max_buf_size(REQUEST_LENGTH_BYTES_MAX)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    match timeout(CONNECTION_TIMEOUT, serving).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "a connection for metrics broke"),
+        Err(_) => debug!("a connection for metrics took too long"),
+    }
+}
+
+/// What answers are made of.
+struct Answering<T> {
+    counters: Arc<ClientCounters>,
+    daemon: T,
+    /// Held by who writes a page.
+    writing: Mutex<()>,
+}
+
+impl<T: Collect> Answering<T> {
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.method() != Method::GET {
+            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+            return refusal;
+        }
+        match request.uri().path() {
+            "/metrics" => self.metrics().await,
+            "/healthz" => self.health().await,
+            "/readyz" if self.counters.is_loaded() => plain(StatusCode::OK, "ok\n"),
+            "/readyz" => {
+                plain(StatusCode::SERVICE_UNAVAILABLE, "not everything has been read yet\n")
+            }
+            _ => plain(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
+        }
+    }
+
+    async fn metrics(&self) -> Response<Full<Bytes>> {
+        let write = async {
+            let _writing = self.writing.lock().await;
+            let mut page = Page::default();
+            self.daemon.collect(&mut page).await.then_some(page)
+        };
+        let Ok(Some(mut page)) = timeout(ANSWER_TIMEOUT, write).await else { return hangs() };
+        self.counters.write(&mut page);
+        process::write(&mut page);
+        response(StatusCode::OK, TEXT, page.into_text())
+    }
+
+    async fn health(&self) -> Response<Full<Bytes>> {
+        match timeout(ANSWER_TIMEOUT, self.daemon.is_alive()).await {
+            Ok(true) => plain(StatusCode::OK, "ok\n"),
+            Ok(false) | Err(_) => hangs(),
+        }
+    }
+}
+
+fn hangs() -> Response<Full<Bytes>> {
+    plain(StatusCode::SERVICE_UNAVAILABLE, "the daemon does not answer\n")
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    response(status, PLAIN, text.to_owned())
+}
+
+fn response(status: StatusCode, kind: HeaderValue, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
