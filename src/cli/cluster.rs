@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cluster::OwnPod;
 use crate::kubernetes::ConnectionOptions;
+use crate::metrics::MetricsListen;
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterArguments {
@@ -22,6 +23,15 @@ pub(super) struct ClusterArguments {
     /// Serve services of this loadBalancerClass instead of those without one
     #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
     lb_class: Option<String>,
+
+    /// Serve metrics and probes there, `:PORT` for all addresses, or `none`
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:7472",
+        env = "FAIRWAY_METRICS_LISTEN"
+    )]
+    pub(super) metrics_listen: MetricsListen,
 
     /// The name of this pod: it owns the status objects, and they go with it
     #[arg(long, value_name = "NAME", env = "FAIRWAY_POD", requires = "pod_uid")]

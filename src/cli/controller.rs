@@ -29,6 +29,7 @@ pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
         connection: cluster.connection(),
         load_balancer_class: cluster.load_balancer_class(),
         pod: cluster.pod(),
+        metrics_listen: cluster.metrics_listen,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)

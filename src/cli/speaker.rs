@@ -95,6 +95,7 @@ pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
         bgp_listen,
         socket: socket.map_or_else(paths::default_socket, Ok)?,
         socket_mode,
+        metrics_listen: cluster.metrics_listen,
         vty_dir: vty_dir.filter(|path| !path.as_os_str().is_empty()),
         state_dir: state_dir.map_or_else(paths::default_state_dir, Ok)?,
         pod: cluster.pod(),

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::allocator::Outcomes;
 use crate::model::{ClusterIndex, Kind, ObjectName};
+use crate::resources::Finding;
 
 use super::belief::Belief;
 use super::claims::{Claims, status_addresses};
@@ -201,6 +202,16 @@ impl ControllerCore {
     /// Whether the API server says something that is not believed yet.
     pub fn is_in_doubt(&self) -> bool {
         self.belief.is_in_doubt()
+    }
+
+    /// Whether every kind was listed since the start.
+    pub fn is_synced(&self) -> bool {
+        self.belief.is_synced()
+    }
+
+    /// What is wrong with objects.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.belief.findings()
     }
 
     /// The facts in force.

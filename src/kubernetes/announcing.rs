@@ -10,11 +10,13 @@ use std::sync::Arc;
 use fairway_sessions::backend::{Backend, Desired, DesiredRoute, DrainState, EarlierRun, Leave};
 use fairway_sessions::bgp;
 use fairway_sessions::time::Instant;
+use tokio::time;
 use tracing::{error, info};
 
 use crate::cluster::{Announced, Snapshot, SpeakerCore, Updates};
 use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStep, Moment};
 use crate::history::History;
+use crate::metrics::ClientCounters;
 use crate::model::Node;
 use crate::plan::{self, NodePlan};
 use crate::resources::{Finding, StaleObject};
@@ -39,6 +41,7 @@ pub(super) struct Announcing {
     saver: Saver,
     snapshot: Option<Snapshot>,
     assumed_node: Node,
+    counters: Arc<ClientCounters>,
     /// What was last asked for, while it is true.
     published: Option<Arc<Published>>,
 }
@@ -50,6 +53,7 @@ impl Announcing {
         node: &str,
         backend: Arc<dyn Backend>,
         earlier: Option<EarlierRun>,
+        counters: Arc<ClientCounters>,
         now: Moment,
     ) -> Self {
         let snapshot = saver::restore_snapshot(state_dir).unwrap_or_else(|error| {
@@ -78,6 +82,7 @@ impl Announcing {
             saver,
             snapshot,
             assumed_node: Node::assumed(node, machine::addresses()),
+            counters,
             published: None,
         }
     }
@@ -88,15 +93,16 @@ impl Announcing {
     }
 
     /// Makes this true on the wire.
-    pub(super) fn announce(&mut self, announced: Announced) {
+    /// `changed_at`: when the object came that this follows from, if it follows from one.
+    pub(super) fn announce(&mut self, announced: Announced, changed_at: Option<time::Instant>) {
         if !announced.awaits_sources {
             self.earlier = Vec::new();
         }
         self.last = Some(announced);
-        self.apply();
+        self.apply(changed_at);
     }
 
-    fn apply(&mut self) {
+    fn apply(&mut self, changed_at: Option<time::Instant>) {
         // Before the first plan there is nobody to tell.
         let Some(Announced { peers, routes, awaits_sources }) = self.last.clone() else { return };
         self.generation = self.generation.saturating_add(1);
@@ -106,6 +112,7 @@ impl Announcing {
             routes,
             awaits_sources,
             drain: self.drain.state(),
+            change_age: changed_at.map(|at| at.elapsed()),
         });
     }
 
@@ -123,6 +130,7 @@ impl Announcing {
             return;
         }
         self.published = None;
+        self.counters.judged(&self.findings, &findings);
         log_findings(&self.findings, &findings);
         self.findings = findings;
         self.stale = core.stale().iter().cloned().map(StaleObject::without_place).collect();
@@ -168,7 +176,7 @@ impl Announcing {
     fn drain_changed(&mut self, before: DrainRecord, step: DrainStep) {
         if step != DrainStep::None {
             self.published = None;
-            self.apply();
+            self.apply(None);
         }
         // A second one who wants the same changes nothing for neighbours, and counts after a restart.
         if self.drain.record() != before {

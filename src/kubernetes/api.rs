@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
@@ -16,6 +17,8 @@ use kube::core::WatchEvent;
 use kube::{Client, Config};
 use serde_json::Value;
 use tokio::time::timeout;
+
+use crate::metrics::{ApiVerb, ClientCounters};
 
 /// An API server that does not even answer a connection in that time is away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -126,6 +129,8 @@ pub(super) struct Api {
     pub(super) namespace: String,
     /// Where the server is, for people.
     pub(super) server: String,
+    /// What is asked is counted here.
+    pub(super) counters: Arc<ClientCounters>,
 }
 
 impl Api {
@@ -155,12 +160,13 @@ impl Api {
             Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
         let namespace = options.namespace.clone().or_else(pod_namespace);
         let namespace = namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
-        Ok(Self { client, namespace, server })
+        Ok(Self { client, namespace, server, counters: Arc::default() })
     }
 
     /// What is there.
     pub(super) async fn get(&self, path: &str, limit: Duration) -> Result<Value, Problem> {
-        self.ask(request(Method::GET, path, None, Vec::new())?, limit).await
+        let request = request(Method::GET, path, None, Vec::new())?;
+        self.ask(ApiVerb::Get, request, limit).await
     }
 
     /// Sends `body`; the server gives up when we do.
@@ -176,26 +182,39 @@ impl Api {
         // Whole seconds, and never none: the server takes that for its own limit.
         let path = format!("{path}{separator}timeout={}s", limit.as_secs().max(1));
         let body = body.to_string().into_bytes();
-        self.ask(request(method, &path, Some(content_type), body)?, limit).await
+        let request = request(method, &path, Some(content_type), body)?;
+        self.ask(ApiVerb::Write, request, limit).await
     }
 
     /// The answer to any request; none after `limit`.
     pub(super) async fn ask(
         &self,
+        verb: ApiVerb,
         request: Request<Vec<u8>>,
         limit: Duration,
     ) -> Result<Value, Problem> {
-        match timeout(limit, self.client.request::<Value>(request)).await {
-            Ok(answer) => Ok(answer?),
+        let answer = match timeout(limit, self.client.request::<Value>(request)).await {
+            Ok(answer) => answer.map_err(Problem::from),
             Err(_) => Err(Problem::timed_out(limit)),
-        }
+        };
+        self.count(verb, &answer);
+        answer
+    }
+
+    fn count<T>(&self, verb: ApiVerb, answer: &Result<T, Problem>) {
+        let status = answer.as_ref().map_or_else(|problem| problem.code, |_| Some(200));
+        self.counters.request(verb, status);
     }
 
     /// Begins a watch.
     pub(super) async fn watch(&self, request: Request<Vec<u8>>) -> Result<Watch, Problem> {
         let begun = timeout(ANSWER_TIMEOUT, self.client.request_events::<Value>(request)).await;
-        let events = begun.map_err(|_| Problem::timed_out(ANSWER_TIMEOUT))??;
-        Ok(Watch(events.boxed()))
+        let begun = match begun {
+            Ok(events) => events.map_err(Problem::from),
+            Err(_) => Err(Problem::timed_out(ANSWER_TIMEOUT)),
+        };
+        self.count(ApiVerb::Watch, &begun);
+        Ok(Watch(begun?.boxed()))
     }
 }
 

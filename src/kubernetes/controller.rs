@@ -3,6 +3,8 @@
 //! Owns the core and whatever is under way for it. Woken by answers, by time and by signals; acts
 //! at once. Decides nothing.
 
+use std::sync::Arc;
+
 use fairway_sessions::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -13,9 +15,12 @@ use super::event::{EventSource, Events};
 use super::lease::LeaseEdge;
 use super::reading::{News, Reading};
 use super::writing::{Writing, Written};
+use crate::allocator::PoolUse;
 use crate::cluster::{
     ControllerAction, ControllerCore, ControllerSettings, LeaseReply, LeaseRequest, OwnPod,
 };
+use crate::metrics::{ControllerFacts, ControllerMetrics, MetricsListen, Server};
+use crate::resources::Finding;
 use crate::standalone::clock::Clock;
 use crate::standalone::machine;
 
@@ -34,6 +39,8 @@ pub struct ControllerOptions {
     pub load_balancer_class: Option<String>,
     /// The pod we run in, if we know.
     pub pod: Option<OwnPod>,
+    /// Where metrics are served.
+    pub metrics_listen: MetricsListen,
 }
 
 /// What keeps a daemon in the cluster from starting.
@@ -57,6 +64,8 @@ struct Controller {
     lease_tell: mpsc::Sender<LeaseReply>,
     events: Events,
     was_leading: bool,
+    /// What was wrong when somebody asked last.
+    findings: Vec<Finding>,
 }
 
 /// Runs until a signal ends it.
@@ -82,6 +91,9 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         commit = env!("FAIRWAY_COMMIT"),
         "fairway controller is running"
     );
+    let (measured, mut questions) = ControllerMetrics::new();
+    // Held to the end: dropping it closes the port.
+    let _metrics = Server::start(options.metrics_listen, Arc::clone(&api.counters), measured);
     let (reading, mut news) = Reading::new(api.clone(), []);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_replies) = mpsc::channel(1);
@@ -95,6 +107,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         lease_tell,
         events: Events::start(api, source),
         was_leading: false,
+        findings: Vec::new(),
     };
     loop {
         controller.act();
@@ -113,6 +126,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
                 let now = controller.now();
                 controller.core.handle_lease(now, reply);
             }
+            Some(question) = questions.recv() => question.answer(controller.facts()),
             () = clock.wait_until(deadline) => {}
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
@@ -149,6 +163,9 @@ impl Controller {
                 }
             }
         }
+        if self.core.is_synced() {
+            self.reading.counters().loaded();
+        }
         let is_leading = self.core.is_leading();
         if is_leading != self.was_leading {
             self.was_leading = is_leading;
@@ -156,6 +173,20 @@ impl Controller {
                 true => info!("this controller gives out addresses now"),
                 false => warn!("this controller does not give out addresses any more"),
             }
+        }
+    }
+
+    /// What is measured.
+    fn facts(&mut self) -> ControllerFacts {
+        let findings = self.core.findings();
+        self.reading.counters().judged(&self.findings, &findings);
+        self.findings = findings;
+        let Some(outcomes) = self.core.outcomes() else { return ControllerFacts::default() };
+        ControllerFacts {
+            leads: true,
+            services: outcomes.len(),
+            pending: outcomes.values().filter(|it| it.is_pending()).count(),
+            pools: PoolUse::of_all(self.core.index(), outcomes),
         }
     }
 

@@ -12,11 +12,13 @@ use kube::api::{ListParams, WatchParams};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::api::{Api, Event, Problem};
 use super::resource::Resource;
 use crate::cluster::{PAGE_OBJECTS, Reply, Request, trimmed};
+use crate::metrics::{ApiVerb, ClientCounters};
 use crate::model::Kind;
 
 /// Answers that wait for the core; a watch that brings more waits itself, and the server with it.
@@ -32,6 +34,8 @@ pub(super) struct News {
     serial: u64,
     reply: Reply,
     problem: Option<Problem>,
+    /// When it arrived.
+    pub(super) at: Instant,
 }
 
 /// The requests under way.
@@ -56,6 +60,11 @@ impl Reading {
         (Self { api, selectors, tell, asked, serial: 0, troubled }, news)
     }
 
+    /// Where it is counted what is asked, and what comes.
+    pub(super) fn counters(&self) -> &Arc<ClientCounters> {
+        &self.api.counters
+    }
+
     /// Asks, in place of what was asked about this kind before.
     pub(super) fn ask(&mut self, kind: Kind, request: Request) {
         self.serial = self.serial.wrapping_add(1);
@@ -74,11 +83,12 @@ impl Reading {
 
     /// What is to be handed in: nothing if something else was asked since.
     pub(super) fn accept(&mut self, news: News) -> Option<(Kind, Reply)> {
-        let News { kind, serial, reply, problem } = news;
+        let News { kind, serial, reply, problem, at: _ } = news;
         if self.asked.get(&kind).is_none_or(|(asked, _)| *asked != serial) {
             return None;
         }
         self.note(kind, problem, &reply);
+        self.api.counters.updated(objects(&reply));
         Some((kind, reply))
     }
 
@@ -107,6 +117,15 @@ impl Reading {
 impl Drop for Reading {
     fn drop(&mut self) {
         self.asked.values().for_each(|(_, task)| task.abort());
+    }
+}
+
+/// How many it brought.
+fn objects(reply: &Reply) -> usize {
+    match reply {
+        Reply::Listed { items, .. } => items.len(),
+        Reply::Applied(_) | Reply::Deleted(_) => 1,
+        _ => 0,
     }
 }
 
@@ -150,7 +169,8 @@ impl Question {
 
     /// Answers whether anybody listens.
     async fn say(&self, reply: Reply, problem: Option<Problem>) -> bool {
-        let news = News { kind: self.kind, serial: self.serial, reply, problem };
+        let at = Instant::now();
+        let news = News { kind: self.kind, serial: self.serial, reply, problem, at };
         self.tell.send(news).await.is_ok()
     }
 
@@ -167,7 +187,7 @@ impl Question {
             ..ListParams::default()
         };
         let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
-        let list = self.api.ask(request, LIST_TIMEOUT).await?;
+        let list = self.api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
         page(self.kind, list)
             .ok_or_else(|| Problem { code: None, message: "the answer is no list".to_owned() })
     }

@@ -11,6 +11,7 @@ use fairway_sessions::io::NativeBackend;
 use fairway_sessions::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time;
 use tracing::info;
 
 use super::announcing::Announcing;
@@ -20,6 +21,7 @@ use super::reading::{News, Reading};
 use super::secrets::{SecretAnswer, Secrets};
 use crate::admin::{self, Observer, SocketMode};
 use crate::cluster::{OwnPod, SpeakerAction, SpeakerCore, SpeakerSettings};
+use crate::metrics::{MetricsListen, NodeMetrics, Server};
 use crate::model::Kind;
 use crate::standalone::clock::Clock;
 use crate::standalone::{
@@ -51,6 +53,8 @@ pub struct SpeakerOptions {
     pub socket_mode: SocketMode,
     /// Where the sockets of FRR's daemons are opened, if they are.
     pub vty_dir: Option<PathBuf>,
+    /// Where metrics are served.
+    pub metrics_listen: MetricsListen,
     /// Where the last known state is kept.
     pub state_dir: PathBuf,
     /// The pod we run in, if we know.
@@ -95,8 +99,10 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
         Arc::new(NativeBackend::start(listen, machine::seed(), earlier.clone()));
     let clock = Clock::start();
     let (enquirer, mut enquiries) = Enquirer::new();
+    let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));
+    // Held to the end, as are FRR's sockets: dropping it closes the port.
+    let _metrics = Server::start(options.metrics_listen, Arc::clone(&api.counters), measured);
     let observer = Observer::new(enquirer, Arc::clone(&backend));
-    // Held to the end: dropping it takes the sockets away.
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
     let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
@@ -162,6 +168,8 @@ struct Speaker {
     announcing: Announcing,
     saving: Saving,
     sources: Vec<String>,
+    /// When the oldest of the news came that nothing was done about yet.
+    heard_at: Option<time::Instant>,
 }
 
 impl Speaker {
@@ -179,15 +187,16 @@ impl Speaker {
             seed: machine::seed(),
         };
         let now = clock.now();
-        let backend = Arc::clone(backend);
+        let (backend, counters) = (Arc::clone(backend), Arc::clone(&api.counters));
         let mut announcing =
-            Announcing::new(&options.state_dir, &options.node, backend, earlier, now);
+            Announcing::new(&options.state_dir, &options.node, backend, earlier, counters, now);
         let core = SpeakerCore::new(settings, announcing.take_snapshot());
         let (reading, news) = Reading::new(api.clone(), [(Kind::Service, SERVICES)]);
         let (secrets, answers) = Secrets::new(api.clone());
         let sources = vec![format!("{} (namespace {})", api.server, api.namespace)];
         let saving = Saving::default();
-        let speaker = Self { clock, core, reading, secrets, announcing, saving, sources };
+        let heard_at = None;
+        let speaker = Self { clock, core, reading, secrets, announcing, saving, sources, heard_at };
         (speaker, Inbox { news, secrets: answers })
     }
 
@@ -196,7 +205,7 @@ impl Speaker {
         while let Some(action) = self.core.poll_action(self.clock.now().monotonic) {
             match action {
                 SpeakerAction::Announce(announced) => {
-                    self.announcing.announce(announced);
+                    self.announcing.announce(announced, self.heard_at);
                     self.saving.wanted();
                 }
                 SpeakerAction::Persist => self.saving.wanted(),
@@ -204,11 +213,17 @@ impl Speaker {
                 SpeakerAction::GetSecret(name) => self.secrets.get(name),
             }
         }
+        self.heard_at = None;
         self.announcing.follow(self.clock.now(), &mut self.core);
+        if self.core.is_synced() {
+            self.reading.counters().loaded();
+        }
     }
 
     fn hear(&mut self, news: News) {
+        let at = news.at;
         if let Some((kind, reply)) = self.reading.accept(news) {
+            self.heard_at = self.heard_at.or(Some(at));
             let now = self.clock.now().monotonic;
             self.core.handle(now, kind, reply);
         }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::families::{CONFIG_LOADED, CONFIG_STALE, KUBERNETES_REQUESTS, UPDATE_ERRORS, UPDATES};
 use super::page::Page;
+use crate::resources::Finding;
 
 /// What is asked of the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,14 +60,17 @@ pub struct ClientCounters {
 }
 
 impl ClientCounters {
-    /// An object, or a file, was seen to be other than before.
-    pub fn updated(&self) {
-        self.updates.fetch_add(1, Ordering::Relaxed);
+    /// So many objects, or files, came.
+    pub fn updated(&self, objects: usize) {
+        self.updates.fetch_add(u64::try_from(objects).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// What was seen cannot be used.
-    pub fn update_failed(&self) {
-        self.update_errors.fetch_add(1, Ordering::Relaxed);
+    /// This is what is wrong or odd now, and that is what was before they came.
+    pub fn judged(&self, before: &[Finding], now: &[Finding]) {
+        let is_new = |it: &&Finding| it.is_fault() && !before.contains(it);
+        let errors = now.iter().filter(is_new).count();
+        self.update_errors.fetch_add(u64::try_from(errors).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.is_stale.store(now.iter().any(Finding::is_fault), Ordering::Relaxed);
     }
 
     /// Everything that there is has been seen once: the daemon is ready.
@@ -77,11 +81,6 @@ impl ClientCounters {
     /// Whether everything has been seen once.
     pub fn is_loaded(&self) -> bool {
         self.is_loaded.load(Ordering::Relaxed)
-    }
-
-    /// Whether what is in force is older than what was seen, for a fault in that.
-    pub fn set_stale(&self, is_stale: bool) {
-        self.is_stale.store(is_stale, Ordering::Relaxed);
     }
 
     /// The API server answered a request with this status, or not at all.

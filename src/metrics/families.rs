@@ -68,9 +68,9 @@ families! {
     SERVICES_ALLOCATED: Gauge, Allocator, "metallb_allocator_services_allocated_total" ["pool"]
         "Services that have an address of the pool";
     UPDATES: Counter, Everywhere, "metallb_k8s_client_updates_total" []
-        "Objects of the API server that were seen to change; in run, files";
+        "Objects that the API server sent, in lists and watches; in run, files that changed";
     UPDATE_ERRORS: Counter, Everywhere, "metallb_k8s_client_update_errors_total" []
-        "Changes of them that brought a fault";
+        "Faults that came with them";
     CONFIG_LOADED: Gauge, Everywhere, "metallb_k8s_client_config_loaded_bool" []
         "1 when everything that there is has been seen once";
     CONFIG_STALE: Gauge, Everywhere, "metallb_k8s_client_config_stale_bool" []

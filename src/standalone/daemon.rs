@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 
 use super::machine;
 use super::options::Options;
-use super::published::Published;
+use super::published::{Enquirer, Published};
 use super::saver::{self, Saver};
 use crate::allocator::{Allocator, Memory};
 use crate::controller::announced::{ANNOUNCED_FILE, Announced};
@@ -19,7 +19,7 @@ use crate::controller::withdrawing::Withdrawing;
 use crate::controller::{Controller, state};
 use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStatus, DrainStep, Moment};
 use crate::history::History;
-use crate::metrics::ClientCounters;
+use crate::metrics::{ClientCounters, MetricsListen, NodeMetrics, Server};
 use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
 use crate::resources::{Catalog, Finding, StaleObject};
@@ -117,27 +117,19 @@ impl Daemon {
             self.earlier = Vec::new();
         }
         self.decide(now, &changes, Some(batch.at));
-        self.count(batch, &resolution.findings, &resolution.stale);
+        self.counters.updated(batch.changes.len());
+        self.counters.judged(&self.findings, &resolution.findings);
+        self.counters.loaded();
         log_findings(&self.findings, &resolution.findings);
         self.findings = resolution.findings;
         self.stale = resolution.stale;
     }
 
-    /// What is counted of the files.
-    pub(super) fn counters(&self) -> Arc<ClientCounters> {
-        Arc::clone(&self.counters)
-    }
-
-    /// Counts what became of files.
-    fn count(&self, batch: &FileBatch, findings: &[Finding], stale: &[StaleObject]) {
-        batch.changes.iter().for_each(|_| self.counters.updated());
-        let is_new = |it: &&Finding| it.is_fault() && !self.findings.contains(it);
-        if findings.iter().any(|it| is_new(&it)) {
-            self.counters.update_failed();
-        }
-        let has_faults = findings.iter().any(Finding::is_fault);
-        self.counters.set_stale(has_faults || !stale.is_empty());
-        self.counters.loaded();
+    /// Metrics of all roles, for as long as the answer lives.
+    pub(super) fn serve_metrics(&self, listen: MetricsListen, enquirer: Enquirer) -> Server {
+        let backend = Arc::clone(self.speaker.backend());
+        let measured = NodeMetrics::new(enquirer, backend).with_pools();
+        Server::start(listen, Arc::clone(&self.counters), measured)
     }
 
     /// Who has which address, and what is announced.
@@ -350,7 +342,6 @@ mod tests {
     use fairway_sessions::io::{Listen, NativeBackend};
 
     use super::*;
-    use crate::metrics::MetricsListen;
 
     fn options(state_dir: &Path) -> Options {
         Options {

@@ -24,7 +24,6 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info};
 
 use crate::admin::{self, Observer};
-use crate::metrics::{NodeMetrics, Server};
 use crate::service::Service;
 use crate::source::{FileSource, FileSourceError};
 
@@ -146,9 +145,8 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     let mut daemon = Daemon::new(&options, Arc::clone(&backend), earlier, clock.now());
     let (enquirer, mut enquiries) = Enquirer::new();
     let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
-    let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend)).with_pools();
     // Held to the end, as are FRR's sockets: dropping it closes the port.
-    let _metrics = Server::start(options.metrics_listen, daemon.counters(), measured);
+    let _metrics = daemon.serve_metrics(options.metrics_listen, enquirer.clone());
     let observer = Observer::new(enquirer, Arc::clone(&backend));
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
