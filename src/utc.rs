@@ -29,6 +29,7 @@ impl Utc {
     }
 
     /// The same with a fraction, as in `metav1.MicroTime`.
+    #[cfg_attr(not(feature = "daemon"), allow(dead_code))] // The edge stamps with it.
     pub(crate) fn rfc3339_micros(self) -> String {
         self.rfc3339().replace('Z', ".000000Z")
     }

@@ -2,23 +2,22 @@
 //!
 //! Carries requests and answers with delays and losses. Decides nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::cluster::{
-    Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, ObjectWrite, Reply,
-    Request, SecretReply, SpeakerAction, WRITE_TIMEOUT, WriteHow, WriteReply,
+    Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request,
+    SecretReply, SpeakerAction, WRITE_TIMEOUT,
 };
-use fairway::model::{ClusterIndex, Kind, ObjectKey, ObjectName};
+use fairway::model::{Kind, ObjectKey, ObjectName};
 use fairway_model_api::{EventKind, Request as ApiRequest, Response, WatchStep};
 use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
 
 use crate::objects::{SYSTEM, leases, resource, with_type};
 use crate::process::{Action, Asked, Core, News};
-use crate::rules;
 use crate::schedule::Who;
-use crate::world::{Event, Shared, World, failed, lease_failed, write_failed};
+use crate::world::{Event, Shared, World, failed, lease_failed};
+use crate::written::without_version;
 
 const LEASE: &str = "fairway-controller";
 
@@ -93,7 +92,7 @@ impl World {
     }
 
     /// How long one way takes.
-    fn delay(&mut self, who: Who) -> Duration {
+    pub(crate) fn delay(&mut self, who: Who) -> Duration {
         let is_slow = self.processes.get(&who).is_some_and(|it| self.now < it.link.slow);
         let drawn = self.random.next_u64();
         let millis = if is_slow { 200 + drawn % 2500 } else { 1 + drawn % 20 };
@@ -101,7 +100,7 @@ impl World {
     }
 
     /// When a request that gets no answer is given up.
-    fn give_up(&mut self) -> Duration {
+    pub(crate) fn give_up(&mut self) -> Duration {
         Duration::from_millis(50 + self.random.next_u64() % 4900)
     }
 
@@ -362,94 +361,6 @@ impl World {
         self.at(at, Event::Tells { who, run, serial: None, news: News::Lease(reply) });
     }
 
-    fn ask_write(&mut self, who: Who, write: ObjectWrite) {
-        let now = self.now;
-        let Some(process) = self.processes.get(&who) else { return };
-        let (run, Who::Controller(number)) = (process.run, who) else { return };
-        self.tell(|| format!("{who} writes {} {:?}", write.name, write.how));
-        let counted = self.writes.note(now, number, &write.name);
-        self.judge(counted);
-        if self.is_reachable(who) {
-            let belief = self.believed(who).map(Arc::new);
-            let at = now + self.delay(who);
-            self.at(at, Event::Write { who, run, write, sent: now, belief });
-        } else {
-            let at = now + self.give_up();
-            let news = write_failed(&write);
-            self.at(at, Event::Tells { who, run, serial: None, news });
-        }
-    }
-
-    /// What a controller decides by, if that is how the cluster was a moment ago, or if it has a
-    /// reason to go on by what was so before.
-    fn believed(&self, who: Who) -> Option<ClusterIndex> {
-        let controller = self.processes.get(&who)?.controller()?;
-        let is_excused = controller.is_in_doubt() || self.truth.was_so_lately(controller.index());
-        is_excused.then(|| controller.index().clone())
-    }
-
-    /// A write reaches the server.
-    pub(crate) fn write_asked(
-        &mut self,
-        who: Who,
-        run: u64,
-        write: &ObjectWrite,
-        sent: Instant,
-        belief: Option<&ClusterIndex>,
-    ) {
-        let name = &write.name;
-        if !self.is_reachable(who) || write.not_after <= self.now {
-            let at = (sent + WRITE_TIMEOUT).max(self.now);
-            self.at(at, Event::Tells { who, run, serial: None, news: write_failed(write) });
-            return;
-        }
-        let WriteHow::MergeStatus(patch) = &write.how else { return };
-        let response = self.merge_status(name, patch.clone(), belief);
-        let reply = match response.code {
-            200 => WriteReply::Done,
-            404 => WriteReply::Missing,
-            409 => WriteReply::Conflict,
-            _ => WriteReply::Failed,
-        };
-        self.tell(|| format!("{who}: {name} is written: {reply:?}"));
-        if reply == WriteReply::Conflict && self.misbehaviour.overwrites() {
-            self.merge_status(name, without_version(patch.clone()), belief);
-        }
-        let is_lost = self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
-        let at = if is_lost { write.not_after } else { self.now + self.delay(who) };
-        let reply = if is_lost || at > write.not_after { WriteReply::Failed } else { reply };
-        if reply == WriteReply::Done && self.misbehaviour.writes_for_ever() {
-            let mut again = write.clone();
-            again.not_after = self.now + WRITE_TIMEOUT;
-            let mut patch = patch.clone();
-            patch["metadata"]["resourceVersion"] = response.resource_version().into();
-            again.how = WriteHow::MergeStatus(patch);
-            self.ask_write(who, again);
-        }
-        let news = News::Written(write.kind, name.clone(), reply);
-        self.at(at.min(write.not_after), Event::Tells { who, run, serial: None, news });
-    }
-
-    fn merge_status(
-        &mut self,
-        name: &ObjectName,
-        patch: Value,
-        belief: Option<&ClusterIndex>,
-    ) -> Response {
-        let services = resource(Kind::Service);
-        let before = self.truth.services.get(name).cloned();
-        let request = ApiRequest::merge_patch(&services, &name.namespace, &name.name, patch);
-        let response = self.api.handle(self.timestamp(), 0, &request.of_status());
-        if let (200, Some(before)) = (response.code, before) {
-            self.last_write = self.now;
-            let after = Shared::new(with_type(Kind::Service, response.body.clone()));
-            let result = rules::check_write(self.now, &self.truth, belief, name, &before, &after);
-            self.judge(result);
-            self.changed(Kind::Service, Some(&after), None);
-        }
-        response
-    }
-
     /// An object was stored, or deleted.
     pub(crate) fn changed(
         &mut self,
@@ -482,13 +393,6 @@ impl World {
 fn text(bookmark: &Value) -> String {
     let version = bookmark.pointer("/metadata/resourceVersion").and_then(Value::as_str);
     version.unwrap_or_default().to_owned()
-}
-
-fn without_version(mut object: Value) -> Value {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("resourceVersion");
-    }
-    object
 }
 
 fn listed(kind: Kind, response: &Response) -> Reply {

@@ -109,6 +109,7 @@ impl World {
                 if let Some(mut service) = self.stored(&place) {
                     service["metadata"]["labels"]["seen"] = json!(value.to_string());
                     self.update(&place, service);
+                    self.set_condition(&place, value);
                 }
             }
             _ => {}
@@ -164,6 +165,20 @@ impl World {
             let object = Shared::new(with_type(place.kind, response.body));
             self.changed(place.kind, Some(&object), None);
         }
+    }
+
+    /// Somebody else says something of a Service.
+    fn set_condition(&mut self, place: &Place, value: u8) {
+        let Some(mut service) = self.stored(place) else { return };
+        let conditions = service["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let others = conditions.into_iter().filter(|it| it["type"] != "example.com/Seen");
+        let seen =
+            json!({ "type": "example.com/Seen", "status": "True", "reason": format!("S{value}") });
+        service["status"]["conditions"] = others.chain([seen]).collect();
+        let request = ApiRequest::update(&resource(place.kind), place.namespace, service);
+        let response = self.api.handle(self.timestamp(), 0, &request.of_status());
+        let object = Shared::new(with_type(place.kind, response.body));
+        self.changed(place.kind, Some(&object), None);
     }
 
     fn delete(&mut self, place: &Place) {

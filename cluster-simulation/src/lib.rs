@@ -30,6 +30,7 @@ mod sessions;
 pub mod shrink;
 mod truth;
 pub mod world;
+mod written;
 
 pub use misbehaviour::{Misbehaviour, Mistake};
 pub use rules::Violation;

@@ -5,27 +5,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use fairway::allocator::{Allocator, PoolLookup};
+use fairway::allocator::{Allocator, PoolLookup, PoolUse};
 use fairway::cluster::{POOL_ANNOTATION, SpeakerCore, status_addresses};
-use fairway::model::{Changes, ObjectName};
+use fairway::model::{Changes, Kind, ObjectName};
 use fairway::plan::Reason;
+use fairway_model_api::Request as ApiRequest;
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::Prefix;
 
+use crate::objects::resource;
 use crate::process::speaker_settings;
 use crate::router::router_of;
-use crate::rules::{Violation, broken};
+use crate::rules::{Violation, broken, condition};
 use crate::schedule::Who;
 use crate::truth::may_share;
 use crate::world::{SILENCE, World};
 
 impl World {
     pub(crate) fn check_quiet(&mut self) {
+        let statuses = self.check_statuses();
         let result = self
             .check_leaders()
             .and_then(|()| self.check_sharing())
-            .and_then(|()| self.check_statuses())
+            .and(statuses)
             .and_then(|()| self.check_routers())
             .and_then(|()| self.check_owners())
             .and_then(|()| self.check_disks());
@@ -67,10 +71,10 @@ impl World {
     }
 
     /// A controller without a memory would leave everything as it is, and find nothing to give.
-    fn check_statuses(&self) -> Result<(), Violation> {
-        let index = &self.truth.index;
+    fn check_statuses(&mut self) -> Result<(), Violation> {
+        let index = Arc::clone(&self.truth.index);
         let mut allocator = Allocator::new(None);
-        allocator.converge(Instant::ZERO, index, &Changes::default());
+        allocator.converge(Instant::ZERO, &index, &Changes::default());
         for (name, service) in &self.truth.services {
             let has = status_addresses(service);
             let outcome = allocator.outcomes().get(name);
@@ -88,6 +92,28 @@ impl World {
             let written = annotations.and_then(|it| it.get(POOL_ANNOTATION)?.as_str());
             if written != pool {
                 let what = format!("{name} is said to be from {written:?}, and is from {pool:?}");
+                return Err(broken("I3", what));
+            }
+            let lacks = outcome.is_some_and(|it| it.reason.is_some());
+            if condition(service).is_some() != lacks {
+                let what = format!("{name} is said to lack {:?}", condition(service));
+                return Err(broken("I3", what));
+            }
+        }
+        self.check_pools(&allocator)
+    }
+
+    /// Each pool says how many of its addresses Services have.
+    fn check_pools(&mut self, allocator: &Allocator) -> Result<(), Violation> {
+        let used = PoolUse::of_all(&self.truth.index, allocator.outcomes());
+        for PoolUse { pool, used, .. } in used {
+            let resource = resource(Kind::IpAddressPool);
+            let request = ApiRequest::get(&resource, &pool.namespace, &pool.name);
+            let stored = self.api.handle(self.timestamp(), 0, &request).body;
+            let said = |field| stored["status"][field].as_u64().map(u128::from);
+            let (ipv4, ipv6) = (said("assignedIPv4"), said("assignedIPv6"));
+            if (ipv4, ipv6) != (Some(used.ipv4), Some(used.ipv6)) {
+                let what = format!("{pool} says {ipv4:?} and {ipv6:?}, and used are {used:?}");
                 return Err(broken("I3", what));
             }
         }

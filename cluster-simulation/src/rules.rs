@@ -19,7 +19,10 @@ use std::fmt;
 use std::net::IpAddr;
 
 use fairway::allocator::Allocator;
-use fairway::cluster::{POOL_ANNOTATION, WINDOW, WITHDRAWAL_BOUND, WRITES_MAX, status_addresses};
+use fairway::cluster::{
+    ADDRESS_CONDITION, ObjectWrite, POOL_ANNOTATION, WINDOW, WITHDRAWAL_BOUND, WRITES_MAX,
+    WrittenKind, status_addresses,
+};
 use fairway::model::{Changes, ClusterIndex, ObjectName, Service};
 use fairway_sessions::time::Instant;
 use serde_json::Value;
@@ -48,7 +51,7 @@ pub(crate) fn broken(rule: &'static str, what: String) -> Violation {
 
 /// The writes of each controller, for I11.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WriteCounts(BTreeMap<(usize, ObjectName), VecDeque<Instant>>);
+pub(crate) struct WriteCounts(BTreeMap<(usize, WrittenKind, ObjectName), VecDeque<Instant>>);
 
 impl WriteCounts {
     /// A controller asks for a write.
@@ -56,16 +59,18 @@ impl WriteCounts {
         &mut self,
         now: Instant,
         controller: usize,
-        service: &ObjectName,
+        write: &ObjectWrite,
     ) -> Result<(), Violation> {
-        let times = self.0.entry((controller, service.clone())).or_default();
+        let times = self.0.entry((controller, write.kind, write.name.clone())).or_default();
         times.push_back(now);
         while times.front().is_some_and(|at| *at + WINDOW < now) {
             times.pop_front();
         }
+        // Pools say how full they are, once a second.
+        let most = if write.kind == WrittenKind::Service { WRITES_MAX } else { 60 };
         // One more: the first of them may be on the edge of the window.
-        if times.len() > WRITES_MAX + 1 {
-            let what = format!("{service} is written {} times within a minute", times.len());
+        if times.len() > most + 1 {
+            let what = format!("{} is written {} times within a minute", write.name, times.len());
             return Err(broken("I11", what));
         }
         Ok(())
@@ -86,7 +91,10 @@ pub(crate) fn check_write(
         return Err(broken("I11", format!("a write of {name} undid what somebody else wrote")));
     }
     let (had, has) = (status_addresses(before), status_addresses(after));
-    if had == has && annotation(before) == annotation(after) {
+    if had == has
+        && annotation(before) == annotation(after)
+        && condition(before) == condition(after)
+    {
         return Err(broken("I11", format!("{name} is written, and nothing of it is other")));
     }
     for address in has.difference(&had) {
@@ -101,8 +109,9 @@ pub(crate) fn check_write(
 /// All but what a controller writes.
 fn users_part(service: &Value) -> Value {
     let mut service = service.clone();
+    let others: Vec<Value> = conditions(&service).filter(|it| !is_ours(it)).cloned().collect();
     if let Some(fields) = service.as_object_mut() {
-        fields.remove("status");
+        fields.insert("status".to_owned(), others.into());
     }
     if let Some(metadata) = service.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("resourceVersion");
@@ -115,6 +124,20 @@ fn users_part(service: &Value) -> Value {
         }
     }
     service
+}
+
+fn conditions(service: &Value) -> impl Iterator<Item = &Value> {
+    let conditions = service.get("status").and_then(|it| it.get("conditions")?.as_array());
+    conditions.into_iter().flatten()
+}
+
+fn is_ours(condition: &Value) -> bool {
+    condition.get("type").is_some_and(|it| it == ADDRESS_CONDITION)
+}
+
+/// What a Service is said to lack.
+pub(crate) fn condition(service: &Value) -> Option<&Value> {
+    conditions(service).find(|it| is_ours(it))
 }
 
 fn annotation(service: &Value) -> Option<&str> {

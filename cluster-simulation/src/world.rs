@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fairway::cluster::{LeaseReply, LeaseRequest, ObjectWrite, Reply, WriteReply};
 use fairway::model::{ClusterIndex, Kind, ObjectName};
-use fairway_model_api::{ApiServer, Settings, Timestamp};
+use fairway_model_api::{ApiServer, Resource, ResourceDefinition, Settings, Timestamp};
 use fairway_sessions::rng::Rng;
 use fairway_sessions::time::Instant;
 
@@ -156,13 +156,16 @@ impl World {
         };
         let nodes = schedule.nodes;
         let who = (0..nodes).map(Who::Speaker);
+        let mut api = ApiServer::new(settings);
+        let states = Resource::new("metallb.io", "v1beta1", "configurationstates");
+        api.define(ResourceDefinition::custom(states, "ConfigurationState", true));
         let who = who.chain((0..schedule.controllers).map(Who::Controller));
         Self {
             now: Instant::from_micros(1_000_000),
             random: Rng::seeded(schedule.seed ^ 0xC1A5_7E12),
             queue: BinaryHeap::new(),
             numbers: 0,
-            api: ApiServer::new(settings),
+            api,
             outage: Instant::ZERO,
             lags: [Instant::ZERO; 2],
             processes: who.map(|who| (who, Process::new(who))).collect(),

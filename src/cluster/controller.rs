@@ -9,8 +9,14 @@
 //! names, and only then gives what is missing. It does neither before it can know which addresses
 //! were released a moment ago: a router may still send traffic for those to whoever had them.
 
+mod events;
+mod lack;
+mod own_state;
+mod pool_statuses;
 mod service_status;
 mod tenure;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -25,13 +31,19 @@ use crate::resources::Finding;
 
 use super::belief::Belief;
 use super::claims::{Claims, status_addresses};
+use super::configuration_state::fault_summary;
 use super::lease::{Lease, LeaseChange, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
 use super::reflector::{Delta, Reply, Request, name_of, version_of};
 use super::write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
-use super::writes::{Permission, WriteReply, Writes};
-use service_status::Wish;
+use super::writes::{Permission, WRITES_MAX, WriteReply, Writes};
+use events::Events;
+use lack::Lack;
+use own_state::OwnState;
+use pool_statuses::PoolStatuses;
+use service_status::{Said, Wish, is_to_be_served, was_ours};
 use tenure::Tenure;
 
+pub use lack::ADDRESS_CONDITION;
 pub use service_status::POOL_ANNOTATION;
 
 /// Everything a controller decides by.
@@ -97,6 +109,9 @@ pub struct ControllerCore {
     /// Services whose address another still names, who may not have it any more.
     blocked: BTreeSet<ObjectName>,
     writes: Writes,
+    events: Events,
+    pool_statuses: PoolStatuses,
+    own_state: OwnState,
 }
 
 impl ControllerCore {
@@ -112,7 +127,10 @@ impl ControllerCore {
             dirty: BTreeSet::new(),
             postponed: BTreeSet::new(),
             blocked: BTreeSet::new(),
-            writes: Writes::default(),
+            writes: Writes::new(WRITES_MAX),
+            events: Events::default(),
+            pool_statuses: PoolStatuses::default(),
+            own_state: OwnState::new(settings.namespace.clone(), settings.pod.clone()),
             settings,
         }
     }
@@ -120,8 +138,14 @@ impl ControllerCore {
     /// What the API server said about a kind.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
         let (changes, deltas) = self.belief.handle(now, kind, reply);
-        if kind == Kind::Service {
-            deltas.iter().for_each(|delta| self.note(now, delta));
+        match kind {
+            Kind::Service => deltas.iter().for_each(|delta| self.note(now, delta)),
+            Kind::IpAddressPool => self.note_pools(now, &deltas),
+            _ => {}
+        }
+        if kind != Kind::Service && !deltas.is_empty() && self.tenure.is_some() {
+            let (summary, since) = (self.summary(), self.epoch_seconds(now));
+            self.own_state.set(now, summary, since);
         }
         if self.watches_since.is_none() && self.belief.is_synced() {
             self.watches_since = Some(now);
@@ -130,7 +154,7 @@ impl ControllerCore {
             && !changes.is_empty()
         {
             let touched = tenure.converge(now, self.belief.index(), &changes);
-            self.look_at(touched);
+            self.look_at(now, touched);
         }
     }
 
@@ -155,9 +179,22 @@ impl ControllerCore {
         name: &ObjectName,
         reply: WriteReply,
     ) {
-        if kind == WrittenKind::Service {
-            self.writes.end(now, name, reply);
-            self.dirty.insert(name.clone());
+        match kind {
+            WrittenKind::Service => {
+                self.writes.end(now, name, reply);
+                match reply {
+                    WriteReply::Done => self.written(now, name),
+                    WriteReply::Conflict | WriteReply::Missing => self.events.forget(name),
+                    WriteReply::Failed => {} // It may have been written: the watch tells.
+                }
+                self.dirty.insert(name.clone());
+            }
+            WrittenKind::IpAddressPool => self.pool_statuses.end(now, name, reply),
+            WrittenKind::ConfigurationState => self.own_state.end(now, reply),
+            // Others write these.
+            WrittenKind::ServiceBgpStatus
+            | WrittenKind::ServiceL2Status
+            | WrittenKind::BgpSessionState => {}
         }
     }
 
@@ -174,6 +211,9 @@ impl ControllerCore {
         }
         self.begin_tenure(now);
         self.note_withdrawn(now);
+        if let Some(event) = self.events.next() {
+            return Some(ControllerAction::Event(event));
+        }
         self.next_write(now).map(ControllerAction::Write)
     }
 
@@ -181,11 +221,14 @@ impl ControllerCore {
     pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let postponed = self.postponed.first().map(|(at, _)| *at);
         let decides = match &self.tenure {
-            Some(tenure) => tenure.next_deadline(),
+            Some(tenure) => {
+                let writes = [self.pool_statuses.next_deadline(), self.own_state.next_deadline()];
+                writes.into_iter().chain([postponed, tenure.next_deadline()]).flatten().min()
+            }
             None => self.begins_at(now),
         };
-        let all = [self.lease.next_deadline(), self.belief.next_deadline()];
-        all.into_iter().chain([postponed, decides]).flatten().min()
+        let all = [self.lease.next_deadline(), self.belief.next_deadline(), decides];
+        all.into_iter().flatten().min()
     }
 
     /// To be done before the process ends: another controller need not wait then.
@@ -219,6 +262,11 @@ impl ControllerCore {
         self.belief.index()
     }
 
+    /// How many Events were not said, for there were too many at a time.
+    pub fn events_left_out(&self) -> u64 {
+        self.events.left_out()
+    }
+
     /// What became of each Service; `None` while another leads.
     pub fn outcomes(&self) -> Option<&Outcomes> {
         self.tenure.as_ref().map(Tenure::outcomes)
@@ -235,8 +283,21 @@ impl ControllerCore {
             Delta::Deleted(name) => {
                 let dropped = self.claims.set(now, name, BTreeSet::new());
                 self.writes.forget(name);
+                self.events.deleted(name);
                 self.check_later(now, dropped);
             }
+        }
+    }
+
+    /// Pools are others, or say something else of themselves.
+    fn note_pools(&mut self, now: Instant, deltas: &[Delta]) {
+        for delta in deltas {
+            if let Delta::Deleted(name) = delta {
+                self.pool_statuses.forget(name);
+            }
+        }
+        if !deltas.is_empty() {
+            self.pool_statuses.stir(now);
         }
     }
 
@@ -252,8 +313,9 @@ impl ControllerCore {
     }
 
     /// The allocator decided something else about these.
-    fn look_at(&mut self, touched: BTreeSet<ObjectName>) {
+    fn look_at(&mut self, now: Instant, touched: BTreeSet<ObjectName>) {
         if !touched.is_empty() {
+            self.pool_statuses.stir(now);
             self.dirty.extend(touched);
             self.dirty.append(&mut self.blocked);
         }
@@ -276,6 +338,9 @@ impl ControllerCore {
         }
         let class = self.settings.load_balancer_class.clone();
         self.tenure = Some(Tenure::begin(now, class, &self.claims, self.belief.index()));
+        self.events.begin_tenure();
+        self.pool_statuses.stir(now);
+        self.own_state.begin_tenure(now, self.summary(), self.epoch_seconds(now));
         self.dirty.extend(self.belief.seen(Kind::Service).map(|(name, _)| name.clone()));
     }
 
@@ -283,12 +348,28 @@ impl ControllerCore {
     fn note_withdrawn(&mut self, now: Instant) {
         let Some(tenure) = &mut self.tenure else { return };
         let touched = tenure.note_withdrawn(now, &self.claims, self.belief.index());
-        self.look_at(touched);
+        self.look_at(now, touched);
+    }
+
+    /// What is wrong with the objects that it decides by.
+    fn summary(&self) -> String {
+        fault_summary(&self.belief.findings())
+    }
+
+    fn epoch_seconds(&self, now: Instant) -> u64 {
+        self.settings.epoch_seconds.saturating_add(now.since(Instant::ZERO).as_secs())
     }
 
     fn next_write(&mut self, now: Instant) -> Option<ObjectWrite> {
         self.lease.leads_until(now)?;
-        self.tenure.as_ref()?;
+        let outcomes = self.tenure.as_ref()?.outcomes();
+        if let Some(write) = self.pool_statuses.next_write(now, &self.belief, outcomes) {
+            return Some(write);
+        }
+        self.own_state.next_write(now).or_else(|| self.next_service_write(now))
+    }
+
+    fn next_service_write(&mut self, now: Instant) -> Option<ObjectWrite> {
         while let Some((at, name)) = self.postponed.first().cloned() {
             if at > now {
                 break;
@@ -300,11 +381,22 @@ impl ControllerCore {
             && let Some(name) = self.dirty.pop_first()
         {
             let Some(seen) = self.belief.last_seen(Kind::Service, &name).cloned() else { continue };
-            let Some(patch) = self.wanted(&name, &seen) else { continue };
+            let Some(wish) = self.wanted(now, &name, &seen) else {
+                self.events.forget(&name);
+                continue;
+            };
+            let Some(patch) = wish.patch(&seen, self.epoch_seconds(now)) else {
+                if self.events.is_so(&name, &wish) {
+                    self.written(now, &name);
+                }
+                continue;
+            };
             let version = version_of(&seen).unwrap_or_default();
             match self.writes.may_write(now, &name, version) {
                 Permission::Now => {
                     self.writes.begin(now, &name, version);
+                    let given_up = self.tenure.as_ref().and_then(|it| it.given_up(&name));
+                    self.events.wait(&name, &seen, wish, given_up);
                     let (kind, how) = (WrittenKind::Service, WriteHow::MergeStatus(patch));
                     return Some(ObjectWrite { kind, name, how, not_after: now + WRITE_TIMEOUT });
                 }
@@ -318,27 +410,46 @@ impl ControllerCore {
         None
     }
 
-    /// What makes the Service as it should be; `None` where that is how it is, or where nothing can
-    /// be said.
-    fn wanted(&mut self, name: &ObjectName, seen: &Value) -> Option<Value> {
-        let tenure = self.tenure.as_ref()?;
-        let is_in_force = self.belief.is_in_force(Kind::Service, name, seen);
-        let mut wish = match tenure.outcomes().get(name) {
-            Some(outcome) if outcome.is_unchecked() || !is_in_force => return None,
-            Some(outcome) => {
-                Wish { addresses: outcome.addresses.clone(), pool: outcome.pool.clone() }
-            }
-            None if service_status::was_ours(seen) => Wish::default(),
-            None => return None,
-        };
-        let names = status_addresses(seen);
-        let count = wish.addresses.len();
-        let claims = &self.claims;
-        wish.addresses.retain(|it| names.contains(it) || tenure.is_free_for(name, *it, claims));
-        if wish.addresses.len() < count {
-            self.blocked.insert(name.clone());
+    /// The Service is as it should be.
+    fn written(&mut self, now: Instant, name: &ObjectName) {
+        self.events.written(now, name);
+        if let Some(tenure) = &mut self.tenure {
+            tenure.forget_why(name);
         }
-        wish.pool = wish.pool.filter(|_| !wish.addresses.is_empty());
-        wish.patch(seen)
+    }
+
+    /// How the Service should be; `None` where nothing can be said.
+    fn wanted(&mut self, now: Instant, name: &ObjectName, seen: &Value) -> Option<Wish> {
+        let tenure = self.tenure.as_ref()?;
+        let class = self.settings.load_balancer_class.as_deref();
+        let as_seen = Wish::as_seen(seen);
+        if !self.belief.is_in_force(Kind::Service, name, seen) && is_to_be_served(seen, class) {
+            // What it says cannot be used: it keeps what it has.
+            return Some(Wish {
+                lack: Lack::of_broken(self.belief.faults_of_service(name)).into(),
+                ..as_seen
+            });
+        }
+        let Some(outcome) = tenure.outcomes().get(name) else {
+            return was_ours(seen).then(Wish::default);
+        };
+        self.events.warn_of_old_names(now, name, seen);
+        let lack: Said = outcome.reason.as_ref().and_then(|it| Lack::of(name, it)).into();
+        if outcome.is_unchecked() {
+            // Losing a pool is far more often an accident than a wish.
+            let is_pending = as_seen.addresses.is_empty();
+            return Some(if is_pending { Wish { lack, ..as_seen } } else { as_seen });
+        }
+        let is_free = |it: &IpAddr| {
+            as_seen.addresses.contains(it) || tenure.is_free_for(name, *it, &self.claims)
+        };
+        let addresses: Vec<IpAddr> = outcome.addresses.iter().copied().filter(is_free).collect();
+        let pool = outcome.pool.clone().filter(|_| !addresses.is_empty());
+        if addresses.len() < outcome.addresses.len() {
+            self.blocked.insert(name.clone());
+            // It lacks nothing that another is not about to give back.
+            return Some(Wish { addresses, pool, ..as_seen });
+        }
+        Some(Wish { addresses, pool, lack })
     }
 }

@@ -14,6 +14,7 @@
 mod belief;
 mod budget;
 mod claims;
+mod configuration_state;
 mod controller;
 mod in_force;
 mod lease;
@@ -28,9 +29,12 @@ mod writes;
 pub use belief::Belief;
 pub use budget::Budget;
 pub use claims::status_addresses;
+pub use configuration_state::{
+    Component, configuration_object, configuration_status, fault_summary,
+};
 pub use controller::{
-    CONTROLLER_KINDS, ControllerAction, ControllerCore, ControllerSettings, POOL_ANNOTATION,
-    WITHDRAWAL_BOUND,
+    ADDRESS_CONDITION, CONTROLLER_KINDS, ControllerAction, ControllerCore, ControllerSettings,
+    POOL_ANNOTATION, WITHDRAWAL_BOUND,
 };
 pub use in_force::InForce;
 pub use lease::{

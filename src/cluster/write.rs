@@ -4,7 +4,7 @@
 //! as a [`WriteReply`](super::WriteReply). Knows no pace and no meaning.
 
 use fairway_sessions::time::Instant;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model::{Kind, ObjectName};
 
@@ -77,4 +77,31 @@ pub struct EventRecord {
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
+}
+
+/// `text`, or as much of it as fits, and a sign that there was more.
+pub(super) fn shortened(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|it| text.is_char_boundary(*it));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
+}
+
+/// The Pod as an owner of objects.
+pub(super) fn own_reference(pod: &OwnPod) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_ends_between_two_characters() {
+        assert_eq!(shortened("nöt".to_owned(), 4), "nöt");
+        assert_eq!(shortened("nöt".to_owned(), 3), "nö…");
+        assert_eq!(shortened("nöt".to_owned(), 2), "n…");
+    }
 }

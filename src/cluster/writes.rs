@@ -1,7 +1,7 @@
 //! When an object may be written: never twice over the same version, never in a hot loop.
 //!
 //! Answers whether a write may leave now, and when to ask again. Knows neither what is written nor
-//! why. The controller owns one.
+//! why. The controller owns one for Services and one for pools.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use fairway_sessions::time::Instant;
 
 use crate::model::ObjectName;
 
-/// How often one object is written in [`WINDOW`] at most, whoever may write against us.
+/// How often one Service is written in [`WINDOW`] at most, whoever may write against us.
 pub const WRITES_MAX: usize = 10;
 /// The time in which writes are counted.
 pub const WINDOW: Duration = Duration::from_secs(60);
 /// Writes under way at a time: enough to fill a connection, and no burden for the API server.
-const IN_FLIGHT_MAX: usize = 16;
+pub(super) const IN_FLIGHT_MAX: usize = 32;
 /// The first pause after a write without an answer; doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -53,16 +53,25 @@ struct History {
     failures: u32,
     not_before: Instant,
     recent: VecDeque<Instant>,
+    /// The object went while a write was under way.
+    is_gone: bool,
 }
 
-/// The writes of one process.
-#[derive(Debug, Clone, Default)]
+/// The writes of one process, of one kind.
+#[derive(Debug, Clone)]
 pub(super) struct Writes {
+    /// How often one object is written in [`WINDOW`] at most.
+    writes_max: usize,
     histories: BTreeMap<ObjectName, History>,
     in_flight: usize,
 }
 
 impl Writes {
+    /// None yet; `writes_max`, at least 1, is how often one object is written in [`WINDOW`] at most.
+    pub(super) fn new(writes_max: usize) -> Self {
+        Self { writes_max, histories: BTreeMap::new(), in_flight: 0 }
+    }
+
     /// Whether no other write may leave before one is answered.
     pub(super) fn are_enough(&self) -> bool {
         self.in_flight >= IN_FLIGHT_MAX
@@ -74,7 +83,7 @@ impl Writes {
         if history.is_in_flight || history.spent.as_deref() == Some(version) {
             return Permission::Later;
         }
-        let oldest = history.recent.iter().rev().nth(WRITES_MAX - 1);
+        let oldest = history.recent.iter().rev().nth(self.writes_max.saturating_sub(1));
         let at = oldest.map_or(history.not_before, |it| history.not_before.max(*it + WINDOW));
         if at <= now { Permission::Now } else { Permission::At(at) }
     }
@@ -85,7 +94,7 @@ impl Writes {
         history.is_in_flight = true;
         version.clone_into(&mut history.version);
         history.recent.push_back(now);
-        while history.recent.len() > WRITES_MAX {
+        while history.recent.len() > self.writes_max {
             history.recent.pop_front();
         }
         self.in_flight = self.in_flight.saturating_add(1);
@@ -98,6 +107,10 @@ impl Writes {
         };
         self.in_flight = self.in_flight.saturating_sub(1);
         history.is_in_flight = false;
+        if history.is_gone {
+            self.histories.remove(name);
+            return;
+        }
         match reply {
             WriteReply::Done | WriteReply::Conflict | WriteReply::Missing => {
                 history.failures = 0;
@@ -113,8 +126,11 @@ impl Writes {
 
     /// The object is gone.
     pub(super) fn forget(&mut self, name: &ObjectName) {
-        if self.histories.get(name).is_some_and(|it| !it.is_in_flight) {
-            self.histories.remove(name);
+        match self.histories.get_mut(name) {
+            Some(history) if history.is_in_flight => history.is_gone = true,
+            _ => {
+                self.histories.remove(name);
+            }
         }
     }
 }

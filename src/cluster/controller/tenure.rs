@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use fairway_sessions::time::Instant;
 
-use crate::allocator::{Allocator, Outcomes};
+use crate::allocator::{Allocator, Outcomes, Reason};
 use crate::cluster::claims::Claims;
 use crate::model::{Changes, ClusterIndex, ObjectName};
 
@@ -24,6 +24,8 @@ pub(super) struct Tenure {
     let_go: BTreeMap<IpAddr, Instant>,
     /// When to look at which of them.
     checks: BTreeSet<(Instant, IpAddr)>,
+    /// Why Services could not keep an address, until that is written.
+    given_up: BTreeMap<ObjectName, Reason>,
 }
 
 impl Tenure {
@@ -53,7 +55,8 @@ impl Tenure {
         allocator.set_giving(true);
         let checks =
             let_go.iter().map(|(address, at)| (*at + WITHDRAWAL_BOUND, *address)).collect();
-        let mut tenure = Self { allocator, given: BTreeMap::new(), let_go, checks };
+        let mut tenure =
+            Self { allocator, given: BTreeMap::new(), let_go, checks, given_up: BTreeMap::new() };
         tenure.converge(now, index, &Changes::default());
         tenure.remember_all();
         tenure
@@ -62,6 +65,16 @@ impl Tenure {
     /// What became of each Service.
     pub(super) fn outcomes(&self) -> &Outcomes {
         self.allocator.outcomes()
+    }
+
+    /// Why an address of `name` was taken, until that is written.
+    pub(super) fn given_up(&self, name: &ObjectName) -> Option<&Reason> {
+        self.given_up.get(name)
+    }
+
+    /// It is written.
+    pub(super) fn forget_why(&mut self, name: &ObjectName) {
+        self.given_up.remove(name);
     }
 
     /// Whether the allocator lets `name` have `address`.
@@ -97,6 +110,8 @@ impl Tenure {
         changes: &Changes,
     ) -> BTreeSet<ObjectName> {
         let touched = self.allocator.converge(now, index, changes);
+        let why = self.allocator.given_up().iter();
+        self.given_up.extend(why.map(|(name, reason)| (name.clone(), reason.clone())));
         for name in &touched {
             let outcome = self.allocator.outcomes().get(name);
             let addresses = outcome.map(|it| it.addresses.clone()).unwrap_or_default();
@@ -105,6 +120,9 @@ impl Tenure {
                     self.let_go.insert(address, now);
                     self.checks.insert((now + WITHDRAWAL_BOUND, address));
                 }
+            }
+            if outcome.is_none() {
+                self.given_up.remove(name);
             }
             if !addresses.is_empty() {
                 self.given.insert(name.clone(), addresses);

@@ -1,0 +1,27 @@
+//! Many Services at once: what it costs.
+
+use super::*;
+
+const SERVICES: usize = 5_000;
+
+/// `cargo test --release -- five_thousand --nocapture` tells the time, too.
+#[test]
+fn five_thousand_services_cost_one_write_each() {
+    let mut lab = Lab::with_pool("10.0.0.0/16");
+    lab.run(3);
+    lab.written(WrittenKind::IpAddressPool);
+    let polls = lab.polls;
+    for number in 0..SERVICES {
+        lab.service(&format!("s{number:04}"), json!({}), json!({}));
+    }
+    let begun = std::time::Instant::now();
+    lab.run(5);
+    println!("{SERVICES} Services: {:?}", begun.elapsed());
+    assert_eq!(lab.written(WrittenKind::Service).len(), SERVICES);
+    assert!(lab.written(WrittenKind::IpAddressPool).len() <= 5);
+    // Asked once for each write and event, and a few times for what there is besides.
+    assert!(lab.polls - polls < 2 * SERVICES, "{}", lab.polls - polls);
+    let said = lab.said().len();
+    assert!((50..=80).contains(&said), "{said} events in five seconds");
+    assert_eq!(lab.core.events_left_out(), (SERVICES - said) as u64);
+}
