@@ -50,7 +50,7 @@ pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let limit = if level == LevelFilter::TRACE { level } else { LevelFilter::ERROR.min(level) };
+    let limit = if level == LevelFilter::TRACE { level } else { LevelFilter::OFF };
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(LINES_MAX)
         .lossy(true)

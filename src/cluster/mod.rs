@@ -19,6 +19,7 @@ mod controller;
 mod in_force;
 mod lease;
 mod reflector;
+mod reports;
 mod secrets;
 mod speaker;
 mod trim;
@@ -41,6 +42,7 @@ pub use lease::{
     LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,
 };
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
+pub use reports::{ListReply, ReportFacts, Reports, ReportsAction, ReportsSettings};
 pub use secrets::SecretReply;
 pub use speaker::{
     Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, UPDATES_MAX,

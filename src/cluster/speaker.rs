@@ -213,6 +213,11 @@ impl SpeakerCore {
         Arc::clone(self.belief.index())
     }
 
+    /// `metadata.uid` of an object as the API server gave it last.
+    pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<&str> {
+        self.belief.last_seen(kind, name)?.get("metadata")?.get("uid")?.as_str()
+    }
+
     /// What became other since this was taken last, or since the start: for the log and the history.
     pub fn take_updates(&mut self) -> Updates {
         std::mem::take(&mut self.updates)

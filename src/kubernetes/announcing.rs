@@ -14,7 +14,7 @@ use tokio::time;
 use tracing::{error, info};
 
 use crate::cluster::{Announced, Snapshot, SpeakerCore, Updates};
-use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStep, Moment};
+use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStatus, DrainStep, Moment};
 use crate::history::History;
 use crate::metrics::ClientCounters;
 use crate::model::Node;
@@ -117,7 +117,8 @@ impl Announcing {
     }
 
     /// Says what became other since the last time, and follows the mark of the node.
-    pub(super) fn follow(&mut self, now: Moment, core: &mut SpeakerCore) {
+    /// Answers whether anything did.
+    pub(super) fn follow(&mut self, now: Moment, core: &mut SpeakerCore) -> bool {
         // A Node that is not known is not one without a mark.
         if let Some(node) = core.index().nodes.get(&self.assumed_node.name) {
             let before = self.drain.record();
@@ -127,7 +128,7 @@ impl Announcing {
         let Updates { facts, plan: plans } = core.take_updates();
         let findings = core.findings();
         if facts.is_empty() && plans.is_empty() && findings == self.findings {
-            return;
+            return false;
         }
         self.published = None;
         self.counters.judged(&self.findings, &findings);
@@ -145,6 +146,7 @@ impl Announcing {
             core.outcomes(),
             plan,
         );
+        true
     }
 
     /// Takes the node out of service, or back into it.
@@ -225,6 +227,16 @@ impl Announcing {
             let routes = bgp::beside(&last.routes, &self.earlier);
             self.saver.save_announced(announced(routes));
         }
+    }
+
+    /// What is wrong or odd with the objects.
+    pub(super) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Whether the node is in service.
+    pub(super) fn drain_status(&self) -> DrainStatus {
+        self.drain.status()
     }
 
     /// Waits until everything is on disk.

@@ -101,6 +101,11 @@ impl From<kube::Error> for Problem {
 }
 
 impl Problem {
+    /// What came is something else.
+    pub(super) fn no_list() -> Self {
+        Self { code: None, message: "the answer is no list".to_owned() }
+    }
+
     /// It cannot even be asked.
     pub(super) fn of_request(error: impl fmt::Display) -> Self {
         Self { code: None, message: format!("this makes no request: {error}") }
@@ -215,6 +220,32 @@ impl Api {
         };
         self.count(ApiVerb::Watch, &begun);
         Ok(Watch(begun?.boxed()))
+    }
+}
+
+/// A page of a list.
+pub(super) struct Page {
+    /// Without `apiVersion` and `kind`, as lists have them.
+    pub(super) items: Vec<Value>,
+    pub(super) resource_version: String,
+    /// Where the next page begins; `None`: this is the last one.
+    pub(super) continue_token: Option<String>,
+}
+
+impl Page {
+    /// `None`: that is no list.
+    pub(super) fn of(list: Value) -> Option<Self> {
+        let Value::Object(mut list) = list else { return None };
+        let metadata = list.get("metadata")?;
+        let text = |field: &str| Some(metadata.get(field)?.as_str()?.to_owned());
+        let resource_version = text("resourceVersion")?;
+        let continue_token = text("continue").filter(|token| !token.is_empty());
+        let items = match list.get_mut("items")?.take() {
+            Value::Array(items) => items,
+            Value::Null => Vec::new(),
+            _ => return None,
+        };
+        Some(Self { items, resource_version, continue_token })
     }
 }
 

@@ -17,6 +17,7 @@ mod event;
 mod lease;
 mod leaving;
 mod reading;
+mod reporting;
 mod resource;
 mod secrets;
 mod speaker;

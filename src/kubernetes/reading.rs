@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::api::{Api, Event, Problem};
+use super::api::{Api, Event, Page, Problem};
 use super::resource::Resource;
 use crate::cluster::{PAGE_OBJECTS, Reply, Request, trimmed};
 use crate::metrics::{ApiVerb, ClientCounters};
@@ -188,8 +188,7 @@ impl Question {
         };
         let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
         let list = self.api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
-        page(self.kind, list)
-            .ok_or_else(|| Problem { code: None, message: "the answer is no list".to_owned() })
+        page(self.kind, list).ok_or_else(Problem::no_list)
     }
 
     async fn watch(&self, version: &str) -> Result<(), Problem> {
@@ -226,16 +225,7 @@ fn failure(problem: Problem) -> (Reply, Option<Problem>) {
 
 /// A page of a list; its objects do not say what they are, and are made to.
 fn page(kind: Kind, list: Value) -> Option<Reply> {
-    let Value::Object(mut list) = list else { return None };
-    let metadata = list.get("metadata")?;
-    let text = |field: &str| Some(metadata.get(field)?.as_str()?.to_owned());
-    let resource_version = text("resourceVersion")?;
-    let continue_token = text("continue").filter(|token| !token.is_empty());
-    let items = match list.get_mut("items")?.take() {
-        Value::Array(items) => items,
-        Value::Null => Vec::new(),
-        _ => return None,
-    };
+    let Page { items, resource_version, continue_token } = Page::of(list)?;
     let resource = Resource::read(kind);
     let items = items.into_iter().map(|mut item| {
         if let Some(fields) = item.as_object_mut() {

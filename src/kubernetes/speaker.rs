@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairway_sessions::backend::{Backend, EarlierRun, Leave};
+use fairway_sessions::backend::{Backend, BgpView, EarlierRun, Leave};
 use fairway_sessions::io::NativeBackend;
 use fairway_sessions::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,9 +18,10 @@ use super::announcing::Announcing;
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::leaving::how_to_leave;
 use super::reading::{News, Reading};
+use super::reporting::{Reporting, ReportingInbox};
 use super::secrets::{SecretAnswer, Secrets};
 use crate::admin::{self, Observer, SocketMode};
-use crate::cluster::{OwnPod, SpeakerAction, SpeakerCore, SpeakerSettings};
+use crate::cluster::{OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings};
 use crate::metrics::{MetricsListen, NodeMetrics, Server};
 use crate::model::Kind;
 use crate::standalone::clock::Clock;
@@ -116,6 +117,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
         "fairway speaker is running"
     );
     let (mut speaker, mut inbox) = Speaker::new(&options, &api, &backend, clock, earlier);
+    let mut seen = 0;
     loop {
         speaker.act();
         // Cancel-safe: messages are received whole or not at all.
@@ -128,6 +130,18 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
                 }
             }
             Some(answer) = inbox.secrets.recv() => speaker.hear_secret(answer),
+            number = backend.changed(seen) => {
+                seen = number;
+                speaker.reporting.want_look();
+            }
+            () = speaker.reporting.look_due() => speaker.reporting.look(),
+            Some(view) = inbox.reporting.views.recv() => speaker.looked(view),
+            Some((kind, reply)) = inbox.reporting.lists.recv() => {
+                speaker.reporting.listed(clock.now().monotonic, kind, reply);
+            }
+            Some(answer) = inbox.reporting.written.recv() => {
+                speaker.reporting.answered(clock.now().monotonic, &answer);
+            }
             // Who asked may have gone.
             Some(question) = enquiries.recv() => drop(question.send(speaker.published())),
             Some(order) = orders.recv() => {
@@ -157,6 +171,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
 struct Inbox {
     news: mpsc::Receiver<News>,
     secrets: mpsc::Receiver<SecretAnswer>,
+    reporting: ReportingInbox,
 }
 
 /// The loop's own.
@@ -166,6 +181,7 @@ struct Speaker {
     reading: Reading,
     secrets: Secrets,
     announcing: Announcing,
+    reporting: Reporting,
     saving: Saving,
     sources: Vec<String>,
     /// When the oldest of the news came that nothing was done about yet.
@@ -187,6 +203,13 @@ impl Speaker {
             seed: machine::seed(),
         };
         let now = clock.now();
+        let reports = ReportsSettings {
+            node: options.node.clone(),
+            namespace: api.namespace.clone(),
+            pod: options.pod.clone(),
+            seed: machine::seed(),
+        };
+        let (reporting, reporting_inbox) = Reporting::new(api, reports, Arc::clone(backend));
         let (backend, counters) = (Arc::clone(backend), Arc::clone(&api.counters));
         let mut announcing =
             Announcing::new(&options.state_dir, &options.node, backend, earlier, counters, now);
@@ -195,9 +218,18 @@ impl Speaker {
         let (secrets, answers) = Secrets::new(api.clone());
         let sources = vec![format!("{} (namespace {})", api.server, api.namespace)];
         let saving = Saving::default();
-        let heard_at = None;
-        let speaker = Self { clock, core, reading, secrets, announcing, saving, sources, heard_at };
-        (speaker, Inbox { news, secrets: answers })
+        let speaker = Self {
+            clock,
+            core,
+            reading,
+            secrets,
+            announcing,
+            reporting,
+            saving,
+            sources,
+            heard_at: None,
+        };
+        (speaker, Inbox { news, secrets: answers, reporting: reporting_inbox })
     }
 
     /// Does what the core wants done now.
@@ -214,7 +246,11 @@ impl Speaker {
             }
         }
         self.heard_at = None;
-        self.announcing.follow(self.clock.now(), &mut self.core);
+        let now = self.clock.now();
+        if self.announcing.follow(now, &mut self.core) {
+            self.reporting.want_look();
+        }
+        self.reporting.act(now);
         if self.core.is_synced() {
             self.reading.counters().loaded();
         }
@@ -235,12 +271,20 @@ impl Speaker {
         self.core.handle_secret(now, &name, &reply);
     }
 
+    fn looked(&mut self, view: Option<BgpView>) {
+        let now = self.clock.now();
+        let (findings, drain) = (self.announcing.findings(), self.announcing.drain_status());
+        self.reporting.looked(now, view, &self.core, findings, drain);
+    }
+
     fn published(&mut self) -> Arc<Published> {
         self.announcing.published(&self.core, &self.sources)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.core.next_deadline().into_iter().chain(self.announcing.next_deadline()).min()
+        let reporting = self.reporting.next_deadline(self.clock.now().monotonic);
+        let all = [self.core.next_deadline(), self.announcing.next_deadline(), reporting];
+        all.into_iter().flatten().min()
     }
 
     fn save(&mut self) {

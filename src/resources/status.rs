@@ -56,8 +56,8 @@ pub struct InterfaceStatus {
     pub name: String,
 }
 
-/// Which peers a node is to tell about a Service. Whether their sessions are up is said by
-/// BGPSessionState.
+/// Which peers a node has told about a Service, in the sessions that are up. There is none where
+/// nobody was told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceBgpStatus {
@@ -153,7 +153,7 @@ pub struct BgpSessionStateStatus {
     /// The node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// The peer: its address, or the interface that leads to it.
+    /// The peer: its address (IPv6 in full, with dashes), or the interface that leads to it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub peer: String,
     /// The VRF; none for the main table.

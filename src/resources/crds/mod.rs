@@ -224,7 +224,7 @@ const KINDS: [Kind; 10] = [
         versions: &[Version {
             name: "v1beta1",
             deprecation: None,
-            description: "Which peers a node is to tell about a Service. Written by the speaker.",
+            description: "Which peers a node has told about a Service. Written by the speaker.",
             spec: nothing,
             is_spec_required: false,
             status: schema::<ServiceBgpStatus>,
