@@ -13,13 +13,14 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] && echo env || echo sudo -E)
 RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
 CASE ?=
+IMAGE ?= fairway:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 PREFIX ?= /usr/local
 DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-crds test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs \
+	test-vtysh test-crds test-deploy test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -80,6 +81,10 @@ test-crds: build ## A real Kubernetes API server takes our definitions and objec
 	@scripts/setup.sh kubernetes
 	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test crds -- --required
 
+test-deploy: static ## What is in deploy/: chart, manifests, alerts, permissions on a real API server, the image (root or sudo)
+	@scripts/setup.sh kubernetes deploy docker
+	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets $(SUDO) tests/deploy/run.sh
+
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
 
@@ -118,6 +123,13 @@ soak: build ## Promises that need real time, routers and floods (root or sudo; m
 	@scripts/setup.sh routers network
 	$(if $(CASE),,$(MAKE) sim-cluster)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- $(CASE)
+
+image: static ## The container image for clusters (IMAGE=registry.example/fairway:0.1.0)
+	@scripts/docker.sh engine && scripts/docker.sh base
+	docker build -f docker/kubernetes/host.Dockerfile -t $(IMAGE) .
+
+manifests: ## What is made from the Helm chart: deploy/base, deploy/components, tables of docs/kubernetes.md
+	scripts/manifests.sh
 
 compose: ## Bring the compose lab up and leave it running
 	scripts/compose.sh up

@@ -13,6 +13,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
   kubernetes  etcd and openssl, for the API server that scripts/kube-apiserver.sh builds
+  deploy    jq, and what `make test-deploy` needs to fetch promtool
   vm        QEMU and what scripts/vm.sh makes its initrd with: for tests that need another kernel
   lint      shellcheck, for `make lint`
   deb       dpkg-deb, and cargo-deb by `cargo install`, for `make deb`
@@ -42,6 +43,7 @@ packages_of() {
         command -v dockerd >/dev/null || timeout 10 docker info >/dev/null 2>&1 || echo docker.io
         ;;
     kubernetes) command -v etcd >/dev/null || echo etcd-server; echo openssl ;;
+    deploy) echo jq dpkg ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;
     lint) echo shellcheck ;;
     deb) echo dpkg gcc libc6-dev xz-utils ;;

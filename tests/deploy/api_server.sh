@@ -31,8 +31,10 @@ start_api_server() {
         --authorization-mode=RBAC --endpoint-reconciler-type=none --disable-admission-plugins=ServiceAccount \
         >"$folder/kube-apiserver.log" 2>&1 &
     processes+=($!)
+    disown -a # Their end is no news.
+    # Nothing of theirs is to be kept, so they need not end in order.
     # shellcheck disable=SC2064 # These processes, whatever the variable holds then.
-    trap "kill ${processes[*]} 2>/dev/null; wait; rm -rf '$folder'" EXIT
+    trap "kill -KILL ${processes[*]} 2>/dev/null; rm -rf '$folder'" EXIT
     kubectl config set-cluster test --server="https://127.0.0.1:$secure" --insecure-skip-tls-verify >/dev/null
     kubectl config set-credentials test --token="$token" >/dev/null
     kubectl config set-context test --cluster=test --user=test >/dev/null

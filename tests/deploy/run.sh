@@ -1,0 +1,293 @@
+#!/usr/bin/env bash
+# Does what is in deploy/ do what docs/kubernetes.md says? Rendered, linted, taken by a real API server, its
+# permissions asked about, its alerts fed with series, its image built and started. `make test-deploy`.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+usage() {
+    cat <<'EOT'
+Usage: tests/deploy/run.sh [CHECK...]      default: all
+
+  rendered    what is made from the chart is fresh
+  chart       helm lint; good values are taken, bad ones refused
+  alerts      promtool on the rules, with series; each expression of the dashboard is one
+  server      kustomize and the chart on a real API server; permissions; Pod Security Standards
+  image       the image is built, and starts with every set of capabilities (needs a container engine)
+EOT
+}
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+say() { echo "deploy: $*" >&2; }
+fail() {
+    say "FAILED: $*"
+    exit 1
+}
+ok() {
+    say "ok: $*"
+    passed=$((passed + 1))
+}
+
+chart=deploy/helm/fairway
+# helm says of each link that it follows it.
+helm() { "$helm" "$@" 2> >(grep -v 'found symbolic link' >&2); }
+
+# refused WORDS COMMAND...: it fails, and says these words.
+refused() {
+    local words=$1 said
+    shift
+    if said=$("$@" 2>&1); then fail "not refused: $*"; fi
+    [[ $said == *"$words"* ]] || fail "refused without saying '$words': $said"
+    ok "refused: $words"
+}
+
+rendered() {
+    scripts/manifests.sh --check || fail "scripts/manifests.sh --check"
+    ok "manifests and tables are those of the chart"
+    local version
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+    [[ $(grep -cx "\(version\|appVersion\): $version" "$chart/Chart.yaml") == 2 ]] || fail "Chart.yaml is not of $version"
+    grep -qx "    newTag: $version" deploy/base/kustomization.yaml || fail "deploy/base names another version than $version"
+    ok "the version is $version everywhere"
+}
+
+chart() {
+    helm lint --strict --quiet "$chart" && helm lint --strict --quiet "$chart" -f tests/deploy/values.yaml
+    ok "helm lint"
+    refused "additional properties 'bgp'" helm template x "$chart" --set speaker.bgp.listen=none
+    refused "additional properties 'replica'" helm template x "$chart" --set controller.replica=1
+    refused "value must be one of" helm template x "$chart" --set speaker.logLevel=loud
+    refused "/prometheus/metricsPort" helm template x "$chart" --set prometheus.metricsPort=70000
+    refused "/speaker/secretNames" helm template x "$chart" --set speaker.secretNames=tor-1
+    refused "does not match pattern" helm template x "$chart" --set speaker.stateHostPath=var/lib
+    refused "an image of MetalLB" helm template x "$chart" --set speaker.image.repository=quay.io/metallb/speaker
+    refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
+    helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
+    ok "values of MetalLB's chart are taken"
+}
+
+find_promtool() {
+    if type -P promtool; then return; fi
+    local at=${XDG_CACHE_HOME:-$HOME/.cache}/fairway/promtool
+    if [[ ! -x $at/usr/bin/promtool ]]; then
+        # Debian has it in the package of the whole server, which nothing here needs installed.
+        mkdir -p "$at"
+        (cd "$at" && apt-get -qq download prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb) >&2
+    fi
+    echo "$at/usr/bin/promtool"
+}
+
+alerts() {
+    local promtool
+    promtool=$(find_promtool)
+    sed -n '/^spec:/,$p' deploy/components/prometheus/prometheusrule.yaml | sed '1d; s/^  //' >"$folder/rules.yaml"
+    cp tests/deploy/alerts.yaml "$folder"
+    "$promtool" check rules "$folder/rules.yaml" >/dev/null && "$promtool" test rules "$folder/alerts.yaml" >&2
+    ok "alerts say what they should of some series"
+    # Each expression of the dashboard as a rule, with something for its variables.
+    jq '[.panels[].targets[]?.expr | gsub("\\$__rate_interval"; "5m") | gsub("\\$[a-z]+"; ".*")]
+        | to_entries | {groups: [{name: "dashboard", rules: map({record: "panel_\(.key)", expr: .value})}]}' \
+        "$chart/files/dashboard.json" >"$folder/dashboard.json"
+    "$promtool" check rules "$folder/dashboard.json" >/dev/null
+    ok "each of the dashboard's $(jq '[.panels[].targets[]?] | length' "$chart/files/dashboard.json") expressions is one"
+    # And is about metrics that there are.
+    local name missing=
+    [[ -e docs/metrics.md ]] || fail "there is no docs/metrics.md"
+    while read -r name; do
+        grep -qF "\`$name\`" docs/metrics.md || missing+=" $name"
+    done < <(grep -ohE '(metallb|fairway|process)_[a-z0-9_]+' "$folder/rules.yaml" "$folder/dashboard.json" |
+        sed 's/_bucket$//' | sort -u)
+    [[ -z $missing ]] || fail "docs/metrics.md does not know$missing"
+    ok "alerts and dashboard are about metrics of docs/metrics.md"
+}
+
+# Whether an account may: may controller|speaker yes|no VERB RESOURCE [WHERE...]
+may() {
+    local who=system:serviceaccount:metallb-system:fairway-$1 answer
+    answer=$(kubectl auth can-i --as="$who" "${@:3}" 2>/dev/null || true)
+    [[ $answer == "$2" ]] || fail "$1 ${*:3}: $answer instead of $2"
+    passed=$((passed + 1))
+}
+
+permissions() {
+    local ours=(-n metallb-system) other=(-n default) verb
+    may controller yes patch services --subresource=status "${other[@]}"
+    may controller no patch services "${other[@]}"
+    may controller no update services --subresource=status "${other[@]}"
+    may controller yes watch ipaddresspools "${ours[@]}"
+    may controller no watch ipaddresspools "${other[@]}"
+    may controller yes patch ipaddresspools/any --subresource=status "${ours[@]}"
+    may controller no patch ipaddresspools/any "${ours[@]}"
+    may controller no list bgppeers "${ours[@]}"
+    may controller no list endpointslices "${other[@]}"
+    may controller yes patch configurationstates/controller "${ours[@]}"
+    may controller yes patch configurationstates/controller --subresource=status "${ours[@]}"
+    may controller no patch configurationstates/speaker-node-a "${ours[@]}"
+    may controller yes update leases/fairway-controller "${ours[@]}"
+    may controller no update leases/another "${ours[@]}"
+    may controller no delete leases/fairway-controller "${ours[@]}"
+    may controller yes create events "${other[@]}"
+    for verb in get list watch; do may controller no $verb secrets "${ours[@]}"; done
+    may speaker yes get secrets/any "${ours[@]}"
+    for verb in list watch create update patch delete; do may speaker no $verb secrets "${ours[@]}"; done
+    may speaker no get secrets/any "${other[@]}"
+    may speaker yes watch services "${other[@]}"
+    may speaker yes watch endpointslices "${other[@]}"
+    may speaker yes get nodes/node-a
+    for verb in patch update; do may speaker no $verb nodes/node-a; done
+    may speaker no patch services --subresource=status "${other[@]}"
+    may speaker yes patch servicebgpstatuses/any --subresource=status "${ours[@]}"
+    may speaker yes delete bgpsessionstates/any "${ours[@]}"
+    may speaker no patch servicebgpstatuses/any "${other[@]}"
+    may speaker no patch bgppeers/any "${ours[@]}"
+    may speaker yes get daemonsets/fairway-speaker "${ours[@]}"
+    may speaker no get daemonsets/another "${ours[@]}"
+    may speaker no delete daemonsets/fairway-speaker "${ours[@]}"
+    may speaker no get leases/fairway-controller "${ours[@]}"
+    for verb in create delete patch; do
+        may controller no $verb pods "${ours[@]}"
+        may speaker no $verb pods "${ours[@]}"
+    done
+    ok "permissions"
+}
+
+# pod KIND/NAME: a Pod as this workload makes it.
+pod() {
+    kubectl get -n metallb-system "$1" -o json | jq '.spec.template
+        | {apiVersion: "v1", kind: "Pod", metadata: (.metadata + {name: "pod"}), spec: .spec}'
+}
+
+server() {
+    # shellcheck source=tests/deploy/api_server.sh
+    . tests/deploy/api_server.sh
+    start_api_server
+    kubectl apply -k deploy >/dev/null
+    kubectl wait --for=condition=Established --timeout=30s crd --all >/dev/null
+    [[ $(kubectl apply -k deploy | grep -cv unchanged) -le 5 ]] || fail "a second apply -k changes things"
+    ok "kubectl apply -k deploy"
+    permissions
+
+    local name
+    for name in default restricted; do
+        kubectl create namespace "in-$name" >/dev/null
+    done
+    kubectl label namespace in-restricted pod-security.kubernetes.io/enforce=restricted >/dev/null
+    pod deployment/fairway-controller | kubectl create --dry-run=server -n in-restricted -f - >/dev/null
+    ok "the controller's pod is of the standard restricted"
+    pod daemonset/fairway-speaker | kubectl create --dry-run=server -n in-default -f - >/dev/null
+    refused "violates PodSecurity" kubectl create --dry-run=server -n in-restricted -f <(pod daemonset/fairway-speaker)
+    pod daemonset/fairway-speaker | jq -e '([.spec.containers[], .spec.initContainers[] | .securityContext
+            | .readOnlyRootFilesystem and .allowPrivilegeEscalation == false and .capabilities.drop == ["ALL"]] | all)
+        and .spec.securityContext.runAsNonRoot
+        and .spec.containers[0].securityContext.capabilities.add == ["NET_BIND_SERVICE"]' >/dev/null ||
+        fail "the speaker's pod may more than it should"
+    ok "the speaker's pod"
+
+    # Overlays, from where a user has them.
+    mkdir -p "$folder/overlay"
+    cat >"$folder/overlay/kustomization.yaml" <<EOT
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [$(realpath --relative-to="$folder/overlay" deploy)]
+components:
+$(for name in network-policy net-raw; do echo "  - $(realpath --relative-to="$folder/overlay" "deploy/components/$name")"; done)
+images: [{name: fairway, newName: registry.example/fairway}]
+$(sed -n '/^  # The same with kustomize/,/^  ```$/{/```/d; /same with/d; s/^  //; p}' docs/kubernetes.md)
+EOT
+    kubectl apply -k "$folder/overlay" >/dev/null
+    pod daemonset/fairway-speaker | jq -e '.spec.containers[0] | .image == "registry.example/fairway:0.1.0"
+        and .securityContext.capabilities.add == ["NET_BIND_SERVICE", "NET_RAW"]' >/dev/null || fail "the overlay is not in force"
+    may speaker yes get secrets/tor-1 -n metallb-system
+    may speaker no get secrets/tor-3 -n metallb-system
+    kubectl apply -k deploy >/dev/null
+    kubectl kustomize deploy/components/prometheus >/dev/null
+    kubectl apply --dry-run=server -k deploy/migration >/dev/null
+    ok "components, and the page's patch for Secrets"
+
+    kubectl delete --wait=false -n metallb-system daemonset,deployment,pdb,role,rolebinding,serviceaccount --all >/dev/null
+    kubectl delete clusterrole,clusterrolebinding -l app.kubernetes.io/name=fairway >/dev/null
+    kubectl apply -f - >/dev/null <<'EOT'
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: public, namespace: metallb-system}
+spec: {addresses: [198.51.100.0/24]}
+EOT
+    refused "invalid ownership metadata" helm install fairway "$chart" -n metallb-system
+    helm install fairway "$chart" -n metallb-system --take-ownership --set speaker.secretNames='{tor-1}' >"$folder/notes"
+    may speaker yes get secrets/tor-1 -n metallb-system
+    may speaker no get secrets/tor-2 -n metallb-system
+    helm upgrade fairway "$chart" -n metallb-system -f tests/deploy/metallb-values.yaml \
+        --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false >"$folder/notes"
+    grep -qF "mean nothing here: controller.webhookMode, crds.validationFailurePolicy, frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.frr, speaker.memberlist, speaker.startupProbe" \
+        "$folder/notes" || fail "the notes do not name what is unused: $(<"$folder/notes")"
+    helm uninstall fairway -n metallb-system >/dev/null
+    kubectl get ipaddresspool public -n metallb-system >/dev/null || fail "helm uninstall took the definitions along"
+    ok "helm: install over what is there, upgrade, uninstall; the objects stay"
+    # All values at once, but for kinds of the Prometheus operator, which this API server does not know.
+    helm template lb "$chart" -n metallb-system -f tests/deploy/values.yaml --no-hooks \
+        --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false |
+        kubectl apply --dry-run=server -f - >/dev/null
+    ok "an API server takes all values at once"
+}
+
+image() {
+    scripts/docker.sh engine && scripts/docker.sh base
+    [[ -x docker/bin/fairway ]] || fail "no docker/bin/fairway; run: make static"
+    local image=fairway-deploy-test kind options
+    DOCKER_BUILDKIT=0 docker build -q -f docker/kubernetes/host.Dockerfile -t "$image" . >/dev/null 2>"$folder/build.log" ||
+        fail "$(<"$folder/build.log")"
+    ok "the image is built: $(docker image inspect -f '{{.Size}}' "$image") bytes"
+    [[ $(docker image inspect -f '{{.Config.User}}' "$image") == 65532:65532 ]] || fail "it runs as somebody else"
+    for options in "" "--cap-add NET_BIND_SERVICE" "--cap-add NET_RAW" "--cap-add NET_BIND_SERVICE --cap-add NET_RAW"; do
+        for kind in "" "--security-opt no-new-privileges"; do
+            # shellcheck disable=SC2086 # Words.
+            docker run --rm --read-only --network none --cap-drop ALL $options $kind "$image" --version >/dev/null ||
+                fail "does not start with: $options $kind"
+        done
+    done
+    ok "it starts with every set of capabilities, with and without new privileges"
+    # As the init container does, on a folder as the kubelet makes it.
+    install -d -m 0755 "$folder/state"
+    local prepare=(docker run --rm --read-only --network none --user 0:0 --cap-drop ALL --cap-add CHOWN
+        --cap-add DAC_OVERRIDE --cap-add FOWNER --security-opt no-new-privileges
+        -e FAIRWAY_STATE_DIR=/var/lib/fairway -v "$folder/state:/var/lib/fairway" "$image" state-dir --owner 65532:65532)
+    "${prepare[@]}" && "${prepare[@]}"
+    [[ $(stat -c '%u:%g %a' "$folder/state") == "65532:65532 700" ]] || fail "the folder is $(stat -c '%u:%g %a' "$folder/state")"
+    ok "the state folder is made writable, and again"
+    # Port 179 without root: the capability is raised in the process.
+    local container deadline=$((SECONDS + 20))
+    container=$(docker run -d --read-only --cap-drop ALL --cap-add NET_BIND_SERVICE --tmpfs /run/fairway:mode=1777 \
+        --sysctl net.ipv4.ip_unprivileged_port_start=1024 -e FAIRWAY_SOCKET=/run/fairway/fairway.sock \
+        -v "$PWD/examples/peers/passive.yaml:/etc/fairway/peers.yaml:ro" -v "$folder/state:/var/lib/fairway" \
+        -e FAIRWAY_STATE_DIR=/var/lib/fairway "$image" run --config /etc/fairway --node test)
+    until docker exec "$container" fairway show config >/dev/null 2>&1; do
+        ((SECONDS < deadline)) || { docker logs "$container" >&2; docker rm -f "$container" >/dev/null; fail "it does not answer"; }
+        sleep 0.2
+    done
+    local listens
+    listens=$(awk '$4 == "0A" && $2 ~ /:00B3$/' "/proc/$(docker inspect -f '{{.State.Pid}}' "$container")/net/tcp" | wc -l)
+    docker logs "$container" >"$folder/log" 2>&1
+    docker rm -f "$container" >/dev/null
+    ((listens > 0)) || fail "nobody listens on port 179: $(<"$folder/log")"
+    ok "it listens on port 179 as user 65532, and answers fairway show"
+}
+
+checks=()
+for argument in "$@"; do
+    case $argument in
+    rendered | chart | alerts | server | image) checks+=("$argument") ;;
+    -h | --help)
+        usage
+        exit
+        ;;
+    *)
+        usage >&2
+        exit 2
+        ;;
+    esac
+done
+((${#checks[@]})) || checks=(rendered chart alerts server image)
+helm=$(scripts/helm.sh)
+for check in "${checks[@]}"; do "$check"; done
+echo "$passed passed, 0 failed"
