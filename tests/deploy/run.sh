@@ -256,21 +256,61 @@ image() {
     [[ $(stat -c '%u:%g %a' "$folder/state") == "65532:65532 700" ]] || fail "the folder is $(stat -c '%u:%g %a' "$folder/state")"
     ok "the state folder is made writable, and again"
     # Port 179 without root: the capability is raised in the process.
-    local container deadline=$((SECONDS + 20))
+    local container
     container=$(docker run -d --read-only --cap-drop ALL --cap-add NET_BIND_SERVICE --tmpfs /run/fairway:mode=1777 \
         --sysctl net.ipv4.ip_unprivileged_port_start=1024 -e FAIRWAY_SOCKET=/run/fairway/fairway.sock \
         -v "$PWD/examples/peers/passive.yaml:/etc/fairway/peers.yaml:ro" -v "$folder/state:/var/lib/fairway" \
         -e FAIRWAY_STATE_DIR=/var/lib/fairway "$image" run --config /etc/fairway --node test)
-    until docker exec "$container" fairway show config >/dev/null 2>&1; do
-        ((SECONDS < deadline)) || { docker logs "$container" >&2; docker rm -f "$container" >/dev/null; fail "it does not answer"; }
-        sleep 0.2
-    done
-    local listens
-    listens=$(awk '$4 == "0A" && $2 ~ /:00B3$/' "/proc/$(docker inspect -f '{{.State.Pid}}' "$container")/net/tcp" | wc -l)
-    docker logs "$container" >"$folder/log" 2>&1
+    listening "$(docker inspect -f '{{.State.Pid}}' "$container")" || {
+        docker logs "$container" >&2
+        docker rm -f "$container" >/dev/null
+        fail "nobody listens on port 179"
+    }
+    docker exec "$container" fairway show config >/dev/null || fail "it does not answer"
     docker rm -f "$container" >/dev/null
-    ((listens > 0)) || fail "nobody listens on port 179: $(<"$folder/log")"
     ok "it listens on port 179 as user 65532, and answers fairway show"
+    as_kubernetes "$image"
+}
+
+# listening PID: whether somebody in the network of this process listens on port 179, within 20 s.
+listening() {
+    local deadline=$((SECONDS + 20))
+    until grep -qsE '^ *[0-9]+: [0-9A-F]+:00B3 [0-9A-F]+:0000 0A' "/proc/$1/net/tcp"; do
+        ((SECONDS < deadline)) && [[ -d /proc/$1 ]] || return 1
+        sleep 0.1
+    done
+}
+
+# As containerd and CRI-O start a pod with `allowPrivilegeEscalation: false`: no new privileges, and the
+# capabilities permitted before the program is executed. Docker does not, for users other than root.
+as_kubernetes() {
+    if ! type -P runc >/dev/null; then
+        say "skipped: no runc here"
+        return
+    fi
+    local bundle=$folder/bundle container
+    mkdir -p "$bundle/rootfs"
+    container=$(docker create "$1")
+    docker export "$container" | tar -x --xattrs --xattrs-include=security.capability -C "$bundle/rootfs"
+    docker rm "$container" >/dev/null
+    mkdir -p "$bundle/rootfs/etc/fairway"
+    cp examples/peers/passive.yaml "$bundle/rootfs/etc/fairway/"
+    runc spec --bundle "$bundle"
+    jq '["CAP_NET_BIND_SERVICE"] as $has | .process.terminal = false | .process.noNewPrivileges = true
+        | .process.user = {uid: 65532, gid: 65532} | .root.readonly = true
+        | .process.capabilities = {bounding: $has, effective: $has, permitted: $has}
+        | .process.args = ["fairway", "run", "--config", "/etc/fairway", "--node", "test"]
+        | .process.env = ["PATH=/usr/local/bin", "FAIRWAY_SOCKET=/state/socket", "FAIRWAY_STATE_DIR=/state"]
+        | .mounts += [{destination: "/state", type: "bind", source: $state, options: ["bind"]}]' \
+        --arg state "$folder/state" "$bundle/config.json" >"$bundle/new.json"
+    mv "$bundle/new.json" "$bundle/config.json"
+    container=fairway-deploy-test-$$
+    runc run --detach --bundle "$bundle" --pid-file "$folder/pid" "$container" >"$folder/log" 2>&1 </dev/null || fail "$(<"$folder/log")"
+    local result=0
+    listening "$(<"$folder/pid")" || result=1
+    runc delete --force "$container"
+    ((result == 0)) || fail "nobody listens on port 179: $(<"$folder/log")"
+    ok "it listens on port 179 as Kubernetes starts it, without new privileges"
 }
 
 checks=()
