@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # `folder` is the caller's.
 # Sourced by what needs a real API server: starts one in $folder, ends it when the shell ends, and lets
 # kubectl and helm find it. There is nothing else: no node, no controller, no kubelet.
 
@@ -9,10 +10,9 @@ export PATH=$assets:$PATH KUBECONFIG=$folder/kubeconfig
 
 start_api_server() {
     local ports etcd peers secure token=loopback-only
-    # Three ports that were free a moment ago, chosen by the kernel.
+    # Three ports that nobody answers on, below those that the kernel gives out.
     mapfile -t ports < <(
         for _ in 1 2 3; do
-            # A listener of bash is none; the range below the ephemeral one is tried by chance.
             while port=$((20000 + RANDOM % 12000)) && (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
             echo "$port"
         done
