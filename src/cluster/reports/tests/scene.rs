@@ -8,16 +8,13 @@ use fairway_sessions::bgp::Peer;
 use fairway_sessions::types::{
     AsPath, Asn, NextHop, PathAttributes, PathId, PeerConfig, PeerKey, Prefix, RemoteAs, RouterId,
 };
+use serde_json::json;
 
 use super::super::*;
 use crate::plan::{AddressAnnouncement, Announcement, PrefixAnnouncement};
 
 pub(super) const NAMESPACE: &str = "metallb-system";
 pub(super) const EPOCH_SECONDS: u64 = 1_795_192_683;
-
-pub(super) fn at(seconds: u64) -> Instant {
-    Instant::ZERO + Duration::from_secs(seconds)
-}
 
 pub(super) fn key(address: &str) -> PeerKey {
     PeerKey::from(address.parse::<IpAddr>().unwrap())
@@ -105,7 +102,7 @@ impl Scene {
         let keys: BTreeSet<PeerKey> = self.bgp.peers.iter().map(|it| it.config.key).collect();
         let address = address(number);
         let prefix = PrefixAnnouncement {
-            prefix: Prefix::from(address),
+            prefix: format!("{address}/32").parse().unwrap(),
             advertisements: Arc::new([]),
             peers: Arc::new(keys),
             reason: None,
