@@ -56,6 +56,15 @@ impl Monitor {
 
     /// Waits until a route to the host `address` is installed; says when.
     pub(crate) fn wait_for(&mut self, address: &str) -> Result<Instant> {
+        self.wait_for_line(address, |_| true)
+    }
+
+    /// The same, for a route that is as its line in the words of `ip` has to be.
+    pub(crate) fn wait_for_line(
+        &mut self,
+        address: &str,
+        is_it: impl Fn(&str) -> bool,
+    ) -> Result<Instant> {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -63,7 +72,7 @@ impl Monitor {
                 .lines
                 .recv_timeout(left)
                 .with_context(|| format!("no route to {address} came to the router's kernel"))?;
-            if line.split_whitespace().next() == Some(address) {
+            if line.split_whitespace().next() == Some(address) && is_it(&line) {
                 return Ok(when);
             }
         }

@@ -11,8 +11,13 @@ impl Latencies {
         self.0.push(latency);
     }
 
+    /// How many were measured.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// The smallest value that `percent` of all do not exceed, in milliseconds.
-    fn percentile(&self, percent: usize) -> f64 {
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort();
         let rank = (sorted.len() * percent).div_ceil(100).max(1);
@@ -44,7 +49,7 @@ pub(crate) fn print_latencies(rows: &[Row]) {
             "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {} |",
             row.announcer,
             row.router,
-            row.latencies.0.len(),
+            row.latencies.count(),
             row.latencies.percentile(50),
             row.latencies.percentile(99),
             row.latencies.percentile(100),

@@ -1,6 +1,6 @@
 //! Does Fairway do in a cluster what it promises? A real API server (and a model of one, which goes
 //! wrong when it is told to), three speakers in network namespaces, controllers, and FRR and BIRD as
-//! routers. Run as root: `cargo test --test kubernetes -- [WORD...] [--long] [--required]`.
+//! routers. Run as root: `cargo test --test kubernetes -- [WORD...] [--long] [--bench] [--required]`.
 //!
 //! The programs of the API server are those that `scripts/kube-apiserver.sh` finds or builds; without
 //! them the cases on the model are run, and the others are said to be skipped.
@@ -12,6 +12,7 @@
 )]
 
 mod api;
+mod bench;
 mod cases;
 mod daemons;
 mod install;
@@ -23,9 +24,17 @@ mod stage;
 mod cluster;
 #[path = "../interop/lab/mod.rs"]
 mod lab;
+#[path = "../../benches/latency/report.rs"]
+mod latencies;
+#[allow(clippy::disallowed_methods, reason = "it says when it has read a line")]
+#[path = "../../benches/latency/monitor.rs"]
+mod monitor;
 #[path = "../interop/routers/mod.rs"]
 mod routers;
+#[path = "../soak/usage.rs"]
+mod usage;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
@@ -35,15 +44,17 @@ use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
 use stage::{Kind, Stage};
 
 const USAGE: &str = "\
-usage: kubernetes [WORD...] [--long] [--required]
+usage: kubernetes [WORD...] [--long] [--bench] [--required]
   WORD        only cases that have one of these words in their name; `real`, `model`: only there
   --long      outages as long as they are promised to be survived
+  --bench     no case, but how long it takes and what it costs; on a real API server
   --required  fail where there is no API server, in place of skipping
 FAIRWAY_BIN is the program under test, else the one that cargo has built.";
 
 struct Options {
     words: Vec<String>,
     is_long: bool,
+    is_bench: bool,
     is_required: bool,
 }
 
@@ -62,6 +73,9 @@ fn run() -> Result<bool> {
         assets.is_some() || !options.is_required,
         "there is no API server here; run: scripts/kube-apiserver.sh"
     );
+    if options.is_bench {
+        return measure(assets.as_deref());
+    }
     let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
     let start = now();
     let mut is_good = true;
@@ -101,6 +115,16 @@ fn run() -> Result<bool> {
     Ok(is_good && !is_interrupted())
 }
 
+/// The long way, that of `make bench`.
+fn measure(assets: Option<&Path>) -> Result<bool> {
+    let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
+    let mut stage = Stage::build(0, Kind::Real, assets, false, &folder)?;
+    bench::run(&mut stage).inspect_err(|_| println!("{}", stage.logs()))?;
+    drop(stage);
+    std::fs::remove_dir_all(&folder)?;
+    Ok(true)
+}
+
 /// Whether the case went well.
 fn perform(case: &Case, kind: Kind, stage: &mut Stage) -> bool {
     let begin = now();
@@ -134,10 +158,12 @@ impl Options {
 }
 
 fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options = Options { words: Vec::new(), is_long: false, is_required: false };
+    let mut options =
+        Options { words: Vec::new(), is_long: false, is_bench: false, is_required: false };
     for argument in arguments {
         match argument.as_str() {
             "--long" => options.is_long = true,
+            "--bench" => options.is_bench = true,
             "--required" => options.is_required = true,
             option if option.starts_with('-') => bail!("{USAGE}"),
             _ => options.words.push(argument),

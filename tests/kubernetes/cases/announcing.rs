@@ -144,12 +144,14 @@ pub(super) fn advertisements_and_pools_are_edited(stage: &mut Stage) -> Result<(
     stage
         .api
         .apply_all(&[service(SHOP, "web", json!({})), slice(SHOP, "web", &[("node-a", true)])])?;
-    stage.routes_become("192.0.2.0", &NODES)?;
+    let address = stage.address_of("web")?;
+    let prefix = format!("{address}/32");
+    stage.routes_become(&address, &NODES)?;
     let fields = json!({ "communities": ["65001:7"], "asPathPrepend": 2, "med": 40 });
     stage.api.apply(&advertisement("main", &["main"], fields))?;
     for router in &mut stage.routers {
         wait_until(&format!("{} has the route as it is now", router.name), PATIENCE, || {
-            let route = router.router.route("192.0.2.0/32")?.context("there is none")?;
+            let route = router.router.route(&prefix)?.context("there is none")?;
             let is_it = route.communities.contains("65001:7") && route.as_path.len() == 3;
             ensure!(is_it && route.med == Some(40), "it says {route:?}");
             Ok(())
@@ -157,10 +159,10 @@ pub(super) fn advertisements_and_pools_are_edited(stage: &mut Stage) -> Result<(
     }
     let only_bird = json!({ "communities": ["65001:7"], "peers": ["bird"] });
     stage.api.apply(&advertisement("main", &["main"], only_bird))?;
-    stage.routes_of_become(&["frr"], "192.0.2.0", &[])?;
-    stage.routes_of_become(&["bird"], "192.0.2.0", &NODES)?;
+    stage.routes_of_become(&["frr"], &address, &[])?;
+    stage.routes_of_become(&["bird"], &address, &NODES)?;
     stage.api.apply(&advertisement("main", &["main"], json!({})))?;
-    stage.routes_become("192.0.2.0", &NODES)?;
+    stage.routes_become(&address, &NODES)?;
 
     // Another pool takes over: the address is of no pool any more, and is given up for one that is.
     stage.api.apply(&pool("other", &["203.0.113.0/28"]))?;
@@ -168,7 +170,7 @@ pub(super) fn advertisements_and_pools_are_edited(stage: &mut Stage) -> Result<(
     stage.api.delete("IPAddressPool", SYSTEM, "main")?;
     stage.addresses_become("web", &["203.0.113.0"])?;
     stage.routes_become("203.0.113.0", &NODES)?;
-    stage.routes_become("192.0.2.0", &[])?;
+    stage.routes_become(&address, &[])?;
     stage.api.delete("BGPAdvertisement", SYSTEM, "other")?;
     stage.routes_become("203.0.113.0", &[])
 }

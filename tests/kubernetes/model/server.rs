@@ -151,13 +151,7 @@ async fn answer(skin: &Arc<Skin>, door: Door, head: &Parts, body: &[u8]) -> Resu
         }
         _ => {}
     }
-    let delay = match door {
-        Door::Daemons => skin.state().faults.delay_milliseconds,
-        Door::Test => 0,
-    };
-    if delay > 0 {
-        tokio::time::sleep(Duration::from_millis(delay)).await;
-    }
+    skin.delay(door).await;
     let Some(request) = parse(head, body) else {
         return Ok(refusal(&Status::unknown_resource()));
     };
@@ -169,7 +163,7 @@ async fn answer(skin: &Arc<Skin>, door: Door, head: &Parts, body: &[u8]) -> Resu
     if request.verb == Verb::Watch {
         let begun = skin.state().server.watch(now(), 0, &request);
         return Ok(match begun {
-            Ok(id) => watching(Arc::clone(skin), id, Duration::from_millis(delay)),
+            Ok(id) => watching(Arc::clone(skin), id, door),
             Err(status) => refusal(&status),
         });
     }
@@ -183,6 +177,14 @@ async fn answer(skin: &Arc<Skin>, door: Door, head: &Parts, body: &[u8]) -> Resu
 }
 
 impl Skin {
+    /// As long as an answer takes now.
+    async fn delay(&self, door: Door) {
+        let milliseconds = self.state().faults.delay_milliseconds;
+        if door == Door::Daemons && milliseconds > 0 {
+            tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -251,7 +253,7 @@ fn order(skin: &Skin, path: &str, body: &[u8]) -> Answer {
 }
 
 /// The events of a watch, each as soon as it is there.
-fn watching(skin: Arc<Skin>, id: WatchId, delay: Duration) -> Answer {
+fn watching(skin: Arc<Skin>, id: WatchId, door: Door) -> Answer {
     let news = skin.news.subscribe();
     let events = stream::unfold((skin, news), move |(skin, mut news)| async move {
         loop {
@@ -259,9 +261,7 @@ fn watching(skin: Arc<Skin>, id: WatchId, delay: Duration) -> Answer {
             let step = skin.state().server.poll_watch(now(), id);
             match step {
                 WatchStep::Event(event) => {
-                    if !delay.is_zero() {
-                        tokio::time::sleep(delay).await;
-                    }
+                    skin.delay(door).await;
                     let line = format!("{}\n", event.body());
                     return Some((Ok(Frame::data(Bytes::from(line))), (skin, news)));
                 }
