@@ -144,6 +144,11 @@ const KINDS: [Kind; 10] = [
                 ("Auto Assign", "boolean", ".spec.autoAssign"),
                 ("Avoid Buggy IPs", "boolean", ".spec.avoidBuggyIPs"),
                 ("Addresses", "string", ".spec.addresses"),
+                // Beside MetalLB's: how full it is.
+                ("Used IPv4", "integer", ".status.assignedIPv4"),
+                ("Free IPv4", "integer", ".status.availableIPv4"),
+                ("Used IPv6", "integer", ".status.assignedIPv6"),
+                ("Free IPv6", "integer", ".status.availableIPv6"),
             ],
         }],
     },
