@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -185,6 +185,7 @@ impl Daemon {
             .arg(place.path().join("socket"))
             .arg("--vty-dir")
             .arg(place.path().join("vty"))
+            .args(["--metrics-listen", &format!("127.0.0.1:{}", metrics_port())])
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
@@ -233,6 +234,7 @@ impl Daemon {
         for (socket, words) in VTY {
             expect_no_key(&format!("{socket}: {words} {when}"), &self.ask_vty(socket, words));
         }
+        expect_no_key(&format!("metrics {when}"), &metrics());
     }
 
     /// The answer to a command in FRR's protocol.
@@ -297,6 +299,20 @@ fn expect_no_key(what: &str, bytes: &[u8]) {
 /// One of those that two runs on one machine do not share.
 fn port() -> u16 {
     6_000 + u16::try_from(std::process::id() % 6_000).unwrap()
+}
+
+fn metrics_port() -> u16 {
+    port() + 6_000
+}
+
+/// The page that Prometheus would get.
+fn metrics() -> Vec<u8> {
+    let mut stream = TcpStream::connect(("127.0.0.1", metrics_port())).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(String::from_utf8_lossy(&answer).contains("fairway_bgp_peer_info{"), "no page");
+    answer
 }
 
 fn with_port(text: &str) -> String {

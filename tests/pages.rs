@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use fairway::metrics::FAMILIES;
 use fairway::model::Kind;
 use fairway::plan::change::{Change, Part};
 use fairway::resources::CustomResourceDefinition;
@@ -101,6 +102,35 @@ fn the_definitions_in_deploy_are_those_of_the_source() {
     expected.insert(folder.join("Kustomization"));
     let present = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(present.collect::<BTreeSet<_>>(), expected, "files that nobody writes");
+}
+
+const METRICS: &str = "docs/metrics.md";
+
+/// The page with the table as the source has it, between the two comments that mark its place.
+fn with_metrics(page: &str) -> String {
+    let (begin, end) = ("<!-- table of families -->\n", "<!-- end of the table -->\n");
+    let (before, rest) = page.split_once(begin).unwrap();
+    let (_, after) = rest.split_once(end).unwrap();
+    let mut table = "\n| name | type | labels | of | meaning |\n|---|---|---|---|---|\n".to_owned();
+    for family in FAMILIES {
+        let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind, of) = (family.name, family.kind.name(), family.shown.words());
+        let (labels, help) = (labels.join(" "), family.help);
+        let _ = writeln!(table, "| `{name}` | {kind} | {labels} | {of} | {help} |");
+    }
+    format!("{before}{begin}{table}\n{end}{after}")
+}
+
+#[test]
+fn the_page_on_metrics_lists_those_of_the_source() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(METRICS);
+    let present = std::fs::read_to_string(&path).unwrap();
+    let page = with_metrics(&present);
+    if std::env::var_os("FAIRWAY_WRITE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    } else {
+        assert!(present == page, "{METRICS} is stale: run make docs");
+    }
 }
 
 const PLAN: &str = "docs/plan.md";

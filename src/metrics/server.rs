@@ -258,3 +258,6 @@ fn response(status: StatusCode, kind: HeaderValue, text: String) -> Response<Ful
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
+
+#[cfg(test)]
+mod tests;

@@ -173,6 +173,7 @@ impl Folder {
             .args([Path::new("--socket"), &path(".sock")])
             .args([Path::new("--state-dir"), &path(".state")])
             .args(["--bgp-listen", &format!("{address}:{port}")])
+            .args(["--metrics-listen", "none"])
             .stdin(Stdio::null())
             .stderr(log)
             .kill_on_drop(true)
