@@ -191,6 +191,24 @@ impl Cluster {
         Ok(String::from_utf8(output.stdout)?)
     }
 
+    /// Writes a program into `folder` that is `kubectl` with the rights of the test.
+    #[allow(dead_code, reason = "asked by the tests of pages")]
+    pub(crate) fn write_kubectl(&self, folder: &Path) -> Result<()> {
+        let command = self.network.command(self.assets.join("kubectl").as_os_str());
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        let script = format!(
+            "#!/bin/sh\nexport HOME={} KUBECONFIG=none\nexec {} {} \"$@\"\n",
+            self.folder().display(),
+            words.join(" "),
+            self.credentials().join(" ")
+        );
+        let file = folder.join("kubectl");
+        std::fs::write(&file, script).with_context(|| format!("writing {}", file.display()))?;
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&file, mode).context("making it a program")
+    }
+
     /// Writes a file by which a client finds the server, and says who it is by this token.
     #[allow(dead_code, reason = "asked by the tests that run daemons")]
     pub(crate) fn kubeconfig(&self, name: &str, token: &str) -> Result<PathBuf> {

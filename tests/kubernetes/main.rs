@@ -45,7 +45,7 @@ use stage::{Kind, Stage};
 
 const USAGE: &str = "\
 usage: kubernetes [WORD...] [--long] [--bench] [--required]
-  WORD        only cases that have one of these words in their name; `real`, `model`: only there
+  WORD        only cases that have one of these words in their name; `real`, `model`, `bare`: only there
   --long      outages as long as they are promised to be survived
   --bench     no case, but how long it takes and what it costs; on a real API server
   --required  fail where there is no API server, in place of skipping
@@ -79,13 +79,13 @@ fn run() -> Result<bool> {
     let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
     let start = now();
     let mut is_good = true;
-    for (cell, kind) in Kind::BOTH.into_iter().enumerate() {
+    for (cell, kind) in Kind::ALL.into_iter().enumerate() {
         let cases = cases::all().into_iter().filter(|case| options.wants(case, kind));
         let cases: Vec<Case> = cases.collect();
         if cases.is_empty() || is_interrupted() {
             continue;
         }
-        if kind == Kind::Real && assets.is_none() {
+        if kind.is_real() && assets.is_none() {
             println!(
                 "kubernetes: SKIPPED {} cases: no API server here; `make test-crds` builds one",
                 cases.len()
@@ -149,7 +149,7 @@ fn perform(case: &Case, kind: Kind, stage: &mut Stage) -> bool {
 
 impl Options {
     fn wants(&self, case: &Case, kind: Kind) -> bool {
-        let names_kind = |word: &&String| Kind::BOTH.iter().any(|kind| kind.word() == **word);
+        let names_kind = |word: &&String| Kind::ALL.iter().any(|kind| kind.word() == **word);
         let (kinds, words): (Vec<&String>, Vec<&String>) = self.words.iter().partition(names_kind);
         case.on.contains(&kind)
             && (kinds.is_empty() || kinds.contains(&&kind.word().to_owned()))

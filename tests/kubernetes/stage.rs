@@ -68,15 +68,22 @@ pub(crate) enum Backing {
 pub(crate) enum Kind {
     Real,
     Model,
+    /// A real one on which nothing was installed yet.
+    Bare,
 }
 
 impl Kind {
-    pub(crate) const BOTH: [Self; 2] = [Self::Real, Self::Model];
+    pub(crate) const ALL: [Self; 3] = [Self::Real, Self::Model, Self::Bare];
+
+    pub(crate) fn is_real(self) -> bool {
+        self != Self::Model
+    }
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Real => "real",
             Self::Model => "model",
+            Self::Bare => "bare",
         }
     }
 }
@@ -130,10 +137,10 @@ impl Stage {
         let address: IpAddr = addresses(HUB)[0].parse()?;
         let network = Network::Named(hub.name().to_owned());
         let backing = match (kind, assets) {
-            (Kind::Real, Some(assets)) => {
+            (Kind::Real | Kind::Bare, Some(assets)) => {
                 Backing::Real(Cluster::start_in(assets, network, address)?)
             }
-            (Kind::Real, None) => bail!("there is no API server here"),
+            (Kind::Real | Kind::Bare, None) => bail!("there is no API server here"),
             (Kind::Model, _) => {
                 let address = SocketAddr::new(address, API_PORT);
                 Backing::Model(Model::start(&network, address, at)?)
@@ -158,7 +165,9 @@ impl Stage {
             is_long,
             is_whole: false,
         };
-        stage.furnish()?;
+        if kind != Kind::Bare {
+            stage.furnish()?;
+        }
         Ok(stage)
     }
 
@@ -170,20 +179,20 @@ impl Stage {
         }
         self.api.apply(&objects::object("v1", "Namespace", "", SHOP, json!({})))?;
         self.register_nodes()?;
-        self.api.apply(&objects::object(
-            "v1",
-            "Secret",
-            SYSTEM,
-            GUARDED,
-            json!({
-                "type": "kubernetes.io/basic-auth",
-                // As the API server keeps it: of-the-wire.
-                "data": { "password": "b2YtdGhlLXdpcmU=" },
-            }),
-        ))?;
+        self.api.apply(&secret())?;
         for (place, name) in ROUTERS.into_iter().enumerate() {
             self.api.apply(&peer(place, name)?)?;
         }
+        self.prepare_daemons()?;
+        for place in 0..self.speakers.len() {
+            self.start_speaker(place)?;
+        }
+        self.start_controller(0)?;
+        self.sessions_come_up()
+    }
+
+    /// Makes the Pods of all daemons; none runs yet.
+    pub(crate) fn prepare_daemons(&mut self) -> Result<()> {
         for node in NODES {
             let name = format!("speaker-{node}");
             let pod = install::pod(&self.api, Account::Speaker, &name, Some(node))?;
@@ -198,10 +207,11 @@ impl Stage {
             let controller = Controller::prepare(number, &self.directory, kubeconfig, pod);
             self.controllers.push(controller);
         }
-        for place in 0..self.speakers.len() {
-            self.start_speaker(place)?;
-        }
-        self.start_controller(0)?;
+        Ok(())
+    }
+
+    /// Waits until each router has one with the first node.
+    fn sessions_come_up(&mut self) -> Result<()> {
         for neighbour in &mut self.routers {
             wait_until(&format!("{} has a session", neighbour.name), PATIENCE, || {
                 neighbour.router.check_running()?;
@@ -381,6 +391,9 @@ impl Stage {
 
     /// Takes away what a case has made, and waits until nothing of it is announced.
     pub(crate) fn restore(&mut self) -> Result<()> {
+        if self.speakers.is_empty() {
+            return Ok(());
+        }
         if let Backing::Model(model) = &self.backing {
             model.set_faults(&Faults::default())?;
         }
@@ -460,8 +473,18 @@ impl Neighbour {
     }
 }
 
+/// The key of the guarded sessions.
+pub(crate) fn secret() -> Value {
+    let rest = json!({
+        "type": "kubernetes.io/basic-auth",
+        // As the API server keeps it: of-the-wire.
+        "data": { "password": "b2YtdGhlLXdpcmU=" },
+    });
+    objects::object("v1", "Secret", SYSTEM, GUARDED, rest)
+}
+
 /// The BGPPeer that means a router.
-fn peer(place: usize, name: &str) -> Result<Value> {
+pub(crate) fn peer(place: usize, name: &str) -> Result<Value> {
     let [address, _] = addresses(FIRST_ROUTER + u8::try_from(place)?);
     let mut spec = json!({
         "myASN": NODE_AS, "peerASN": ROUTER_AS.get(place), "peerAddress": address,

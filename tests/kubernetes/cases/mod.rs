@@ -4,6 +4,8 @@ mod announcing;
 mod faults;
 mod leaders;
 mod leaving;
+mod metallb;
+mod migration;
 mod nodes;
 mod outages;
 mod rights;
@@ -23,6 +25,7 @@ pub(crate) struct Case {
 
 const REAL: &[Kind] = &[Kind::Real];
 const MODEL: &[Kind] = &[Kind::Model];
+const BARE: &[Kind] = &[Kind::Bare];
 const BOTH: &[Kind] = &[Kind::Real, Kind::Model];
 
 macro_rules! cases {
@@ -56,5 +59,6 @@ pub(crate) fn all() -> Vec<Case> {
         MODEL faults::a_slow_api_server_is_followed,
         MODEL faults::an_api_server_without_storage_changes_nothing,
         REAL rights::what_is_granted_is_used,
+        BARE migration::a_cluster_of_metallb_is_taken_over_and_given_back,
     ]
 }

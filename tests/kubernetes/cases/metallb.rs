@@ -1,0 +1,213 @@
+//! What does MetalLB leave in a cluster? Its definitions with a conversion webhook, its validating
+//! webhook, its daemons and their rights, by the names that its manifests have; objects of its kinds,
+//! one of them stored as an older version; Services with addresses, and both prefixes of its
+//! annotations. Written for this test, after its documentation. Used by the case of the migration.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use fairway::resources::CustomResourceDefinition;
+use serde_json::{Value, json};
+
+use crate::objects::{SYSTEM, advertisement, merge, object, ours, pool, service, slice};
+use crate::stage::{NODES, ROUTERS, SHOP, Stage, peer, secret};
+
+const WEBHOOK: &str = "metallb-webhook-service";
+
+/// Services of the cluster, and which address each has had from MetalLB. None is the first of its
+/// pool: who gave them anew would give others.
+pub(super) const GIVEN: [(&str, &str); 3] =
+    [("web", "192.0.2.77"), ("dns", "192.0.2.99"), ("mail", "192.0.2.33")];
+
+/// Brings MetalLB into the cluster, with Services that it has served; its manifest is kept in `file`.
+pub(super) fn install(stage: &Stage, file: &Path) -> Result<()> {
+    // While its webhooks run, nobody notices them: they are put into place behind its objects.
+    let early = file.with_extension("early.json");
+    write(&early, &definitions("v1beta1", false))?;
+    stage.kubectl(&["apply", "-f", &early.display().to_string()])?;
+    let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
+    stage.kubectl(&wait)?;
+    stage.api.apply(&object("v1", "Namespace", "", SYSTEM, json!({})))?;
+    stage.api.apply(&object("v1", "Namespace", "", SHOP, json!({})))?;
+    stage.register_nodes()?;
+    configure(stage)?;
+    serve(stage)?;
+    let mut all = definitions("v1beta2", true);
+    all.extend(daemons());
+    all.extend(rights());
+    all.push(validating());
+    write(file, &all)?;
+    stage.kubectl(&["apply", "-f", &file.display().to_string()])?;
+    // From now on it is as if its controller had gone: nobody reads the old peer, nobody may write.
+    let old = ["get", "bgppeers.v1beta2.metallb.io", "frr", "-n", SYSTEM];
+    ensure!(stage.kubectl(&old).is_err(), "the conversion webhook is not in the way");
+    let refused = stage.api.apply(&pool("another", &["198.51.100.0/24"]));
+    ensure!(refused.is_err(), "the validating webhook is not in the way");
+    Ok(())
+}
+
+fn write(file: &Path, objects: &[Value]) -> Result<()> {
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+    std::fs::write(file, list.to_string()).with_context(|| format!("writing {}", file.display()))
+}
+
+/// Peers, pools and the like, as its users write them. The first peer is an old one.
+fn configure(stage: &Stage) -> Result<()> {
+    stage.api.apply(&secret())?;
+    for (place, name) in ROUTERS.into_iter().enumerate() {
+        let mut peer = peer(place, name)?;
+        if place == 0 {
+            let of_new = ["dualStackAddressFamily", "enableGracefulRestart"];
+            let spec = peer["spec"].as_object_mut().context("a spec")?;
+            of_new.iter().for_each(|field| drop(spec.remove(*field)));
+            peer["apiVersion"] = json!("metallb.io/v1beta1");
+            let path = format!("/apis/metallb.io/v1beta1/namespaces/{SYSTEM}/bgppeers");
+            let reply = stage.api.ask("POST", &path, Some(&peer))?;
+            ensure!(reply.status == 201, "{}", reply.text);
+        } else {
+            stage.api.apply(&peer)?;
+        }
+    }
+    let alias = json!({ "communities": [{ "name": "web", "value": "65001:80" }] });
+    stage.api.apply_all(&[
+        pool("main", &["192.0.2.0/24"]),
+        advertisement("main", &["main"], json!({ "communities": ["web"] })),
+        ours("Community", "aliases", alias),
+    ])
+}
+
+/// Services with what MetalLB has written into them.
+fn serve(stage: &Stage) -> Result<()> {
+    for ((name, address), (wish, of_pool)) in GIVEN.into_iter().zip([
+        (None, "metallb.universe.tf/ip-allocated-from-pool"),
+        (Some("metallb.universe.tf/loadBalancerIPs"), "metallb.io/ip-allocated-from-pool"),
+        (Some("metallb.io/address-pool"), "metallb.io/ip-allocated-from-pool"),
+    ]) {
+        let mut annotations = json!({ of_pool: "main" });
+        let value = if wish.is_some_and(|it| it.ends_with("IPs")) { address } else { "main" };
+        if let Some(wish) = wish {
+            annotations[wish] = json!(value);
+        }
+        let mut service = service(SHOP, name, json!({}));
+        merge(&mut service, json!({ "metadata": { "annotations": annotations } }));
+        stage.api.apply_all(&[service, slice(SHOP, name, &[(NODES[0], true)])])?;
+        let status = json!({ "loadBalancer": { "ingress": [{ "ip": address }] } });
+        stage.api.patch_status("Service", SHOP, name, &status)?;
+    }
+    Ok(())
+}
+
+/// Its definitions. Ours have the same shape, and more.
+fn definitions(stored: &str, with_webhook: bool) -> Vec<Value> {
+    let all = CustomResourceDefinition::all();
+    let of_its_group = |it: &&CustomResourceDefinition| it.object["spec"]["group"] == "metallb.io";
+    let mut objects: Vec<Value> =
+        all.iter().filter(of_its_group).map(|it| it.object.clone()).collect();
+    for definition in objects.iter_mut().filter(|it| it["spec"]["names"]["kind"] == "BGPPeer") {
+        for version in definition["spec"]["versions"].as_array_mut().into_iter().flatten() {
+            version["storage"] = json!(version["name"] == stored);
+        }
+        if with_webhook {
+            definition["spec"]["conversion"] = json!({
+                "strategy": "Webhook",
+                "webhook": {
+                    "clientConfig": { "service": {
+                        "name": WEBHOOK, "namespace": SYSTEM, "path": "/convert",
+                    } },
+                    "conversionReviewVersions": ["v1beta1", "v1beta2"],
+                },
+            });
+        }
+    }
+    objects
+}
+
+fn validating() -> Value {
+    let webhook = |(plural, version): (&str, &str)| {
+        json!({
+            "name": format!("{plural}validationwebhook.metallb.io"),
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": { "service": {
+                "name": WEBHOOK, "namespace": SYSTEM, "path": format!("/validate-{plural}"),
+            } },
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "rules": [{
+                "apiGroups": ["metallb.io"], "apiVersions": [version], "resources": [plural],
+                "operations": ["CREATE", "UPDATE"],
+            }],
+        })
+    };
+    let webhooks: Vec<Value> = [
+        ("bgppeers", "v1beta2"),
+        ("bfdprofiles", "v1beta1"),
+        ("bgpadvertisements", "v1beta1"),
+        ("communities", "v1beta1"),
+        ("ipaddresspools", "v1beta1"),
+        ("l2advertisements", "v1beta1"),
+    ]
+    .into_iter()
+    .map(webhook)
+    .collect();
+    object(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        "",
+        "metallb-webhook-configuration",
+        json!({ "webhooks": webhooks }),
+    )
+}
+
+fn daemons() -> Vec<Value> {
+    let template = |component: &str| {
+        let labels = json!({ "app": "metallb", "component": component });
+        json!({ "spec": {
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "serviceAccountName": component,
+                    "containers": [{ "name": component, "image": format!("metallb/{component}") }],
+                },
+            },
+        } })
+    };
+    let webhook = json!({ "spec": {
+        "ports": [{ "port": 443, "targetPort": 9443 }], "selector": { "component": "controller" },
+    } });
+    vec![
+        object("apps/v1", "Deployment", SYSTEM, "controller", template("controller")),
+        object("apps/v1", "DaemonSet", SYSTEM, "speaker", template("speaker")),
+        object("v1", "Service", SYSTEM, WEBHOOK, webhook),
+        object("v1", "Secret", SYSTEM, "metallb-webhook-cert", json!({})),
+        object("v1", "ConfigMap", SYSTEM, "metallb-excludel2", json!({})),
+        object("v1", "ServiceAccount", SYSTEM, "controller", json!({})),
+        object("v1", "ServiceAccount", SYSTEM, "speaker", json!({})),
+    ]
+}
+
+fn rights() -> Vec<Value> {
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    let rules =
+        json!({ "rules": [{ "apiGroups": [""], "resources": ["services"], "verbs": ["get"] }] });
+    let binding = |kind: &str, role: &str, account: &str| {
+        json!({
+            "roleRef": { "apiGroup": group, "kind": kind, "name": role },
+            "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": SYSTEM }],
+        })
+    };
+    let mut all = Vec::new();
+    for account in ["controller", "speaker"] {
+        let name = format!("{SYSTEM}:{account}");
+        let bound = binding("ClusterRole", &name, account);
+        all.push(object(&version, "ClusterRole", "", &name, rules.clone()));
+        all.push(object(&version, "ClusterRoleBinding", "", &name, bound));
+    }
+    for (role, account) in [("controller", "controller"), ("pod-lister", "speaker")] {
+        let bound = binding("Role", role, account);
+        all.push(object(&version, "Role", SYSTEM, role, rules.clone()));
+        all.push(object(&version, "RoleBinding", SYSTEM, role, bound));
+    }
+    all
+}
