@@ -273,6 +273,7 @@ image() {
     docker rm -f "$container" >/dev/null
     ok "it listens on port 179 as user 65532, and answers fairway show"
     as_kubernetes "$image"
+    docker rmi "$image" >/dev/null
 }
 
 # listening PID: whether somebody in the network of this process listens on port 179, within 20 s.
