@@ -250,6 +250,15 @@ image() {
         done
     done
     ok "it starts with every set of capabilities, with and without new privileges"
+    # What the manifests say by the environment is what the program reads.
+    local part name known
+    for part in controller speaker; do
+        known=$(docker run --rm --network none "$image" "$part" --help)
+        for name in $(grep -o 'FAIRWAY_[A-Z_]*' "deploy/base/$part.yaml" | sort -u); do
+            grep -q "\[env: $name=" <<<"$known" || fail "fairway $part knows no $name"
+        done
+    done
+    ok "all variables of the manifests mean something"
     # As the init container does, on a folder as the kubelet makes it.
     install -d -m 0755 "$folder/state"
     local prepare=(docker run --rm --read-only --network none --user 0:0 --cap-drop ALL --cap-add CHOWN
