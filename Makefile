@@ -36,14 +36,14 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-early test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-early test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-kubernetes test-service test-compose ## What CI runs (root or sudo)
 
 # The linker of the release binary keeps one core busy for minutes, and no other.
 test-early: ## The two that take longest to compile, at once
 	$(MAKE) --jobs=2 build test-unit
 
 test-unit: ## Tests that need no root
-	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test watching --test conversation
+	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test metrics --test watching --test conversation
 
 test-fuzz: ## Ten million messages that no good neighbour sends; a second decoder
 	$(CARGO) test --locked --package fairway-fuzzing --profile fuzzing --test oracle
@@ -93,6 +93,15 @@ test-restart: build ## Restarts beside four routers, each way once (root or sudo
 
 test-walk: build ## docs/peers.md, section by section, as it is printed (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
+
+# Without a real API server on this machine the cases on the model are run: `make kubernetes` builds one.
+test-kubernetes: build ## Controllers, speakers, FRR and BIRD around an API server (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes
+
+kubernetes: build test-crds test-deploy ## The same on a real one, with outages of minutes, what it costs, and what is in deploy/
+	@scripts/setup.sh routers network kubernetes
+	assets=$$(scripts/kube-apiserver.sh) && for words in '--long --required' '--bench'; do \
+		KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- $$words; done
 
 test-service: deb ## The package under a real systemd: start, reload, watchdog, upgrade, purge (root or sudo)
 	@scripts/setup.sh trixie network

@@ -87,7 +87,7 @@ fn run() -> Result<bool> {
         }
         if kind.is_real() && assets.is_none() {
             println!(
-                "kubernetes: SKIPPED {} cases: no API server here; `make test-crds` builds one",
+                "kubernetes: SKIPPED {} cases: no API server here; `make kubernetes` builds one",
                 cases.len()
             );
             continue;
