@@ -20,7 +20,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-crds test-deploy test-interop test-restart test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
+	test-vtysh test-crds test-deploy test-interop test-restart test-kubernetes kubernetes test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
