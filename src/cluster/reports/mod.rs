@@ -372,8 +372,8 @@ impl Reports {
 
     /// What is to be sent about one object, if it differs and may be sent now.
     fn write(&mut self, now: Instant, key: Key) -> Option<ObjectWrite> {
-        // The end of a list, or of the write before, brings it back.
-        if !self.stored.may_write(key.kind) {
+        // The end of the list, or of the write before, brings it back.
+        if !self.stored.may_write(now, key.kind) {
             return None;
         }
         let attempt = self.attempts.get(&key);

@@ -316,7 +316,9 @@ fn name(prefix: &str, parts: &[&str]) -> String {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let bytes = Sha256::digest(text);
+    let number = bytes.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{number:016x}")
 }
 
 /// `text`, or something that is unlike every other and can be the value of a label: names of nodes

@@ -97,9 +97,9 @@ impl Stored {
         self.listings.get(&kind).is_some_and(|it| it.lists > 0)
     }
 
-    /// A list says nothing certain about what is written meanwhile.
-    pub(super) fn may_write(&self, kind: WrittenKind) -> bool {
-        self.is_known(kind) && self.due_at(kind).is_some()
+    /// A list says nothing certain about what is written meanwhile, and does not wait for others.
+    pub(super) fn may_write(&self, now: Instant, kind: WrittenKind) -> bool {
+        self.is_known(kind) && self.due_at(kind).is_some_and(|at| now < at)
     }
 
     pub(super) fn replace(&mut self, kind: WrittenKind, objects: Vec<(Key, Known)>) {

@@ -420,6 +420,7 @@ fn whatever_fails_the_objects_are_right_in_the_end() {
     for seed in 0..40 {
         let mut random = Rng::seeded(seed);
         let mut scene = Scene::announcing(6);
+        scene.delays = Some(Rng::seeded(seed));
         for _ in 0..60 {
             let mut chance = |of: u64| random.next_u64() % of == 0;
             for peer in 0..2 {

@@ -47,6 +47,10 @@ pub(super) struct Scene {
     pub(super) now: Instant,
     pub(super) api: Api,
     pub(super) events: Vec<EventRecord>,
+    /// Requests, and when they are answered.
+    under_way: Vec<(Instant, ReportsAction)>,
+    /// How long answers take; no time at all without it.
+    pub(super) delays: Option<Rng>,
 }
 
 /// The API server: all objects by kind and name.
@@ -85,6 +89,8 @@ impl Scene {
             now: Instant::ZERO,
             api: Api::default(),
             events: Vec::new(),
+            under_way: Vec::new(),
+            delays: None,
         }
     }
 
@@ -146,18 +152,21 @@ impl Scene {
         self.reports.follow(Moment { epoch_seconds, monotonic: self.now }, &facts);
     }
 
-    /// Does what the machine wants until then; the API server answers at once.
+    /// Does what the machine wants until then.
     pub(super) fn run_until(&mut self, end: Instant) {
         loop {
             while let Some(action) = self.reports.poll_action(self.now) {
-                self.act(action);
+                self.send(action);
             }
-            match self.reports.next_deadline(self.now).filter(|at| *at <= end) {
-                Some(at) => {
-                    assert!(at > self.now, "a hot loop at {:?}", self.now);
-                    self.now = at;
-                }
-                None => break,
+            let answer = self.under_way.iter().map(|(at, _)| *at).min();
+            let deadline = self.reports.next_deadline(self.now);
+            let next = answer.into_iter().chain(deadline).min();
+            let Some(at) = next.filter(|at| *at <= end) else { break };
+            assert!(at > self.now || answer == Some(at), "a hot loop at {:?}", self.now);
+            self.now = at;
+            while let Some(due) = self.under_way.iter().position(|(at, _)| *at <= self.now) {
+                let (_, action) = self.under_way.swap_remove(due);
+                self.answer(action);
             }
         }
         self.now = end;
@@ -168,7 +177,33 @@ impl Scene {
         self.run_until(self.now + Duration::from_secs(seconds));
     }
 
-    fn act(&mut self, action: ReportsAction) {
+    /// A request leaves, which fits beside those that are under way.
+    fn send(&mut self, action: ReportsAction) {
+        let mut lists = Vec::new();
+        let mut writes = Vec::new();
+        for (_, action) in &self.under_way {
+            match action {
+                ReportsAction::List { kind, .. } => lists.push(*kind),
+                ReportsAction::Write(write) => writes.push((write.kind, &write.name)),
+                ReportsAction::Event(_) => {}
+            }
+        }
+        match &action {
+            ReportsAction::Event(event) => return self.events.push(event.clone()),
+            ReportsAction::List { kind, .. } => {
+                assert!(!lists.contains(kind) && writes.iter().all(|(it, _)| it != kind));
+            }
+            ReportsAction::Write(write) => {
+                assert!(writes.len() < IN_FLIGHT_MAX && !lists.contains(&write.kind));
+                assert!(!writes.contains(&(write.kind, &write.name)), "two at a time: {write:?}");
+            }
+        }
+        let delay = self.delays.as_mut().map_or(0, |random| random.next_u64() % 4_000);
+        self.under_way.push((self.now + Duration::from_millis(delay), action));
+    }
+
+    /// The API server answers.
+    fn answer(&mut self, action: ReportsAction) {
         match action {
             ReportsAction::List { kind, label_selector } => {
                 self.api.lists += 1;
@@ -182,13 +217,19 @@ impl Scene {
                 let reply = self.api.write(&write);
                 self.reports.handle_write(self.now, write.kind, &write.name, reply);
             }
-            ReportsAction::Event(event) => self.events.push(event),
+            ReportsAction::Event(_) => {}
         }
     }
 
     /// A speaker in the same Pod that knows nothing, on what this one has left.
     pub(super) fn restart(&mut self) {
         self.reports = Reports::new(settings());
+        // What was on its way arrives, and nobody hears of it.
+        for (_, action) in std::mem::take(&mut self.under_way) {
+            if let ReportsAction::Write(write) = action {
+                self.api.write(&write);
+            }
+        }
         self.api.writes.clear();
         self.events.clear();
     }
