@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
