@@ -13,11 +13,18 @@ Usage: tests/deploy/run.sh [CHECK...]      default: all
   alerts      promtool on the rules, with series; each expression of the dashboard is one
   server      kustomize and the chart on a real API server; permissions; Pod Security Standards
   image       the image is built, and starts with every set of capabilities (needs a container engine)
+  pods        controller and speaker in it, with the account of a pod, on a real API server (the same)
 EOT
 }
 
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+containers=()
+clean_up() {
+    ((${#containers[@]} == 0)) || docker rm -f "${containers[@]}" >/dev/null 2>&1 || true
+    containers=()
+    [[ $(type -t stop_api_server) != function ]] || stop_api_server
+}
+trap 'clean_up; rm -rf "$folder"' EXIT
 passed=0
 say() { echo "deploy: $*" >&2; }
 fail() {
@@ -29,7 +36,7 @@ ok() {
     passed=$((passed + 1))
 }
 
-chart=deploy/helm/fairway
+chart=deploy/helm/fairway image=fairway-deploy-test
 # helm says of each link that it follows it.
 helm() { "$helm" "$@" 2> >(grep -v 'found symbolic link' >&2); }
 
@@ -232,14 +239,19 @@ EOT
         --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false |
         kubectl apply --dry-run=server -f - >/dev/null
     ok "an API server takes all values at once"
+    clean_up
+}
+
+build_image() {
+    scripts/docker.sh engine && scripts/docker.sh base
+    [[ -x docker/bin/fairway ]] || fail "no docker/bin/fairway; run: make static"
+    DOCKER_BUILDKIT=0 docker build -q -f docker/kubernetes/host.Dockerfile -t "$image" . >/dev/null 2>"$folder/build.log" ||
+        fail "$(<"$folder/build.log")"
 }
 
 image() {
-    scripts/docker.sh engine && scripts/docker.sh base
-    [[ -x docker/bin/fairway ]] || fail "no docker/bin/fairway; run: make static"
-    local image=fairway-deploy-test kind options
-    DOCKER_BUILDKIT=0 docker build -q -f docker/kubernetes/host.Dockerfile -t "$image" . >/dev/null 2>"$folder/build.log" ||
-        fail "$(<"$folder/build.log")"
+    local kind options
+    build_image
     ok "the image is built: $(docker image inspect -f '{{.Size}}' "$image") bytes"
     [[ $(docker image inspect -f '{{.Config.User}}' "$image") == 65532:65532 ]] || fail "it runs as somebody else"
     for options in "" "--cap-add NET_BIND_SERVICE" "--cap-add NET_RAW" "--cap-add NET_BIND_SERVICE --cap-add NET_RAW"; do
@@ -273,13 +285,13 @@ image() {
         --sysctl net.ipv4.ip_unprivileged_port_start=1024 -e FAIRWAY_SOCKET=/run/fairway/fairway.sock \
         -v "$PWD/examples/peers/passive.yaml:/etc/fairway/peers.yaml:ro" -v "$folder/state:/var/lib/fairway" \
         -e FAIRWAY_STATE_DIR=/var/lib/fairway "$image" run --config /etc/fairway --node test)
+    containers+=("$container")
     listening "$(docker inspect -f '{{.State.Pid}}' "$container")" || {
         docker logs "$container" >&2
-        docker rm -f "$container" >/dev/null
         fail "nobody listens on port 179"
     }
     docker exec "$container" fairway show config >/dev/null || fail "it does not answer"
-    docker rm -f "$container" >/dev/null
+    clean_up
     ok "it listens on port 179 as user 65532, and answers fairway show"
     as_kubernetes "$image"
     docker rmi "$image" >/dev/null
@@ -326,10 +338,104 @@ as_kubernetes() {
     ok "it listens on port 179 as Kubernetes starts it, without new privileges"
 }
 
+# start_pod controller|speaker ADDRESS:PORT OPTION...: what a kubelet would, with the account's own rights.
+start_pod() {
+    local part=$1 listen=$2 account=$folder/account-$1
+    containers+=("fairway-deploy-test-$part")
+    mkdir -p "$account"
+    kubectl create token "fairway-$part" -n metallb-system >"$account/token"
+    cp "$folder/certificates/apiserver.crt" "$account/ca.crt"
+    echo -n metallb-system >"$account/namespace"
+    docker run -d --name "fairway-deploy-test-$part" --network host --read-only --cap-drop ALL \
+        -v "$account:/var/run/secrets/kubernetes.io/serviceaccount:ro" \
+        -e KUBERNETES_SERVICE_HOST=127.0.0.1 -e KUBERNETES_SERVICE_PORT="$api_port" \
+        -e FAIRWAY_NAMESPACE=metallb-system -e FAIRWAY_POD="$part" -e FAIRWAY_POD_UID="uid-of-$part" \
+        -e FAIRWAY_METRICS_LISTEN="$listen" "${@:3}" "$image" "$part" >/dev/null
+}
+
+# until_true WHAT COMMAND...: it succeeds within 30 s.
+until_true() {
+    local what=$1 deadline=$((SECONDS + 30))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        ((SECONDS < deadline)) || {
+            docker logs fairway-deploy-test-controller >&2
+            docker logs fairway-deploy-test-speaker >&2
+            fail "$what"
+        }
+        sleep 0.2
+    done
+    ok "$what"
+}
+
+# gives PORT PATH WORDS: an answer over HTTP that has these words.
+gives() {
+    local answer
+    exec 4<>"/dev/tcp/127.0.0.1/$1" || return 1
+    printf 'GET %s HTTP/1.1\r\nHost: fairway\r\nConnection: close\r\n\r\n' "$2" >&4
+    answer=$(cat <&4)
+    exec 4>&-
+    [[ $answer == *"$3"* ]]
+}
+
+pods() {
+    build_image
+    # shellcheck source=tests/deploy/api_server.sh
+    . tests/deploy/api_server.sh
+    start_api_server
+    local part port=$((15000 + RANDOM % 4000))
+    kubectl apply -k deploy >/dev/null
+    kubectl wait --for=condition=Established --timeout=30s crd --all >/dev/null
+    kubectl apply -f - >/dev/null <<'EOT'
+apiVersion: v1
+kind: Node
+metadata: {name: node-a}
+---
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: public, namespace: metallb-system}
+spec: {addresses: [198.51.100.0/24]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {type: LoadBalancer, ports: [{port: 80}]}
+EOT
+    start_pod controller ":$port"
+    install -d -m 0700 -o 65532 -g 65532 "$folder/node"
+    start_pod speaker ":$((port + 1))" -e FAIRWAY_NODE=node-a -e FAIRWAY_DAEMONSET=fairway-speaker --tmpfs /run/fairway:mode=1777 \
+        -e FAIRWAY_SOCKET=/run/fairway/fairway.sock -e FAIRWAY_STATE_DIR=/var/lib/fairway -v "$folder/node:/var/lib/fairway" \
+        --cap-add NET_BIND_SERVICE
+    until_true "the controller is healthy" gives "$port" /healthz "200 OK"
+    until_true "the speaker is healthy" gives $((port + 1)) /healthz "200 OK"
+    until_true "the controller is ready" gives "$port" /readyz "200 OK"
+    until_true "the speaker is ready" gives $((port + 1)) /readyz "200 OK"
+    has_address() { [[ $(kubectl get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}') == 198.51.100.0 ]]; }
+    until_true "a Service has its address" has_address
+    until_true "the speaker knows it" docker exec fairway-deploy-test-speaker fairway explain service default/web
+    until_true "the controller says that all is valid" kubectl wait -n metallb-system configurationstate/controller \
+        --for=jsonpath='{.status.result}'=Valid --timeout=1s
+    until_true "the speaker says so, too" kubectl wait -n metallb-system configurationstate/speaker-node-a \
+        --for=jsonpath='{.status.result}'=Valid --timeout=1s
+    until_true "metrics are there" gives "$port" /metrics 'metallb_allocator_ipv4_addresses_in_use_total{pool="public"} 1'
+    docker logs fairway-deploy-test-controller >"$folder/log" 2>&1
+    docker logs fairway-deploy-test-speaker >>"$folder/log" 2>&1
+    ! grep -iE 'forbidden|403' "$folder/log" || fail "the API server refused something"
+    ok "nothing was forbidden"
+    docker stop -t 10 "${containers[@]}" >/dev/null
+    for part in controller speaker; do
+        [[ $(docker inspect -f '{{.State.ExitCode}}' "fairway-deploy-test-$part") == 0 ]] ||
+            fail "the $part ended with $(docker inspect -f '{{.State.ExitCode}}' "fairway-deploy-test-$part")"
+    done
+    ok "both end when they are told to"
+    clean_up
+    docker rmi "$image" >/dev/null
+}
+
 checks=()
 for argument in "$@"; do
     case $argument in
-    rendered | chart | alerts | server | image) checks+=("$argument") ;;
+    rendered | chart | alerts | server | image | pods) checks+=("$argument") ;;
     -h | --help)
         usage
         exit
@@ -340,7 +446,7 @@ for argument in "$@"; do
         ;;
     esac
 done
-((${#checks[@]})) || checks=(rendered chart alerts server image)
+((${#checks[@]})) || checks=(rendered chart alerts server image pods)
 helm=$(scripts/helm.sh)
 for check in "${checks[@]}"; do "$check"; done
 echo "$passed passed, 0 failed"
