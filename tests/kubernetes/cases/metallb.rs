@@ -20,8 +20,8 @@ pub(super) const GIVEN: [(&str, &str); 3] =
     [("web", "192.0.2.77"), ("dns", "192.0.2.99"), ("mail", "192.0.2.33")];
 
 /// Brings MetalLB into the cluster, with Services that it has served; its manifest is kept in `file`.
+/// While its webhooks are answered nobody notices them: here they come with [`lose_controller`].
 pub(super) fn install(stage: &Stage, file: &Path) -> Result<()> {
-    // While its webhooks run, nobody notices them: they are put into place behind its objects.
     let early = file.with_extension("early.json");
     write(&early, &definitions("v1beta1", false))?;
     stage.kubectl(&["apply", "-f", &early.display().to_string()])?;
@@ -30,15 +30,19 @@ pub(super) fn install(stage: &Stage, file: &Path) -> Result<()> {
     stage.api.apply(&object("v1", "Namespace", "", SYSTEM, json!({})))?;
     stage.api.apply(&object("v1", "Namespace", "", SHOP, json!({})))?;
     stage.register_nodes()?;
+    make_old_peer(stage)?;
+    let others = [daemons(), rights()].concat();
+    write(&early, &[definitions("v1beta2", false), others.clone()].concat())?;
+    stage.kubectl(&["apply", "-f", &early.display().to_string()])?;
+    std::fs::remove_file(&early)?;
     configure(stage)?;
     serve(stage)?;
-    let mut all = definitions("v1beta2", true);
-    all.extend(daemons());
-    all.extend(rights());
-    all.push(validating());
-    write(file, &all)?;
+    write(file, &[definitions("v1beta2", true), others, vec![validating()]].concat())
+}
+
+/// Its controller ends: its webhooks are still there, and nobody answers them. `file` is its manifest.
+pub(super) fn lose_controller(stage: &Stage, file: &Path) -> Result<()> {
     stage.kubectl(&["apply", "-f", &file.display().to_string()])?;
-    // From now on it is as if its controller had gone: nobody reads the old peer, nobody may write.
     let old = ["get", "bgppeers.v1beta2.metallb.io", "frr", "-n", SYSTEM];
     ensure!(stage.kubectl(&old).is_err(), "the conversion webhook is not in the way");
     let refused = stage.api.apply(&pool("another", &["198.51.100.0/24"]));
@@ -51,23 +55,22 @@ fn write(file: &Path, objects: &[Value]) -> Result<()> {
     std::fs::write(file, list.to_string()).with_context(|| format!("writing {}", file.display()))
 }
 
-/// Peers, pools and the like, as its users write them. The first peer is an old one.
+/// The first peer is one of a long time ago, with the fields of then.
+fn make_old_peer(stage: &Stage) -> Result<()> {
+    let mut peer = peer(0, ROUTERS[0])?;
+    let of_new = ["dualStackAddressFamily", "enableGracefulRestart"];
+    let spec = peer["spec"].as_object_mut().context("a spec")?;
+    of_new.iter().for_each(|field| drop(spec.remove(*field)));
+    peer["apiVersion"] = json!("metallb.io/v1beta1");
+    let path = format!("/apis/metallb.io/v1beta1/namespaces/{SYSTEM}/bgppeers");
+    let reply = stage.api.ask("POST", &path, Some(&peer))?;
+    ensure!(reply.status == 201, "{}", reply.text);
+    Ok(())
+}
+
+/// Another peer, a pool and the like, as its users write them.
 fn configure(stage: &Stage) -> Result<()> {
-    stage.api.apply(&secret())?;
-    for (place, name) in ROUTERS.into_iter().enumerate() {
-        let mut peer = peer(place, name)?;
-        if place == 0 {
-            let of_new = ["dualStackAddressFamily", "enableGracefulRestart"];
-            let spec = peer["spec"].as_object_mut().context("a spec")?;
-            of_new.iter().for_each(|field| drop(spec.remove(*field)));
-            peer["apiVersion"] = json!("metallb.io/v1beta1");
-            let path = format!("/apis/metallb.io/v1beta1/namespaces/{SYSTEM}/bgppeers");
-            let reply = stage.api.ask("POST", &path, Some(&peer))?;
-            ensure!(reply.status == 201, "{}", reply.text);
-        } else {
-            stage.api.apply(&peer)?;
-        }
-    }
+    stage.api.apply_all(&[secret(), peer(1, ROUTERS[1])?])?;
     let alias = json!({ "communities": [{ "name": "web", "value": "65001:80" }] });
     stage.api.apply_all(&[
         pool("main", &["192.0.2.0/24"]),

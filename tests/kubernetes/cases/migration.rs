@@ -21,22 +21,27 @@ pub(super) fn a_cluster_of_metallb_is_taken_over_and_given_back(stage: &mut Stag
     let work = stage.directory.join("walk");
     let programs = work.join("bin");
     make_directory(&programs)?;
-    make_directory(&work.join("migration"))?;
+    make_directory(&work.join("migration/metallb"))?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::os::unix::fs::symlink(root.join("deploy"), work.join("deploy"))?;
     std::os::unix::fs::symlink(program(), programs.join("fairway"))?;
     stage.cluster()?.write_kubectl(&programs)?;
-    metallb::install(stage, &work.join("migration/metallb.yaml"))?;
+    let manifest = work.join("migration/metallb/install.yaml");
+    metallb::install(stage, &manifest)?;
 
     let page = std::fs::read_to_string(root.join(PAGE)).context(PAGE)?;
     let blocks = blocks(&page);
     let mut steps = Vec::new();
     for block in &blocks {
         run(block, &work, &programs)?;
+        if block.contains("kubectl scale -n metallb-system deployment/controller --replicas=0") {
+            metallb::lose_controller(stage, &manifest)?;
+            steps.push("webhooks");
+        }
         steps.extend(follow(stage, block)?);
         addresses_stay(stage).with_context(|| format!("after:\n{block}"))?;
     }
-    let expected = ["controller", "speakers", "restart", "back"];
+    let expected = ["webhooks", "controller", "speakers", "restart", "back"];
     ensure!(steps == expected, "of {} blocks, the steps were {steps:?}", blocks.len());
     Ok(())
 }
@@ -100,7 +105,7 @@ fn follow(stage: &mut Stage, block: &str) -> Result<Option<&'static str>> {
         everything_is_announced(stage, &NODES)?;
         return Ok(Some("restart"));
     }
-    if has("kubectl apply -f migration/metallb.yaml") {
+    if has("kubectl apply -f migration/metallb/install.yaml") {
         // Kubernetes ends what was deleted.
         stage.controllers[0].stop()?;
         stage.speakers.iter_mut().try_for_each(|it| it.daemon.stop())?;
