@@ -12,13 +12,11 @@ use tracing::{info, warn};
 
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::event::{EventSource, Events};
-use super::lease::LeaseEdge;
+use super::lease::{LeaseAnswer, LeaseEdge};
 use super::reading::{News, Reading};
 use super::writing::{Writing, Written};
 use crate::allocator::PoolUse;
-use crate::cluster::{
-    ControllerAction, ControllerCore, ControllerSettings, LeaseReply, LeaseRequest, OwnPod,
-};
+use crate::cluster::{ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod};
 use crate::metrics::{ControllerFacts, ControllerMetrics, MetricsListen, Server};
 use crate::resources::Finding;
 use crate::standalone::clock::Clock;
@@ -61,7 +59,7 @@ struct Controller {
     reading: Reading,
     writing: Writing,
     lease: LeaseEdge,
-    lease_tell: mpsc::Sender<LeaseReply>,
+    lease_tell: mpsc::Sender<LeaseAnswer>,
     events: Events,
     was_leading: bool,
     /// What was wrong when somebody asked last.
@@ -96,7 +94,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let _metrics = Server::start(options.metrics_listen, Arc::clone(&api.counters), measured);
     let (reading, mut news) = Reading::new(api.clone(), []);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
-    let (lease_tell, mut lease_replies) = mpsc::channel(1);
+    let (lease_tell, mut lease_answers) = mpsc::channel(1);
     let source = EventSource { component: NAME, instance: identity };
     let mut controller = Controller {
         clock,
@@ -122,8 +120,8 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
                 }
             }
             Some(answer) = written.recv() => controller.answered(&answer),
-            Some(reply) = lease_replies.recv() => {
-                let now = controller.now();
+            Some(answer) = lease_answers.recv() => {
+                let (now, reply) = (controller.now(), controller.lease.accept(answer));
                 controller.core.handle_lease(now, reply);
             }
             Some(question) = questions.recv() => question.answer(controller.facts()),

@@ -5,6 +5,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use tracing::{info, warn};
 
 use super::api::{Api, Problem};
 use super::resource::LEASE;
@@ -19,11 +20,18 @@ pub(super) struct LeaseEdge {
     api: Api,
     /// Since when the holder that was written last holds it, and who that is.
     acquired: Option<(String, String)>,
+    troubled: Option<Problem>,
+}
+
+/// What was said of the Lease.
+pub(super) struct LeaseAnswer {
+    reply: LeaseReply,
+    problem: Option<Problem>,
 }
 
 impl LeaseEdge {
     pub(super) fn new(api: Api) -> Self {
-        Self { api, acquired: None }
+        Self { api, acquired: None, troubled: None }
     }
 
     /// The question; nothing is sent before it is awaited. `epoch_seconds` is Unix time.
@@ -31,7 +39,7 @@ impl LeaseEdge {
         &mut self,
         request: LeaseRequest,
         epoch_seconds: u64,
-    ) -> impl Future<Output = LeaseReply> + Send + use<> {
+    ) -> impl Future<Output = LeaseAnswer> + Send + use<> {
         let api = self.api.clone();
         let now = Utc(epoch_seconds).rfc3339_micros();
         let write = match request {
@@ -62,8 +70,26 @@ impl LeaseEdge {
                     api.send(method, &path, "application/json", &document, WRITE_TIMEOUT).await
                 }
             };
-            reply(answer)
+            answered(answer)
         }
+    }
+
+    /// What the core is to be told. That the Lease cannot be had is said once.
+    pub(super) fn accept(&mut self, answer: LeaseAnswer) -> LeaseReply {
+        let LeaseAnswer { reply, problem } = answer;
+        match problem {
+            Some(problem) if self.troubled.as_ref() != Some(&problem) => {
+                warn!(
+                    "cannot read or write the Lease {}/{NAME}: {problem}; trying again, and whoever \
+                     leads stops before it runs out",
+                    self.api.namespace
+                );
+                self.troubled = Some(problem);
+            }
+            None if self.troubled.take().is_some() => info!("the Lease can be had again"),
+            _ => {}
+        }
+        reply
     }
 }
 
@@ -88,15 +114,16 @@ fn document(namespace: &str, record: &LeaseRecord, since: Option<&str>, now: &st
     })
 }
 
-fn reply(answer: Result<Value, Problem>) -> LeaseReply {
-    match answer {
-        Ok(lease) => record(&lease).map_or(LeaseReply::Failed, LeaseReply::Is),
+fn answered(answer: Result<Value, Problem>) -> LeaseAnswer {
+    let (reply, problem) = match answer {
+        Ok(lease) => (record(&lease).map_or(LeaseReply::Failed, LeaseReply::Is), None),
         Err(problem) => match problem.code {
-            Some(404) => LeaseReply::Missing,
-            Some(409) => LeaseReply::Conflict,
-            _ => LeaseReply::Failed,
+            Some(404) => (LeaseReply::Missing, None),
+            Some(409) => (LeaseReply::Conflict, None),
+            _ => (LeaseReply::Failed, Some(problem)),
         },
-    }
+    };
+    LeaseAnswer { reply, problem }
 }
 
 fn record(lease: &Value) -> Option<LeaseRecord> {
@@ -108,4 +135,40 @@ fn record(lease: &Value) -> Option<LeaseRecord> {
         transitions: spec.and_then(|it| it.get("leaseTransitions")?.as_u64()).unwrap_or_default(),
         resource_version,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_written_as_it_is_read() {
+        let record_of = |lease: &Value| record(lease).unwrap();
+        let written = LeaseRecord {
+            holder: "pod_1".to_owned(),
+            transitions: 3,
+            resource_version: "12".to_owned(),
+        };
+        let document = document("system", &written, Some("then"), "now");
+        assert_eq!(record_of(&document), written);
+        assert_eq!(document["spec"]["leaseDurationSeconds"], 15);
+        let bare = json!({"metadata": {"resourceVersion": "1"}});
+        let nobody =
+            LeaseRecord { holder: String::new(), transitions: 0, resource_version: "1".to_owned() };
+        assert_eq!(record_of(&bare), nobody);
+        assert_eq!(record(&json!({"spec": {}})), None);
+    }
+
+    #[test]
+    fn only_what_a_core_cannot_act_upon_is_trouble() {
+        let problem = |code| Problem { code, message: String::new() };
+        let reply = |code| {
+            let LeaseAnswer { reply, problem } = answered(Err(problem(code)));
+            (reply, problem.is_some())
+        };
+        assert_eq!(reply(Some(404)), (LeaseReply::Missing, false));
+        assert_eq!(reply(Some(409)), (LeaseReply::Conflict, false));
+        assert_eq!(reply(Some(403)), (LeaseReply::Failed, true));
+        assert_eq!(reply(None), (LeaseReply::Failed, true));
+    }
 }
