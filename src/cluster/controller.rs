@@ -187,7 +187,7 @@ impl ControllerCore {
                     WriteReply::Conflict | WriteReply::Missing => self.events.forget(name),
                     WriteReply::Failed => {} // It may have been written: the watch tells.
                 }
-                self.dirty.insert(name.clone());
+                self.look_at_one(name.clone());
             }
             WrittenKind::IpAddressPool => self.pool_statuses.end(now, name, reply),
             WrittenKind::ConfigurationState => self.own_state.end(now, reply),
@@ -277,7 +277,7 @@ impl ControllerCore {
             Delta::Applied(service) => {
                 let name = name_of(service);
                 let dropped = self.claims.set(now, &name, status_addresses(service));
-                self.dirty.insert(name);
+                self.look_at_one(name);
                 self.check_later(now, dropped);
             }
             Delta::Deleted(name) => {
@@ -309,6 +309,13 @@ impl ControllerCore {
         self.dirty.append(&mut self.blocked);
         if let Some(tenure) = &mut self.tenure {
             tenure.check_later(now, dropped);
+        }
+    }
+
+    /// It is other than it was. Who begins to lead looks at all anyway.
+    fn look_at_one(&mut self, name: ObjectName) {
+        if self.tenure.is_some() {
+            self.dirty.insert(name);
         }
     }
 
