@@ -9,7 +9,7 @@ use crate::resources::StaleObject;
 
 use super::Snapshot;
 use super::columns::aligned;
-use super::drain;
+use super::drain::DrainView;
 use super::object::Object;
 
 /// `lines` under a title, or the title and `none`.
@@ -51,7 +51,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
         section("Findings", &findings),
         section("Stale", &stale),
         section("Left out on this node", &left_out),
-        drain::line(snapshot.drain),
+        DrainView::of(snapshot).line(),
     ]
     .concat()
 }
@@ -83,5 +83,5 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
         .field("sources", snapshot.sources.to_vec())
         .field("findings", findings)
         .field("leftOut", left_out)
-        .optional("drain", drain::json(snapshot.drain))
+        .optional("drain", DrainView::of(snapshot).json())
 }

@@ -3,10 +3,9 @@
 use fairway_sessions::backend::PeerView;
 use fairway_sessions::types::AddressFamily;
 
+use super::drain::DrainView;
 use super::object::Object;
-use super::{
-    ShowError, Snapshot, drain, graceful_restart, neighbor, neighbors_json, neighbors_text,
-};
+use super::{ShowError, Snapshot, graceful_restart, neighbor, neighbors_json, neighbors_text};
 
 /// Those called `wanted`, or everybody who is configured for `family`.
 fn find<'a>(
@@ -31,7 +30,7 @@ pub(super) fn text(
     if peers.is_empty() {
         return nobody(wanted);
     }
-    let one = |peer| neighbors_text::one(peer) + &drain::line(snapshot.drain);
+    let one = |peer| neighbors_text::one(peer) + &DrainView::of(snapshot).line();
     Ok(peers.into_iter().map(one).collect::<Vec<_>>().join("\n"))
 }
 
@@ -43,7 +42,7 @@ pub(super) fn json(
 ) -> Object {
     let one = |peer: &PeerView| {
         neighbors_json::one(peer, snapshot.now_epoch_seconds)
-            .optional("drain", drain::json(snapshot.drain))
+            .optional("drain", DrainView::of(snapshot).json())
     };
     by_address(&find(snapshot, wanted, family), wanted, one)
 }

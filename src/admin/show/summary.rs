@@ -10,6 +10,7 @@ use std::fmt::Write;
 use fairway_sessions::backend::{DesiredRoute, ListenRangeView, PeerView};
 use fairway_sessions::types::{AddressFamily, Asn};
 
+use super::drain::DrainView;
 use super::instance::Instance;
 use super::neighbor::{
     accepted, carries, family_key, id_type, is_established, marked_key, peer_state, remote_asn,
@@ -17,8 +18,7 @@ use super::neighbor::{
 };
 use super::object::Object;
 use super::time::{clock_or_never, milliseconds};
-use super::{Snapshot, SummaryFamilies, SummaryFilter, capabilities, drain, reset};
-use crate::drain::DrainStatus;
+use super::{Snapshot, SummaryFamilies, SummaryFilter, capabilities, reset};
 
 /// The width of the first column, unless a name needs more.
 const NEIGHBOR_WIDTH_MIN: usize = 16;
@@ -34,7 +34,7 @@ struct Family<'a> {
     filter: SummaryFilter,
     entries: usize,
     now_epoch_seconds: u64,
-    drain: DrainStatus,
+    drain: DrainView,
 }
 
 impl<'a> Family<'a> {
@@ -83,7 +83,7 @@ fn families<'a>(
             filter,
             entries: *snapshot.bgp.prefixes.of(family),
             now_epoch_seconds: snapshot.now_epoch_seconds,
-            drain: snapshot.drain,
+            drain: DrainView::of(snapshot),
         }
     };
     let is_wanted = |family: &AddressFamily| match wanted {
@@ -151,7 +151,7 @@ fn block(family: &Family<'_>, has_title: bool) -> String {
     }
     let _ = writeln!(text, "Total number of neighbors {}", family.peers.len());
     text.push_str(&ranges(family));
-    text.push_str(&drain::line(family.drain));
+    text.push_str(&family.drain.line());
     text
 }
 
@@ -295,7 +295,7 @@ fn object(family: &Family<'_>) -> Object {
         .field("totalPeers", count)
         .field("dynamicPeers", family.dynamic_count())
         .optional("listenRanges", (!family.ranges.is_empty()).then(|| listen_ranges(family)))
-        .optional("drain", drain::json(family.drain))
+        .optional("drain", family.drain.json())
         .optional("bestPath", (family.filter != SummaryFilter::Failed).then(Object::new))
 }
 

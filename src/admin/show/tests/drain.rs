@@ -1,5 +1,7 @@
 //! A node that is out of service says so wherever an operator looks.
 
+use std::time::Duration;
+
 use super::lab::NOW_EPOCH_SECONDS;
 use super::*;
 use crate::drain::DrainStatus;
@@ -49,6 +51,15 @@ fn programs_find_it_beside_what_frr_says() {
     let expected =
         serde_json::json!({"state": "drained", "sinceEpochSeconds": NOW_EPOCH_SECONDS - 3_600});
     assert_eq!(drained["drain"], expected);
+}
+
+#[test]
+fn a_mark_of_the_node_is_named() {
+    let mut lab = lab_that_is(DRAINED);
+    lab.node.drain = Some(Duration::from_secs(30));
+    let text = text(&lab, &ShowCommand::Config).unwrap();
+    assert!(text.ends_with(" UTC; its Node is marked metallb.io/drain\n"), "{text}");
+    assert_eq!(json(&lab, &summary())["ipv4Unicast"]["drain"]["isMarked"], true);
 }
 
 #[test]
