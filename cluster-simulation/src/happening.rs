@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fairway::cluster::{Announced, Reply, SpeakerCore};
+use fairway::cluster::{Announced, Reply};
 use fairway::model::{Kind, ObjectKey, ObjectName};
 use fairway_model_api::{Query, Request as ApiRequest};
 use fairway_sessions::backend::Leave;
@@ -12,7 +12,7 @@ use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
 
 use crate::objects::{self, Place, resource, with_type};
-use crate::process::{News, speaker_settings};
+use crate::process::{News, from_disk};
 use crate::schedule::{Op, Who};
 use crate::world::{Event, Shared, World};
 
@@ -276,10 +276,7 @@ impl World {
     /// What the next run cannot know: it was announced, and the disk did not hear of it.
     fn excuse_what_is_not_on_disk(&mut self, node: usize) {
         let Some(process) = self.processes.get_mut(&Who::Speaker(node)) else { return };
-        let known = SpeakerCore::new(
-            speaker_settings(node, 0),
-            Some(process.disk.clone().unwrap_or_default()),
-        );
+        let known = from_disk(node, process.disk.clone());
         let known = known.plan().map(|plan| plan.routes.clone()).unwrap_or_default();
         let known: Vec<_> = known.iter().map(|route| route.prefix).collect();
         let told = self.adjacencies.get(node).into_iter().flatten();
@@ -357,10 +354,24 @@ impl World {
         self.all_watch_soon(|_, _, _| true);
     }
 
+    /// The user mends what is at fault: the good versions go together.
+    fn mend(&mut self) {
+        if !self.truth.is_disputed(self.now, Duration::ZERO) {
+            return;
+        }
+        self.obey(Op::Secret { variant: 0 });
+        for number in 0..objects::POOLS {
+            if self.stored(&objects::pool_place(number)).is_some() {
+                self.obey(Op::Pool { number, variant: 0 });
+            }
+        }
+    }
+
     /// Nothing goes wrong any more, and everybody runs.
     pub(crate) fn heal(&mut self) {
         self.tell(|| "-- everything is well from here on".to_owned());
         self.outage = self.now;
+        self.mend();
         let now = self.now;
         self.lags = [now; 2];
         let mut stopped = Vec::new();

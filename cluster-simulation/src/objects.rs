@@ -17,7 +17,7 @@ pub(crate) const PEERS: u8 = 2;
 const TEAM: &str = "team";
 /// Variants of each kind.
 pub(crate) const SERVICE_VARIANTS: u8 = 9;
-pub(crate) const POOL_VARIANTS: u8 = 3;
+pub(crate) const POOL_VARIANTS: u8 = 4;
 pub(crate) const ADVERTISEMENT_VARIANTS: u8 = 3;
 pub(crate) const LAYER2_VARIANTS: u8 = 3;
 pub(crate) const PEER_VARIANTS: u8 = 4;
@@ -147,6 +147,8 @@ pub(crate) fn pool(number: u8, variant: u8) -> Value {
             "addresses": ["203.0.113.0/31"], "serviceAllocation": { "namespaces": [TEAM] },
         }),
         (_, 1) => json!({ "addresses": ["203.0.113.0/31"] }),
+        // Some of what p0 has: whoever comes later is at fault.
+        (_, 3) => json!({ "addresses": ["203.0.113.0/31", "192.0.2.4-192.0.2.5"] }),
         _ => json!({
             "addresses": ["203.0.113.0/31"],
             "serviceAllocation": {

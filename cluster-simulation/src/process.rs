@@ -204,11 +204,18 @@ impl Process {
     }
 }
 
-pub(crate) fn speaker_settings(node: usize, seed: u64) -> SpeakerSettings {
+fn speaker_settings(node: usize, seed: u64) -> SpeakerSettings {
     SpeakerSettings {
         node: node_name(node),
         load_balancer_class: None,
         ignore_exclude_label: false,
         seed,
     }
+}
+
+/// A speaker that starts with what is on the disk of its node, and has heard of nothing else.
+pub(crate) fn from_disk(node: usize, disk: Option<Snapshot>) -> SpeakerCore {
+    let mut core = SpeakerCore::new(speaker_settings(node, 0), disk);
+    core.poll_action(Instant::ZERO);
+    core
 }

@@ -16,7 +16,7 @@ use fairway_sessions::time::Instant;
 use fairway_sessions::types::Prefix;
 
 use crate::objects::resource;
-use crate::process::speaker_settings;
+use crate::process::from_disk;
 use crate::router::router_of;
 use crate::rules::{Violation, broken, condition};
 use crate::schedule::Who;
@@ -188,7 +188,7 @@ impl World {
     fn check_disks(&self) -> Result<(), Violation> {
         for (who, process) in &self.processes {
             let (Who::Speaker(node), Some(speaker)) = (*who, process.speaker()) else { continue };
-            let again = SpeakerCore::new(speaker_settings(node, 0), process.disk.clone());
+            let again = from_disk(node, process.disk.clone());
             let routes = |it: &SpeakerCore| it.plan().map(|plan| plan.routes.clone());
             if routes(&again) != routes(speaker) && !process.has_lost_disk {
                 return Err(broken("I6", format!("{who} would come back with other routes")));

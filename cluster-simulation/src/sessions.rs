@@ -177,6 +177,10 @@ impl World {
 
     /// Whether the peer or the node is other than when this speaker may have looked last.
     fn settings_changed(&self, node: usize, router: usize) -> bool {
+        // Whoever asks for a Secret once a minute learns of a dispute, and of its end, that late.
+        if self.truth.is_disputed(self.now, GRACE + SECRET_PAUSE) {
+            return true;
+        }
         let Ok(number) = u8::try_from(router) else { return true };
         let place = peer_place(number);
         let peer =

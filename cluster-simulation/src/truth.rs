@@ -1,6 +1,8 @@
 //! What is so: the state of the API server as the rules see it, and how it was a moment ago.
 //!
-//! Knows neither processes nor routers. Follows every change at once, without a network between.
+//! Knows neither processes nor routers. Follows every change at once, without a network between, and
+//! remembers every good version. Where an object is at fault, processes that remember less may see
+//! the world otherwise (`is_disputed`); the rules leave room for that, and only there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -8,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::allocator::{Outcome, Outcomes, PoolLookup};
-use fairway::cluster::status_addresses;
-use fairway::model::{ClusterIndex, Kind, ObjectKey, ObjectName, Service, TrafficPolicy};
+use fairway::cluster::{InForce, status_addresses};
+use fairway::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName, Service, TrafficPolicy};
 use fairway::plan::{self, NodePlan, PlanOptions};
-use fairway::resources;
+use fairway::resources::{self, Finding};
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::{PeerKey, Prefix};
 use serde_json::Value;
@@ -38,7 +40,10 @@ pub(crate) struct Released {
 /// The truth.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Truth {
+    in_force: InForce,
     pub(crate) index: Arc<ClusterIndex>,
+    /// Until when an object was at fault; [`FOREVER`] while one is.
+    disputed_until: Option<Instant>,
     /// Services as they are stored.
     pub(crate) services: BTreeMap<ObjectName, Arc<Value>>,
     /// How it was, and until when; no older than [`GRACE`].
@@ -68,21 +73,14 @@ impl Truth {
 
     /// An object is new or other.
     pub(crate) fn applied(&mut self, now: Instant, value: &Arc<Value>) {
-        let parsed = resources::parse_value(value);
-        let Some(key) = parsed.key else { return };
+        let Some(key) = resources::parse_value(value).key else { return };
         self.keep(now);
         if key.kind == Kind::Service {
             self.name(now, &key.name, status_addresses(value));
             self.services.insert(key.name.clone(), Arc::clone(value));
         }
-        let index = Arc::make_mut(&mut self.index);
-        let changes = match parsed.object {
-            Some(object) => index.apply(object),
-            None => index.delete(&key),
-        };
-        if !changes.is_empty() {
-            self.changed(now, key);
-        }
+        let changes = self.in_force.read(key.kind, value);
+        self.settle(now, key, changes);
     }
 
     /// An object is gone.
@@ -92,8 +90,28 @@ impl Truth {
             self.name(now, &key.name, BTreeSet::new());
             self.services.remove(&key.name);
         }
-        Arc::make_mut(&mut self.index).delete(key);
-        self.changed(now, key.clone());
+        let changes = self.in_force.gone(key);
+        self.settle(now, key.clone(), changes);
+    }
+
+    fn settle(&mut self, now: Instant, key: ObjectKey, mut changes: Changes) {
+        changes.absorb(self.in_force.settle());
+        self.index = Arc::clone(self.in_force.index());
+        match self.in_force.findings().iter().any(Finding::is_fault) {
+            true => self.disputed_until = Some(FOREVER),
+            false if self.disputed_until == Some(FOREVER) => self.disputed_until = Some(now),
+            false => {}
+        }
+        // Processes may have other versions in force than this.
+        if !changes.is_empty() || self.disputed_until == Some(FOREVER) {
+            self.changed(now, key);
+        }
+    }
+
+    /// Whether an object is at fault, or was within `grace`: what is in force then depends on what
+    /// somebody has seen.
+    pub(crate) fn is_disputed(&self, now: Instant, grace: Duration) -> bool {
+        self.disputed_until.is_some_and(|until| until == FOREVER || until + grace >= now)
     }
 
     fn keep(&mut self, now: Instant) {
@@ -120,8 +138,10 @@ impl Truth {
     fn changed(&mut self, now: Instant, key: ObjectKey) {
         let index = Arc::clone(&self.index);
         let pools = PoolLookup::new(&index);
+        let is_disputed = self.is_disputed(now, GRACE);
+        let is_allowed = |it: IpAddr| is_disputed || pools.offering(it).is_some();
         let allowed: BTreeSet<IpAddr> =
-            self.users.keys().copied().filter(|it| pools.offering(*it).is_some()).collect();
+            self.users.keys().copied().filter(|it| is_allowed(*it)).collect();
         for (address, until) in &mut self.allowed_until {
             if *until == FOREVER && !allowed.contains(address) {
                 *until = now;

@@ -147,13 +147,8 @@ impl World {
 
     /// One in which something is wrong on purpose.
     pub fn with(schedule: Schedule, misbehaviour: Misbehaviour, keeps_story: bool) -> Self {
-        let settings = Settings {
-            replicas: 2,
-            in_step: false,
-            managed_fields: false,
-            watch_seconds: 600,
-            ..Settings::default()
-        };
+        let settings =
+            Settings { replicas: 2, in_step: false, watch_seconds: 600, ..Settings::default() };
         let nodes = schedule.nodes;
         let who = (0..nodes).map(Who::Speaker);
         let mut api = ApiServer::new(settings);

@@ -14,6 +14,7 @@ use crate::objects::{resource, with_type};
 use crate::process::News;
 use crate::rules;
 use crate::schedule::Who;
+use crate::truth::GRACE;
 use crate::world::{Event, Shared, World, write_failed};
 
 /// As controllers name themselves.
@@ -42,7 +43,9 @@ impl World {
     /// reason to go on by what was so before.
     fn believed(&self, who: Who) -> Option<ClusterIndex> {
         let controller = self.processes.get(&who)?.controller()?;
-        let is_excused = controller.is_in_doubt() || self.truth.was_so_lately(controller.index());
+        let is_excused = controller.is_in_doubt()
+            || self.truth.was_so_lately(controller.index())
+            || self.truth.is_disputed(self.now, GRACE);
         is_excused.then(|| controller.index().clone())
     }
 
