@@ -11,7 +11,7 @@ use crate::resources::status::{
 };
 use crate::utc::Utc;
 
-use super::write::{OwnPod, own_reference, shortened};
+use super::write::{OwnPod, label_value, own_reference, shortened};
 
 /// So many faults are told in full; the logs have all.
 const FAULTS_MAX: usize = 20;
@@ -64,7 +64,7 @@ impl Component {
         match self {
             Self::Controller => json!({ "metallb.io/component-type": "controller" }),
             Self::Speaker(node) => json!({
-                "metallb.io/component-type": "speaker", "metallb.io/node-name": node,
+                "metallb.io/component-type": "speaker", "metallb.io/node-name": label_value(node),
             }),
         }
     }

@@ -5,8 +5,12 @@
 
 use fairway_sessions::time::Instant;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::model::{Kind, ObjectName};
+
+/// How long the value of a label may be.
+const LABEL_BYTES_MAX: usize = 63;
 
 /// The kinds that Fairway writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,9 +98,36 @@ pub(super) fn own_reference(pod: &OwnPod) -> Value {
     json!({ "apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid })
 }
 
+/// `text`, or something that is unlike every other and can be the value of a label: names of nodes
+/// and interfaces may be what labels may not.
+pub(super) fn label_value(text: &str) -> String {
+    let is_word = |it: char| it.is_ascii_alphanumeric();
+    let is_inner = |it: char| is_word(it) || matches!(it, '-' | '_' | '.');
+    let has_ends = text.starts_with(is_word) && text.ends_with(is_word);
+    let is_value = text.len() <= LABEL_BYTES_MAX && has_ends && text.chars().all(is_inner);
+    if is_value || text.is_empty() { text.to_owned() } else { digest(text) }
+}
+
+/// Sixteen digits that stand for `text`.
+pub(super) fn digest(text: &str) -> String {
+    let bytes = Sha256::digest(text);
+    let number = bytes.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{number:016x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_label_can_say_is_said_by_a_number() {
+        for text in ["", "node-a", "rack-1.example.org", &"a".repeat(63)] {
+            assert_eq!(label_value(text), text);
+        }
+        let others = ["eth0:1", "-a", "a-", &"a".repeat(64), &"a".repeat(65)].map(label_value);
+        assert!(others.iter().all(|it| it.len() == 16), "{others:?}");
+        assert_eq!(others.iter().collect::<std::collections::BTreeSet<_>>().len(), 5);
+    }
 
     #[test]
     fn what_is_too_long_ends_between_two_characters() {

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use fairway_sessions::backend::{PeerView, SessionState};
 use fairway_sessions::types::Remote;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::ReportFacts;
 use super::stored::Known;
 use crate::cluster::configuration_state::{
     Component, configuration_object, configuration_status, fault_summary,
 };
-use crate::cluster::write::{OwnPod, WrittenKind, own_reference};
+use crate::cluster::write::{OwnPod, WrittenKind, digest, label_value, own_reference};
 use crate::model::ObjectName;
 use crate::resources::status::{
     BgpSessionStateStatus, Condition, ConfigurationStateStatus, ServiceBgpStatus,
@@ -36,8 +35,6 @@ const SESSION_PREFIX: &str = "session-";
 const SERVICE_PREFIX: &str = "bgp-";
 /// frr-k8s's word for a session without BFD.
 const NO_BFD: &str = "N/A";
-/// How long the value of a label may be.
-const LABEL_BYTES_MAX: usize = 63;
 
 /// Which object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -269,8 +266,12 @@ impl Writer {
     pub(super) fn read(&self, kind: WrittenKind, objects: &[Arc<Value>]) -> Vec<(Key, Known)> {
         let known = objects.iter().filter_map(|object| {
             let name = object.pointer("/metadata/name")?.as_str()?.to_owned();
-            let is_frr_k8s = !name.starts_with(SESSION_PREFIX);
-            if kind == WrittenKind::BgpSessionState && is_frr_k8s {
+            let is_ours = match kind {
+                WrittenKind::BgpSessionState => name.starts_with(SESSION_PREFIX),
+                WrittenKind::ConfigurationState => name == self.component.object_name(),
+                _ => true,
+            };
+            if !is_ours {
                 return None;
             }
             let status = object.get("status").and_then(|it| Status::parse(kind, it));
@@ -315,22 +316,6 @@ fn name(prefix: &str, parts: &[&str]) -> String {
     format!("{prefix}{}", digest(&parts.join("\0")))
 }
 
-fn digest(text: &str) -> String {
-    let bytes = Sha256::digest(text);
-    let number = bytes.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    format!("{number:016x}")
-}
-
-/// `text`, or something that is unlike every other and can be the value of a label: names of nodes
-/// and interfaces may be what labels may not.
-fn label_value(text: &str) -> String {
-    let is_word = |it: char| it.is_ascii_alphanumeric();
-    let is_inner = |it: char| is_word(it) || matches!(it, '-' | '_' | '.');
-    let has_ends = text.starts_with(is_word) && text.ends_with(is_word);
-    let is_value = text.len() <= LABEL_BYTES_MAX && has_ends && text.chars().all(is_inner);
-    if is_value || text.is_empty() { text.to_owned() } else { digest(text) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,15 +326,5 @@ mod tests {
         assert_eq!(text("192.0.2.1"), "192.0.2.1");
         assert_eq!(text("2001:db8::1"), "2001-0db8-0000-0000-0000-0000-0000-0001");
         assert_eq!(peer_text(Remote::Interface("eth0.7".parse().unwrap())), "eth0.7");
-    }
-
-    #[test]
-    fn what_no_label_can_say_is_said_by_a_number() {
-        for text in ["", "node-a", "rack-1.example.org", &"a".repeat(63)] {
-            assert_eq!(label_value(text), text);
-        }
-        let others = ["eth0:1", "-a", "a-", &"a".repeat(64), &"a".repeat(65)].map(label_value);
-        assert!(others.iter().all(|it| it.len() == 16), "{others:?}");
-        assert_eq!(others.iter().collect::<BTreeSet<_>>().len(), 5);
     }
 }
