@@ -32,8 +32,8 @@ impl Bench {
         }
         let watched = folder.path().join("watched");
         let (source, mut batches) = FileSource::start(&[watched]).unwrap();
-        let first = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-        assert_eq!(first.changes.len(), files.len());
+        let first = next_of(&mut batches).await.unwrap();
+        assert_eq!(first.len(), files.len());
         Self { folder, source, batches }
     }
 
@@ -43,8 +43,8 @@ impl Bench {
 
     /// The next batch, its paths cut down to file names.
     async fn next(&mut self) -> Vec<FileChange> {
-        let batch = timeout(DEADLINE, self.batches.recv()).await.expect("no batch").unwrap();
-        batch.changes.into_iter().map(by_name).collect()
+        let batch = next_of(&mut self.batches).await.unwrap();
+        batch.into_iter().map(by_name).collect()
     }
 
     /// Expects that nothing comes before what `mark` brings about.
@@ -53,6 +53,12 @@ impl Bench {
         fs::rename(self.path("mark.tmp"), self.path("mark.yaml")).unwrap();
         assert_eq!(self.next().await, [read("mark.yaml", mark)]);
     }
+}
+
+/// What the next batch brings; `None` at the end of all.
+async fn next_of(batches: &mut Receiver<FileBatch>) -> Option<Vec<FileChange>> {
+    let batch = timeout(DEADLINE, batches.recv()).await.expect("no batch")?;
+    Some(batch.changes)
 }
 
 fn name(path: &str) -> String {
@@ -91,7 +97,7 @@ async fn the_first_batch_is_all_there_is() {
     fs::write(folder.path().join("below/f.yaml"), "f").unwrap();
     let paths = [folder.path().to_owned()];
     let (_source, mut batches) = FileSource::start(&paths).unwrap();
-    let first = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    let first = next_of(&mut batches).await.unwrap();
     assert_eq!(first, read_all(&paths).unwrap());
     let names: Vec<_> = first.into_iter().map(by_name).collect();
     let expected = ["a.yml", "b.yaml", "c.json"].map(|name| read(name, name));
@@ -184,7 +190,7 @@ async fn config_map() -> Bench {
         symlink(format!("..data/{file}"), folder.join(file)).unwrap();
     }
     let (source, mut batches) = FileSource::start(&[folder]).unwrap();
-    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    next_of(&mut batches).await.unwrap();
     Bench { folder: bench.folder, source, batches }
 }
 
@@ -303,13 +309,13 @@ async fn a_folder_that_may_not_be_read_any_more_is_noticed_and_read_again() {
         set_mode(0o755);
         return;
     }
-    let batch = timeout(DEADLINE, bench.batches.recv()).await.unwrap().unwrap();
+    let batch = next_of(&mut bench.batches).await.unwrap();
     assert!(matches!(batch.as_slice(), [FileChange::Unreadable { .. }]), "{batch:?}");
     set_mode(0o755);
     assert_eq!(bench.next().await, [FileChange::Readable { path: "watched".to_owned() }]);
     bench.expect_nothing_but("watched again").await;
     set_mode(0o444);
-    let batch = timeout(DEADLINE, bench.batches.recv()).await.unwrap().unwrap();
+    let batch = next_of(&mut bench.batches).await.unwrap();
     assert_eq!(batch.len(), 3, "{batch:?}");
     set_mode(0o755);
     assert_eq!(bench.next().await.len(), 3);
@@ -360,11 +366,11 @@ async fn a_link_that_is_pointed_at_another_folder_is_noticed() {
     }
     symlink("1", at("current")).unwrap();
     let (_source, mut batches) = FileSource::start(&[at("current")]).unwrap();
-    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    next_of(&mut batches).await.unwrap();
     symlink("2", at("next")).unwrap();
     fs::rename(at("next"), at("current")).unwrap();
-    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-    assert_eq!(batch.changes.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+    let batch = next_of(&mut batches).await.unwrap();
+    assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
 }
 
 #[tokio::test]
@@ -373,14 +379,14 @@ async fn a_single_file_is_watched_through_its_folder() {
     let path = folder.path().join("fairway.conf");
     fs::write(&path, "1").unwrap();
     let (_source, mut batches) = FileSource::start(std::slice::from_ref(&path)).unwrap();
-    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    next_of(&mut batches).await.unwrap();
     fs::write(folder.path().join("other.yaml"), "x").unwrap();
     fs::write(folder.path().join("tmp"), "2").unwrap();
     fs::rename(folder.path().join("tmp"), &path).unwrap();
-    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    let batch = next_of(&mut batches).await.unwrap();
     assert_eq!(batch, [read(path.to_str().unwrap(), "2")]);
     fs::remove_file(&path).unwrap();
-    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    let batch = next_of(&mut batches).await.unwrap();
     assert_eq!(batch, [gone(path.to_str().unwrap())]);
 }
 
@@ -391,18 +397,18 @@ async fn rereading_finds_what_no_event_told() {
     fs::write(elsewhere.path().join("a"), "1").unwrap();
     symlink(elsewhere.path().join("a"), folder.path().join("a.yaml")).unwrap();
     let (source, mut batches) = FileSource::start(&[folder.path().to_owned()]).unwrap();
-    timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
+    next_of(&mut batches).await.unwrap();
     fs::write(elsewhere.path().join("a"), "2").unwrap();
     source.reread();
-    let batch = timeout(DEADLINE, batches.recv()).await.unwrap().unwrap();
-    assert_eq!(batch.changes.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
+    let batch = next_of(&mut batches).await.unwrap();
+    assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
     // That was all.
-    assert_eq!(timeout(DEADLINE, batches.recv()).await.unwrap().unwrap(), []);
+    assert_eq!(next_of(&mut batches).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn the_stream_ends_with_its_source() {
     let mut bench = Bench::new(&[]).await;
     drop(bench.source);
-    assert_eq!(timeout(DEADLINE, bench.batches.recv()).await.unwrap(), None);
+    assert_eq!(next_of(&mut bench.batches).await, None);
 }
