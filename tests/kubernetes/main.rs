@@ -1,6 +1,6 @@
 //! Does Fairway do in a cluster what it promises? A real API server (and a model of one, which goes
 //! wrong when it is told to), three speakers in network namespaces, controllers, and FRR and BIRD as
-//! routers. Run as root: `cargo test --test kubernetes -- [WORD...] [--long] [--bench] [--required]`.
+//! routers. Run as root: `cargo test --test kubernetes -- [WORD...] [--short] [--required]`.
 //!
 //! The programs of the API server are those that `scripts/kube-apiserver.sh` finds or builds; without
 //! them the cases on the model are run, and the others are said to be skipped.
@@ -37,22 +37,27 @@ mod usage;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail, ensure};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use cases::Case;
 use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
 use stage::{Kind, Stage};
 
 const USAGE: &str = "\
-usage: kubernetes [WORD...] [--long] [--bench] [--required]
+usage: kubernetes [WORD...] [--short | --long | --bench] [--required]
   WORD        only cases that have one of these words in their name; `real`, `model`, `bare`: only there
+  --short     each case on one kind of API server
   --long      outages as long as they are promised to be survived
   --bench     no case, but how long it takes and what it costs; on a real API server
   --required  fail where there is no API server, in place of skipping
 FAIRWAY_BIN is the program under test, else the one that cargo has built.";
 
+#[derive(Default)]
 struct Options {
     words: Vec<String>,
+    is_short: bool,
     is_long: bool,
     is_bench: bool,
     is_required: bool,
@@ -78,41 +83,66 @@ fn run() -> Result<bool> {
     }
     let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
     let start = now();
+    // They mostly wait, so all are played at once.
+    let outcomes: Vec<Result<bool>> = thread::scope(|scope| {
+        let playing = Kind::ALL.into_iter().enumerate().map(|(cell, kind)| {
+            let (options, assets, folder) = (&options, assets.as_deref(), &folder);
+            scope.spawn(move || play(cell, kind, options, assets, folder))
+        });
+        let playing: Vec<_> = playing.collect();
+        let panicked = |_| Err(anyhow!("a thread has panicked"));
+        playing.into_iter().map(|it| it.join().unwrap_or_else(panicked)).collect()
+    });
     let mut is_good = true;
-    for (cell, kind) in Kind::ALL.into_iter().enumerate() {
-        let cases = cases::all().into_iter().filter(|case| options.wants(case, kind));
-        let cases: Vec<Case> = cases.collect();
-        if cases.is_empty() || is_interrupted() {
-            continue;
-        }
-        if kind.is_real() && assets.is_none() {
-            println!(
-                "kubernetes: SKIPPED {} cases: no API server here; `make kubernetes` builds one",
-                cases.len()
-            );
-            continue;
-        }
-        let at = folder.join(kind.word());
-        let begin = now();
-        let mut stage = Stage::build(cell, kind, assets.as_deref(), options.is_long, &at)?;
-        stage.is_whole =
-            cases::all().iter().filter(|it| it.on.contains(&kind)).count() == cases.len();
-        println!("{}: everything runs after {:.1} s", kind.word(), begin.elapsed().as_secs_f32());
-        for case in &cases {
-            is_good &= perform(case, kind, &mut stage);
-            if is_interrupted() {
-                break;
-            }
-        }
-        drop(stage);
-        if is_good {
-            std::fs::remove_dir_all(&at)?;
-        }
+    for outcome in outcomes {
+        is_good &= outcome.unwrap_or_else(|error| {
+            println!("kubernetes: {error:#}");
+            false
+        });
     }
     // Only empty when all was well.
     let _ = std::fs::remove_dir(&folder);
     println!("kubernetes: {:.0} s", start.elapsed().as_secs_f64());
     Ok(is_good && !is_interrupted())
+}
+
+/// Whether all cases on one kind of API server went well.
+fn play(
+    cell: usize,
+    kind: Kind,
+    options: &Options,
+    assets: Option<&Path>,
+    folder: &Path,
+) -> Result<bool> {
+    let cases: Vec<Case> =
+        cases::all().into_iter().filter(|case| options.wants(case, kind)).collect();
+    if cases.is_empty() {
+        return Ok(true);
+    }
+    if kind.is_real() && assets.is_none() {
+        let (kind, count) = (kind.word(), cases.len());
+        println!("{kind}: SKIPPED {count} cases: no API server here; `make kubernetes` builds one");
+        return Ok(true);
+    }
+    let at = folder.join(kind.word());
+    let begin = now();
+    let built = Stage::build(cell, kind, assets, options.is_long, &at);
+    let mut stage = built.with_context(|| format!("{}: see {}", kind.word(), at.display()))?;
+    let all = cases::all();
+    stage.is_whole = all.iter().filter(|it| options.is_for(it, kind)).count() == cases.len();
+    println!("{}: everything runs after {:.1} s", kind.word(), begin.elapsed().as_secs_f32());
+    let mut is_good = true;
+    for case in &cases {
+        is_good &= perform(case, kind, &mut stage);
+        if is_interrupted() {
+            return Ok(false);
+        }
+    }
+    drop(stage);
+    if is_good {
+        std::fs::remove_dir_all(&at)?;
+    }
+    Ok(is_good)
 }
 
 /// The long way, that of `make bench`.
@@ -148,20 +178,26 @@ fn perform(case: &Case, kind: Kind, stage: &mut Stage) -> bool {
 }
 
 impl Options {
+    /// Whether it is told on this kind of API server, whatever words there are.
+    fn is_for(&self, case: &Case, kind: Kind) -> bool {
+        let on = if self.is_short { case.on.get(..1).unwrap_or_default() } else { case.on };
+        on.contains(&kind)
+    }
+
     fn wants(&self, case: &Case, kind: Kind) -> bool {
         let names_kind = |word: &&String| Kind::ALL.iter().any(|kind| kind.word() == **word);
         let (kinds, words): (Vec<&String>, Vec<&String>) = self.words.iter().partition(names_kind);
-        case.on.contains(&kind)
+        self.is_for(case, kind)
             && (kinds.is_empty() || kinds.contains(&&kind.word().to_owned()))
             && (words.is_empty() || words.iter().any(|word| case.name.contains(word.as_str())))
     }
 }
 
 fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options =
-        Options { words: Vec::new(), is_long: false, is_bench: false, is_required: false };
+    let mut options = Options::default();
     for argument in arguments {
         match argument.as_str() {
+            "--short" => options.is_short = true,
             "--long" => options.is_long = true,
             "--bench" => options.is_bench = true,
             "--required" => options.is_required = true,

@@ -8,8 +8,18 @@ use crate::lab::wait::{PATIENCE, wait_until};
 use crate::objects::{SYSTEM, advertisement, pool, service, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
 
-/// As a user writes it. The peers are there already.
+/// As a user writes it. The other peer is there already.
 const APPLIED: &str = r#"
+apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: frr, namespace: metallb-system}
+spec:
+  myASN: 65001
+  peerASN: 65002
+  peerAddress: 10.90.0.21
+  dualStackAddressFamily: true
+  enableGracefulRestart: true
+---
 apiVersion: metallb.io/v1beta1
 kind: BFDProfile
 metadata: {name: quick, namespace: metallb-system}
@@ -54,10 +64,11 @@ endpoints:
 /// `kubectl apply` of a whole file leads to addresses in `kubectl get svc`, and to routes of both
 /// families by all three nodes, as the routers' operators see them.
 pub(super) fn what_is_applied_gets_an_address_and_routes(stage: &mut Stage) -> Result<()> {
+    stage.api.delete("BGPPeer", SYSTEM, "frr")?;
     let file = stage.directory.join("applied.yaml");
     std::fs::write(&file, APPLIED)?;
     let said = stage.kubectl(&["apply", "-f", &file.display().to_string()])?;
-    ensure!(said.matches(" created").count() == 5, "kubectl apply says {said}");
+    ensure!(said.matches(" created").count() == 6, "kubectl apply says {said}");
     stage.routes_become("198.51.100.0/32", &NODES)?;
     stage.routes_become("2001:db8:51::/128", &NODES)?;
     let shown = stage.kubectl(&["get", "svc", "web", "-n", SHOP])?;
@@ -70,7 +81,7 @@ pub(super) fn what_is_applied_gets_an_address_and_routes(stage: &mut Stage) -> R
     ensure!(route.communities.contains("65001:100"), "BIRD has {:?}", route.communities);
     // Applied once more it is the same, and nothing moves.
     let said = stage.kubectl(&["apply", "-f", &file.display().to_string()])?;
-    ensure!(said.matches(" unchanged").count() == 5, "kubectl apply says {said}");
+    ensure!(said.matches(" unchanged").count() == 6, "kubectl apply says {said}");
     stage.routes_stay("198.51.100.0/32", &NODES)
 }
 
