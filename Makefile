@@ -20,7 +20,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-crds test-deploy test-interop test-restart test-kubernetes kubernetes test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
+	test-vtysh test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -94,14 +94,20 @@ test-restart: build ## Restarts beside four routers, each way once (root or sudo
 test-walk: build ## docs/peers.md, section by section, as it is printed (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
 
-# Without a real API server on this machine the cases on the model are run: `make kubernetes` builds one.
-test-kubernetes: build ## Controllers, speakers, FRR and BIRD around an API server (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes
+# Without a real API server on this machine only the cases on the model are run.
+test-kubernetes: build ## A cluster: API server, speakers, controllers, FRR and BIRD; each story once (root or sudo)
+	@scripts/setup.sh routers network
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- --short
 
-kubernetes: build test-crds test-deploy ## The same on a real one, with outages of minutes, what it costs, and what is in deploy/
-	@scripts/setup.sh routers network kubernetes
-	assets=$$(scripts/kube-apiserver.sh) && for words in '--long --required' '--bench'; do \
-		KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- $$words; done
+kubernetes: build test-crds test-deploy ## All of its stories, an API server away for five minutes, and what is in deploy/ (root or sudo)
+	@scripts/setup.sh kubernetes routers network
+	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" \
+		$(CARGO) test --locked --test kubernetes -- --long --required
+
+bench-kubernetes: build ## Latency from an endpoint to the router, 5,000 Services at once (root or sudo)
+	@scripts/setup.sh kubernetes routers network
+	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" \
+		$(CARGO) test --locked --test kubernetes -- --bench
 
 test-service: deb ## The package under a real systemd: start, reload, watchdog, upgrade, purge (root or sudo)
 	@scripts/setup.sh trixie network
