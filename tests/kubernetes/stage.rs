@@ -59,7 +59,7 @@ fn address_of_node(node: &str, family: Family) -> Result<IpAddr> {
 
 /// Which API server there is.
 pub(crate) enum Backing {
-    Real(Cluster),
+    Real(Box<Cluster>),
     Model(Model),
 }
 
@@ -138,7 +138,7 @@ impl Stage {
         let network = Network::Named(hub.name().to_owned());
         let backing = match (kind, assets) {
             (Kind::Real | Kind::Bare, Some(assets)) => {
-                Backing::Real(Cluster::start_in(assets, network, address)?)
+                Backing::Real(Box::new(Cluster::start_in(assets, network, address)?))
             }
             (Kind::Real | Kind::Bare, None) => bail!("there is no API server here"),
             (Kind::Model, _) => {

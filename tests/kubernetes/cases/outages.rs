@@ -17,7 +17,7 @@ const AT_ONE: [&str; 3] = ["192.0.2.61", "192.0.2.62", "192.0.2.63"];
 
 /// How long the API server is away after everything else has happened.
 const SHORT: Duration = Duration::from_secs(3);
-const LONG: Duration = Duration::from_mins(5);
+const LONG: Duration = Duration::from_secs(300);
 
 /// Every route of the case, and by whom.
 pub(super) fn announced() -> Vec<(&'static str, Vec<&'static str>)> {
