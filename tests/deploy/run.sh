@@ -201,13 +201,30 @@ apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [$(realpath --relative-to="$folder/overlay" deploy)]
 components:
-$(for name in network-policy net-raw; do echo "  - $(realpath --relative-to="$folder/overlay" "deploy/components/$name")"; done)
+$(for name in network-policy net-raw webhook; do echo "  - $(realpath --relative-to="$folder/overlay" "deploy/components/$name")"; done)
 images: [{name: fairway, newName: registry.example/fairway}]
 $(sed -n '/^  # The same with kustomize/,/^  ```$/{/```/d; /same with/d; s/^  //; p}' docs/kubernetes.md)
 EOT
     kubectl apply -k "$folder/overlay" >/dev/null
     pod daemonset/fairway-speaker | jq -e '.spec.containers[0] | .image == "registry.example/fairway:0.1.0"
         and .securityContext.capabilities.add == ["NET_BIND_SERVICE", "NET_RAW"]' >/dev/null || fail "the overlay is not in force"
+    pod deployment/fairway-controller | jq -e '.spec.containers[0] | any(.env[]; .name == "FAIRWAY_WEBHOOK_NAME")
+        and any(.ports[]; .containerPort == 9443)' >/dev/null || fail "the controller has no webhook"
+    kubectl get networkpolicy fairway-controller -n metallb-system -o json |
+        jq -e '[.spec.ingress[0].ports[].port] == [7472, 9443]' >/dev/null || fail "the webhook cannot be reached"
+    may controller yes get secrets/fairway-webhook-cert -n metallb-system
+    may controller no get secrets/tor-1 -n metallb-system
+    may controller yes patch validatingwebhookconfigurations/fairway-webhook
+    may controller no patch validatingwebhookconfigurations/another
+    may controller no create validatingwebhookconfigurations
+    # What the leader wrote stays over an apply.
+    kubectl patch validatingwebhookconfiguration fairway-webhook --type=json \
+        -p '[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "'"$(base64 -w0 "$folder/certificates/apiserver.crt")"'"}]' >/dev/null
+    kubectl patch secret fairway-webhook-cert -n metallb-system -p '{"data": {"tls.key": "c29tZQ=="}}' >/dev/null
+    kubectl apply -k "$folder/overlay" >/dev/null
+    [[ -n $(kubectl get validatingwebhookconfiguration fairway-webhook -o jsonpath='{.webhooks[0].clientConfig.caBundle}') &&
+        -n $(kubectl get secret fairway-webhook-cert -n metallb-system -o jsonpath='{.data.tls\.key}') ]] ||
+        fail "an apply takes the certificate away"
     may speaker yes get secrets/tor-1 -n metallb-system
     may speaker no get secrets/tor-3 -n metallb-system
     kubectl apply -k deploy >/dev/null
@@ -215,8 +232,8 @@ EOT
     kubectl apply --dry-run=server -k deploy/migration >/dev/null
     ok "components, and the page's patch for Secrets"
 
-    kubectl delete --wait=false -n metallb-system daemonset,deployment,pdb,role,rolebinding,serviceaccount --all >/dev/null
-    kubectl delete clusterrole,clusterrolebinding -l app.kubernetes.io/name=fairway >/dev/null
+    kubectl delete --wait=false -n metallb-system daemonset,deployment,pdb,role,rolebinding,serviceaccount,secret,service,networkpolicy --all >/dev/null
+    kubectl delete clusterrole,clusterrolebinding,validatingwebhookconfiguration -l app.kubernetes.io/name=fairway >/dev/null
     kubectl apply -f - >/dev/null <<'EOT'
 apiVersion: metallb.io/v1beta1
 kind: IPAddressPool
@@ -229,7 +246,7 @@ EOT
     may speaker no get secrets/tor-2 -n metallb-system
     helm upgrade fairway "$chart" -n metallb-system -f tests/deploy/metallb-values.yaml \
         --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false >"$folder/notes"
-    grep -qF "mean nothing here: controller.webhookMode, crds.validationFailurePolicy, frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.frr, speaker.memberlist, speaker.startupProbe" \
+    grep -qF "mean nothing here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.frr, speaker.memberlist, speaker.startupProbe" \
         "$folder/notes" || fail "the notes do not name what is unused: $(<"$folder/notes")"
     helm uninstall fairway -n metallb-system >/dev/null
     kubectl get ipaddresspool public -n metallb-system >/dev/null || fail "helm uninstall took the definitions along"
