@@ -150,6 +150,7 @@ permissions() {
     may speaker yes patch servicebgpstatuses/any --subresource=status "${ours[@]}"
     may speaker yes delete bgpsessionstates/any "${ours[@]}"
     may speaker no patch servicebgpstatuses/any "${other[@]}"
+    may speaker no delete configurationstates/controller "${ours[@]}"
     may speaker no patch bgppeers/any "${ours[@]}"
     may speaker yes get daemonsets/fairway-speaker "${ours[@]}"
     may speaker no get daemonsets/another "${ours[@]}"
