@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::cluster::ClusterArguments;
-use crate::kubernetes::{ControllerOptions, run_controller};
+use crate::kubernetes::{ControllerOptions, WebhookOptions, run_controller};
+use crate::metrics::MetricsListen;
 
 /// Threads: the loop has one, requests and answers have the other.
 const THREADS: usize = 2;
@@ -21,15 +22,36 @@ Any number of controllers may run; one of them leads.")]
 pub(super) struct ControllerArguments {
     #[command(flatten)]
     cluster: ClusterArguments,
+
+    /// Answer the API server there whether to take an object (HTTPS), `:PORT` for all addresses, or
+    /// `none`
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "none",
+        env = "FAIRWAY_WEBHOOK_LISTEN"
+    )]
+    webhook_listen: MetricsListen,
+
+    /// The name of the webhook's Service and of its ValidatingWebhookConfiguration; its certificate
+    /// is in the Secret NAME-cert
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "fairway-webhook",
+        env = "FAIRWAY_WEBHOOK_NAME"
+    )]
+    webhook_name: String,
 }
 
 pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
-    let ControllerArguments { cluster } = arguments;
+    let ControllerArguments { cluster, webhook_listen, webhook_name } = arguments;
     let options = ControllerOptions {
         connection: cluster.connection(),
         load_balancer_class: cluster.load_balancer_class(),
         pod: cluster.pod(),
         metrics_listen: cluster.metrics_listen,
+        webhook: WebhookOptions { listen: *webhook_listen, name: webhook_name.clone() },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)

@@ -62,6 +62,11 @@ impl Belief {
         self.in_force.values()
     }
 
+    /// What is in force once every kind has been listed; half a cluster allows no judgement.
+    pub fn complete(&self) -> Option<&InForce> {
+        self.is_complete.then_some(&self.in_force)
+    }
+
     /// Whether [`Self::in_force`] is other than when this was asked last.
     pub fn take_is_other(&mut self) -> bool {
         self.in_force.take_is_other()

@@ -29,6 +29,7 @@ use crate::allocator::Outcomes;
 use crate::model::{ClusterIndex, Kind, ObjectName};
 use crate::resources::Finding;
 
+use super::admission::judge;
 use super::belief::Belief;
 use super::claims::{Claims, status_addresses};
 use super::configuration_state::fault_summary;
@@ -250,6 +251,11 @@ impl ControllerCore {
     /// Whether every kind was listed since the start.
     pub fn is_synced(&self) -> bool {
         self.belief.is_synced()
+    }
+
+    /// The answer to an AdmissionReview, whether it leads or not.
+    pub fn judge(&self, review: &Value) -> Value {
+        judge(self.belief.complete(), review, &self.settings.namespace)
     }
 
     /// What is wrong with objects.

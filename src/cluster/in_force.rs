@@ -154,6 +154,13 @@ impl InForce {
         &self.findings
     }
 
+    /// What would be wrong or odd with an object of a kind that configures us, if this were its last
+    /// version. Changes nothing.
+    pub fn findings_if(&self, kind: Kind, value: &Value) -> Vec<Finding> {
+        let key = ObjectKey { kind, name: name_of(value) };
+        self.catalog.findings_if(&key, value).into_iter().map(without_place).collect()
+    }
+
     /// The objects of which an earlier version is in force than the last one.
     pub fn stale(&self) -> &BTreeSet<ObjectKey> {
         &self.stale

@@ -11,6 +11,7 @@
 //! files. Whoever has the connection to the API server drives them; `cluster-simulation` does so
 //! with a server, a network and routers that fail in every way we know.
 
+mod admission;
 mod belief;
 mod budget;
 mod claims;
@@ -27,6 +28,7 @@ mod version;
 mod write;
 mod writes;
 
+pub use admission::judge;
 pub use belief::Belief;
 pub use budget::Budget;
 pub use claims::status_addresses;

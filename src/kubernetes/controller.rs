@@ -14,6 +14,7 @@ use super::api::{Api, ConnectError, ConnectionOptions};
 use super::event::{EventSource, Events};
 use super::lease::{LeaseAnswer, LeaseEdge};
 use super::reading::{News, Reading};
+use super::webhook::{Webhook, WebhookOptions};
 use super::writing::{Writing, Written};
 use crate::allocator::PoolUse;
 use crate::cluster::{ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod};
@@ -39,6 +40,8 @@ pub struct ControllerOptions {
     pub pod: Option<OwnPod>,
     /// Where metrics are served.
     pub metrics_listen: MetricsListen,
+    /// Where the API server may ask what to take.
+    pub webhook: WebhookOptions,
 }
 
 /// What keeps a daemon in the cluster from starting.
@@ -61,6 +64,7 @@ struct Controller {
     lease: LeaseEdge,
     lease_tell: mpsc::Sender<LeaseAnswer>,
     events: Events,
+    webhook: Webhook,
     was_leading: bool,
     /// What was wrong when somebody asked last.
     findings: Vec<Finding>,
@@ -95,6 +99,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let (reading, mut news) = Reading::new(api.clone(), []);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);
+    let (webhook, mut reviews) = Webhook::start(api.clone(), &options.webhook);
     let source = EventSource { component: NAME, instance: identity };
     let mut controller = Controller {
         clock,
@@ -104,6 +109,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         lease: LeaseEdge::new(api.clone()),
         lease_tell,
         events: Events::start(api, source),
+        webhook,
         was_leading: false,
         findings: Vec::new(),
     };
@@ -125,6 +131,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
                 controller.core.handle_lease(now, reply);
             }
             Some(question) = questions.recv() => question.answer(controller.facts()),
+            Some(review) = reviews.recv() => review.answer(|it| controller.core.judge(it)),
             () = clock.wait_until(deadline) => {}
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
@@ -167,6 +174,7 @@ impl Controller {
         let is_leading = self.core.is_leading();
         if is_leading != self.was_leading {
             self.was_leading = is_leading;
+            self.webhook.set_leading(is_leading);
             match is_leading {
                 true => info!("this controller gives out addresses now"),
                 false => warn!("this controller does not give out addresses any more"),

@@ -21,8 +21,10 @@ mod reporting;
 mod resource;
 mod secrets;
 mod speaker;
+mod webhook;
 mod writing;
 
 pub use api::{ConnectError, ConnectionOptions};
 pub use controller::{ControllerOptions, StartError, run as run_controller};
 pub use speaker::{SpeakerError, SpeakerOptions, run as run_speaker};
+pub use webhook::WebhookOptions;

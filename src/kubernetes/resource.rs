@@ -46,6 +46,12 @@ pub(super) const LEASE: Resource = ours("coordination.k8s.io/v1", "Lease", "leas
 pub(super) const DAEMON_SET: Resource = ours("apps/v1", "DaemonSet", "daemonsets");
 /// Where Events go.
 pub(super) const EVENT: Resource = everywhere("v1", "Event", "events");
+/// By which the API server knows our webhook.
+pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Resource = everywhere(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+);
 
 impl Resource {
     /// Of a kind that is read.

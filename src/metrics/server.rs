@@ -90,7 +90,8 @@ impl fmt::Display for MetricsListen {
 }
 
 impl MetricsListen {
-    async fn bind(self) -> io::Result<Option<TcpListener>> {
+    /// Listens there; `None` where that is nowhere.
+    pub(crate) async fn bind(self) -> io::Result<Option<TcpListener>> {
         let at = |address: IpAddr, port| TcpListener::bind(SocketAddr::new(address, port));
         let listener = match self {
             Self::Nowhere => return Ok(None),

@@ -12,6 +12,7 @@ use super::file::FileState;
 use super::needs::secrets_named;
 use super::{Catalog, Held};
 use crate::model::{ObjectKey, ObjectName};
+use crate::resources::finding::Finding;
 
 /// Where an object stands: nobody else has a file of this name.
 fn place(key: &ObjectKey) -> Arc<str> {
@@ -47,6 +48,17 @@ impl Catalog {
             self.held.insert(version.key.clone(), held);
         }
         self.files.insert(place, state);
+    }
+
+    /// What would be wrong or odd with an object if the API server had `value` under `key`. Changes
+    /// nothing.
+    pub fn findings_if(&self, key: &ObjectKey, value: &Json) -> Vec<Finding> {
+        let place = place(key);
+        let mut other = self.clone();
+        other.object_read(key, value);
+        let mut findings = other.resolve_shared().findings;
+        findings.retain(|finding| *finding.file == *place);
+        findings
     }
 
     /// The Secrets that the peers and BFD profiles name, those in force and those that wait to be.

@@ -10,6 +10,7 @@ mod nodes;
 mod outages;
 mod rights;
 mod shown;
+mod webhook;
 
 use anyhow::Result;
 
@@ -61,6 +62,8 @@ pub(crate) fn all() -> Vec<Case> {
         MODEL faults::a_slow_api_server_is_followed,
         MODEL faults::an_api_server_without_storage_changes_nothing,
         REAL rights::what_is_granted_is_used,
+        // It has rights that are granted with it alone.
+        REAL webhook::what_is_wrong_is_refused,
         BARE migration::a_cluster_of_metallb_is_taken_over_and_given_back,
     ]
 }

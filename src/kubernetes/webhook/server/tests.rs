@@ -1,0 +1,142 @@
+//! Somebody asks by HTTPS; the test is the loop that answers.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::super::certificate::{issue, tests::stored};
+use super::*;
+
+/// The certificate is for now, and both sides go by the clock of this machine.
+fn now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}
+
+struct Lab {
+    address: SocketAddr,
+    authority: String,
+    questions: mpsc::Receiver<Question>,
+    // Dropping it ends the server.
+    _server: JoinSet<()>,
+}
+
+impl Lab {
+    async fn start() -> Self {
+        let data = issue(&["127.0.0.1".to_owned()], None, now()).unwrap();
+        let identity = Identity::of(&stored(&data)).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ask, questions) = mpsc::channel(1);
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            let (_tell, identity) = watch::channel(Some(identity));
+            serve(&listener, &identity, &ask).await;
+        });
+        let authority = data["ca.crt"].as_str().unwrap().to_owned();
+        Self { address, authority, questions, _server: server }
+    }
+
+    /// Asks as somebody who trusts this CA.
+    async fn ask_trusting(&self, pem: &str, head: &str, body: &str) -> std::io::Result<String> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(self.address).await?;
+        let name = ServerName::from(self.address.ip());
+        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        let length = body.len();
+        let request = format!("{head} HTTP/1.1\r\nHost: it\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        // A server that wants no more reads no more.
+        let _ = stream.write_all(body.as_bytes()).await;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        Ok(String::from_utf8(answer).unwrap())
+    }
+
+    async fn ask(&self, head: &str, body: &str) -> String {
+        self.ask_trusting(&self.authority, head, body).await.unwrap()
+    }
+}
+
+fn verdict(is_allowed: bool) -> Value {
+    json!({ "response": { "uid": "u", "allowed": is_allowed } })
+}
+
+#[tokio::test]
+async fn a_review_is_judged_by_the_loop() {
+    let mut lab = Lab::start().await;
+    let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
+    let asking = lab.ask("POST /validate?timeout=5s", "{\"request\": 7}");
+    let answering = async {
+        let question = questions.recv().await.unwrap();
+        question.answer(|review| {
+            assert_eq!(*review, json!({ "request": 7 }));
+            verdict(true)
+        });
+    };
+    let (answer, ()) = tokio::join!(asking, answering);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.ends_with(&verdict(true).to_string()), "{answer}");
+    assert!(answer.contains("application/json"), "{answer}");
+}
+
+/// The user has just made room, and the watch is a moment behind.
+#[tokio::test]
+async fn a_no_is_a_no_only_when_it_is_said_twice() {
+    let mut lab = Lab::start().await;
+    let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
+    for second in [true, false] {
+        let answering = async {
+            for is_allowed in [false, second] {
+                questions.recv().await.unwrap().answer(|_| verdict(is_allowed));
+            }
+        };
+        let (answer, ()) = tokio::join!(lab.ask("POST /validate", "{}"), answering);
+        assert!(answer.ends_with(&verdict(second).to_string()), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_review_is_refused_without_the_loop() {
+    let lab = Lab::start().await;
+    for (head, body, code) in [
+        ("GET /validate", String::new(), 405),
+        ("POST /", "{}".to_owned(), 404),
+        ("POST /validate", "{".to_owned(), 400),
+        ("POST /validate", "[".repeat(1000), 400),
+        ("POST /validate", "\u{0}".to_owned(), 400),
+        ("POST /validate", " ".repeat(BODY_BYTES_MAX + 1), 413),
+    ] {
+        let answer = lab.ask(head, &body).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {code} ")), "{head}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_controller_that_leaves_says_so() {
+    let mut lab = Lab::start().await;
+    lab.questions.close();
+    let answer = lab.ask("POST /validate", "{}").await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+}
+
+#[tokio::test]
+async fn who_trusts_another_does_not_ask() {
+    let lab = Lab::start().await;
+    let another = issue(&["127.0.0.1".to_owned()], None, now()).unwrap();
+    let pem = another["ca.crt"].as_str().unwrap();
+    assert!(lab.ask_trusting(pem, "POST /validate", "{}").await.is_err());
+    // And stops nobody else.
+    assert!(lab.ask("POST /", "").await.starts_with("HTTP/1.1 404 "));
+}

@@ -1,0 +1,96 @@
+//! What is wrong is refused when it is written, where somebody wants that: the manifests of
+//! `deploy/components/webhook` as they are, and an API server that asks a controller by them.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::announcing::serve;
+use crate::api::word;
+use crate::cluster::http::Reply;
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::objects::{SYSTEM, ours, pool};
+use crate::stage::Stage;
+
+const NAME: &str = "fairway-webhook";
+const MANIFEST: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/components/webhook/webhook.yaml");
+const CONFIGURATIONS: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+const POOLS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools";
+const ADVERTISEMENTS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/bgpadvertisements";
+
+/// A pool that overlaps another is refused with the field and the other's name, what another object
+/// may still bring is a warning, another controller answers with the same certificate, and while
+/// nobody answers, writes pass.
+pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
+    serve(stage, "192.0.2.0/24")?;
+    stage.kubectl(&["apply", "-f", MANIFEST])?;
+    // There are no nodes whose kube-proxy would bring the Service to the controller.
+    let service = stage.api.get("Service", SYSTEM, NAME)?;
+    let address = format!("{}/32", word(&service, "/spec/clusterIP"));
+    stage.hub.ip(&["address", "add", &address, "dev", "lo"])?;
+    let variables = [("FAIRWAY_WEBHOOK_LISTEN", ":443"), ("FAIRWAY_WEBHOOK_NAME", NAME)];
+    for controller in &mut stage.controllers {
+        let more = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        controller.pod.variables.extend(more);
+    }
+    replace(stage, 0, 0)?;
+    refuses(stage)?;
+    let bundle = ca_bundle(stage)?;
+
+    let spec = json!({ "ipAddressPools": ["main"], "communities": ["later"] });
+    let reply = post(stage, ADVERTISEMENTS, &ours("BGPAdvertisement", "early", spec))?;
+    ensure!(reply.status == 201, "{} {}", reply.status, reply.text);
+    let warned = reply.warnings.iter().any(|it| it.contains("later is not defined"));
+    ensure!(warned, "it warns of {:?}", reply.warnings);
+
+    replace(stage, 0, 1)?;
+    refuses(stage)?;
+    ensure!(ca_bundle(stage)? == bundle, "another controller has another certificate");
+
+    stage.controllers.get_mut(1).context("a controller")?.stop()?;
+    let reply = post(stage, POOLS, &overlapping())?;
+    ensure!(reply.status == 201, "{} {}", reply.status, reply.text);
+    stage.kubectl(&["delete", "-f", MANIFEST])?;
+    for controller in &mut stage.controllers {
+        controller.pod.variables.retain(|(name, _)| !name.starts_with("FAIRWAY_WEBHOOK"));
+    }
+    stage.start_controller(0)
+}
+
+fn replace(stage: &mut Stage, one: usize, by: usize) -> Result<()> {
+    stage.controllers.get_mut(one).context("a controller")?.stop()?;
+    stage.start_controller(by)
+}
+
+fn overlapping() -> Value {
+    pool("other", &["198.51.100.0/24", "192.0.2.128/25"])
+}
+
+/// Nothing is kept of what is asked here.
+fn post(stage: &Stage, path: &str, object: &Value) -> Result<Reply> {
+    stage.api.ask("POST", &format!("{path}?dryRun=All"), Some(object))
+}
+
+/// Waits until the API server trusts the webhook, and the webhook knows the cluster.
+fn refuses(stage: &mut Stage) -> Result<()> {
+    wait_until("a pool that overlaps another is refused", PATIENCE, || {
+        stage.check_running()?;
+        let reply = post(stage, POOLS, &overlapping())?;
+        ensure!(reply.status == 422, "{} {}", reply.status, reply.text);
+        let said = reply.json()?;
+        let message = word(&said, "/message");
+        let start =
+            "admission webhook \"fairway.metallb.io\" denied the request: spec.addresses[1]: ";
+        ensure!(message.starts_with(start), "{message}");
+        ensure!(message.contains("IPAddressPool/main"), "{message}");
+        Ok(())
+    })
+}
+
+fn ca_bundle(stage: &Stage) -> Result<String> {
+    let reply = stage.api.ask("GET", &format!("{CONFIGURATIONS}/{NAME}"), None)?;
+    let bundle = word(&reply.json()?, "/webhooks/0/clientConfig/caBundle").to_owned();
+    ensure!(!bundle.is_empty(), "{}", reply.text);
+    Ok(bundle)
+}
