@@ -2,6 +2,7 @@
 //!
 //! Does what the pure [`Peer`] wants done. Called by the core task, which owns it.
 
+mod lateness;
 mod log;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -246,24 +247,6 @@ impl Neighbour {
     /// All that was gone in this generation has been written to its socket.
     pub(super) fn withdrawn_up_to(&self) -> u64 {
         self.withdrawn_up_to.generation()
-    }
-
-    /// Something changed then; it may have to be told.
-    pub(super) fn note_change(&mut self, at: Instant) {
-        if self.peer.owes_updates() {
-            self.untold.changed(at);
-        }
-    }
-
-    /// When what happened that it has been told by now, since the last time.
-    pub(super) fn take_told(&mut self) -> Option<Instant> {
-        let told = self.untold.take_told();
-        if self.peer.state() == SessionState::Established {
-            self.untold.given(self.peer.owes_updates(), self.is_writing());
-        } else {
-            self.untold = UntoldSince::default();
-        }
-        told
     }
 
     /// Whether something for it waits, or is on its way to its socket.
