@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::api::{Api, word};
-use crate::lab::wait::{now, wait_until};
+use crate::lab::wait::{is_interrupted, now, wait_until};
 use crate::latencies::Latencies;
 use crate::monitor::Monitor;
 use crate::objects::{advertisement, pool, service, service_at, slice};
@@ -110,7 +110,13 @@ fn in_parallel(
     thread::scope(|scope| {
         let creators = (0..CREATORS).map(|first| {
             let act = &act;
-            scope.spawn(move || (first..count).step_by(CREATORS).try_for_each(|it| act(api, it)))
+            let mut numbers = (first..count).step_by(CREATORS);
+            scope.spawn(move || {
+                numbers.try_for_each(|number| {
+                    ensure!(!is_interrupted(), "interrupted");
+                    act(api, number)
+                })
+            })
         });
         let creators: Vec<_> = creators.collect();
         creators.into_iter().try_for_each(|it| match it.join() {
