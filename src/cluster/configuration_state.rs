@@ -120,3 +120,40 @@ pub fn configuration_status(
     object.insert("status".to_owned(), json!(status));
     object.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::Severity;
+
+    fn finding(number: usize, severity: Severity) -> Finding {
+        let message = format!("number {number}");
+        Finding { severity, file: String::new(), line: None, object: None, field: None, message }
+    }
+
+    #[test]
+    fn faults_are_told_and_warnings_are_not_and_of_many_how_many() {
+        assert_eq!(fault_summary(&[finding(1, Severity::Warning)]), "");
+        let two = [finding(1, Severity::Fault), finding(2, Severity::Fault)];
+        assert_eq!(fault_summary(&two), "number 1; number 2");
+        let many: Vec<_> = (0..1000).map(|number| finding(number, Severity::Fault)).collect();
+        let summary = fault_summary(&many);
+        assert!(summary.ends_with("; number 19; and 980 more"), "{summary}");
+    }
+
+    #[test]
+    fn a_speaker_has_the_names_and_labels_of_metallb() {
+        let speaker = Component::Speaker("a".to_owned());
+        let object = configuration_object(&speaker, "metallb-system", None);
+        let metadata = json!({
+            "name": "speaker-a", "namespace": "metallb-system",
+            "labels": {
+                "metallb.io/component-type": "speaker", "metallb.io/node-name": "a",
+            },
+        });
+        assert_eq!(object.get("metadata"), Some(&metadata));
+        let status = configuration_status(&speaker, "metallb-system", "", 0);
+        let kind = status.pointer("/status/conditions/0/type");
+        assert_eq!(kind, Some(&json!("configReconcilerValid")));
+    }
+}

@@ -134,3 +134,20 @@ impl Writes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_gone_nothing_is_remembered_once_its_write_is_answered() {
+        let (now, name) = (Instant::ZERO, ObjectName::new("default", "web"));
+        let mut writes = Writes::new(WRITES_MAX);
+        writes.begin(now, &name, "1");
+        writes.forget(&name);
+        assert_eq!(writes.may_write(now, &name, "2"), Permission::Later, "one at a time");
+        writes.end(now, &name, WriteReply::Missing);
+        assert!(writes.histories.is_empty() && writes.in_flight == 0);
+        assert_eq!(writes.may_write(now, &name, "2"), Permission::Now);
+    }
+}
