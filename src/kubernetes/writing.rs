@@ -64,17 +64,14 @@ impl Writing {
     pub(super) fn note(&mut self, written: &Written) {
         let Written { kind, name, reply, problem } = written;
         let plural = Resource::written(*kind).plural;
+        let is_news = || self.troubled.get(kind) != problem.as_ref();
         match (reply, problem) {
-            (WriteReply::Failed, Some(problem)) => {
-                if self.troubled.get(kind) != Some(problem) {
-                    warn!("cannot write {plural} {name}: {problem}; trying again");
-                    self.troubled.insert(*kind, problem.clone());
-                }
+            (WriteReply::Failed, Some(problem)) if is_news() => {
+                warn!("cannot write {plural} {name}: {problem}; trying again");
+                self.troubled.insert(*kind, problem.clone());
             }
-            (WriteReply::Done, _) => {
-                if self.troubled.remove(kind).is_some() {
-                    info!("{plural} can be written again");
-                }
+            (WriteReply::Done, _) if self.troubled.remove(kind).is_some() => {
+                info!("{plural} can be written again");
             }
             _ => {}
         }
