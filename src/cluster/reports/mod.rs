@@ -248,14 +248,8 @@ impl Reports {
         if let Some(in_flight) = self.in_flight.get_mut(&kind) {
             *in_flight = in_flight.saturating_sub(1);
         }
-        let is_done = match (reply, &sent) {
-            (WriteReply::Done, _) | (WriteReply::Missing, Sent::Deletion) => true,
-            // Somebody deleted it: it is made anew.
-            (WriteReply::Missing, Sent::Status(_)) => false,
-            // There is no such kind; or it was written, and nobody can tell.
-            (WriteReply::Missing, Sent::Object) | (WriteReply::Conflict, _) => false,
-            (WriteReply::Failed, _) => false,
-        };
+        let is_missing = reply == WriteReply::Missing;
+        let is_done = reply == WriteReply::Done || (is_missing && matches!(sent, Sent::Deletion));
         if is_done {
             self.attempts.remove(&key);
         } else {
@@ -276,7 +270,8 @@ impl Reports {
         }
         match sent {
             Sent::Deletion if is_done => self.stored.remove(&key),
-            Sent::Status(_) if reply == WriteReply::Missing => self.stored.remove(&key),
+            // Somebody deleted it: it is made anew.
+            Sent::Status(_) if is_missing => self.stored.remove(&key),
             Sent::Object if is_done => self.stored.is_described(&key),
             Sent::Status(status) if is_done => self.stored.has_status(now, &key, status),
             _ => self.stored.is_uncertain(&key),

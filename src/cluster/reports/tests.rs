@@ -422,7 +422,7 @@ fn whatever_fails_the_objects_are_right_in_the_end() {
         let mut scene = Scene::announcing(6);
         scene.delays = Some(Rng::seeded(seed));
         for _ in 0..60 {
-            let mut chance = |of: u64| random.next_u64() % of == 0;
+            let mut chance = |of: u64| random.next_u64().is_multiple_of(of);
             for peer in 0..2 {
                 if chance(3) {
                     let is_up = scene.bgp.peers[peer].state != SessionState::Established;
