@@ -53,8 +53,7 @@ pub(super) fn settings(identity: &str) -> ControllerSettings {
 impl Lab {
     /// An empty cluster in which nobody has led yet.
     pub(super) fn new() -> Self {
-        let settings_of_api =
-            Settings { history_changes: 100_000, managed_fields: false, ..Settings::default() };
+        let settings_of_api = Settings { history_changes: 100_000, ..Settings::default() };
         let mut api = ApiServer::new(settings_of_api);
         api.define(ResourceDefinition::custom(
             written(WrittenKind::ConfigurationState),
