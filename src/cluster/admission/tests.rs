@@ -132,15 +132,20 @@ fn a_name_of_a_community_is_defined_once() {
 /// `kubectl apply` sends one object after the other, in any order.
 #[test]
 fn what_another_object_may_still_bring_is_a_warning() {
-    let spec = json!({ "ipAddressPools": ["later"], "communities": ["later"] });
-    let (answer, warnings) = created(advertisement("early", spec));
-    assert_eq!(answer, "allowed");
-    let starts = |start: &str| warnings.iter().any(|it| it.starts_with(start));
-    assert!(
-        starts("BGPAdvertisement/early: spec.communities[0]: later is not defined"),
-        "{warnings:?}"
-    );
-    assert!(starts("BGPAdvertisement/early: spec.ipAddressPools[0]: "), "{warnings:?}");
+    for (spec, start) in [
+        (
+            json!({ "ipAddressPools": ["public"], "communities": ["later"] }),
+            "BGPAdvertisement/early: spec.communities[0]: later is not defined",
+        ),
+        (
+            json!({ "ipAddressPools": ["later"] }),
+            "BGPAdvertisement/early: spec.ipAddressPools[0]: no IPAddressPool later",
+        ),
+    ] {
+        let (answer, warnings) = created(advertisement("early", spec));
+        assert_eq!(answer, "allowed");
+        assert!(warnings.iter().any(|it| it.starts_with(start)), "{warnings:?}");
+    }
     let spec = json!({ "ipAddressPools": ["public"], "communities": ["65536:1"] });
     assert_ne!(created(advertisement("never", spec)).0, "allowed");
 }

@@ -4,7 +4,7 @@
 //! Only one writes, so all of them show what the API server knows. Whatever fails is tried again;
 //! meanwhile the last certificate stays.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -18,6 +18,7 @@ use crate::kubernetes::api::{Api, Problem};
 use crate::kubernetes::resource::{Resource, VALIDATING_WEBHOOK_CONFIGURATION};
 use crate::metrics::MetricsListen;
 use crate::model::Kind;
+use crate::standalone::clock::epoch_seconds;
 
 /// How often somebody looks whether all is as it should be, and how often while it is not.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
@@ -90,7 +91,7 @@ impl Keeper {
         };
         let identity = found.as_ref().map(Identity::of);
         let identity = match identity {
-            Some(Ok(it)) if !leads || !it.is_to_be_replaced(&self.hosts, now()) => it,
+            Some(Ok(it)) if !leads || !it.is_to_be_replaced(&self.hosts, epoch_seconds()) => it,
             former if leads => {
                 let former = former.and_then(Result::ok);
                 self.replace(found, former.as_ref()).await?
@@ -122,7 +123,8 @@ impl Keeper {
         found: Option<Value>,
         former: Option<&Identity>,
     ) -> Result<Identity, String> {
-        let data = issue(&self.hosts, former, now()).map_err(|error| self.about_secret(error))?;
+        let data = issue(&self.hosts, former, epoch_seconds())
+            .map_err(|error| self.about_secret(error))?;
         let (method, path, secret) = match found {
             Some(Value::Object(secret)) => {
                 (Method::PUT, format!("{}/{}", self.secrets, self.secret), secret)
@@ -187,11 +189,6 @@ fn patch(configuration: &Value, ca_bundle: &str) -> Option<Value> {
     let path = "/metadata/resourceVersion";
     steps.insert(0, json!({ "op": "test", "path": path, "value": version }));
     Some(steps.into())
-}
-
-/// Unix time.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
 }
 
 #[cfg(test)]
