@@ -84,6 +84,18 @@ pub enum SpeakerError {
     Signals(#[from] std::io::Error),
 }
 
+fn log_start(options: &SpeakerOptions, api: &Api) {
+    info!(
+        node = options.node,
+        server = api.server,
+        namespace = api.namespace,
+        version = env!("CARGO_PKG_VERSION"),
+        commit = env!("FAIRWAY_COMMIT"),
+        socket = %options.socket.display(),
+        "fairway speaker is running"
+    );
+}
+
 /// Runs until a signal ends it.
 pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     let mut terminate = signal(SignalKind::terminate())?;
@@ -107,28 +119,14 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
     let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
-    info!(
-        node = options.node,
-        server = api.server,
-        namespace = api.namespace,
-        version = env!("CARGO_PKG_VERSION"),
-        commit = env!("FAIRWAY_COMMIT"),
-        socket = %options.socket.display(),
-        "fairway speaker is running"
-    );
+    log_start(&options, &api);
     let (mut speaker, mut inbox) = Speaker::new(&options, &api, &backend, clock, earlier);
     let mut seen = 0;
     loop {
         speaker.act();
         // Cancel-safe: messages are received whole or not at all.
         tokio::select! {
-            Some(first) = inbox.news.recv() => {
-                speaker.hear(first);
-                for _ in 1..NEWS_AT_ONCE {
-                    let Ok(next) = inbox.news.try_recv() else { break };
-                    speaker.hear(next);
-                }
-            }
+            Some(first) = inbox.news.recv() => speaker.hear_all(first, &mut inbox.news),
             Some(answer) = inbox.secrets.recv() => speaker.hear_secret(answer),
             number = backend.changed(seen) => {
                 seen = number;
@@ -253,6 +251,14 @@ impl Speaker {
         self.reporting.act(now);
         if self.core.is_synced() {
             self.reading.counters().loaded();
+        }
+    }
+
+    fn hear_all(&mut self, first: News, more: &mut mpsc::Receiver<News>) {
+        self.hear(first);
+        for _ in 1..NEWS_AT_ONCE {
+            let Ok(next) = more.try_recv() else { break };
+            self.hear(next);
         }
     }
 
