@@ -371,7 +371,6 @@ impl World {
     pub(crate) fn heal(&mut self) {
         self.tell(|| "-- everything is well from here on".to_owned());
         self.outage = self.now;
-        self.mend();
         let now = self.now;
         self.lags = [now; 2];
         let mut stopped = Vec::new();
@@ -395,6 +394,7 @@ impl World {
             self.catch_up(replica);
         }
         self.back();
+        self.mend();
         for (who, run) in stopped {
             self.after_millis(1, 500, Event::Start(who, run));
         }
