@@ -12,7 +12,7 @@ const OTHER_FAMILY: &str = "another family, or one more or less";
 const WEIGHTED: &str = "`linkBandwidth: auto`, and the number of ready endpoints here changes";
 
 pub(crate) fn all() -> Vec<Trial> {
-    [services(), slices(), nodes(), namespaces()].concat()
+    [services(), slices(), nodes(), marks(), namespaces()].concat()
 }
 
 /// With a pool that is for Services of namespaces with a label.
@@ -152,12 +152,8 @@ fn slices() -> Vec<Trial> {
     ]
 }
 
-fn nodes() -> Vec<Trial> {
-    let field = |path, before, after| Trial::field(Node, path, before, after);
-    let labels = |rack: &str| json!({"kubernetes.io/hostname": "node-a", "rack": rack});
-    let selector = json!([{"matchLabels": {"rack": "one"}}]);
-    let stable = |trial: Trial| trial.with("peer", "spec.routerID", json!("192.0.2.1"));
-    let condition = |kind: &str| json!([{"type": kind, "status": "True"}]);
+/// What takes a node out of service.
+fn marks() -> Vec<Trial> {
     let mark = |path| {
         let marked = Trial::key(Node, path, scene::DRAIN, Value::Null, json!("0s"));
         marked.when("first they are drained for its wait")
@@ -166,24 +162,7 @@ fn nodes() -> Vec<Trial> {
         let taints = json!([{"key": key, "value": value, "effect": "NoSchedule"}]);
         Trial::of(Node, Part::Field(path)).with("node", "spec.taints", taints)
     };
-    let addresses = json!([
-        {"type": "InternalIP", "address": "192.0.2.14"},
-        {"type": "InternalIP", "address": "192.0.2.15"},
-    ]);
     vec![
-        stable(field("metadata.name", json!("node-a"), json!("node-b")))
-            .when("what it said of this node counts no longer")
-            .with("node", "status.conditions", condition("NetworkUnavailable")),
-        field("metadata.namespace", Value::Null, json!("other")),
-        Trial::key(Node, "metadata.labels", scene::EXCLUDED, Value::Null, json!("")),
-        field("metadata.labels", labels("one"), labels("two"))
-            .when("`nodeSelectors` of a BGPPeer asks for them")
-            .with("peer", "spec.nodeSelectors", selector.clone()),
-        field("metadata.labels", labels("one"), labels("two"))
-            .when("`nodeSelectors` of a BGPAdvertisement asks for them")
-            .with("advertisement", "spec.nodeSelectors", selector),
-        field("metadata.labels", labels("one"), labels("two")),
-        field("metadata.annotations", Value::Null, json!({"a": "b"})),
         mark("metadata.labels"),
         mark("metadata.annotations"),
         taint("spec.taints[].key", "a", "0s")
@@ -204,6 +183,33 @@ fn nodes() -> Vec<Trial> {
             json!("false"),
             json!("0s"),
         ),
+    ]
+}
+
+fn nodes() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(Node, path, before, after);
+    let labels = |rack: &str| json!({"kubernetes.io/hostname": "node-a", "rack": rack});
+    let selector = json!([{"matchLabels": {"rack": "one"}}]);
+    let stable = |trial: Trial| trial.with("peer", "spec.routerID", json!("192.0.2.1"));
+    let condition = |kind: &str| json!([{"type": kind, "status": "True"}]);
+    let addresses = json!([
+        {"type": "InternalIP", "address": "192.0.2.14"},
+        {"type": "InternalIP", "address": "192.0.2.15"},
+    ]);
+    vec![
+        stable(field("metadata.name", json!("node-a"), json!("node-b")))
+            .when("what it said of this node counts no longer")
+            .with("node", "status.conditions", condition("NetworkUnavailable")),
+        field("metadata.namespace", Value::Null, json!("other")),
+        Trial::key(Node, "metadata.labels", scene::EXCLUDED, Value::Null, json!("")),
+        field("metadata.labels", labels("one"), labels("two"))
+            .when("`nodeSelectors` of a BGPPeer asks for them")
+            .with("peer", "spec.nodeSelectors", selector.clone()),
+        field("metadata.labels", labels("one"), labels("two"))
+            .when("`nodeSelectors` of a BGPAdvertisement asks for them")
+            .with("advertisement", "spec.nodeSelectors", selector),
+        field("metadata.labels", labels("one"), labels("two")),
+        field("metadata.annotations", Value::Null, json!({"a": "b"})),
         Trial::of(Node, Part::Field("status.addresses[].type"))
             .when("another IPv4 address is the first `InternalIP`, and the peer has no `routerID`")
             .with("node", "status.addresses", addresses)
