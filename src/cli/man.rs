@@ -85,7 +85,7 @@ mod tests {
     fn the_overview_names_every_command_and_its_page() {
         let page = page(fairway(), &[]).unwrap();
         for command in Cli::command().get_subcommands() {
-            let name = format!("fairway\\-{}(1)", command.get_name());
+            let name = format!("fairway\\-{}(1)", command.get_name().replace('-', "\\-"));
             assert!(page.contains(&name), "{name} is missing from: {page}");
         }
     }

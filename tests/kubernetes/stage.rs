@@ -22,6 +22,9 @@ use crate::model::{Faults, Model};
 use crate::objects::{self, SYSTEM, ours};
 use crate::routers::{GracefulRestart, Release, Router, RouterKind, RouterSpec};
 
+/// A controller that begins waits for the Lease of the one before (15 s), and then until it can know
+/// what was released (10 s); whoever has asked in vain for long asks again within 15 s.
+const CATCH_UP: Duration = Duration::from_secs(60);
 /// The nodes of the cluster, in the order of [`Stage::speakers`].
 pub(crate) const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 /// Where the Services of the cases are.
@@ -324,7 +327,7 @@ impl Stage {
         nodes: &[&str],
     ) -> Result<()> {
         let expected = format!("{routers:?} have a path to {prefix} by each of {nodes:?}");
-        wait_until(&expected, PATIENCE, || {
+        wait_until(&expected, CATCH_UP, || {
             self.check_running()?;
             self.check_routes(routers, prefix, nodes)
         })
@@ -361,7 +364,7 @@ impl Stage {
 
     /// Waits until the Service has exactly these addresses.
     pub(crate) fn addresses_become(&mut self, name: &str, addresses: &[&str]) -> Result<()> {
-        wait_until(&format!("{name} has {addresses:?}"), PATIENCE, || {
+        wait_until(&format!("{name} has {addresses:?}"), CATCH_UP, || {
             self.check_running()?;
             let found = self.api.addresses(SHOP, name)?;
             ensure!(found == addresses, "it has {found:?}");
@@ -371,7 +374,7 @@ impl Stage {
 
     /// Waits until the Service has an address; which one.
     pub(crate) fn address_of(&mut self, name: &str) -> Result<String> {
-        wait_until(&format!("{name} has an address"), PATIENCE, || {
+        wait_until(&format!("{name} has an address"), CATCH_UP, || {
             self.check_running()?;
             let found = self.api.addresses(SHOP, name)?;
             found.first().cloned().context("it has none")
@@ -405,7 +408,7 @@ impl Stage {
         }
         self.register_nodes()?;
         for neighbour in &mut self.routers {
-            wait_until(&format!("{} has no route left", neighbour.name), PATIENCE, || {
+            wait_until(&format!("{} has no route left", neighbour.name), CATCH_UP, || {
                 let left = neighbour.router.prefixes(Family::Ipv4)?;
                 ensure!(left.is_empty(), "it has {left:?}");
                 Ok(())
