@@ -4,7 +4,7 @@
 //! begins and ends an announcement is the plan. What an earlier run wrote down is no news either.
 //! Events beyond a bound are counted and not posted: each is an object for an hour.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use fairway_sessions::backend::DrainState;
 use fairway_sessions::time::Instant;
@@ -34,7 +34,9 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Announced {
     node: String,
-    services: BTreeSet<ObjectName>,
+    /// With the uid of which it was said: another Service may take the name between two looks.
+    /// `None`: an earlier run said it.
+    services: BTreeMap<ObjectName, Option<String>>,
     /// Services that were announced before it was known which of them are news, and their uids.
     unheard: Option<BTreeMap<ObjectName, String>>,
     phase: Phase,
@@ -47,7 +49,7 @@ impl Announced {
     pub(super) fn new(node: String) -> Self {
         Self {
             node,
-            services: BTreeSet::new(),
+            services: BTreeMap::new(),
             unheard: Some(BTreeMap::new()),
             phase: Phase::InService,
             events: VecDeque::new(),
@@ -70,7 +72,7 @@ impl Announced {
 
     /// These Services were announced before this process began.
     pub(super) fn remember(&mut self, now: Instant, services: impl Iterator<Item = ObjectName>) {
-        self.services.extend(services);
+        self.services.extend(services.map(|name| (name, None)));
         for (name, uid) in self.unheard.take().unwrap_or_default() {
             self.begins(now, name, uid);
         }
@@ -93,9 +95,12 @@ impl Announced {
             *unheard = told.collect();
             return;
         }
-        self.services.retain(is_planned);
+        self.services.retain(|name, uid| {
+            let is_same = uid.is_none() || *uid == (facts.service_uid)(name);
+            is_planned(name) && is_same
+        });
         for name in told.keys() {
-            if !self.services.contains(*name)
+            if !self.services.contains_key(*name)
                 && let Some(uid) = (facts.service_uid)(name)
             {
                 self.begins(now, (*name).clone(), uid);
@@ -104,9 +109,10 @@ impl Announced {
     }
 
     fn begins(&mut self, now: Instant, name: ObjectName, uid: String) {
-        if !self.services.insert(name.clone()) {
+        if self.services.contains_key(&name) {
             return;
         }
+        self.services.insert(name.clone(), Some(uid.clone()));
         let message = format!("announcing from node {:?} with protocol \"bgp\"", self.node);
         self.post(now, Kind::Service, name, uid, "nodeAssigned", message);
     }

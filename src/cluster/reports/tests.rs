@@ -346,7 +346,7 @@ fn an_event_says_that_a_service_is_announced_and_not_that_it_still_is() {
     let event = EventRecord {
         kind: Kind::Service,
         name: service("web-0"),
-        uid: "uid-web-0".to_owned(),
+        uid: "uid-web-0-0".to_owned(),
         is_warning: false,
         reason: "nodeAssigned",
         message: "announcing from node \"node-a\" with protocol \"bgp\"".to_owned(),
@@ -364,6 +364,9 @@ fn an_event_says_that_a_service_is_announced_and_not_that_it_still_is() {
     scene.set_session(0, true);
     scene.tell_and_run(1);
     assert_eq!(scene.events.len(), 2, "it was not announced in between");
+    scene.made += 1;
+    scene.tell_and_run(1);
+    assert_eq!(scene.events.len(), 3, "another has its name, and nobody looked in between");
 }
 
 #[test]

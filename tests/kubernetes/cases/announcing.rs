@@ -65,6 +65,12 @@ endpoints:
 /// families by all three nodes, as the routers' operators see them.
 pub(super) fn what_is_applied_gets_an_address_and_routes(stage: &mut Stage) -> Result<()> {
     stage.api.delete("BGPPeer", SYSTEM, "frr")?;
+    wait_until("no session with FRR is reported", PATIENCE, || {
+        let left = stage.api.list("BGPSessionState", SYSTEM)?;
+        let of_frr = left.iter().filter(|it| it["status"]["peer"] == "10.90.0.21").count();
+        ensure!(of_frr == 0, "there are {of_frr}");
+        Ok(())
+    })?;
     let file = stage.directory.join("applied.yaml");
     std::fs::write(&file, APPLIED)?;
     let said = stage.kubectl(&["apply", "-f", &file.display().to_string()])?;

@@ -88,9 +88,11 @@ pub(super) fn kubectl_prints_what_an_operator_needs(stage: &mut Stage) -> Result
         ensure!(status["assignedIPv4"] == 1 && status["availableIPv4"] == 255, "it says {status}");
         Ok(())
     })?;
-    let said = stage.kubectl(&["describe", "service", "web", "-n", SHOP])?;
-    ensure!(said.contains("IPAllocated") && said.contains("nodeAssigned"), "{said}");
-    Ok(())
+    wait_until("kubectl describe tells of both Events", PATIENCE, || {
+        let said = stage.kubectl(&["describe", "service", "web", "-n", SHOP])?;
+        ensure!(said.contains("IPAllocated") && said.contains("nodeAssigned"), "{said}");
+        Ok(())
+    })
 }
 
 /// ServiceBGPStatus and BGPSessionState tell what is on the wire: a router whose session is down was

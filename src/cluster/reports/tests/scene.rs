@@ -41,6 +41,8 @@ pub(super) struct Scene {
     pub(super) reports: Reports,
     pub(super) plan: NodePlan,
     pub(super) bgp: BgpView,
+    /// How often the Services were made anew.
+    pub(super) made: u32,
     pub(super) findings: Vec<Finding>,
     pub(super) drain: DrainStatus,
     pub(super) is_synced: bool,
@@ -83,6 +85,7 @@ impl Scene {
             reports: Reports::new(settings()),
             plan: NodePlan::default(),
             bgp: BgpView { peers, ..BgpView::default() },
+            made: 0,
             findings: Vec::new(),
             drain: DrainStatus::InService,
             is_synced: true,
@@ -139,6 +142,7 @@ impl Scene {
 
     /// The machine hears how things are.
     pub(super) fn tell(&mut self) {
+        let made = self.made;
         let epoch_seconds = EPOCH_SECONDS + self.now.as_micros() / 1_000_000;
         let facts = ReportFacts {
             is_synced: self.is_synced,
@@ -147,7 +151,7 @@ impl Scene {
             findings: &self.findings,
             drain: self.drain,
             node_uid: Some("node-1"),
-            service_uid: &|name| Some(format!("uid-{}", name.name)),
+            service_uid: &|name| Some(format!("uid-{}-{made}", name.name)),
         };
         self.reports.follow(Moment { epoch_seconds, monotonic: self.now }, &facts);
     }
