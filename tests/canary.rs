@@ -234,6 +234,7 @@ impl Daemon {
         for (socket, words) in VTY {
             expect_no_key(&format!("{socket}: {words} {when}"), &self.ask_vty(socket, words));
         }
+        self.wait_for("serving metrics and probes");
         expect_no_key(&format!("metrics {when}"), &metrics());
     }
 
@@ -308,7 +309,7 @@ fn metrics_port() -> u16 {
 /// The page that Prometheus would get.
 fn metrics() -> Vec<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", metrics_port())).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     assert!(String::from_utf8_lossy(&answer).contains("fairway_bgp_peer_info{"), "no page");
