@@ -39,6 +39,8 @@ pub(crate) fn advertisement(name: &str, pools: &[&str], fields: Value) -> Value 
 pub(crate) fn service(namespace: &str, name: &str, fields: Value) -> Value {
     let mut spec = json!({
         "type": "LoadBalancer",
+        // There are 2,768 of these ports, and bigger clusters.
+        "allocateLoadBalancerNodePorts": false,
         "selector": { "app": name },
         "ports": [{ "name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080 }],
     });
