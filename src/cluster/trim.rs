@@ -10,6 +10,21 @@ use crate::model::Kind;
 
 /// In which kubectl repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// What is read of the `spec` of a Service.
+const SERVICE_SPEC: &[&str] = &[
+    "type",
+    "ports",
+    "selector",
+    "externalTrafficPolicy",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "clusterIP",
+    "clusterIPs",
+    "loadBalancerIP",
+    "loadBalancerClass",
+];
+/// The label of a slice that names its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The one condition of a Node that decides about anything.
 const NODE_CONDITION: &str = "NetworkUnavailable";
 
@@ -23,8 +38,8 @@ pub fn trimmed(kind: Kind, mut object: Value) -> Value {
         Kind::EndpointSlice => trim_slice(fields),
         Kind::Node => trim_node(fields),
         Kind::Namespace => keep(fields, &["apiVersion", "kind", "metadata"]),
-        Kind::Service
-        | Kind::Secret
+        Kind::Service => trim_service(fields),
+        Kind::Secret
         | Kind::BgpPeer
         | Kind::BfdProfile
         | Kind::IpAddressPool
@@ -38,18 +53,39 @@ pub fn trimmed(kind: Kind, mut object: Value) -> Value {
 fn trim_metadata(kind: Kind, metadata: &mut Map<String, Value>) {
     // Which of two configuration objects changed last is read from there.
     if !kind.is_ours() {
-        metadata.shift_remove("managedFields");
+        for field in ["managedFields", "ownerReferences", "creationTimestamp", "generation"] {
+            metadata.shift_remove(field);
+        }
     }
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.shift_remove(LAST_APPLIED);
     }
 }
 
+fn trim_service(fields: &mut Map<String, Value>) {
+    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(spec, SERVICE_SPEC);
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+            keep(port, &["port", "protocol"]);
+        }
+    }
+}
+
 fn trim_slice(fields: &mut Map<String, Value>) {
-    fields.shift_remove("ports");
+    keep(fields, &["apiVersion", "kind", "metadata", "addressType", "endpoints"]);
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        keep(metadata, &["name", "namespace", "uid", "resourceVersion", "labels"]);
+        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            keep(labels, &[SERVICE_NAME]);
+        }
+    }
     let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
         keep(endpoint, &["addresses", "conditions", "nodeName"]);
+        if let Some(conditions) = endpoint.get_mut("conditions").and_then(Value::as_object_mut) {
+            keep(conditions, &["ready", "serving"]);
+        }
         // That there is one counts, and which one does not.
         if let Some(addresses) = endpoint.get_mut("addresses").and_then(Value::as_array_mut) {
             addresses.truncate(1);
@@ -70,8 +106,10 @@ fn trim_node(fields: &mut Map<String, Value>) {
     }
 }
 
+/// In a map of its own, since one that has shrunk keeps its room.
 fn keep(fields: &mut Map<String, Value>, names: &[&str]) {
-    fields.retain(|name, _| names.contains(&name.as_str()));
+    let kept = std::mem::take(fields).into_iter();
+    *fields = kept.filter(|(name, _)| names.contains(&name.as_str())).collect();
 }
 
 #[cfg(test)]
@@ -103,6 +141,21 @@ mod tests {
                 }),
             ),
             (
+                Kind::Service,
+                json!({
+                    "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+                    "spec": {
+                        "type": "LoadBalancer", "clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9"],
+                        "ports": [{"port": 80, "targetPort": 8080, "nodePort": 30100, "protocol": "TCP"}],
+                        "selector": {"app": "web"}, "externalTrafficPolicy": "Local",
+                        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+                        "loadBalancerIP": "192.0.2.7", "loadBalancerClass": "a/b",
+                        "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+                    },
+                    "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7", "ipMode": "VIP"}]}},
+                }),
+            ),
+            (
                 Kind::Node,
                 json!({
                     "apiVersion": "v1", "kind": "Node", "metadata": metadata,
@@ -126,7 +179,8 @@ mod tests {
             {
                 assert!(!text.contains(gone), "{kind} has {gone}: {text}");
             }
-            assert!(text.contains("30s") && text.contains("resourceVersion"), "{text}");
+            assert!(text.contains("resourceVersion"), "{text}");
+            assert_eq!(text.contains("30s"), kind != Kind::EndpointSlice, "{text}");
         }
     }
 
