@@ -80,6 +80,9 @@ impl World {
         match op {
             Op::Service { number, variant } => {
                 self.put(&objects::service_place(number), objects::service(number, variant));
+                // While controllers act upon it.
+                let remark = Event::Remark { service: number, value: variant };
+                self.after_millis(2, 60, remark);
             }
             Op::NoService { number } => self.delete(&objects::service_place(number)),
             Op::Endpoints { number, nodes } => {
@@ -164,6 +167,13 @@ impl World {
         if response.is_success() {
             let object = Shared::new(with_type(place.kind, response.body));
             self.changed(place.kind, Some(&object), None);
+        }
+    }
+
+    /// Somebody else acts upon what was edited, too.
+    pub(crate) fn remark(&mut self, service: u8, value: u8) {
+        if self.outage <= self.now {
+            self.set_condition(&objects::service_place(service), value);
         }
     }
 

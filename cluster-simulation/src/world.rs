@@ -37,6 +37,8 @@ pub(crate) const EPOCH_SECONDS: u64 = 1_767_225_600;
 pub(crate) enum Event {
     /// The schedule goes on.
     Step(usize),
+    /// Somebody else says something of a Service, as others do of what was edited.
+    Remark { service: u8, value: u8 },
     /// A process wanted to be asked.
     Wake(Who, u64),
     /// It is started.
@@ -220,6 +222,7 @@ impl World {
     fn happens(&mut self, event: Event) {
         match event {
             Event::Step(number) => self.step(number),
+            Event::Remark { service, value } => self.remark(service, value),
             Event::Wake(who, run) => self.wake(who, run),
             Event::Start(who, run) => self.start(who, run),
             Event::Asks { who, run, kind, serial, watch_from } => {
