@@ -38,6 +38,8 @@ pub(super) struct Pass<'a> {
     ages: BTreeMap<ObjectName, u64>,
     /// Everybody whose outcome may be other, and what they lack.
     reasons: BTreeMap<ObjectName, Option<Reason>>,
+    /// What was only said to be had until now.
+    unchecked: BTreeMap<ObjectName, Vec<IpAddr>>,
 }
 
 impl Pass<'_> {
@@ -73,8 +75,14 @@ impl Allocator {
             }
             _ => (PoolLookup::new(index), Scope::All),
         };
-        let mut pass =
-            Pass { now, facts: index, pools, ages: BTreeMap::new(), reasons: BTreeMap::new() };
+        let mut pass = Pass {
+            now,
+            facts: index,
+            pools,
+            ages: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            unchecked: BTreeMap::new(),
+        };
         if std::mem::take(&mut self.is_restored) {
             self.released.begin_at(now);
         }
@@ -88,11 +96,13 @@ impl Allocator {
         let names = self.release_the_gone(scope, &mut pass);
         if index.pools.is_empty() {
             self.hold_on(&names, &mut pass);
+            self.give_back_unchecked(&mut pass);
         } else {
             self.keep_what_holds(&names, &mut pass);
             let mut queue = self.turns(&names, &pass);
             queue.extend(self.stirred_turns());
             self.take_up(&queue, &mut pass);
+            self.give_back_unchecked(&mut pass);
             self.give_out(queue, &mut pass);
         }
         self.conclude(pass)
@@ -134,7 +144,7 @@ impl Allocator {
         });
         for name in gone {
             self.waiting.remove(&name);
-            self.forget_unchecked(&name);
+            self.forget_unchecked(&name, pass);
             let had = self.vacate(&name);
             self.end_assignment(&name);
             self.give_back(&name, &had, pass);
@@ -150,7 +160,7 @@ impl Allocator {
             let Some(service) = pass.facts.services.get(name) else {
                 continue;
             };
-            self.forget_unchecked(name);
+            self.forget_unchecked(name, pass);
             if !self.held.contains_key(name) {
                 let addresses = request::one_of_each_family(service, &service.status_addresses);
                 if !addresses.is_empty() {
@@ -164,10 +174,20 @@ impl Allocator {
     }
 
     /// What was only said to be had, when there was no pool to ask, is no assignment.
-    fn forget_unchecked(&mut self, name: &ObjectName) {
+    fn forget_unchecked(&mut self, name: &ObjectName, pass: &mut Pass<'_>) {
         let is_unchecked = |held: &Held| held.assignment.pool.is_empty() && held.claim.is_none();
-        if self.held.get(name).is_some_and(is_unchecked) {
-            self.held.remove(name);
+        if self.held.get(name).is_some_and(is_unchecked)
+            && let Some(held) = self.held.remove(name)
+        {
+            pass.unchecked.insert(name.clone(), held.assignment.addresses);
+        }
+    }
+
+    /// It was announced all the same, so whoever could not take it up gives it back like any other.
+    fn give_back_unchecked(&mut self, pass: &mut Pass<'_>) {
+        for (name, mut lost) in std::mem::take(&mut pass.unchecked) {
+            lost.retain(|address| !self.addresses_of(&name).contains(address));
+            self.give_back(&name, &lost, pass);
         }
     }
 
@@ -182,7 +202,7 @@ impl Allocator {
             };
             pass.reasons.insert(name.clone(), None);
             self.waiting.remove(name);
-            self.forget_unchecked(name);
+            self.forget_unchecked(name, pass);
             let Some(held) = self.held.get_mut(name) else {
                 continue;
             };

@@ -48,6 +48,26 @@ fn nobody_else_gets_an_address_before_its_withdrawal_is_written() {
 }
 
 #[test]
+fn what_was_believed_without_a_pool_is_given_back_like_any_other() {
+    let believed = |name: &str| Service { status_addresses: vec![ip("192.0.2.0")], ..service(name) };
+    let mut asks_for_another = World::default();
+    asks_for_another.add(believed("old")).converge();
+    asks_for_another
+        .add(Service { requested_addresses: vec![ip("203.0.113.1")], ..believed("old") })
+        .pool(pool("a", &["192.0.2.0/32"]))
+        .converge();
+    let mut gone = World::default();
+    gone.add(believed("old")).converge();
+    gone.remove("old").pool(pool("a", &["192.0.2.0/32"])).converge();
+    for mut world in [asks_for_another, gone] {
+        world.add(service("new"));
+        assert_eq!(world.got("new"), full("a"));
+        assert!(world.allocator.address_withdrawn(ip("192.0.2.0")));
+        assert_eq!(world.got("new"), "192.0.2.0");
+    }
+}
+
+#[test]
 fn what_was_told_before_a_release_says_nothing_about_it() {
     let mut world = World::with([pool("a", &["192.0.2.0/32"])]);
     world.add(service("old")).converge();
