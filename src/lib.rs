@@ -16,6 +16,7 @@
 //! - [`history`]: what changed last of each Service.
 //! - [`controller`], [`speaker`]: who gives addresses, who announces them.
 //! - [`cluster`]: both for Kubernetes, without the connection to it.
+//! - [`host`]: what every daemon on a node has: its clock, its disk, what it shows.
 //! - [`kubernetes`]: the connection, and the two daemons on either side of it.
 //! - [`standalone`]: both in one process, fed from files.
 //! - `service`: what systemd is told: ready, how it is, alive.
@@ -39,6 +40,8 @@ pub mod controller;
 pub mod drain;
 #[cfg(feature = "daemon")]
 pub mod history;
+#[cfg(feature = "daemon")]
+pub mod host;
 #[cfg(feature = "daemon")]
 pub mod kubernetes;
 #[cfg(feature = "daemon")]

@@ -160,6 +160,8 @@ fn layers_import_only_what_is_below_them() {
             "src/cluster",
             &["crate::source", "crate::speaker", "crate::standalone", "crate::controller"],
         ),
+        ("src/host", &["crate::source", "crate::standalone", "crate::kubernetes"]),
+        ("src/kubernetes", &["crate::source", "crate::standalone"]),
         ("src/resources", &["crate::source", "crate::allocator", "crate::plan"]),
     ];
     let mut offences = Vec::new();

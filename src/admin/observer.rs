@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairway_sessions::backend::{Backend, BackendError, ViewScope};
 
 use super::show::{Snapshot, VRF_DEFAULT};
-use crate::standalone::{Enquirer, epoch_seconds};
+use crate::host::{Enquirer, epoch_seconds};
 
 /// Looks at the daemon. Cheap to clone, one for each client.
 #[derive(Clone)]

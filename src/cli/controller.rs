@@ -2,15 +2,13 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use super::cluster::ClusterArguments;
+use super::host::{DaemonArguments, run_daemon};
 use crate::kubernetes::{ControllerOptions, WebhookOptions, run_controller};
 use crate::metrics::MetricsListen;
-
-/// Threads: the loop has one, requests and answers have the other.
-const THREADS: usize = 2;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -22,6 +20,9 @@ Any number of controllers may run; one of them leads.")]
 pub(super) struct ControllerArguments {
     #[command(flatten)]
     cluster: ClusterArguments,
+
+    #[command(flatten)]
+    daemon: DaemonArguments,
 
     /// Answer the API server there whether to take an object (HTTPS), `:PORT` for all addresses, or
     /// `none`
@@ -45,19 +46,12 @@ pub(super) struct ControllerArguments {
 }
 
 pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
-    let ControllerArguments { cluster, webhook_listen, webhook_name } = arguments;
-    let options = ControllerOptions {
+    let ControllerArguments { cluster, daemon, webhook_listen, webhook_name } = arguments;
+    run_daemon(run_controller(ControllerOptions {
         connection: cluster.connection(),
-        load_balancer_class: cluster.load_balancer_class(),
+        load_balancer_class: daemon.load_balancer_class(),
         pod: cluster.pod(),
-        metrics_listen: cluster.metrics_listen,
+        metrics_listen: daemon.metrics_listen,
         webhook: WebhookOptions { listen: *webhook_listen, name: webhook_name.clone() },
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .enable_all()
-        .build()
-        .context("cannot start")?;
-    runtime.block_on(run_controller(options))?;
-    Ok(ExitCode::SUCCESS)
+    }))
 }

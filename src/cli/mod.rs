@@ -15,6 +15,7 @@ mod demo;
 mod drain;
 mod duration;
 mod explain;
+mod host;
 mod man;
 mod output;
 mod paths;

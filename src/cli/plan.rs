@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use fairway_sessions::time::Instant;
 
+use super::host::node_name;
 use super::output;
 use crate::allocator::Allocator;
 use crate::model::{Changes, ClusterIndex, Node, NodeName};
 use crate::plan::{ClusterPlan, report};
 use crate::resources::{Catalog, Finding, Resolution};
 use crate::source::{FileChange, STANDARD_INPUT, read_all};
-use crate::standalone;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -155,9 +155,7 @@ impl Nodes {
         match chosen {
             Some(name) => Ok(Self::One(name)),
             None if indexes.any(|index| !index.nodes.is_empty()) => Ok(Self::Described),
-            None => standalone::host_name()
-                .map(Self::One)
-                .context("the machine has no host name; name the node with --node"),
+            None => node_name(None).map(Self::One),
         }
     }
 

@@ -4,7 +4,6 @@
 //! The core says what is to be announced; here it goes to the backend, with what the operator wants
 //! of the node (a drain), into the log and into the state directory. Knows no API server.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use fairway_sessions::backend::{Backend, Desired, DesiredRoute, DrainState, EarlierRun, Leave};
@@ -14,24 +13,44 @@ use tokio::time;
 use tracing::{error, info};
 
 use crate::cluster::{Announced, Snapshot, SpeakerCore, Updates};
-use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStatus, DrainStep, Moment};
+use crate::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
 use crate::history::History;
+use crate::host::{self, Draining, HostOptions, Published, Saver, announced, log_findings, saver};
 use crate::metrics::ClientCounters;
 use crate::model::Node;
 use crate::plan::{self, NodePlan};
 use crate::resources::{Finding, StaleObject};
 use crate::speaker::log_update;
-use crate::standalone::daemon::{announced, log_drain, log_findings, restored_drain};
-use crate::standalone::saver::{self, Saver};
-use crate::standalone::{Published, machine};
 
-/// See the module.
-pub(super) struct Announcing {
+/// What the backend was told.
+struct Told {
     backend: Arc<dyn Backend>,
     generation: u64,
     /// What was announced last; `None` until something was.
     last: Option<Announced>,
-    drain: Drain,
+}
+
+impl Told {
+    /// The same, or what there is since, from a node in this state.
+    fn say(&mut self, drain: DrainState, changed_at: Option<time::Instant>) {
+        // Before the first plan there is nobody to tell.
+        let Some(Announced { peers, routes, awaits_sources }) = self.last.clone() else { return };
+        self.generation = self.generation.saturating_add(1);
+        self.backend.apply(Desired {
+            generation: self.generation,
+            peers,
+            routes,
+            awaits_sources,
+            drain,
+            change_age: changed_at.map(|at| at.elapsed()),
+        });
+    }
+}
+
+/// See the module.
+pub(super) struct Announcing {
+    told: Told,
+    draining: Draining,
     /// What an earlier run announced, while that may still be in force.
     earlier: Vec<DesiredRoute>,
     /// Nobody may hold the loop up, so readers have it as it was.
@@ -49,19 +68,18 @@ pub(super) struct Announcing {
 impl Announcing {
     /// Goes on from the state directory; what cannot be read there is said and done without.
     pub(super) fn new(
-        state_dir: &Path,
-        node: &str,
+        options: &HostOptions,
         backend: Arc<dyn Backend>,
         earlier: Option<EarlierRun>,
         counters: Arc<ClientCounters>,
         now: Moment,
     ) -> Self {
-        let snapshot = saver::restore_snapshot(state_dir).unwrap_or_else(|error| {
+        let snapshot = saver::restore_snapshot(&options.state_dir).unwrap_or_else(|error| {
             error!("{error}; nothing is announced before the API server has answered");
             None
         });
-        let saver = Saver::start(state_dir.to_owned());
-        let drain = restored_drain(state_dir, &saver, now);
+        let saver = Saver::start(options.state_dir.clone());
+        let draining = Draining::resume(&options.state_dir, &saver, now);
         if earlier.is_none() {
             // A crash right after the first route was announced is a restart, too.
             saver.save_announced(announced(Vec::new()));
@@ -71,17 +89,15 @@ impl Announcing {
             info!(objects, "going on from what was known before the restart");
         }
         Self {
-            backend,
-            generation: 0,
-            last: None,
-            drain,
+            told: Told { backend, generation: 0, last: None },
+            draining,
             earlier: earlier.unwrap_or_default().routes,
             history: Arc::default(),
             findings: Vec::new(),
             stale: Vec::new(),
             saver,
             snapshot,
-            assumed_node: Node::assumed(node, machine::addresses()),
+            assumed_node: Node::assumed(&options.node, host::addresses()),
             counters,
             published: None,
         }
@@ -98,22 +114,8 @@ impl Announcing {
         if !announced.awaits_sources {
             self.earlier = Vec::new();
         }
-        self.last = Some(announced);
-        self.apply(changed_at);
-    }
-
-    fn apply(&mut self, changed_at: Option<time::Instant>) {
-        // Before the first plan there is nobody to tell.
-        let Some(Announced { peers, routes, awaits_sources }) = self.last.clone() else { return };
-        self.generation = self.generation.saturating_add(1);
-        self.backend.apply(Desired {
-            generation: self.generation,
-            peers,
-            routes,
-            awaits_sources,
-            drain: self.drain.state(),
-            change_age: changed_at.map(|at| at.elapsed()),
-        });
+        self.told.last = Some(announced);
+        self.told.say(self.draining.state(), changed_at);
     }
 
     /// Says what became other since the last time, and follows the mark of the node.
@@ -121,9 +123,8 @@ impl Announcing {
     pub(super) fn follow(&mut self, now: Moment, core: &mut SpeakerCore) -> bool {
         // A Node that is not known is not one without a mark.
         if let Some(node) = core.index().nodes.get(&self.assumed_node.name) {
-            let before = self.drain.record();
-            let step = self.drain.follow_mark(now, node.drain);
-            self.drain_changed(before, step);
+            let mark = node.drain;
+            self.change_drain(|drain| drain.follow_mark(now, mark));
         }
         let Updates { facts, plan: plans } = core.take_updates();
         let findings = core.findings();
@@ -138,7 +139,7 @@ impl Announcing {
         let nothing = NodePlan::default();
         let plan = core.plan().unwrap_or(&nothing);
         for update in &plans {
-            log_update(update, plan, self.drain.state());
+            log_update(update, plan, self.draining.state());
         }
         Arc::make_mut(&mut self.history).note(
             now.epoch_seconds,
@@ -151,10 +152,7 @@ impl Announcing {
 
     /// Takes the node out of service, or back into it.
     pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
-        let before = self.drain.record();
-        let step = self.drain.obey(now, order);
-        self.drain_changed(before, step);
-        step
+        self.change_drain(|drain| drain.obey(now, order))
     }
 
     /// Whether the last order is on disk, once that has been tried.
@@ -164,35 +162,24 @@ impl Announcing {
 
     /// It may be time to withdraw everything.
     pub(super) fn tick(&mut self, now: Moment) {
-        let before = self.drain.record();
-        let step = self.drain.tick(now);
-        self.drain_changed(before, step);
+        self.change_drain(|drain| drain.tick(now));
+    }
+
+    fn change_drain(&mut self, act: impl FnOnce(&mut Drain) -> DrainStep) -> DrainStep {
+        self.draining.change(&self.saver, act, |state| {
+            self.published = None;
+            self.told.say(state, None);
+        })
     }
 
     /// When [`Self::tick`] is due.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.drain.next_deadline()
+        self.draining.next_deadline()
     }
 
-    /// The wire first, then the disk, then the log.
-    fn drain_changed(&mut self, before: DrainRecord, step: DrainStep) {
-        if step != DrainStep::None {
-            self.published = None;
-            self.apply(None);
-        }
-        // A second one who wants the same changes nothing for neighbours, and counts after a restart.
-        if self.drain.record() != before {
-            self.saver.save_drain(self.drain.record());
-        }
-        log_drain(step, self.drain.status());
-    }
-
-    /// Neighbours of a node that was taken out of service need to keep nothing of it.
+    /// How to go, unless the node or the DaemonSet is going.
     pub(super) fn how_to_leave(&self) -> Leave {
-        match self.drain.state() {
-            DrainState::InService => Leave::ForRestart,
-            DrainState::Draining | DrainState::Drained => Leave::ForGood,
-        }
+        self.draining.how_to_leave()
     }
 
     /// What `show` may see.
@@ -212,7 +199,7 @@ impl Announcing {
             findings: self.findings.clone(),
             stale: self.stale.clone(),
             sources: sources.to_vec(),
-            drain: self.drain.status(),
+            drain: self.draining.status(),
         });
         Arc::clone(self.published.insert(published))
     }
@@ -223,7 +210,7 @@ impl Announcing {
         if core.is_synced() {
             self.saver.save_snapshot(core.snapshot());
         }
-        if let Some(last) = &self.last {
+        if let Some(last) = &self.told.last {
             let routes = bgp::beside(&last.routes, &self.earlier);
             self.saver.save_announced(announced(routes));
         }
@@ -236,7 +223,7 @@ impl Announcing {
 
     /// Whether the node is in service.
     pub(super) fn drain_status(&self) -> DrainStatus {
-        self.drain.status()
+        self.draining.status()
     }
 
     /// Waits until everything is on disk.

@@ -18,10 +18,9 @@ use super::webhook::{Webhook, WebhookOptions};
 use super::writing::{Writing, Written};
 use crate::allocator::PoolUse;
 use crate::cluster::{ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod};
+use crate::host::{self, Clock};
 use crate::metrics::{ControllerFacts, ControllerMetrics, MetricsListen, Server};
 use crate::resources::Finding;
-use crate::standalone::clock::Clock;
-use crate::standalone::machine;
 
 /// Who writes, as `managedFields` and Events name it.
 const NAME: &str = "fairway-controller";
@@ -83,7 +82,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         namespace: api.namespace.clone(),
         pod: options.pod,
         epoch_seconds: clock.now().epoch_seconds,
-        seed: machine::seed(),
+        seed: host::seed(),
     };
     info!(
         server = api.server,
@@ -144,8 +143,8 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
 
 /// Names this run of this process and no other: a process that begins anew is another candidate.
 fn identity(pod: Option<&OwnPod>) -> String {
-    let name = pod.map(|pod| pod.name.clone()).or_else(machine::host_name).unwrap_or_default();
-    format!("{name}_{:016x}", machine::seed())
+    let name = pod.map(|pod| pod.name.clone()).or_else(host::host_name).unwrap_or_default();
+    format!("{name}_{:016x}", host::seed())
 }
 
 impl Controller {

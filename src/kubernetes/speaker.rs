@@ -3,7 +3,6 @@
 //! Woken by answers, by time, by questions and by signals; acts at once. The wire comes first, then
 //! the disk, then what is said about it. Decides nothing.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairway_sessions::backend::{Backend, BgpView, EarlierRun, Leave};
@@ -20,15 +19,11 @@ use super::leaving::how_to_leave;
 use super::reading::{News, Reading};
 use super::reporting::{Reporting, ReportingInbox};
 use super::secrets::{SecretAnswer, Secrets};
-use crate::admin::{self, Observer, SocketMode};
+use crate::admin::{self, Observer};
 use crate::cluster::{OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings};
-use crate::metrics::{MetricsListen, NodeMetrics, Server};
+use crate::host::{self, Clock, Enquirer, HostOptions, LockError, Published, Saving};
+use crate::metrics::{NodeMetrics, Server};
 use crate::model::Kind;
-use crate::standalone::clock::Clock;
-use crate::standalone::{
-    Enquirer, ListenOption, LockError, Published, Saving, daemon, listen_in_cluster, machine,
-    raise_descriptor_limit, saver, vty_sockets,
-};
 
 /// Only these Services can have an address.
 const SERVICES: &str = "spec.type=LoadBalancer";
@@ -38,26 +33,12 @@ const NEWS_AT_ONCE: usize = 256;
 /// How `fairway speaker` was asked to run.
 #[derive(Debug, Clone)]
 pub struct SpeakerOptions {
+    /// What every daemon on a node is told.
+    pub host: HostOptions,
     /// Where the API server is.
     pub connection: ConnectionOptions,
-    /// The name of our Node.
-    pub node: String,
-    /// Services of which class are ours; `None`: those without one.
-    pub load_balancer_class: Option<String>,
     /// Announce also from nodes that are excluded from load balancers.
     pub ignore_exclude_label: bool,
-    /// Where to accept BGP connections; empty means port 179, once somebody needs it.
-    pub bgp_listen: Vec<ListenOption>,
-    /// The admin socket.
-    pub socket: PathBuf,
-    /// Who may use it, and FRR's.
-    pub socket_mode: SocketMode,
-    /// Where the sockets of FRR's daemons are opened, if they are.
-    pub vty_dir: Option<PathBuf>,
-    /// Where metrics are served.
-    pub metrics_listen: MetricsListen,
-    /// Where the last known state is kept.
-    pub state_dir: PathBuf,
     /// The pod we run in, if we know.
     pub pod: Option<OwnPod>,
     /// The DaemonSet that we are of, if we know.
@@ -84,7 +65,7 @@ pub enum SpeakerError {
     Signals(#[from] std::io::Error),
 }
 
-fn log_start(options: &SpeakerOptions, api: &Api) {
+fn log_start(options: &HostOptions, api: &Api) {
     info!(
         node = options.node,
         server = api.server,
@@ -100,26 +81,27 @@ fn log_start(options: &SpeakerOptions, api: &Api) {
 pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let host = &options.host;
     // First, so that a second daemon ends before it takes a port or touches a file.
-    let (socket, _socket_file) = admin::listen(&options.socket, options.socket_mode)?;
-    let vty = vty_sockets(options.vty_dir.as_deref(), options.socket_mode)?;
-    let _lock = saver::lock(&options.state_dir)?;
-    raise_descriptor_limit();
+    let (socket, _socket_file) = admin::listen(&host.socket, host.socket_mode)?;
+    let vty = host.vty_sockets()?;
+    let _lock = host::saver::lock(&host.state_dir)?;
+    host::raise_descriptor_limit();
     let api = Api::connect(&options.connection).await?;
-    let earlier = daemon::earlier_run(&options.state_dir);
-    let listen = listen_in_cluster(&options.bgp_listen);
+    let earlier = host::earlier_run(&host.state_dir);
+    let listen = host.listen_in_cluster();
     let backend: Arc<dyn Backend> =
-        Arc::new(NativeBackend::start(listen, machine::seed(), earlier.clone()));
+        Arc::new(NativeBackend::start(listen, host::seed(), earlier.clone()));
     let clock = Clock::start();
     let (enquirer, mut enquiries) = Enquirer::new();
     let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));
     // Held to the end, as are FRR's sockets: dropping it closes the port.
-    let _metrics = Server::start(options.metrics_listen, Arc::clone(&api.counters), measured);
+    let _metrics = Server::start(host.metrics_listen, Arc::clone(&api.counters), measured);
     let observer = Observer::new(enquirer, Arc::clone(&backend));
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
     let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
-    log_start(&options, &api);
+    log_start(host, &api);
     let (mut speaker, mut inbox) = Speaker::new(&options, &api, &backend, clock, earlier);
     let mut seen = 0;
     loop {
@@ -195,22 +177,21 @@ impl Speaker {
         earlier: Option<EarlierRun>,
     ) -> (Self, Inbox) {
         let settings = SpeakerSettings {
-            node: options.node.clone(),
-            load_balancer_class: options.load_balancer_class.clone(),
+            node: options.host.node.clone(),
+            load_balancer_class: options.host.load_balancer_class.clone(),
             ignore_exclude_label: options.ignore_exclude_label,
-            seed: machine::seed(),
+            seed: host::seed(),
         };
         let now = clock.now();
         let reports = ReportsSettings {
-            node: options.node.clone(),
+            node: options.host.node.clone(),
             namespace: api.namespace.clone(),
             pod: options.pod.clone(),
-            seed: machine::seed(),
+            seed: host::seed(),
         };
         let (reporting, reporting_inbox) = Reporting::new(api, reports, Arc::clone(backend));
         let (backend, counters) = (Arc::clone(backend), Arc::clone(&api.counters));
-        let mut announcing =
-            Announcing::new(&options.state_dir, &options.node, backend, earlier, counters, now);
+        let mut announcing = Announcing::new(&options.host, backend, earlier, counters, now);
         let core = SpeakerCore::new(settings, announcing.take_snapshot());
         let (reading, news) = Reading::new(api.clone(), [(Kind::Service, SERVICES)]);
         let (secrets, answers) = Secrets::new(api.clone());
@@ -302,7 +283,7 @@ impl Speaker {
         match self.announcing.how_to_leave() {
             Leave::ForGood => Leave::ForGood,
             Leave::ForRestart => {
-                how_to_leave(api, &options.node, options.daemon_set.as_deref()).await
+                how_to_leave(api, &options.host.node, options.daemon_set.as_deref()).await
             }
         }
     }

@@ -10,8 +10,8 @@ use super::families::{
 use super::page::Page;
 use super::{Collect, Collected, bgp, controller};
 use crate::allocator::PoolUse;
+use crate::host::{Enquirer, Published};
 use crate::plan::{AddressAnnouncement, Announcement};
-use crate::standalone::{Enquirer, Published};
 
 /// Asks the loop of a node and its BGP core.
 #[derive(Clone)]

@@ -108,7 +108,7 @@ mod tests {
         assert!(value("process_virtual_memory_bytes") > value("process_resident_memory_bytes"));
         assert!(value("process_open_fds") >= 3.0 && value("process_max_fds") >= 3.0, "{text}");
         // In this century, and not in the future.
-        let now = crate::standalone::epoch_seconds();
+        let now = crate::host::epoch_seconds();
         let age = f64_of(now) - value("process_start_time_seconds");
         assert!((-2.0..1e6).contains(&age), "{age}");
     }

@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use crate::drain::DrainStatus;
+use crate::host::{Enquirer, Published};
 use crate::source::FileChange;
-use crate::standalone::{Enquirer, Published};
 use condition::{Condition, Facts, condition};
 use notifier::{Notifier, Word};
 

@@ -1,24 +1,22 @@
 //! What the loop of `fairway run` owns, from changed files to changed routes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time;
 
-use fairway_sessions::backend::{Backend, DesiredRoute, DrainState, EarlierRun, Leave};
+use fairway_sessions::backend::{Backend, DesiredRoute, EarlierRun, Leave};
 use fairway_sessions::bgp;
 use fairway_sessions::time::Instant;
-use tracing::{error, info, warn};
+use tracing::error;
 
-use super::machine;
-use super::options::Options;
-use super::published::{Enquirer, Published};
-use super::saver::{self, Saver};
 use crate::allocator::{Allocator, Memory};
-use crate::controller::announced::{ANNOUNCED_FILE, Announced};
 use crate::controller::withdrawing::Withdrawing;
 use crate::controller::{Controller, state};
-use crate::drain::{Drain, DrainOrder, DrainRecord, DrainStatus, DrainStep, Moment};
+use crate::drain::{Drain, DrainOrder, DrainStep, Moment};
 use crate::history::History;
+use crate::host::{
+    self, Draining, Enquirer, HostOptions, Published, Saver, announced, log_findings, saver,
+};
 use crate::metrics::{ClientCounters, MetricsListen, NodeMetrics, Server};
 use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
@@ -43,7 +41,7 @@ pub(super) struct Daemon {
     findings: Vec<Finding>,
     stale: Vec<StaleObject>,
     sources: Vec<String>,
-    drain: Drain,
+    draining: Draining,
     /// Some of them could not be read since the start: there may be more than what is known.
     awaits_sources: bool,
     /// What an earlier run announced, while that may still be in force.
@@ -57,14 +55,15 @@ pub(super) struct Daemon {
 impl Daemon {
     /// Goes on from the state directory; what cannot be read there is said and done without.
     pub(super) fn new(
-        options: &Options,
+        options: &HostOptions,
+        config: &[PathBuf],
         backend: Arc<dyn Backend>,
         earlier: Option<EarlierRun>,
         now: Moment,
     ) -> Self {
-        let assumed_node = Node::assumed(&options.node, machine::addresses());
+        let assumed_node = Node::assumed(&options.node, host::addresses());
         let saver = Saver::start(options.state_dir.clone());
-        let drain = restored_drain(&options.state_dir, &saver, now);
+        let draining = Draining::resume(&options.state_dir, &saver, now);
         if earlier.is_none() {
             // A crash right after the first route was announced is a restart, too.
             saver.save_announced(announced(Vec::new()));
@@ -78,16 +77,16 @@ impl Daemon {
                 options.load_balancer_class.clone(),
             )),
             withdrawing: Withdrawing::default(),
-            speaker: Speaker::new(backend, assumed_node.clone(), drain.state()),
+            speaker: Speaker::new(backend, assumed_node.clone(), draining.state()),
             node: assumed_node.clone(),
             assumed_node,
             history: Arc::default(),
             findings: Vec::new(),
             stale: Vec::new(),
-            sources: options.config.iter().map(|path| path.display().to_string()).collect(),
+            sources: config.iter().map(|path| path.display().to_string()).collect(),
             awaits_sources: true,
             earlier: earlier.unwrap_or_default().routes,
-            drain,
+            draining,
             saver,
             counters: Arc::default(),
             published: None,
@@ -109,9 +108,8 @@ impl Daemon {
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.speaker.set_node(self.node.clone());
-        let before = self.drain.record();
-        let step = self.drain.follow_mark(now, self.node.drain);
-        self.drain_changed(before, step);
+        let mark = self.node.drain;
+        self.change_drain(|drain| drain.follow_mark(now, mark));
         self.awaits_sources &= self.sources.iter().any(|path| self.catalog.is_unreadable(path));
         if !self.awaits_sources {
             self.earlier = Vec::new();
@@ -181,17 +179,14 @@ impl Daemon {
             findings: self.findings.clone(),
             stale: self.stale.clone(),
             sources: self.sources.clone(),
-            drain: self.drain.status(),
+            drain: self.draining.status(),
         });
         Arc::clone(self.published.insert(published))
     }
 
     /// Takes the node out of service, or back into it.
     pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
-        let before = self.drain.record();
-        let step = self.drain.obey(now, order);
-        self.drain_changed(before, step);
-        step
+        self.change_drain(|drain| drain.obey(now, order))
     }
 
     /// Whether the last order is on disk, once that has been tried.
@@ -204,35 +199,24 @@ impl Daemon {
         if self.controller.next_deadline().is_some_and(|deadline| deadline <= now.monotonic) {
             self.decide(now, &Changes::default(), None);
         }
-        let before = self.drain.record();
-        let step = self.drain.tick(now);
-        self.drain_changed(before, step);
+        self.change_drain(|drain| drain.tick(now));
+    }
+
+    fn change_drain(&mut self, act: impl FnOnce(&mut Drain) -> DrainStep) -> DrainStep {
+        self.draining.change(&self.saver, act, |state| {
+            self.published = None;
+            self.speaker.set_drain(state);
+        })
     }
 
     /// When [`Daemon::tick`] is due.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.drain.next_deadline().into_iter().chain(self.controller.next_deadline()).min()
+        self.draining.next_deadline().into_iter().chain(self.controller.next_deadline()).min()
     }
 
-    /// How to go: neighbours of a node that was taken out of service need to keep nothing of it.
+    /// How to go.
     pub(super) fn how_to_leave(&self) -> Leave {
-        match self.drain.state() {
-            DrainState::InService => Leave::ForRestart,
-            DrainState::Draining | DrainState::Drained => Leave::ForGood,
-        }
-    }
-
-    /// The wire first, then the disk, then the log.
-    fn drain_changed(&mut self, before: DrainRecord, step: DrainStep) {
-        if step != DrainStep::None {
-            self.published = None;
-            self.speaker.set_drain(self.drain.state());
-        }
-        // A second one who wants the same changes nothing for neighbours, and counts after a restart.
-        if self.drain.record() != before {
-            self.saver.save_drain(self.drain.record());
-        }
-        log_drain(step, self.drain.status());
+        self.draining.how_to_leave()
     }
 
     /// Puts on disk what the files say, and what is announced. Returns at once.
@@ -250,52 +234,12 @@ impl Daemon {
     }
 }
 
-/// What a step of a drain means.
-pub(crate) fn log_drain(step: DrainStep, status: DrainStatus) {
-    match (step, status) {
-        (DrainStep::None, _) => {}
-        (DrainStep::Began | DrainStep::Moved, status) => {
-            info!("{status}: neighbours are asked to prefer others (GRACEFUL_SHUTDOWN)");
-        }
-        (_, DrainStatus::Drained { .. }) => {
-            info!("this node is drained: all routes are withdrawn, sessions stay up");
-        }
-        _ => info!("this node is in service again: all routes are announced"),
-    }
-}
-
-/// What the next run should know of this one.
-pub(crate) fn announced(routes: Vec<DesiredRoute>) -> Announced {
-    Announced { boot_id: machine::boot_id(), routes }
-}
-
 fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> Allocator {
     let memory = state::load(directory).unwrap_or_else(|error| {
         error!("{error}; addresses are given out anew");
         Memory::default()
     });
     Allocator::restore(load_balancer_class, memory)
-}
-
-/// What the run before this one announced. Without that, routers are not told that this is a
-/// restart.
-pub(crate) fn earlier_run(directory: &Path) -> Option<EarlierRun> {
-    const CONSEQUENCE: &str = "neighbours are not told that this is a restart, and may drop the \
-                               routes of this node until it announces them again";
-    match saver::restore_announced(directory) {
-        Ok(Some(announced)) => Some(announced.into_earlier_run(machine::boot_id().as_deref())),
-        Ok(None) => {
-            if saver::has_resources(directory) {
-                let path = directory.join(ANNOUNCED_FILE);
-                error!("{} is missing; {CONSEQUENCE}", path.display());
-            }
-            None
-        }
-        Err(error) => {
-            error!("{error}; {CONSEQUENCE}");
-            None
-        }
-    }
 }
 
 fn restored_catalog(directory: &Path) -> Catalog {
@@ -306,46 +250,19 @@ fn restored_catalog(directory: &Path) -> Catalog {
     catalog
 }
 
-/// Goes on with a drain of an earlier run, which nobody may remember by now.
-pub(crate) fn restored_drain(directory: &Path, saver: &Saver, now: Moment) -> Drain {
-    let record = saver::restore_drain(directory).unwrap_or_else(|error| {
-        error!("{error}; this node is in service, whether it was drained or not");
-        None
-    });
-    let Some(record) = record else { return Drain::default() };
-    let drain = Drain::resume(now, record);
-    saver.save_drain(drain.record());
-    if drain.state() != DrainState::InService {
-        let end = match drain.record().command {
-            DrainStatus::InService => "when the Node is not marked metallb.io/drain any more",
-            _ => "with `fairway drain --undo`",
-        };
-        warn!("{}, since before this start; that ends {end}", drain.status());
-    }
-    drain
-}
-
-/// A finding is said once when it comes, and a fault once more when it is gone.
-pub(crate) fn log_findings(before: &[Finding], now: &[Finding]) {
-    for finding in now.iter().filter(|finding| !before.contains(finding)) {
-        if finding.is_fault() { error!("{finding}") } else { warn!("{finding}") }
-    }
-    for finding in before.iter().filter(|it| it.is_fault() && !now.contains(it)) {
-        info!("no longer so: {finding}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use fairway_sessions::backend::DrainState;
     use fairway_sessions::io::{Listen, NativeBackend};
 
     use super::*;
+    use crate::drain::DrainStatus;
+    use crate::host::earlier_run;
 
-    fn options(state_dir: &Path) -> Options {
-        Options {
-            config: Vec::new(),
+    fn options(state_dir: &Path) -> HostOptions {
+        HostOptions {
             node: "node-a".to_owned(),
             bgp_listen: Vec::new(),
             socket: state_dir.join("fairway.sock"),
@@ -361,7 +278,7 @@ mod tests {
     fn daemon(state_dir: &Path, seconds: u64) -> (Daemon, Moment) {
         let now = Moment { epoch_seconds: 1_795_192_683 + seconds, monotonic: Instant::ZERO };
         let backend = Arc::new(NativeBackend::start(Listen::nowhere(), 7, None));
-        (Daemon::new(&options(state_dir), backend, None, now), now)
+        (Daemon::new(&options(state_dir), &[], backend, None, now), now)
     }
 
     fn drain(seconds: u64) -> DrainOrder {

@@ -4,38 +4,32 @@
 //! and signals, acts at once, and publishes what it decided for the admin socket to show. The
 //! wire comes first, then the disk: a route does not wait for a flush.
 
-pub(crate) mod clock;
-pub(crate) mod daemon;
-pub(crate) mod machine;
-mod options;
-mod published;
-pub(crate) mod saver;
+mod daemon;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fairway_sessions::backend::Backend;
 use fairway_sessions::io::NativeBackend;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
-use tracing::{debug, error, info};
+use tracing::{error, info};
 
 use crate::admin::{self, Observer};
+use crate::host::{self, Clock, Enquirer, HostOptions, LockError, Saving};
 use crate::service::Service;
 use crate::source::{FileSource, FileSourceError};
 
-use clock::Clock;
 use daemon::Daemon;
 
-pub(crate) use clock::epoch_seconds;
-pub(crate) use machine::host_name;
-pub(crate) use options::listen_in_cluster;
-pub use options::{ListenOption, Options};
-pub use published::{Enquirer, Published};
-pub use saver::LockError;
+/// How `fairway run` was asked to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What every daemon on a node is told.
+    pub host: HostOptions,
+    /// Files and folders with resources.
+    pub config: Vec<PathBuf>,
+}
 
 /// What keeps the daemon from starting.
 #[derive(Debug, thiserror::Error)]
@@ -57,50 +51,7 @@ pub enum StartError {
     Signals(#[from] std::io::Error),
 }
 
-/// What the files say is kept for a restart with broken files; it may be large, and is not written
-/// for every change of many.
-const SAVE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// When it is to be written.
-#[derive(Debug, Default)]
-pub(crate) struct Saving {
-    at: Option<Instant>,
-    last: Option<Instant>,
-}
-
-impl Saving {
-    /// Something changed.
-    pub(crate) fn wanted(&mut self) {
-        let earliest = self.last.map(|last| last + SAVE_INTERVAL);
-        self.at = self.at.or(earliest.or_else(|| Some(Instant::now())));
-    }
-
-    /// Waits until it is time; for ever when nothing is wanted. Cancel-safe.
-    pub(crate) async fn due(&self) {
-        match self.at {
-            Some(at) => sleep_until(at).await,
-            None => std::future::pending().await,
-        }
-    }
-
-    pub(crate) fn done(&mut self) {
-        self.at = None;
-        self.last = Some(Instant::now());
-    }
-}
-
-/// A socket for each neighbour and some to spare: what the system allows, not what it gives at
-/// first.
-pub(crate) fn raise_descriptor_limit() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
-    {
-        debug!(%error, soft, "the number of open files stays as it is");
-    }
-}
-
-fn log_start(options: &Options) {
+fn log_start(options: &HostOptions) {
     info!(
         node = options.node,
         version = env!("CARGO_PKG_VERSION"),
@@ -119,30 +70,22 @@ async fn withdrawn(backend: &dyn Backend, generation: Option<u64>) {
     }
 }
 
-/// FRR's sockets, where they are asked for.
-pub(crate) fn vty_sockets(
-    directory: Option<&Path>,
-    mode: admin::SocketMode,
-) -> Result<Option<admin::vty::Sockets>, admin::SocketError> {
-    directory.map(|it| admin::vty::Sockets::open(it, mode)).transpose()
-}
-
 /// Runs until a signal ends it.
-pub async fn run(options: Options) -> Result<(), StartError> {
+pub async fn run(Options { host: options, config }: Options) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     // First, so that a second daemon ends before it takes a port or touches a file.
     let (socket, _socket_file) = admin::listen(&options.socket, options.socket_mode)?;
-    let vty = vty_sockets(options.vty_dir.as_deref(), options.socket_mode)?;
-    let _lock = saver::lock(&options.state_dir)?;
-    raise_descriptor_limit();
-    let (source, mut changes) = FileSource::start(&options.config)?;
-    let earlier = daemon::earlier_run(&options.state_dir);
-    let (listen, seed) = (options.listen(), machine::seed());
+    let vty = options.vty_sockets()?;
+    let _lock = host::saver::lock(&options.state_dir)?;
+    host::raise_descriptor_limit();
+    let (source, mut changes) = FileSource::start(&config)?;
+    let earlier = host::earlier_run(&options.state_dir);
+    let (listen, seed) = (options.listen(), host::seed());
     let backend: Arc<dyn Backend> = Arc::new(NativeBackend::start(listen, seed, earlier.clone()));
     let clock = Clock::start();
-    let mut daemon = Daemon::new(&options, Arc::clone(&backend), earlier, clock.now());
+    let mut daemon = Daemon::new(&options, &config, Arc::clone(&backend), earlier, clock.now());
     let (enquirer, mut enquiries) = Enquirer::new();
     let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
     // Held to the end, as are FRR's sockets: dropping it closes the port.

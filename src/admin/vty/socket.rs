@@ -163,9 +163,9 @@ mod tests {
     use fairway_sessions::io::{Listen, NativeBackend};
 
     use super::*;
+    use crate::host::{Enquirer, Published};
     use crate::model::Node;
     use crate::plan;
-    use crate::standalone::{Enquirer, Published};
 
     /// A daemon with nothing to do.
     fn observer() -> Observer {

@@ -49,7 +49,8 @@ fn nobody_else_gets_an_address_before_its_withdrawal_is_written() {
 
 #[test]
 fn what_was_believed_without_a_pool_is_given_back_like_any_other() {
-    let believed = |name: &str| Service { status_addresses: vec![ip("192.0.2.0")], ..service(name) };
+    let believed =
+        |name: &str| Service { status_addresses: vec![ip("192.0.2.0")], ..service(name) };
     let mut asks_for_another = World::default();
     asks_for_another.add(believed("old")).converge();
     asks_for_another

@@ -14,11 +14,11 @@ use tracing::{info, warn};
 
 use super::WebhookOptions;
 use super::certificate::{Identity, issue};
+use crate::host::epoch_seconds;
 use crate::kubernetes::api::{Api, Problem};
 use crate::kubernetes::resource::{Resource, VALIDATING_WEBHOOK_CONFIGURATION};
 use crate::metrics::MetricsListen;
 use crate::model::Kind;
-use crate::standalone::clock::epoch_seconds;
 
 /// How often somebody looks whether all is as it should be, and how often while it is not.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);

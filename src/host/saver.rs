@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{error, info};
 
 use crate::allocator::Memory;
@@ -33,6 +33,38 @@ const LOCK_FILE: &str = "lock";
 
 /// How soon a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What is known is kept for a restart without its source; it may be large, and is not written for
+/// every change of many.
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When it is to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Saving {
+    at: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Saving {
+    /// Something changed.
+    pub(crate) fn wanted(&mut self) {
+        let earliest = self.last.map(|last| last + SAVE_INTERVAL);
+        self.at = self.at.or(earliest.or_else(|| Some(Instant::now())));
+    }
+
+    /// Waits until it is time; for ever when nothing is wanted. Cancel-safe.
+    pub(crate) async fn due(&self) {
+        match self.at {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn done(&mut self) {
+        self.at = None;
+        self.last = Some(Instant::now());
+    }
+}
 
 /// Another daemon uses the directory: each would overwrite what the other keeps.
 #[derive(Debug, thiserror::Error)]
@@ -179,8 +211,9 @@ fn encode_snapshot(snapshot: &Snapshot) -> String {
 }
 
 /// Whether there was an earlier run at all.
-pub(crate) fn has_resources(directory: &Path) -> bool {
-    StateFile::new(directory, RESOURCES_FILE).path().exists()
+pub(super) fn has_run(directory: &Path) -> bool {
+    let files = [RESOURCES_FILE, SNAPSHOT_FILE];
+    files.into_iter().any(|file| StateFile::new(directory, file).path().exists())
 }
 
 /// Keeps `directory` to one daemon for as long as the file lives. `None` when the system does not

@@ -1,4 +1,4 @@
-//! How `fairway run` was asked to run, with the defaults of the machine filled in.
+//! How a daemon on a node was asked to run, with the defaults of the machine filled in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use fairway_sessions::io::Listen;
 
-use crate::admin::SocketMode;
+use crate::admin::{SocketError, SocketMode, vty};
 use crate::metrics::MetricsListen;
 
 /// The port that BGP has (RFC 4271 §8.2.1), of both families.
@@ -15,13 +15,13 @@ const BGP_ADDRESSES: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 179),
 ];
 
-/// Everything that `fairway run` needs to know.
+/// What `fairway run` and `fairway speaker` are told alike.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Files and folders with resources.
-    pub config: Vec<PathBuf>,
+pub struct HostOptions {
     /// The name of this node.
     pub node: String,
+    /// Services of which class are ours; `None`: those without one.
+    pub load_balancer_class: Option<String>,
     /// Where to accept BGP connections; empty means the default.
     pub bgp_listen: Vec<ListenOption>,
     /// The admin socket.
@@ -32,16 +32,27 @@ pub struct Options {
     pub vty_dir: Option<PathBuf>,
     /// Where metrics are served.
     pub metrics_listen: MetricsListen,
-    /// Where addresses are kept.
+    /// Where state is kept.
     pub state_dir: PathBuf,
-    /// Services of which class are ours; `None`: those without one.
-    pub load_balancer_class: Option<String>,
 }
 
-impl Options {
+impl HostOptions {
     /// Where to listen: port 179 of both families unless said otherwise.
-    pub(super) fn listen(&self) -> Listen {
+    pub(crate) fn listen(&self) -> Listen {
         listen(&self.bgp_listen).unwrap_or_else(|| Listen::at(BGP_ADDRESSES))
+    }
+
+    /// The same in a cluster, where another daemon may own the port: without a word, port 179 is
+    /// opened once somebody needs it.
+    pub(crate) fn listen_in_cluster(&self) -> Listen {
+        let needed = || Listen { only_when_needed: true, ..Listen::at(BGP_ADDRESSES) };
+        listen(&self.bgp_listen).unwrap_or_else(needed)
+    }
+
+    /// FRR's sockets, where they are asked for.
+    pub(crate) fn vty_sockets(&self) -> Result<Option<vty::Sockets>, SocketError> {
+        let directory = self.vty_dir.as_deref();
+        directory.map(|it| vty::Sockets::open(it, self.socket_mode)).transpose()
     }
 }
 
@@ -52,13 +63,6 @@ fn listen(options: &[ListenOption]) -> Option<Listen> {
         ListenOption::Address(address) => Some(*address),
     });
     (!options.is_empty()).then(|| Listen::at(addresses))
-}
-
-/// The same in a cluster, where another daemon may own the port: without a word, port 179 is
-/// opened once somebody needs it.
-pub(crate) fn listen_in_cluster(options: &[ListenOption]) -> Listen {
-    let needed = || Listen { only_when_needed: true, ..Listen::at(BGP_ADDRESSES) };
-    listen(options).unwrap_or_else(needed)
 }
 
 /// A value of `--bgp-listen`.

@@ -1,9 +1,11 @@
-//! What only the machine can tell: its name, its addresses, a seed.
+//! What only the machine can tell or give: its name, its addresses, a seed, descriptors.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use nix::ifaddrs::getifaddrs;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tracing::debug;
 
 /// The host name, the default name of the node.
 pub(crate) fn host_name() -> Option<String> {
@@ -40,6 +42,17 @@ fn outward_address() -> Option<IpAddr> {
 pub(crate) fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// A socket for each neighbour and some to spare: what the system allows, not what it gives at
+/// first.
+pub(crate) fn raise_descriptor_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        debug!(%error, soft, "the number of open files stays as it is");
+    }
 }
 
 /// A number that differs from start to start, for the jitter of timers.

@@ -1,0 +1,128 @@
+//! What `fairway run`, `fairway speaker` and `fairway controller` have in common on the command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+
+use super::paths;
+use crate::admin::SocketMode;
+use crate::host::{HostOptions, ListenOption, host_name};
+use crate::metrics::MetricsListen;
+
+/// Threads: the loop has one; sockets, the disk or a large file have the other.
+const THREADS: usize = 2;
+
+/// Who speaks BGP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BackendChoice {
+    /// Fairway itself
+    Native,
+}
+
+/// Every daemon is asked these.
+#[derive(Debug, Args)]
+pub(super) struct DaemonArguments {
+    /// Serve services of this loadBalancerClass instead of those without one
+    #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
+    lb_class: Option<String>,
+
+    /// Serve metrics and probes there, `:PORT` for all addresses, or `none`
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:7472",
+        env = "FAIRWAY_METRICS_LISTEN"
+    )]
+    pub(super) metrics_listen: MetricsListen,
+}
+
+impl DaemonArguments {
+    pub(super) fn load_balancer_class(&self) -> Option<String> {
+        filled(self.lb_class.as_deref())
+    }
+}
+
+/// Every daemon that speaks to routers is asked these.
+#[derive(Debug, Args)]
+pub(super) struct HostArguments {
+    #[command(flatten)]
+    daemon: DaemonArguments,
+
+    /// The name of this node [default: the host name]
+    #[arg(long, env = "FAIRWAY_NODE")]
+    node: Option<String>,
+
+    /// Who speaks BGP
+    #[arg(long, value_enum, default_value = "native", env = "FAIRWAY_BGP")]
+    bgp: BackendChoice,
+
+    /// Accept BGP connections there, or `none`; may be given more than once [default: port 179 of
+    /// both families; in a cluster once a peer is passive or has a listenRange]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "FAIRWAY_BGP_LISTEN", value_delimiter = ',')]
+    bgp_listen: Vec<ListenOption>,
+
+    /// The socket that `fairway show` talks to [default: /run/fairway/fairway.sock, or without
+    /// root $XDG_RUNTIME_DIR/fairway.sock]
+    #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
+    socket: Option<PathBuf>,
+
+    /// Who may use the sockets: 0600 for the daemon's user, 0660 for its group, too; whoever may,
+    /// can also clear sessions
+    #[arg(long, value_name = "MODE", default_value = "0600", env = "FAIRWAY_SOCKET_MODE")]
+    socket_mode: SocketMode,
+
+    /// Where is kept what the next start needs: addresses of services, routes, the last known state
+    /// of the cluster [default: /var/lib/fairway, or without root $XDG_STATE_HOME/fairway]
+    #[arg(long, value_name = "PATH", env = "FAIRWAY_STATE_DIR")]
+    state_dir: Option<PathBuf>,
+
+    /// Open FRR's sockets bgpd.vty, bfdd.vty and zebra.vty in this folder, read-only, so that
+    /// `vtysh --vty_socket DIR` and exporters for FRR work [default: none]
+    #[arg(long, value_name = "DIR", env = "FAIRWAY_VTY_DIR")]
+    vty_dir: Option<PathBuf>,
+}
+
+impl HostArguments {
+    /// With the defaults of this machine. An empty value, which manifests write for none, is none.
+    pub(super) fn options(self) -> Result<HostOptions> {
+        let BackendChoice::Native = self.bgp;
+        let path = |path: Option<PathBuf>| path.filter(|it| !it.as_os_str().is_empty());
+        Ok(HostOptions {
+            node: node_name(self.node.as_deref())?,
+            load_balancer_class: self.daemon.load_balancer_class(),
+            bgp_listen: self.bgp_listen,
+            socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
+            socket_mode: self.socket_mode,
+            vty_dir: path(self.vty_dir),
+            metrics_listen: self.daemon.metrics_listen,
+            state_dir: path(self.state_dir).map_or_else(paths::default_state_dir, Ok)?,
+        })
+    }
+}
+
+/// The name of this node, or of the machine.
+pub(super) fn node_name(named: Option<&str>) -> Result<String> {
+    let name = filled(named).or_else(host_name);
+    name.context("the machine has no host name; name this node with --node")
+}
+
+/// A value that says something.
+pub(super) fn filled(text: Option<&str>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// Lives through a daemon, to its end.
+pub(super) fn run_daemon<E>(daemon: impl Future<Output = Result<(), E>>) -> Result<ExitCode>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(daemon)?;
+    Ok(ExitCode::SUCCESS)
+}
