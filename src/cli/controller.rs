@@ -8,7 +8,7 @@ use clap::Args;
 use super::cluster::ClusterArguments;
 use super::host::{DaemonArguments, run_daemon};
 use crate::kubernetes::{ControllerOptions, WebhookOptions, run_controller};
-use crate::metrics::MetricsListen;
+use crate::metrics::HttpListen;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -32,7 +32,7 @@ pub(super) struct ControllerArguments {
         default_value = "none",
         env = "FAIRWAY_WEBHOOK_LISTEN"
     )]
-    webhook_listen: MetricsListen,
+    webhook_listen: HttpListen,
 
     /// The name of the webhook's Service and of its ValidatingWebhookConfiguration; its certificate
     /// is in the Secret NAME-cert

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use super::paths;
 use crate::admin::SocketMode;
 use crate::host::{HostOptions, ListenOption, host_name};
-use crate::metrics::MetricsListen;
+use crate::metrics::HttpListen;
 
 /// Threads: the loop has one; sockets, the disk or a large file have the other.
 const THREADS: usize = 2;
@@ -35,7 +35,7 @@ pub(super) struct DaemonArguments {
         default_value = "127.0.0.1:7472",
         env = "FAIRWAY_METRICS_LISTEN"
     )]
-    pub(super) metrics_listen: MetricsListen,
+    pub(super) metrics_listen: HttpListen,
 }
 
 impl DaemonArguments {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use fairway_sessions::io::Listen;
 
 use crate::admin::{SocketError, SocketMode, vty};
-use crate::metrics::MetricsListen;
+use crate::metrics::HttpListen;
 
 /// The port that BGP has (RFC 4271 §8.2.1), of both families.
 const BGP_ADDRESSES: [SocketAddr; 2] = [
@@ -31,7 +31,7 @@ pub struct HostOptions {
     /// Where the sockets of FRR's daemons are opened, if they are.
     pub vty_dir: Option<PathBuf>,
     /// Where metrics are served.
-    pub metrics_listen: MetricsListen,
+    pub metrics_listen: HttpListen,
     /// Where state is kept.
     pub state_dir: PathBuf,
 }

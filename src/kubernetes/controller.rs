@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::api::{Api, ConnectError, ConnectionOptions};
-use super::event::{EventSource, Events};
+use super::event::{EventSource, Events, LeftOut};
 use super::lease::{LeaseAnswer, LeaseEdge};
 use super::reading::{News, Reading};
 use super::webhook::{Webhook, WebhookOptions};
@@ -19,7 +19,7 @@ use super::writing::{Writing, Written};
 use crate::allocator::PoolUse;
 use crate::cluster::{ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod};
 use crate::host::{self, Clock};
-use crate::metrics::{ControllerFacts, ControllerMetrics, MetricsListen, Server};
+use crate::metrics::{ControllerFacts, ControllerMetrics, HttpListen, Server};
 use crate::resources::Finding;
 
 /// Who writes, as `managedFields` and Events name it.
@@ -38,7 +38,7 @@ pub struct ControllerOptions {
     /// The pod we run in, if we know.
     pub pod: Option<OwnPod>,
     /// Where metrics are served.
-    pub metrics_listen: MetricsListen,
+    pub metrics_listen: HttpListen,
     /// Where the API server may ask what to take.
     pub webhook: WebhookOptions,
 }
@@ -63,6 +63,7 @@ struct Controller {
     lease: LeaseEdge,
     lease_tell: mpsc::Sender<LeaseAnswer>,
     events: Events,
+    left_out: LeftOut,
     webhook: Webhook,
     was_leading: bool,
     /// What was wrong when somebody asked last.
@@ -108,6 +109,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         lease: LeaseEdge::new(api.clone()),
         lease_tell,
         events: Events::start(api, source),
+        left_out: LeftOut::default(),
         webhook,
         was_leading: false,
         findings: Vec::new(),
@@ -167,6 +169,7 @@ impl Controller {
                 }
             }
         }
+        self.left_out.note(self.now(), self.core.events_left_out());
         if self.core.is_synced() {
             self.reading.counters().loaded();
         }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use fairway_sessions::time::Instant;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -19,6 +20,8 @@ use crate::utc::Utc;
 const EVENTS_MAX: usize = 256;
 /// One that takes longer is given up.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often it is said that some were left out.
+const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(60);
 /// Where Events about objects without a namespace go.
 const NAMESPACE_OF_NONE: &str = "default";
 
@@ -60,6 +63,24 @@ impl Events {
         if let Err(error) = self.0.try_send((record, epoch_seconds)) {
             let (record, _) = error.into_inner();
             warn!(object = %record.name, reason = record.reason, "event lost: too many wait");
+        }
+    }
+}
+
+/// Says how many Events cores left out, which there were too many of at once: once a minute at most,
+/// for they come in bursts.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    said: u64,
+    not_before: Instant,
+}
+
+impl LeftOut {
+    /// There were so many since the start.
+    pub(super) fn note(&mut self, now: Instant, total: u64) {
+        if total > self.said && now >= self.not_before {
+            warn!(events = total, "Events left out since the start: too many at once");
+            (self.said, self.not_before) = (total, now + LEFT_OUT_INTERVAL);
         }
     }
 }

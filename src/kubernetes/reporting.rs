@@ -11,10 +11,10 @@ use fairway_sessions::time::Instant as Time;
 use kube::api::ListParams;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::api::{Api, Page, Problem};
-use super::event::{EventSource, Events};
+use super::event::{EventSource, Events, LeftOut};
 use super::resource::Resource;
 use super::writing::{Writing, Written};
 use crate::cluster::{
@@ -57,7 +57,7 @@ pub(super) struct Reporting {
     is_look_wanted: bool,
     is_looking: bool,
     look_not_before: Instant,
-    events_dropped: u64,
+    left_out: LeftOut,
 }
 
 impl Reporting {
@@ -82,7 +82,7 @@ impl Reporting {
             is_look_wanted: false,
             is_looking: false,
             look_not_before: Instant::now(),
-            events_dropped: 0,
+            left_out: LeftOut::default(),
         };
         (reporting, ReportingInbox { views, lists, written })
     }
@@ -151,11 +151,7 @@ impl Reporting {
                 ReportsAction::Event(record) => self.events.post(record, now.epoch_seconds),
             }
         }
-        let dropped = self.reports.events_dropped();
-        if dropped > self.events_dropped {
-            warn!(dropped, "events left out since the start: too many at once");
-            self.events_dropped = dropped;
-        }
+        self.left_out.note(now.monotonic, self.reports.events_left_out());
     }
 
     pub(super) fn next_deadline(&self, now: Time) -> Option<Time> {

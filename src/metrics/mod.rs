@@ -25,7 +25,7 @@ pub use controller::{ControllerFacts, ControllerMetrics, ControllerQuestion, Con
 pub use families::{FAMILIES, Shown};
 pub use node::NodeMetrics;
 pub use page::{Family, Page, Type};
-pub use server::{MetricsListen, MetricsListenError, Server};
+pub use server::{HttpListen, HttpListenError, Server};
 
 /// The answer of [`Collect::collect`]: whether the daemon answered.
 pub type Collected<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;

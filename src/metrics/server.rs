@@ -49,9 +49,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// A value of `--metrics-listen`.
+/// A value of `--metrics-listen` or `--webhook-listen`: where HTTP is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetricsListen {
+pub enum HttpListen {
     /// `none`.
     Nowhere,
     /// `:PORT`: all addresses of both families.
@@ -60,26 +60,26 @@ pub enum MetricsListen {
     At(SocketAddr),
 }
 
-/// A value of `--metrics-listen` that is none of them.
+/// A value of `--metrics-listen` or `--webhook-listen`: where HTTP is served.that is none of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected ADDRESS:PORT, as in 127.0.0.1:7472 or [::1]:7472, or :PORT, or none")]
-pub struct MetricsListenError;
+pub struct HttpListenError;
 
-impl FromStr for MetricsListen {
-    type Err = MetricsListenError;
+impl FromStr for HttpListen {
+    type Err = HttpListenError;
 
-    fn from_str(text: &str) -> Result<Self, MetricsListenError> {
+    fn from_str(text: &str) -> Result<Self, HttpListenError> {
         if text == "none" {
             return Ok(Self::Nowhere);
         }
         match text.strip_prefix(':') {
-            Some(port) => port.parse().map(Self::Everywhere).map_err(|_| MetricsListenError),
-            None => text.parse().map(Self::At).map_err(|_| MetricsListenError),
+            Some(port) => port.parse().map(Self::Everywhere).map_err(|_| HttpListenError),
+            None => text.parse().map(Self::At).map_err(|_| HttpListenError),
         }
     }
 }
 
-impl fmt::Display for MetricsListen {
+impl fmt::Display for HttpListen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nowhere => f.write_str("none"),
@@ -89,7 +89,7 @@ impl fmt::Display for MetricsListen {
     }
 }
 
-impl MetricsListen {
+impl HttpListen {
     /// Listens there; `None` where that is nowhere.
     pub(crate) async fn bind(self) -> io::Result<Option<TcpListener>> {
         let at = |address: IpAddr, port| TcpListener::bind(SocketAddr::new(address, port));
@@ -123,17 +123,13 @@ impl Server {
     /// daemon may leave it.
     ///
     /// Must be called inside a tokio runtime.
-    pub fn start(
-        listen: MetricsListen,
-        counters: Arc<ClientCounters>,
-        daemon: impl Collect,
-    ) -> Self {
+    pub fn start(listen: HttpListen, counters: Arc<ClientCounters>, daemon: impl Collect) -> Self {
         let answering = Arc::new(Answering { counters, daemon, writing: Mutex::new(()) });
         Self(tokio::spawn(run(listen, answering)).abort_handle())
     }
 }
 
-async fn run(listen: MetricsListen, answering: Arc<Answering<impl Collect>>) {
+async fn run(listen: HttpListen, answering: Arc<Answering<impl Collect>>) {
     let mut has_failed = false;
     loop {
         match listen.bind().await {

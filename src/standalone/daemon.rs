@@ -17,7 +17,7 @@ use crate::history::History;
 use crate::host::{
     self, Draining, Enquirer, HostOptions, Published, Saver, announced, log_findings, saver,
 };
-use crate::metrics::{ClientCounters, MetricsListen, NodeMetrics, Server};
+use crate::metrics::{ClientCounters, HttpListen, NodeMetrics, Server};
 use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
 use crate::resources::{Catalog, Finding, StaleObject};
@@ -124,7 +124,7 @@ impl Daemon {
     }
 
     /// Metrics of all roles, for as long as the answer lives.
-    pub(super) fn serve_metrics(&self, listen: MetricsListen, enquirer: Enquirer) -> Server {
+    pub(super) fn serve_metrics(&self, listen: HttpListen, enquirer: Enquirer) -> Server {
         let backend = Arc::clone(self.speaker.backend());
         let measured = NodeMetrics::new(enquirer, backend).with_pools();
         Server::start(listen, Arc::clone(&self.counters), measured)
@@ -267,7 +267,7 @@ mod tests {
             bgp_listen: Vec::new(),
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
-            metrics_listen: MetricsListen::Nowhere,
+            metrics_listen: HttpListen::Nowhere,
             vty_dir: None,
             state_dir: state_dir.to_owned(),
             load_balancer_class: None,

@@ -313,7 +313,7 @@ impl Reports {
     }
 
     /// Events that were not posted, for there were too many at once.
-    pub fn events_dropped(&self) -> u64 {
+    pub fn events_left_out(&self) -> u64 {
         self.announced.dropped()
     }
 

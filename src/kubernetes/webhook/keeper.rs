@@ -17,7 +17,7 @@ use super::certificate::{Identity, issue};
 use crate::host::epoch_seconds;
 use crate::kubernetes::api::{Api, Problem};
 use crate::kubernetes::resource::{Resource, VALIDATING_WEBHOOK_CONFIGURATION};
-use crate::metrics::MetricsListen;
+use crate::metrics::HttpListen;
 use crate::model::Kind;
 
 /// How often somebody looks whether all is as it should be, and how often while it is not.
@@ -60,7 +60,7 @@ pub(super) async fn keep(
 fn hosts(options: &WebhookOptions, namespace: &str) -> Vec<String> {
     let service = format!("{}.{namespace}.svc", options.name);
     let address = match options.listen {
-        MetricsListen::At(address) if !address.ip().is_unspecified() => Some(address.ip()),
+        HttpListen::At(address) if !address.ip().is_unspecified() => Some(address.ip()),
         _ => None,
     };
     [service].into_iter().chain(address.map(|it| it.to_string())).collect()

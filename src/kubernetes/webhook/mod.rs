@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::api::Api;
-use crate::metrics::MetricsListen;
+use crate::metrics::HttpListen;
 
 /// Questions that wait for the loop; who comes later waits to ask.
 const QUESTIONS_MAX: usize = 16;
@@ -28,7 +28,7 @@ const QUESTIONS_MAX: usize = 16;
 #[derive(Debug, Clone)]
 pub struct WebhookOptions {
     /// Where the API server finds it.
-    pub listen: MetricsListen,
+    pub listen: HttpListen,
     /// What its Service is called, and its ValidatingWebhookConfiguration.
     pub name: String,
 }
@@ -60,7 +60,7 @@ impl Webhook {
         let (leads, is_leading) = watch::channel(false);
         let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
         let mut tasks = JoinSet::new();
-        if options.listen != MetricsListen::Nowhere {
+        if options.listen != HttpListen::Nowhere {
             let (tell, identity) = watch::channel(None);
             tasks.spawn(keeper::keep(api, options.clone(), is_leading, tell));
             tasks.spawn(server::run(options.listen, identity, ask));

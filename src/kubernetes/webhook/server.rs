@@ -26,7 +26,7 @@ use tracing::{debug, info, warn};
 
 use super::Question;
 use super::certificate::Identity;
-use crate::metrics::MetricsListen;
+use crate::metrics::HttpListen;
 
 /// Where the configuration sends the API server.
 const PATH: &str = "/validate";
@@ -45,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Never ends. Without a certificate there is nothing to listen for.
 pub(super) async fn run(
-    listen: MetricsListen,
+    listen: HttpListen,
     mut identity: watch::Receiver<Option<Identity>>,
     ask: mpsc::Sender<Question>,
 ) {

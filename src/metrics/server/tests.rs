@@ -48,7 +48,7 @@ async fn server(daemon: Played) -> (Server, SocketAddr, Arc<ClientCounters>) {
     let address = free.local_addr().unwrap();
     drop(free);
     let counters = Arc::new(ClientCounters::default());
-    let server = Server::start(MetricsListen::At(address), Arc::clone(&counters), daemon);
+    let server = Server::start(HttpListen::At(address), Arc::clone(&counters), daemon);
     timeout(PATIENCE, async { while TcpStream::connect(address).await.is_err() {} }).await.unwrap();
     (server, address, counters)
 }
@@ -135,7 +135,7 @@ async fn probes_get_through_whoever_holds_connections() {
 async fn a_port_that_is_taken_is_tried_again() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
-    let listen = MetricsListen::At(address);
+    let listen = HttpListen::At(address);
     let _server = Server::start(listen, Arc::default(), Played::Answers);
     // It has to have failed once.
     let is_free = Arc::new(AtomicBool::new(false));
@@ -168,15 +168,15 @@ async fn dropping_the_server_closes_its_port() {
 
 #[test]
 fn where_to_listen_is_written_as_elsewhere() {
-    let at = |text: &str| text.parse::<MetricsListen>();
-    assert_eq!(at("none"), Ok(MetricsListen::Nowhere));
-    assert_eq!(at(":7472"), Ok(MetricsListen::Everywhere(7472)));
-    assert_eq!(at("[::1]:7472"), Ok(MetricsListen::At("[::1]:7472".parse().unwrap())));
+    let at = |text: &str| text.parse::<HttpListen>();
+    assert_eq!(at("none"), Ok(HttpListen::Nowhere));
+    assert_eq!(at(":7472"), Ok(HttpListen::Everywhere(7472)));
+    assert_eq!(at("[::1]:7472"), Ok(HttpListen::At("[::1]:7472".parse().unwrap())));
     for text in [":7472", "127.0.0.1:7472", "[::1]:7472", "none"] {
         assert_eq!(at(text).unwrap().to_string(), text);
     }
     for text in ["", "7472", "127.0.0.1", ":", ":x", "localhost:7472", ":70000"] {
-        assert_eq!(at(text), Err(MetricsListenError), "{text}");
+        assert_eq!(at(text), Err(HttpListenError), "{text}");
     }
 }
 
@@ -185,7 +185,7 @@ async fn a_port_without_an_address_is_one_for_both_families() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let _listener = MetricsListen::Everywhere(port).bind().await.unwrap().unwrap();
+    let _listener = HttpListen::Everywhere(port).bind().await.unwrap().unwrap();
     for address in ["127.0.0.1", "::1"] {
         let here: IpAddr = address.parse().unwrap();
         TcpStream::connect((here, port)).await.unwrap();
