@@ -8,6 +8,9 @@ use std::time::Instant;
 
 use fairway_cluster_simulation::{Misbehaviour, Schedule, shrink};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "\
 usage: fairway-cluster-simulation [--schedules N] [--first-seed N] [--threads N]
        fairway-cluster-simulation --seed N [--whole]
