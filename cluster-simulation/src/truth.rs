@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway::allocator::{Outcome, Outcomes, PoolLookup};
-use fairway::cluster::{InForce, status_addresses};
+use fairway::cluster::{InForce, ObjectText, status_addresses};
 use fairway::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName, Service, TrafficPolicy};
 use fairway::plan::{self, NodePlan, PlanOptions};
 use fairway::resources::{self, Finding};
@@ -79,7 +79,7 @@ impl Truth {
             self.name(now, &key.name, status_addresses(value));
             self.services.insert(key.name.clone(), Arc::clone(value));
         }
-        let changes = self.in_force.read(key.kind, value);
+        let changes = self.in_force.read(key.kind, &ObjectText::from(&**value));
         self.settle(now, key, changes);
     }
 

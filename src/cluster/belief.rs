@@ -18,6 +18,7 @@ use crate::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
 use crate::resources::{Finding, FindingObject, Severity};
 
 use super::in_force::InForce;
+use super::object_text::ObjectText;
 use super::reflector::{Delta, Reflector, Reply, Request, name_of};
 use super::secrets::{Knowledge, SecretReply, Secrets};
 
@@ -45,7 +46,7 @@ impl Belief {
     }
 
     /// Goes on from what an earlier run believed, until the API server has said everything anew.
-    pub fn restore(&mut self, objects: impl IntoIterator<Item = Arc<Value>>) -> Changes {
+    pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
         let mut changes = self.in_force.restore(objects);
         self.in_force.take_is_other();
         changes.absorb(self.name_secrets());
@@ -58,8 +59,8 @@ impl Belief {
     }
 
     /// What the index was made of.
-    pub fn in_force(&self) -> impl Iterator<Item = &Arc<Value>> {
-        self.in_force.values()
+    pub fn in_force(&self) -> impl Iterator<Item = &ObjectText> {
+        self.in_force.texts()
     }
 
     /// What is in force once every kind has been listed; half a cluster allows no judgement.
@@ -110,20 +111,27 @@ impl Belief {
         self.reflectors.values().any(Reflector::is_in_doubt)
     }
 
-    /// The objects of a kind as the API server gave them last, in force or not.
-    pub fn seen(&self, kind: Kind) -> impl Iterator<Item = (&ObjectName, &Arc<Value>)> {
-        self.reflectors.get(&kind).into_iter().flat_map(|it| it.items().iter())
+    /// The names of the objects of a kind that the API server has, in force or not.
+    pub fn names(&self, kind: Kind) -> impl Iterator<Item = &ObjectName> {
+        self.reflectors.get(&kind).into_iter().flat_map(|it| it.items().keys())
     }
 
     /// The object as the API server gave it last.
-    pub fn last_seen(&self, kind: Kind, name: &ObjectName) -> Option<&Arc<Value>> {
-        self.reflectors.get(&kind)?.items().get(name)
+    pub fn last_seen(&self, kind: Kind, name: &ObjectName) -> Option<Value> {
+        self.reflectors.get(&kind)?.items().get(name).map(ObjectText::value)
     }
 
-    /// Whether it is this version of a Service, EndpointSlice or Namespace that is in force; an
-    /// older one is, where this one is at fault.
-    pub fn is_in_force(&self, kind: Kind, name: &ObjectName, object: &Value) -> bool {
-        self.in_force.is_version(&ObjectKey { kind, name: name.clone() }, object)
+    /// `metadata.uid` of an object as the API server gave it last.
+    pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<String> {
+        self.reflectors.get(&kind)?.items().get(name)?.uid()
+    }
+
+    /// Whether it is the last version of a Service, EndpointSlice or Namespace that is in force; an
+    /// older one is, where that one is at fault.
+    pub fn is_in_force(&self, kind: Kind, name: &ObjectName) -> bool {
+        let last = self.reflectors.get(&kind).and_then(|it| it.items().get(name));
+        let key = ObjectKey { kind, name: name.clone() };
+        last.is_some_and(|last| self.in_force.is_version(&key, last))
     }
 
     /// Asks for everything anew: what was seen so far may be older than something that others know.
@@ -184,7 +192,7 @@ impl Belief {
         let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
         match reply {
             SecretReply::Is(secret) if name_of(secret) == *name => {
-                self.in_force.read(Kind::Secret, secret);
+                self.in_force.read(Kind::Secret, &ObjectText::from(&**secret));
             }
             SecretReply::Missing => {
                 self.in_force.gone(&key);
@@ -204,10 +212,10 @@ impl Belief {
         let is_gone = |key: &&ObjectKey| key.kind != Kind::Secret && !is_seen(key);
         let gone: Vec<_> = self.in_force.keys().filter(is_gone).cloned().collect();
         let mut changes = Changes::default();
-        for (kind, value) in
-            seen.iter().flat_map(|(kind, items)| items.values().map(move |value| (*kind, value)))
-        {
-            changes.absorb(self.in_force.read(kind, value));
+        for (kind, items) in seen {
+            for object in items.values() {
+                changes.absorb(self.in_force.read(kind, object));
+            }
         }
         for key in gone {
             changes.absorb(self.in_force.gone(&key));

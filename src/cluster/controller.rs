@@ -281,8 +281,9 @@ impl ControllerCore {
     fn note(&mut self, now: Instant, delta: &Delta) {
         match delta {
             Delta::Applied(service) => {
-                let name = name_of(service);
-                let dropped = self.claims.set(now, &name, status_addresses(service));
+                let service = service.value();
+                let name = name_of(&service);
+                let dropped = self.claims.set(now, &name, status_addresses(&service));
                 self.look_at_one(name);
                 self.check_later(now, dropped);
             }
@@ -354,7 +355,7 @@ impl ControllerCore {
         self.events.begin_tenure();
         self.pool_statuses.stir(now);
         self.own_state.begin_tenure(now, self.summary(), self.epoch_seconds(now));
-        self.dirty.extend(self.belief.seen(Kind::Service).map(|(name, _)| name.clone()));
+        self.dirty.extend(self.belief.names(Kind::Service).cloned());
     }
 
     /// Addresses whose withdrawal must have reached every router by now.
@@ -393,7 +394,7 @@ impl ControllerCore {
         while !self.writes.are_enough()
             && let Some(name) = self.dirty.pop_first()
         {
-            let Some(seen) = self.belief.last_seen(Kind::Service, &name).cloned() else { continue };
+            let Some(seen) = self.belief.last_seen(Kind::Service, &name) else { continue };
             let Some(wish) = self.wanted(now, &name, &seen) else {
                 self.events.forget(&name);
                 continue;
@@ -436,7 +437,7 @@ impl ControllerCore {
         let tenure = self.tenure.as_ref()?;
         let class = self.settings.load_balancer_class.as_deref();
         let as_seen = Wish::as_seen(seen);
-        if !self.belief.is_in_force(Kind::Service, name, seen) && is_to_be_served(seen, class) {
+        if !self.belief.is_in_force(Kind::Service, name) && is_to_be_served(seen, class) {
             // What it says cannot be used: it keeps what it has.
             return Some(Wish {
                 lack: Lack::of_broken(self.belief.faults_of_service(name)).into(),

@@ -14,10 +14,11 @@ use serde_json::Value;
 use crate::model::{Changes, ClusterIndex, Kind, Object, ObjectKey, ObjectName};
 use crate::resources::{self, Catalog, Finding, FindingObject};
 
-use super::reflector::{name_of, version_of};
+use super::object_text::ObjectText;
+use super::reflector::name_of;
 
 /// Objects as an API server gives them, by kind and name.
-type Values = BTreeMap<ObjectKey, Arc<Value>>;
+type Texts = BTreeMap<ObjectKey, ObjectText>;
 
 /// What is in force.
 #[derive(Debug, Clone, Default)]
@@ -28,11 +29,11 @@ pub struct InForce {
     findings: Vec<Finding>,
     stale: BTreeSet<ObjectKey>,
     /// What was read last of the kinds that the catalog settles.
-    latest: Values,
+    latest: Texts,
     /// Of those kinds, the versions in force.
-    settled: Values,
+    settled: Texts,
     /// Of the other kinds.
-    direct: Values,
+    direct: Texts,
     /// What is wrong with what was read last of those; none of most.
     faults: BTreeMap<ObjectKey, Vec<Finding>>,
     index: Arc<ClusterIndex>,
@@ -56,15 +57,16 @@ fn key_of(value: &Value) -> Option<ObjectKey> {
 
 impl InForce {
     /// Goes on from what an earlier run had in force.
-    pub fn restore(&mut self, objects: impl IntoIterator<Item = Arc<Value>>) -> Changes {
+    pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
         let mut changes = Changes::default();
-        for value in objects {
+        for text in objects {
+            let value = text.value();
             let Some(key) = key_of(&value) else { continue };
             if is_direct(key.kind) {
-                changes.absorb(self.put(key, value));
+                changes.absorb(self.put(key, text, &value));
             } else {
                 self.catalog.object_restored(&key, &value);
-                self.latest.insert(key, value);
+                self.latest.insert(key, text);
                 self.is_unsettled = true;
             }
         }
@@ -73,13 +75,14 @@ impl InForce {
     }
 
     /// An object is new, or another version. Answers what became other by that alone.
-    pub fn read(&mut self, kind: Kind, value: &Arc<Value>) -> Changes {
-        let key = ObjectKey { kind, name: name_of(value) };
+    pub fn read(&mut self, kind: Kind, text: &ObjectText) -> Changes {
+        let value = text.value();
+        let key = ObjectKey { kind, name: name_of(&value) };
         if is_direct(kind) {
-            return self.put(key, Arc::clone(value));
+            return self.put(key, text.clone(), &value);
         }
-        self.is_unsettled |= self.catalog.object_read(&key, value);
-        self.latest.insert(key, Arc::clone(value));
+        self.is_unsettled |= self.catalog.object_read(&key, &value);
+        self.latest.insert(key, text.clone());
         Changes::default()
     }
 
@@ -107,13 +110,13 @@ impl InForce {
         self.stale = resolution.stale.into_iter().map(|it| it.key).collect();
         self.findings = resolution.findings.into_iter().map(without_place).collect();
         self.objects = resolution.objects;
-        let values = self.objects.iter().filter_map(|object| {
+        let texts = self.objects.iter().filter_map(|object| {
             let key = object.key();
             let earlier = self.settled.get(&key).filter(|_| self.stale.contains(&key));
-            let value = Arc::clone(earlier.or_else(|| self.latest.get(&key))?);
-            Some((key, value))
+            let text = earlier.or_else(|| self.latest.get(&key))?.clone();
+            Some((key, text))
         });
-        let settled = values.collect();
+        let settled = texts.collect();
         self.is_other |= self.settled != settled;
         self.settled = settled;
         changes
@@ -130,18 +133,18 @@ impl InForce {
     }
 
     /// What the index was made of.
-    pub fn values(&self) -> impl Iterator<Item = &Arc<Value>> {
+    pub fn texts(&self) -> impl Iterator<Item = &ObjectText> {
         self.settled.values().chain(self.direct.values())
     }
 
-    /// Whether [`Self::values`] are others than when this was asked last.
+    /// Whether [`Self::texts`] are others than when this was asked last.
     pub fn take_is_other(&mut self) -> bool {
         std::mem::take(&mut self.is_other)
     }
 
     /// Whether it is this version of a Service, EndpointSlice or Namespace that is in force.
-    pub fn is_version(&self, key: &ObjectKey, object: &Value) -> bool {
-        self.direct.get(key).is_some_and(|it| version_of(it) == version_of(object))
+    pub fn is_version(&self, key: &ObjectKey, object: &ObjectText) -> bool {
+        self.direct.get(key) == Some(object)
     }
 
     /// All keys that something is known of.
@@ -182,8 +185,8 @@ impl InForce {
         keys.map(|key| FindingObject { kind: key.kind.to_string(), name: key.name.name }).collect()
     }
 
-    fn put(&mut self, key: ObjectKey, value: Arc<Value>) -> Changes {
-        let parsed = resources::parse_value(&value);
+    fn put(&mut self, key: ObjectKey, text: ObjectText, value: &Value) -> Changes {
+        let parsed = resources::parse_value(value);
         if parsed.is_broken() {
             self.faults.insert(key, parsed.findings);
             return Changes::default();
@@ -191,7 +194,7 @@ impl InForce {
         self.faults.remove(&key);
         match parsed.object {
             Some(object) => {
-                self.direct.insert(key, value);
+                self.direct.insert(key, text);
                 self.is_other = true;
                 Arc::make_mut(&mut self.index).apply(object)
             }

@@ -19,6 +19,7 @@ mod configuration_state;
 mod controller;
 mod in_force;
 mod lease;
+mod object_text;
 mod reflector;
 mod reports;
 mod secrets;
@@ -43,6 +44,7 @@ pub use in_force::InForce;
 pub use lease::{
     LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,
 };
+pub use object_text::ObjectText;
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
 pub use reports::{ListReply, ReportFacts, Reports, ReportsAction, ReportsSettings};
 pub use secrets::SecretReply;

@@ -25,6 +25,7 @@ use fairway_sessions::rng::Rng;
 use fairway_sessions::time::Instant;
 use serde_json::Value;
 
+use super::object_text::ObjectText;
 use super::version;
 use crate::model::ObjectName;
 
@@ -74,7 +75,7 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
     /// New, or another version.
-    Applied(Arc<Value>),
+    Applied(ObjectText),
     /// Gone. Also said when another object took the name unseen, before that one is applied.
     Deleted(ObjectName),
 }
@@ -100,14 +101,17 @@ const DOUBT: Duration = Duration::from_secs(30);
 /// How often at least.
 const DOUBTFUL_LISTS: u32 = 3;
 
+/// An object of a list, and its name.
+type Item = (ObjectName, ObjectText);
+
 #[derive(Debug, Clone)]
 enum Phase {
     /// Nothing is under way; the next request may go out then.
     Idle { not_before: Instant },
     /// A list, of which these objects are there already.
-    Listing { items: Vec<Arc<Value>>, asked_at: Instant },
+    Listing { items: Vec<Item>, asked_at: Instant },
     /// A page of that list came; the next one is asked for at once.
-    Paging { items: Vec<Arc<Value>>, continue_token: String },
+    Paging { items: Vec<Item>, continue_token: String },
     /// A watch, which said something last at `heard_at`.
     Watching { since: Instant, heard_at: Instant },
 }
@@ -122,7 +126,7 @@ struct Doubt {
 /// The belief about one kind.
 #[derive(Debug, Clone)]
 pub struct Reflector {
-    items: BTreeMap<ObjectName, Arc<Value>>,
+    items: BTreeMap<ObjectName, ObjectText>,
     /// The newest version that was told: where the next watch begins, and what no list may be
     /// older than. Empty before the first list.
     version: String,
@@ -158,7 +162,7 @@ impl Reflector {
     }
 
     /// What is believed, by name.
-    pub fn items(&self) -> &BTreeMap<ObjectName, Arc<Value>> {
+    pub fn items(&self) -> &BTreeMap<ObjectName, ObjectText> {
         &self.items
     }
 
@@ -222,7 +226,8 @@ impl Reflector {
                 Reply::Listed { items: page, resource_version, continue_token },
                 Phase::Listing { mut items, .. },
             ) => {
-                items.extend(page);
+                // As text at once: the trees of a whole list never stand beside each other.
+                items.extend(page.iter().map(|it| (name_of(it), ObjectText::from(&**it))));
                 if items.len() > OBJECTS_MAX {
                     self.pause(now);
                     return Vec::new();
@@ -236,7 +241,7 @@ impl Reflector {
             (Reply::Applied(object), Phase::Watching { since, .. }) => {
                 self.phase = Phase::Watching { since, heard_at: now };
                 if self.follow(now, version_of(&object)) {
-                    self.applied(now, object)
+                    self.applied(now, &object)
                 } else {
                     vec![]
                 }
@@ -282,7 +287,7 @@ impl Reflector {
     }
 
     /// The whole list is there.
-    fn listed(&mut self, now: Instant, items: Vec<Arc<Value>>, version: String) -> Vec<Delta> {
+    fn listed(&mut self, now: Instant, items: Vec<Item>, version: String) -> Vec<Delta> {
         let is_older = version::is_older(&version, &self.version);
         let is_emptied = items.is_empty() && !self.items.is_empty();
         if (is_older || is_emptied) && self.doubts(now) {
@@ -297,15 +302,14 @@ impl Reflector {
         self.listed_at = now;
         let mut gone = std::mem::take(&mut self.items);
         let mut deltas = Vec::new();
-        for object in items {
-            let name = name_of(&object);
+        for (name, object) in items {
             match gone.remove(&name) {
                 Some(known) if known == object => {}
                 known => {
-                    if known.is_some_and(|known| uid_of(&known) != uid_of(&object)) {
+                    if known.is_some_and(|known| known.uid() != object.uid()) {
                         deltas.push(Delta::Deleted(name.clone()));
                     }
-                    deltas.push(Delta::Applied(Arc::clone(&object)));
+                    deltas.push(Delta::Applied(object.clone()));
                 }
             }
             self.items.insert(name, object);
@@ -323,21 +327,21 @@ impl Reflector {
         doubt.lists < DOUBTFUL_LISTS || now.since(doubt.since) < DOUBT
     }
 
-    fn applied(&mut self, now: Instant, object: Arc<Value>) -> Vec<Delta> {
-        let name = name_of(&object);
+    fn applied(&mut self, now: Instant, object: &Value) -> Vec<Delta> {
+        let (name, text) = (name_of(object), ObjectText::from(object));
         let known = self.items.get(&name);
         if known.is_none() && self.items.len() >= OBJECTS_MAX {
             self.needs_list = true;
             self.pause(now);
             return Vec::new();
         }
-        let replaced = known.is_some_and(|known| uid_of(known) != uid_of(&object));
+        let replaced = known.is_some_and(|known| known.uid() != text.uid());
         let mut deltas = Vec::new();
         if replaced {
             deltas.push(Delta::Deleted(name.clone()));
         }
-        self.items.insert(name, Arc::clone(&object));
-        deltas.push(Delta::Applied(object));
+        self.items.insert(name, text.clone());
+        deltas.push(Delta::Applied(text));
         deltas
     }
 
@@ -372,10 +376,6 @@ pub fn name_of(object: &Value) -> ObjectName {
 /// `metadata.resourceVersion`.
 pub fn version_of(object: &Value) -> Option<&str> {
     metadata(object, "resourceVersion")
-}
-
-fn uid_of(object: &Value) -> Option<&str> {
-    metadata(object, "uid")
 }
 
 /// Without a JSON pointer, which costs an allocation for each of its words.

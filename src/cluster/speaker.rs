@@ -15,7 +15,6 @@ use std::sync::Arc;
 use fairway_sessions::backend::{DesiredRoute, Leave};
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::PeerConfig;
-use serde_json::Value;
 
 use crate::allocator::{Outcome, Outcomes, PoolLookup, Reason};
 use crate::model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
@@ -23,6 +22,7 @@ use crate::plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
 use crate::resources::Finding;
 
 use super::belief::Belief;
+use super::object_text::ObjectText;
 use super::reflector::{Reply, Request};
 use super::secrets::SecretReply;
 
@@ -85,7 +85,7 @@ pub struct Announced {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
     /// As the API server gave them, by kind and name.
-    pub objects: Vec<Arc<Value>>,
+    pub objects: Vec<ObjectText>,
 }
 
 /// What became other in the facts, and in the plan therefore.
@@ -214,8 +214,8 @@ impl SpeakerCore {
     }
 
     /// `metadata.uid` of an object as the API server gave it last.
-    pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<&str> {
-        self.belief.last_seen(kind, name)?.get("metadata")?.get("uid")?.as_str()
+    pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<String> {
+        self.belief.uid(kind, name)
     }
 
     /// What became other since this was taken last, or since the start: for the log and the history.

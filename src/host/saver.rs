@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{error, info};
 
 use crate::allocator::Memory;
-use crate::cluster::Snapshot;
+use crate::cluster::{ObjectText, Snapshot};
 use crate::controller::announced::{self, ANNOUNCED_FILE, Announced};
 use crate::controller::state::{self, FormatError, StateError, StateFile, decode_document};
 use crate::drain::{self, DRAIN_FILE, DrainRecord};
@@ -81,18 +81,7 @@ struct Wanted {
     /// `None` until it is known what is announced: what an earlier run left stays.
     announced: Option<Announced>,
     /// `None` where resources come from files.
-    snapshot: Option<Kept>,
-}
-
-/// A snapshot. Objects are replaced and never changed, so two are equal if they hold the very same.
-#[derive(Debug, Clone)]
-struct Kept(Arc<Snapshot>);
-
-impl PartialEq for Kept {
-    fn eq(&self, other: &Self) -> bool {
-        let (one, another) = (&self.0.objects, &other.0.objects);
-        one.len() == another.len() && one.iter().zip(another).all(|(a, b)| Arc::ptr_eq(a, b))
-    }
+    snapshot: Option<Arc<Snapshot>>,
 }
 
 /// How long whoever gave an order waits for a slow disk.
@@ -151,7 +140,7 @@ impl Saver {
 
     /// These objects were in force. Returns at once.
     pub(crate) fn save_snapshot(&self, snapshot: Snapshot) {
-        let snapshot = Some(Kept(Arc::new(snapshot)));
+        let snapshot = Some(Arc::new(snapshot));
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).snapshot = snapshot);
     }
 
@@ -191,20 +180,20 @@ pub(crate) fn restore_snapshot(directory: &Path) -> Result<Option<Snapshot>, Sta
         let Value::Object(mut document) = document else { return Err(FormatError::NoVersion) };
         match document.remove("objects") {
             Some(Value::Array(objects)) => {
-                Ok(Snapshot { objects: objects.into_iter().map(Arc::new).collect() })
+                Ok(Snapshot { objects: objects.iter().map(ObjectText::from).collect() })
             }
             _ => Err(FormatError::Content("damaged: it has no list \"objects\"".to_owned())),
         }
     })
 }
 
-/// The text of a snapshot. Its objects are many, so no tree is made of them before.
+/// The text of a snapshot. No tree is made of its objects, which are many.
 fn encode_snapshot(snapshot: &Snapshot) -> String {
     let mut text = format!("{{\"version\":{SNAPSHOT_VERSION},\"objects\":[");
     for (position, object) in snapshot.objects.iter().enumerate() {
         let separator = if position == 0 { "\n" } else { ",\n" };
         // Writing to a string does not fail.
-        let _ = write!(text, "{separator}{object}");
+        let _ = write!(text, "{separator}{}", object.as_str());
     }
     text.push_str("\n]}\n");
     text
@@ -306,7 +295,7 @@ fn write(
     }
     if let Some(snapshot) = wanted.snapshot.as_ref()
         && written.snapshot.as_ref() != Some(snapshot)
-        && is_written(file(SNAPSHOT_FILE).save(&encode_snapshot(&snapshot.0)))
+        && is_written(file(SNAPSHOT_FILE).save(&encode_snapshot(snapshot)))
     {
         written.snapshot = Some(snapshot.clone());
     }

@@ -123,7 +123,7 @@ impl Reporting {
     ) {
         self.is_looking = false;
         let Some(bgp) = view else { return };
-        let service_uid = |name: &ObjectName| core.uid(Kind::Service, name).map(str::to_owned);
+        let service_uid = |name: &ObjectName| core.uid(Kind::Service, name);
         let node = ObjectName::new("", self.node.as_str());
         self.reports.follow(
             now,
@@ -133,7 +133,7 @@ impl Reporting {
                 bgp: &bgp,
                 findings,
                 drain,
-                node_uid: core.uid(Kind::Node, &node),
+                node_uid: core.uid(Kind::Node, &node).as_deref(),
                 service_uid: &service_uid,
             },
         );

@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
-use std::sync::Arc;
-
 use super::*;
+use crate::cluster::ObjectText;
 
 const SYSTEM: &str = "metallb-system";
 
@@ -28,7 +27,7 @@ fn believing(objects: &[Value]) -> InForce {
     let mut in_force = InForce::default();
     for object in objects {
         let kind = Kind::ALL.into_iter().find(|it| it.to_string() == object["kind"]).unwrap();
-        in_force.read(kind, &Arc::new(object.clone()));
+        in_force.read(kind, &ObjectText::from(object));
     }
     in_force.settle();
     in_force

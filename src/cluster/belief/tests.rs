@@ -293,7 +293,7 @@ fn a_secret_that_nobody_names_any_more_is_forgotten() {
     let mut belief = signed(&mut server);
     apply(&mut belief, server.peer("signed", 2, "10.0.0.2", None));
     assert!(belief.index().secrets.is_empty());
-    assert!(belief.in_force().all(|it| it["kind"] != "Secret"));
+    assert!(belief.in_force().all(|it| it.value()["kind"] != "Secret"));
     assert_eq!(belief.secrets.next_deadline(), None);
 }
 
@@ -327,14 +327,16 @@ fn what_changes_nothing_and_what_no_rule_is_about_settles_nothing() {
         server.pool("a", 3, "192.0.2.0/25"),
     ] {
         let kind = if object["kind"] == "Node" { Kind::Node } else { Kind::IpAddressPool };
-        belief.in_force.read(kind, &object);
+        belief.in_force.read(kind, &ObjectText::from(&*object));
         assert!(!belief.in_force.is_unsettled(), "{object}");
     }
     let service = json!({ "type": "LoadBalancer", "ports": [{ "port": 80 }] });
-    belief.in_force.read(Kind::Service, &server.put(Kind::Service, "web", 1, service));
+    let service = server.put(Kind::Service, "web", 1, service);
+    belief.in_force.read(Kind::Service, &ObjectText::from(&*service));
     assert!(!belief.in_force.is_unsettled());
     assert!(settled.services.is_empty() && belief.index().services.len() == 1, "a copy was held");
-    belief.in_force.read(Kind::Node, &server.put(Kind::Node, "n1", 4, json!({ "rack": "b" })));
+    let node = server.put(Kind::Node, "n1", 4, json!({ "rack": "b" }));
+    belief.in_force.read(Kind::Node, &ObjectText::from(&*node));
     assert!(belief.in_force.is_unsettled());
 }
 

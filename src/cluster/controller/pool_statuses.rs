@@ -78,7 +78,7 @@ impl PoolStatuses {
             && let Some((name, status)) = self.todo.pop_front()
         {
             let seen = belief.last_seen(Kind::IpAddressPool, &name);
-            let version = seen.and_then(|it| version_of(it)).unwrap_or_default();
+            let version = seen.as_ref().and_then(version_of).unwrap_or_default();
             match self.writes.may_write(now, &name, version) {
                 Permission::Now => {
                     self.writes.begin(now, &name, version);
@@ -100,7 +100,7 @@ impl PoolStatuses {
         for used in PoolUse::of_all(belief.index(), outcomes) {
             let Some(seen) = belief.last_seen(Kind::IpAddressPool, &used.pool) else { continue };
             let status = status(&used);
-            if !says(seen, &status) {
+            if !says(&seen, &status) {
                 self.todo.push_back((used.pool, status));
             }
         }

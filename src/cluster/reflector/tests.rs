@@ -70,7 +70,7 @@ fn it_lists_and_watches_from_there() {
     assert!(is_list(reflector.next_request(Instant::ZERO)));
     assert_eq!(reflector.next_request(Instant::ZERO), None, "one request at a time");
     let deltas = reflector.handle(Instant::ZERO, listed(&[&object("a", "u1", 3)], 5));
-    assert_eq!(deltas, [Delta::Applied(object("a", "u1", 3))]);
+    assert_eq!(deltas, [Delta::Applied(ObjectText::from(&*object("a", "u1", 3)))]);
     assert!(reflector.is_synced());
     assert!(watches_from(reflector.next_request(Instant::ZERO), 5));
 }
@@ -103,7 +103,7 @@ fn after_410_a_list_tells_what_vanished_unseen() {
 #[test]
 fn another_object_of_the_same_name_is_a_deletion_and_an_addition() {
     let (old, new) = (object("a", "u1", 3), object("a", "u2", 8));
-    let expected = [Delta::Deleted(name("a")), Delta::Applied(Arc::clone(&new))];
+    let expected = [Delta::Deleted(name("a")), Delta::Applied(ObjectText::from(&*new))];
     let mut reflector = watching(&[&old], 5);
     let mut now = seconds(1);
     reflector.handle(now, Reply::Gone);

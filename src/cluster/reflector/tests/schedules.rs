@@ -33,7 +33,7 @@ struct World {
     under_way: UnderWay,
     reflector: Reflector,
     /// What the deltas add up to.
-    mirror: BTreeMap<ObjectName, Arc<Value>>,
+    mirror: BTreeMap<ObjectName, ObjectText>,
     /// What is there, and its uid.
     alive: BTreeMap<&'static str, String>,
     /// Versions may come twice from now on.
@@ -123,8 +123,8 @@ impl World {
             return;
         }
         let created = self.server.handle(at, 0, &Ask::create(&resource, "default", body));
-        if let Some(uid) = uid_of(&created.body) {
-            self.alive.insert(name, uid.to_owned());
+        if let Some(uid) = ObjectText::from(&created.body).uid() {
+            self.alive.insert(name, uid);
         }
     }
 
@@ -207,17 +207,18 @@ impl World {
             self.deltas += 1;
             match delta {
                 Delta::Applied(object) => {
-                    let known = self.mirror.insert(name_of(&object), Arc::clone(&object));
+                    let known = self.mirror.insert(name_of(&object.value()), object.clone());
                     let Some(known) = known else { continue };
-                    assert_eq!(uid_of(&known), uid_of(&object), "replaced without a deletion");
-                    let [before, after] =
-                        [&known, &object].map(|it| version_of(it).unwrap().parse::<u64>().unwrap());
-                    assert!(before < after || self.history_lost, "back in time: {object}");
+                    assert_eq!(known.uid(), object.uid(), "replaced without a deletion");
+                    let [before, after] = [&known, &object]
+                        .map(|it| version_of(&it.value()).unwrap().parse::<u64>().unwrap());
+                    let text = object.as_str();
+                    assert!(before < after || self.history_lost, "back in time: {text}");
                 }
                 Delta::Deleted(name) => {
                     let gone = self.mirror.remove(&name).expect("a deletion of what was not there");
                     let uid = self.alive.get(name.name.as_str());
-                    let is_alive = uid.map(String::as_str) == uid_of(&gone);
+                    let is_alive = uid == gone.uid().as_ref();
                     assert!(!is_alive || self.history_lost, "{name} was never deleted");
                 }
             }
@@ -240,7 +241,8 @@ impl World {
         }
         let latest = self.server.handle(self.timestamp(), 0, &Ask::list(&Self::resource(), ""));
         let Reply::Listed { items, .. } = page(&latest.body) else { unreachable!() };
-        let truth: BTreeMap<_, _> = items.into_iter().map(|it| (name_of(&it), it)).collect();
+        let truth: BTreeMap<_, _> =
+            items.iter().map(|it| (name_of(it), ObjectText::from(&**it))).collect();
         let began = self.now;
         loop {
             for _ in 0..10 {
