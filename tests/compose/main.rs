@@ -370,8 +370,16 @@ fn root() -> &'static Path {
 
 fn script(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new(root().join("scripts").join(name));
-    // Cargo tells tests what the build script told the compiler; another build would begin anew.
-    command.args(args).current_dir(root()).env_remove("FAIRWAY_COMMIT");
+    command.args(args).current_dir(root());
+    // Cargo tells tests about their package, and what its build script told the compiler. To a build
+    // in there that would be news, and half of the dependencies would be compiled anew.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        let is_of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| text.starts_with(it));
+        if is_of_package || text == "OUT_DIR" || text == "FAIRWAY_COMMIT" {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
