@@ -59,3 +59,30 @@ impl fmt::Debug for ObjectText {
         write!(f, "ObjectText({} bytes)", self.0.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_what_was_given_and_debug_hides_it() {
+        let secret = json!({
+            "kind": "Secret", "metadata": { "name": "s", "uid": "u-1" }, "data": { "k": "Y2FuYXJ5" },
+        });
+        let text = ObjectText::from(&secret);
+        assert_eq!(text.value(), secret);
+        assert_eq!(text.uid().as_deref(), Some("u-1"));
+        assert!(!format!("{text:?}").contains("Y2FuYXJ5"));
+        assert_eq!(ObjectText::from(&json!({ "kind": "Secret" })).uid(), None);
+    }
+
+    #[test]
+    fn two_are_equal_if_they_say_the_same() {
+        let text = ObjectText::from(&json!({ "a": 1 }));
+        assert_eq!(text, text.clone());
+        assert_eq!(text, ObjectText::from(&json!({ "a": 1 })));
+        assert_ne!(text, ObjectText::from(&json!({ "a": 2 })));
+    }
+}
