@@ -4,12 +4,14 @@
 //!
 //! ```text
 //!  io ──► bgp ──► rib ──► types
-//!          └────► wire ─► types        backend ──► types
+//!   │      └────► wire ─► types        backend ──► types
+//!   └───► bfd ──► types
 //! ```
 //!
 //! - [`types`]: the vocabulary of the field, as values that cannot be wrong.
 //! - [`wire`]: bytes to values and back; knows no session.
 //! - [`ndp`]: who is at the other end of a link without addresses.
+//! - [`bfd`]: whether the way to a neighbour works, in milliseconds.
 //! - [`rib`]: which routes exist and what each peer was told.
 //! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
 //! - [`backend`]: the seam the daemon talks through, shared with every other backend.
@@ -20,6 +22,7 @@
 //! run a week of timers in a millisecond. `tests/tidy.rs` keeps it that way.
 
 pub mod backend;
+pub mod bfd;
 pub mod bgp;
 #[cfg(feature = "io")]
 pub mod io;

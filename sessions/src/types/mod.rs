@@ -4,6 +4,7 @@
 
 mod asn;
 mod attributes;
+mod bfd;
 mod community;
 mod extended_community;
 mod family;
@@ -26,6 +27,7 @@ mod timers;
 
 pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
+pub use bfd::{BfdAuthentication, BfdAuthenticationKind, BfdKeyError, BfdPath, BfdSettings};
 pub use community::{Community, LargeCommunity};
 pub use extended_community::{ExtendedCommunity, LinkBandwidth};
 pub use family::{AddressFamily, FamilySet, PerFamily};

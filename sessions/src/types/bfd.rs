@@ -1,0 +1,216 @@
+//! What a BFD session is between, and how it is to be (RFC 5880, 5881, 5883).
+//!
+//! Knows no packet and no clock. `resources` makes the settings, `bfd` lives by them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use super::InterfaceName;
+
+/// What a session watches: the way between two addresses. Ordered by who is at the other end, so
+/// that those who share an address stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BfdPath {
+    /// The address at the other end.
+    pub remote: IpAddr,
+    /// The VRF that it is in; the main table when `None`.
+    pub vrf: Option<InterfaceName>,
+    /// Whether routers may be in between (RFC 5883). It decides about port and TTL.
+    pub multihop: bool,
+    /// The interface that leads there: needed by a link-local address. Packets that come in
+    /// elsewhere are not heard then.
+    pub interface: Option<InterfaceName>,
+    /// Our address. The routing table chooses when `None`.
+    pub local: Option<IpAddr>,
+}
+
+impl fmt::Display for BfdPath {
+    /// As FRR names a session.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "peer {}", self.remote)?;
+        if self.multihop {
+            f.write_str(" multihop")?;
+        }
+        if let Some(local) = self.local {
+            write!(f, " local-address {local}")?;
+        }
+        match self.vrf {
+            Some(vrf) => write!(f, " vrf {vrf}")?,
+            None => f.write_str(" vrf default")?,
+        }
+        self.interface.map_or(Ok(()), |interface| write!(f, " interface {interface}"))
+    }
+}
+
+/// How a session is to be. Changes take effect on the living session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BfdSettings {
+    /// The least time between two control packets of ours, while the session is up. Less than
+    /// [`BfdSettings::INTERVAL_MIN`] means that.
+    pub transmit_interval: Duration,
+    /// The least time between two control packets of the other end that we can take. Less than
+    /// [`BfdSettings::INTERVAL_MIN`] means that.
+    pub receive_interval: Duration,
+    /// How many packets of ours the other end must miss in a row before it says that we are gone.
+    pub detect_multiplier: NonZeroU8,
+    /// The echo function: how often we would send such packets, and how often we send those of the
+    /// other end back. `None`: neither. Not over several hops (RFC 5883 §4.1).
+    pub echo_interval: Option<Duration>,
+    /// Says nothing until the other end has spoken (RFC 5880 §6.1).
+    pub passive: bool,
+    /// Over several hops: packets that arrive with a smaller TTL are not heard.
+    pub minimum_ttl: NonZeroU8,
+    /// Signs each packet, and wants each signed.
+    pub authentication: Option<BfdAuthentication>,
+}
+
+impl BfdSettings {
+    /// The shortest of the common intervals (RFC 7419 §3).
+    pub const INTERVAL_MIN: Duration = Duration::from_micros(3_300);
+    /// What FRR has for both directions.
+    pub const INTERVAL_DEFAULT: Duration = Duration::from_millis(300);
+    /// What FRR has for echo packets.
+    pub const ECHO_INTERVAL_DEFAULT: Duration = Duration::from_millis(50);
+    /// Three packets, as everybody has it.
+    pub const DETECT_MULTIPLIER_DEFAULT: NonZeroU8 = NonZeroU8::MIN.saturating_add(2);
+    /// FRR's: at most one router in between, said as a TTL.
+    pub const MINIMUM_TTL_DEFAULT: NonZeroU8 = NonZeroU8::MIN.saturating_add(253);
+}
+
+impl Default for BfdSettings {
+    /// What FRR does with a profile that says nothing.
+    fn default() -> Self {
+        Self {
+            transmit_interval: Self::INTERVAL_DEFAULT,
+            receive_interval: Self::INTERVAL_DEFAULT,
+            detect_multiplier: Self::DETECT_MULTIPLIER_DEFAULT,
+            echo_interval: None,
+            passive: false,
+            minimum_ttl: Self::MINIMUM_TTL_DEFAULT,
+            authentication: None,
+        }
+    }
+}
+
+/// How packets are signed (RFC 5880 §6.7.4). Passwords in the clear and MD5 are not offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BfdAuthenticationKind {
+    /// Keyed SHA1: a packet may be said again.
+    Sha1,
+    /// Meticulous keyed SHA1: no packet is good twice.
+    MeticulousSha1,
+}
+
+impl fmt::Display for BfdAuthenticationKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sha1 => "keyed-sha1",
+            Self::MeticulousSha1 => "meticulous-keyed-sha1",
+        })
+    }
+}
+
+/// Why bytes cannot be a key of a BFD session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BfdKeyError {
+    /// The packet has room for 20 bytes.
+    #[error("the key has {0} bytes; keyed SHA1 of BFD allows 1 to 20")]
+    TooLong(usize),
+    /// An empty key keeps nobody out.
+    #[error("the key is empty; keyed SHA1 of BFD needs 1 to 20 bytes, or leave the field out")]
+    Empty,
+}
+
+/// A key, and how it signs. Its `Debug` form hides the key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BfdAuthentication {
+    kind: BfdAuthenticationKind,
+    key_id: u8,
+    /// Padded with zeros, as it is when a packet is signed.
+    key: [u8; Self::KEY_LENGTH_BYTES_MAX],
+}
+
+impl BfdAuthentication {
+    /// The most bytes of a key (RFC 5880 §6.7.4).
+    pub const KEY_LENGTH_BYTES_MAX: usize = 20;
+
+    /// Refuses a key that no packet has room for. Zero bytes at its end mean nothing.
+    pub fn new(kind: BfdAuthenticationKind, key_id: u8, bytes: &[u8]) -> Result<Self, BfdKeyError> {
+        let mut key = [0; Self::KEY_LENGTH_BYTES_MAX];
+        match key.get_mut(..bytes.len()) {
+            None => Err(BfdKeyError::TooLong(bytes.len())),
+            Some([]) => Err(BfdKeyError::Empty),
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Ok(Self { kind, key_id, key })
+            }
+        }
+    }
+
+    /// How it signs.
+    pub fn kind(&self) -> BfdAuthenticationKind {
+        self.kind
+    }
+
+    /// What names it in packets.
+    pub fn key_id(&self) -> u8 {
+        self.key_id
+    }
+
+    /// The key, padded with zeros: for the hash and for nothing else.
+    pub fn expose(&self) -> &[u8; Self::KEY_LENGTH_BYTES_MAX] {
+        &self.key
+    }
+}
+
+impl fmt::Debug for BfdAuthentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BfdAuthentication({} {}, hidden)", self.kind, self.key_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_as_frr_names_a_session() {
+        let single = BfdPath {
+            remote: "fe80::1".parse().unwrap(),
+            vrf: None,
+            multihop: false,
+            interface: "eth0".parse().ok(),
+            local: None,
+        };
+        assert_eq!(single.to_string(), "peer fe80::1 vrf default interface eth0");
+        let multihop = BfdPath {
+            remote: "192.0.2.1".parse().unwrap(),
+            vrf: "blue".parse().ok(),
+            multihop: true,
+            interface: None,
+            local: "198.51.100.1".parse().ok(),
+        };
+        let text = "peer 192.0.2.1 multihop local-address 198.51.100.1 vrf blue";
+        assert_eq!(multihop.to_string(), text);
+    }
+
+    #[test]
+    fn debug_hides_the_key() {
+        let new = |bytes: &[u8]| BfdAuthentication::new(BfdAuthenticationKind::Sha1, 7, bytes);
+        let text = format!("{:?}", new(b"canary").unwrap());
+        assert_eq!(text, "BfdAuthentication(keyed-sha1 7, hidden)");
+        assert_eq!(new(b""), Err(BfdKeyError::Empty));
+    }
+
+    //= RFC 5880 §6.7.4 MUST: a key is a binary string of up to 20 bytes, padded with zeros.
+    #[test]
+    fn a_key_fills_its_field_in_the_packet() {
+        let kind = BfdAuthenticationKind::MeticulousSha1;
+        let key = BfdAuthentication::new(kind, 1, b"ab").unwrap();
+        assert_eq!(key.expose()[..3], *b"ab\0");
+        assert!(BfdAuthentication::new(kind, 1, &[1; 20]).is_ok());
+        assert_eq!(BfdAuthentication::new(kind, 1, &[1; 21]), Err(BfdKeyError::TooLong(21)));
+    }
+}
