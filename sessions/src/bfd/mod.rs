@@ -16,11 +16,17 @@
 //! Nothing allocates but a change of the set of sessions.
 
 mod arrival;
+mod authentication;
+mod deadlines;
+mod echo;
 mod packet;
+mod session;
 mod sessions;
+mod timing;
 mod view;
 
 pub use arrival::{Arrival, Dropped, Port, Received};
 pub use packet::{ControlPacket, Diagnostic, PacketError, State};
-pub use sessions::{BfdChange, BfdEvent, PACKET_LENGTH_BYTES_MAX, Sessions, SlotId, Transmit};
+pub use session::{BfdChange, Session, Written};
+pub use sessions::{BfdEvent, PACKET_LENGTH_BYTES_MAX, Sessions, SlotId, Transmit};
 pub use view::{BfdCounters, BfdSessionView, Drops, RemoteTimers, RoundTrip};

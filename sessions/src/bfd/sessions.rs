@@ -1,25 +1,34 @@
 //! All sessions of a node: which one a packet is for, and whose time has come.
 
-use std::collections::BTreeMap;
+mod demultiplex;
+mod discriminators;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::arrival::{Arrival, Dropped, Received};
-use super::packet::Diagnostic;
+use super::deadlines::Deadlines;
+use super::session::{BfdChange, Session};
 use super::view::{BfdSessionView, Drops};
+use crate::rng::Rng;
 use crate::time::Instant;
 use crate::types::{BfdPath, BfdSettings};
+use discriminators::Discriminators;
 
 /// The longest packet that is ever sent: 24 octets and a section of 28.
 pub const PACKET_LENGTH_BYTES_MAX: usize = 52;
 
+/// Deadlines are rounded up to this, so that sessions share a wake-up.
+const GRID_MICROS: u64 = 1_000;
+
 /// Names a session towards the edge. It is another's only after [`Sessions::poll_closed`] said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotId(u32);
+pub struct SlotId(usize);
 
 impl SlotId {
     /// Small numbers, without gaps that last: good for an array.
     pub fn index(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
+        self.0
     }
 }
 
@@ -43,111 +52,257 @@ pub struct BfdEvent {
     pub change: BfdChange,
 }
 
-/// What changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BfdChange {
-    /// Both ends hear each other.
-    Up,
-    /// They do not.
-    Down {
-        /// Why we say so.
-        diagnostic: Diagnostic,
-        /// Why the other end last changed.
-        remote_diagnostic: Diagnostic,
-        /// An operator switched the other end off: that is no failure (RFC 5882 §3.2).
-        remote_admin_down: bool,
-        /// BFD of the other end does not share fate with its control plane.
-        remote_control_plane_independent: bool,
-        /// It was up before. If not, nothing was lost.
-        was_up: bool,
-    },
-}
-
 /// All sessions of a node.
 #[derive(Debug)]
 pub struct Sessions {
+    slots: Vec<Option<Slot>>,
+    by_path: BTreeMap<BfdPath, usize>,
+    discriminators: Discriminators,
+    deadlines: Deadlines,
+    /// Who has something to send, each once. Has room for all.
+    ready: VecDeque<usize>,
+    /// Who has something to tell, each once. Has room for all.
+    telling: VecDeque<usize>,
+    /// Whose end was not told yet. Has room for all.
+    closed: VecDeque<usize>,
+    /// Slots that nobody has. Has room for all.
+    free: Vec<usize>,
+    drops: Drops,
+    rng: Rng,
+}
+
+/// A session and its place in the world.
+#[derive(Debug)]
+struct Slot {
+    path: BfdPath,
+    session: Session,
+    interface_index: Option<u32>,
+    is_ready: bool,
+    is_telling: bool,
     drops: Drops,
 }
 
 impl Sessions {
     /// None yet. Discriminators, sequence numbers and jitter come from `seed`: it must be another
     /// in each run, and nobody's to guess.
-    pub fn new(_seed: u64) -> Self {
-        Self { drops: Drops::default() }
+    pub fn new(seed: u64) -> Self {
+        Self {
+            slots: Vec::new(),
+            by_path: BTreeMap::new(),
+            discriminators: Discriminators::default(),
+            deadlines: Deadlines::default(),
+            ready: VecDeque::new(),
+            telling: VecDeque::new(),
+            closed: VecDeque::new(),
+            free: Vec::new(),
+            drops: Drops::default(),
+            rng: Rng::seeded(seed),
+        }
     }
 
     /// The sessions that are wanted from now on. What is new is opened, and returned; settings
     /// change on living sessions; what is not wanted any more says so for one detection time, and
-    /// is then named by [`Sessions::poll_closed`]. The only call that allocates.
-    pub fn set(&mut self, _now: Instant, _wanted: &BTreeMap<BfdPath, BfdSettings>) -> Vec<SlotId> {
-        Vec::new()
+    /// is then named by [`Sessions::poll_closed`]. The only call that allocates, with
+    /// [`Sessions::view`].
+    pub fn set(&mut self, now: Instant, wanted: &BTreeMap<BfdPath, BfdSettings>) -> Vec<SlotId> {
+        for index in 0..self.slots.len() {
+            let Some(slot) = self.slots.get_mut(index).and_then(Option::as_mut) else { continue };
+            match wanted.get(&slot.path) {
+                Some(settings) => {
+                    slot.session.configure(now, settings);
+                    slot.session.enable(now);
+                }
+                None => slot.session.disable(now),
+            }
+            self.touch(now, index);
+        }
+        let is_new = |path: &BfdPath| !self.by_path.contains_key(path);
+        let new: Vec<_> = wanted.iter().filter(|(path, _)| is_new(path)).collect();
+        new.into_iter().map(|(path, settings)| self.open(now, *path, settings)).collect()
+    }
+
+    fn open(&mut self, now: Instant, path: BfdPath, settings: &BfdSettings) -> SlotId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len().saturating_sub(1)
+        });
+        let discriminator = self.discriminators.draw(index, &mut self.rng);
+        let seed = self.rng.next_u64();
+        let session = Session::new(now, settings.clone(), path.multihop, discriminator, seed);
+        if let Some(place) = self.slots.get_mut(index) {
+            *place = Some(Slot {
+                path,
+                session,
+                interface_index: None,
+                is_ready: false,
+                is_telling: false,
+                drops: Drops::default(),
+            });
+        }
+        self.by_path.insert(path, index);
+        let slots = self.slots.len();
+        self.deadlines.reserve(slots);
+        for queue in [&mut self.ready, &mut self.telling, &mut self.closed] {
+            queue.reserve(slots.saturating_sub(queue.len()));
+        }
+        self.free.reserve(slots.saturating_sub(self.free.len()));
+        self.touch(now, index);
+        SlotId(index)
     }
 
     /// Which path a session watches.
-    pub fn path(&self, _slot: SlotId) -> Option<&BfdPath> {
-        None
+    pub fn path(&self, slot: SlotId) -> Option<&BfdPath> {
+        self.slots.get(slot.0)?.as_ref().map(|slot| &slot.path)
     }
 
     /// The index that the interface of a path has now, if it has one. Until this was said, and
     /// while it is `None`, a session with an interface hears nothing.
-    pub fn set_interface_index(&mut self, _slot: SlotId, _index: Option<u32>) {}
+    pub fn set_interface_index(&mut self, slot: SlotId, index: Option<u32>) {
+        if let Some(Some(slot)) = self.slots.get_mut(slot.0) {
+            slot.interface_index = index;
+        }
+    }
 
     /// Hears a packet. What was dropped is counted already.
-    pub fn receive(&mut self, _now: Instant, _arrival: Arrival<'_>) -> Result<Received, Dropped> {
-        Err(Dropped::Echo)
+    pub fn receive(&mut self, now: Instant, arrival: Arrival<'_>) -> Result<Received, Dropped> {
+        let mut found = None;
+        let result = self.hear(now, &arrival, &mut found);
+        let slot = found.and_then(|index| Some((index, self.slots.get_mut(index)?.as_mut()?)));
+        if let Err(reason) = result {
+            self.drops.count(reason);
+            if let Some((_, slot)) = slot {
+                slot.drops.count(reason);
+            }
+        }
+        if let Some(index) = found {
+            self.touch(now, index);
+        }
+        result
     }
 
     /// What is due. Call it after the sockets were drained, so that what waited there was heard.
     /// `own_stall` is how late this process is, if it is: a detection that falls due then is put
     /// off once, by one interval of the other end, where the delay is more than half of that.
-    pub fn expire(&mut self, _now: Instant, _own_stall: Option<Duration>) {}
+    pub fn expire(&mut self, now: Instant, own_stall: Option<Duration>) {
+        // Each slot is due once: what it is due for is over then, or ready to be sent.
+        for _ in 0..self.slots.len() {
+            let Some((_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) else {
+                return;
+            };
+            if let Some(Some(slot)) = self.slots.get_mut(index) {
+                slot.session.expire(now, own_stall);
+            }
+            self.touch(now, index);
+        }
+    }
 
     /// The next packet to send at `now`, until there is none.
     pub fn poll_transmit(
         &mut self,
-        _now: Instant,
-        _bytes: &mut [u8; PACKET_LENGTH_BYTES_MAX],
+        now: Instant,
+        bytes: &mut [u8; PACKET_LENGTH_BYTES_MAX],
     ) -> Option<Transmit> {
+        while let Some(index) = self.ready.pop_front() {
+            let Some(Some(slot)) = self.slots.get_mut(index) else { continue };
+            slot.is_ready = false;
+            let written = slot.session.poll_transmit(now, bytes);
+            self.touch(now, index);
+            if let Some(written) = written {
+                let (length, echo) = (written.length, written.echo);
+                return Some(Transmit { slot: SlotId(index), length, echo });
+            }
+        }
         None
     }
 
     /// The last packet of this session could not be sent. It is counted; the next one is due in
     /// time.
-    pub fn transmit_failed(&mut self, _slot: SlotId) {}
+    pub fn transmit_failed(&mut self, slot: SlotId) {
+        if let Some(Some(slot)) = self.slots.get_mut(slot.0) {
+            slot.session.transmit_failed();
+        }
+    }
 
     /// What changed. A session that went down and came up before anybody asked says both.
     pub fn poll_event(&mut self) -> Option<BfdEvent> {
+        while let Some(&index) = self.telling.front() {
+            if let Some(Some(slot)) = self.slots.get_mut(index) {
+                if let Some(change) = slot.session.poll_event() {
+                    return Some(BfdEvent { path: slot.path, change });
+                }
+                slot.is_telling = false;
+            }
+            self.telling.pop_front();
+        }
         None
     }
 
     /// A session that is gone; its slot may be another's with the next [`Sessions::set`].
     pub fn poll_closed(&mut self) -> Option<SlotId> {
-        None
+        let index = self.closed.pop_front()?;
+        self.free.push(index);
+        Some(SlotId(index))
     }
 
     /// When to come back, after everything above was drained: on a grid of milliseconds, rounded
     /// up, so that sessions share a wake-up.
     pub fn next_deadline(&self) -> Option<Instant> {
-        None
+        let (at, _) = self.deadlines.first()?;
+        let ticks = at.as_micros().div_ceil(GRID_MICROS);
+        Some(Instant::from_micros(ticks.saturating_mul(GRID_MICROS)))
     }
 
     /// Nobody wants any session any more: all say so at once, with the next
     /// [`Sessions::poll_transmit`].
-    pub fn leave(&mut self, _now: Instant) {}
+    pub fn leave(&mut self, now: Instant) {
+        self.set(now, &BTreeMap::new());
+    }
 
-    /// Whether every other end is known to have heard that we leave, or can be thought to know it
-    /// by now. Nothing has to be said any more then.
+    /// Whether every other end is known to have heard that nobody wants its session, or is thought
+    /// to know by now. Whoever leaves need not wait any longer then.
     pub fn has_left(&self) -> bool {
-        true
+        self.slots.iter().flatten().all(|slot| slot.session.has_left() && !slot.is_ready)
     }
 
     /// Every session, in the order of paths.
-    pub fn view(&self, _now: Instant) -> Vec<BfdSessionView> {
-        Vec::new()
+    pub fn view(&self, now: Instant) -> Vec<BfdSessionView> {
+        let slots = self.by_path.values().filter_map(|index| self.slots.get(*index)?.as_ref());
+        slots.map(|slot| slot.session.view(now, slot.path, slot.drops.clone())).collect()
     }
 
     /// Every packet that was not heard, also those of no session.
     pub fn drops(&self) -> &Drops {
         &self.drops
+    }
+
+    /// After whatever may have changed a session: who is to be looked at, and when.
+    fn touch(&mut self, now: Instant, index: usize) {
+        let Some(Some(slot)) = self.slots.get_mut(index) else { return };
+        if slot.session.has_transmit(now) {
+            if !slot.is_ready {
+                slot.is_ready = true;
+                self.ready.push_back(index);
+            }
+        } else if slot.session.is_closed(now) {
+            self.close(index);
+            return;
+        }
+        if slot.session.has_event() && !slot.is_telling {
+            slot.is_telling = true;
+            self.telling.push_back(index);
+        }
+        // What is ready waits for nobody but who sends it.
+        let (next, expiry) = (slot.session.next_deadline(), slot.session.next_expiry());
+        self.deadlines.set(index, if slot.is_ready { expiry } else { next });
+    }
+
+    fn close(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index).and_then(Option::take) else { return };
+        self.by_path.remove(&slot.path);
+        self.discriminators.retire(slot.session.local_discriminator());
+        self.deadlines.set(index, None);
+        self.ready.retain(|it| *it != index);
+        self.telling.retain(|it| *it != index);
+        self.closed.push_back(index);
     }
 }
