@@ -112,3 +112,6 @@ fn hash(authentication: &BfdAuthentication, bytes: &[u8; PACKET_LENGTH_BYTES_MAX
     let (head, _) = bytes.split_at(HASH_OFFSET_BYTES);
     Sha1::new().chain_update(head).chain_update(authentication.expose()).finalize().into()
 }
+
+#[cfg(test)]
+mod tests;

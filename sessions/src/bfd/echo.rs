@@ -255,3 +255,6 @@ pub(crate) fn random_words(rng: &mut Rng) -> (u32, u32) {
     let [a, b, c, d, e, f, g, h] = rng.next_u64().to_be_bytes();
     (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))
 }
+
+#[cfg(test)]
+mod tests;

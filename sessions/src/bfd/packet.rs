@@ -94,12 +94,10 @@ impl Diagnostic {
     pub const fn bits(self) -> u8 {
         self.0
     }
-}
 
-impl fmt::Display for Diagnostic {
-    /// FRR's words.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match *self {
+    /// In FRR's words.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::NONE => "ok",
             Self::CONTROL_DETECTION_TIME_EXPIRED => "control detection time expired",
             Self::ECHO_FUNCTION_FAILED => "echo function failed",
@@ -109,14 +107,20 @@ impl fmt::Display for Diagnostic {
             Self::CONCATENATED_PATH_DOWN => "concatenated path down",
             Self::ADMINISTRATIVELY_DOWN => "administratively down",
             Self::REVERSE_CONCATENATED_PATH_DOWN => "reverse concatenated path down",
-            Self(bits) => return write!(f, "unknown diagnostic {bits}"),
-        })
+            Self(_) => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
 impl fmt::Debug for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Diagnostic({self})")
+        write!(f, "Diagnostic({} {self})", self.0)
     }
 }
 
@@ -272,3 +276,6 @@ fn big_endian_words(bytes: [u8; 20]) -> [u32; 5] {
     }
     words
 }
+
+#[cfg(test)]
+mod tests;

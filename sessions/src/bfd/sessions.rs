@@ -167,12 +167,9 @@ impl Sessions {
     pub fn receive(&mut self, now: Instant, arrival: Arrival<'_>) -> Result<Received, Dropped> {
         let mut found = None;
         let result = self.hear(now, &arrival, &mut found);
-        let slot = found.and_then(|index| Some((index, self.slots.get_mut(index)?.as_mut()?)));
+        let slot = found.and_then(|index| self.slots.get_mut(index)?.as_mut());
         if let Err(reason) = result {
-            self.drops.count(reason);
-            if let Some((_, slot)) = slot {
-                slot.drops.count(reason);
-            }
+            slot.map_or(&mut self.drops, |slot| &mut slot.drops).count(reason);
         }
         if let Some(index) = found {
             self.touch(now, index);
@@ -270,7 +267,7 @@ impl Sessions {
         slots.map(|slot| slot.session.view(now, slot.path, slot.drops.clone())).collect()
     }
 
-    /// Every packet that was not heard, also those of no session.
+    /// The packets of no session. Those that a session did not hear are in its view.
     pub fn drops(&self) -> &Drops {
         &self.drops
     }

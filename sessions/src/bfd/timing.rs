@@ -172,3 +172,6 @@ impl Negotiation {
         self.announce(is_up, true)
     }
 }
+
+#[cfg(test)]
+mod tests;
