@@ -255,23 +255,18 @@ impl Session {
 
     /// What is due, but for packets. `own_stall`: see [`super::Sessions::expire`].
     pub fn expire(&mut self, now: Instant, own_stall: Option<Duration>) {
-        let half = |interval: Duration| interval / 2;
-        let agreed = self.agreed_receive_interval();
-        let is_late = own_stall.is_some_and(|late| agreed.is_some_and(|it| late > half(it)));
-        if is_late {
-            self.counters.stalls = self.counters.stalls.saturating_add(1);
-        }
         if self.detection_at().is_some_and(|at| at <= now) {
-            match agreed {
-                Some(agreed) if is_late && self.may_put_off() => {
+            let agreed = self.agreed_receive_interval();
+            match agreed.filter(|agreed| is_more_than_half(own_stall, *agreed)) {
+                Some(agreed) if self.may_put_off() => {
                     self.detection.put_off_until = Some(now + agreed);
                     self.count_put_off();
                 }
                 _ => self.detection_expired(now),
             }
         }
-        let is_late =
-            own_stall.is_some_and(|late| self.echo.interval().is_some_and(|it| late > half(it)));
+        let echo_interval = self.echo.interval();
+        let is_late = echo_interval.is_some_and(|interval| is_more_than_half(own_stall, interval));
         match self.echo.detect(now, is_late) {
             Detection::Pending => {}
             Detection::PutOff => self.count_put_off(),
@@ -282,6 +277,14 @@ impl Session {
         if self.negotiation.expire(now, self.state == State::Up) {
             self.speak();
             self.reschedule(now);
+        }
+    }
+
+    /// This process was late by so much.
+    pub(super) fn note_stall(&mut self, own_stall: Duration) {
+        let agreed = self.agreed_receive_interval();
+        if agreed.is_some_and(|interval| is_more_than_half(Some(own_stall), interval)) {
+            self.counters.stalls = self.counters.stalls.saturating_add(1);
         }
     }
 
@@ -323,7 +326,7 @@ impl Session {
         let was_admin_down = self.remote.state == State::AdminDown;
         let Remote { diagnostic, timers, control_plane_independent, .. } = self.remote;
         self.remote = Remote { diagnostic, timers, control_plane_independent, ..Remote::UNHEARD };
-        self.negotiation.forget_poll();
+        self.negotiation.forget_question();
         match self.state {
             State::Init | State::Up => {
                 self.move_to(now, State::Down, Diagnostic::CONTROL_DETECTION_TIME_EXPIRED);
@@ -391,7 +394,7 @@ impl Session {
         self.echo.set(now, echo, self.settings.detect_multiplier, &mut self.rng);
         let is_up = self.state == State::Up;
         let wanted = intervals(&self.settings, is_up, self.echo.is_proven());
-        if self.negotiation.want(wanted, stays_up, self.remote.is_there()) {
+        if self.negotiation.want(now, wanted, stays_up, self.remote.is_there()) {
             self.speak();
         }
         self.reschedule(now);
@@ -432,6 +435,10 @@ fn intervals(settings: &BfdSettings, is_up: bool, echo_watches: bool) -> Interva
     }
 }
 
+fn is_more_than_half(own_stall: Option<Duration>, interval: Duration) -> bool {
+    own_stall.is_some_and(|late| late > interval / 2)
+}
+
 fn micros(micros: u32) -> Duration {
     Duration::from_micros(micros.into())
 }
@@ -444,3 +451,6 @@ fn timers_of(packet: &ControlPacket) -> Timers {
         detect_multiplier: packet.detect_multiplier,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -181,6 +181,9 @@ impl Sessions {
     /// `own_stall` is how late this process is, if it is: a detection that falls due then is put
     /// off once, by one interval of the other end, where the delay is more than half of that.
     pub fn expire(&mut self, now: Instant, own_stall: Option<Duration>) {
+        if let Some(own_stall) = own_stall {
+            self.slots.iter_mut().flatten().for_each(|slot| slot.session.note_stall(own_stall));
+        }
         // Each slot is due once: what it is due for is over then, or ready to be sent.
         for _ in 0..self.slots.len() {
             let Some((_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) else {
@@ -303,3 +306,6 @@ impl Sessions {
         self.closed.push_back(index);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,34 +51,34 @@ pub(crate) struct Intervals {
     pub(crate) receive: Duration,
 }
 
-/// The Poll Sequence of RFC 5880 §6.5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Poll {
-    Idle,
-    /// Until a Final comes. An answer to what was not asked yet is none.
-    Asking {
-        first_sent_at: Option<Instant>,
-    },
-    /// It came, but others to the same question may be on their way: the next question waits for
-    /// a packet without the bit, or for as long as the answer took (RFC 5880 §6.8.3).
-    Settling {
-        until: Instant,
-    },
-}
-
 /// Our intervals: what is wanted, what packets say, and what counts.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
     wanted: Intervals,
     announced: Intervals,
     in_force: Intervals,
-    poll: Poll,
+    /// The Poll Sequence of RFC 5880 §6.5, until a Final comes.
+    question: Option<Question>,
+    /// Finals before this may answer an earlier question: each of its packets has its own. The
+    /// next one waits for as long as the first answer took (RFC 5880 §6.8.3).
+    settled_at: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Question {
+    first_sent_at: Option<Instant>,
 }
 
 impl Negotiation {
     /// Of a session that is not up.
     pub(crate) fn new(wanted: Intervals) -> Self {
-        Self { wanted, announced: wanted, in_force: wanted, poll: Poll::Idle }
+        Self {
+            wanted,
+            announced: wanted,
+            in_force: wanted,
+            question: None,
+            settled_at: Instant::ZERO,
+        }
     }
 
     /// What packets say.
@@ -93,25 +93,20 @@ impl Negotiation {
 
     /// Whether packets carry the Poll bit.
     pub(crate) fn is_polling(&self) -> bool {
-        matches!(self.poll, Poll::Asking { .. })
+        self.question.is_some()
     }
 
     /// What is wanted from now on, in a session that was up until now and stays so, or one that is
     /// not or was not. Returns whether packets have something else to say than before.
-    pub(crate) fn want(&mut self, wanted: Intervals, stays_up: bool, has_remote: bool) -> bool {
+    pub(crate) fn want(
+        &mut self,
+        now: Instant,
+        wanted: Intervals,
+        stays_up: bool,
+        has_remote: bool,
+    ) -> bool {
         self.wanted = wanted;
-        self.announce(stays_up, has_remote)
-    }
-
-    /// Asks again what has been answered: for what has no interval of its own (RFC 5880 §6.6).
-    pub(crate) fn ask(&mut self) {
-        if !self.is_polling() {
-            self.poll = Poll::Asking { first_sent_at: None };
-        }
-    }
-
-    fn announce(&mut self, stays_up: bool, has_remote: bool) -> bool {
-        if stays_up && self.poll != Poll::Idle {
+        if stays_up && (self.is_polling() || now < self.settled_at) {
             return false; // One question after the other.
         }
         let is_news = self.announced != self.wanted;
@@ -128,48 +123,43 @@ impl Negotiation {
         is_news
     }
 
+    /// Begins a Poll Sequence, where there is none.
+    pub(crate) fn ask(&mut self) {
+        self.question.get_or_insert_default();
+    }
+
     /// A packet with the Poll bit was sent.
     pub(crate) fn poll_sent(&mut self, now: Instant) {
-        if let Poll::Asking { first_sent_at } = &mut self.poll {
-            first_sent_at.get_or_insert(now);
+        if let Some(question) = &mut self.question {
+            question.first_sent_at.get_or_insert(now);
         }
     }
 
-    /// A packet came, with the Final bit or without. Returns what [`Negotiation::want`] does.
-    pub(crate) fn heard(&mut self, now: Instant, is_final: bool, is_up: bool) -> bool {
-        match self.poll {
-            Poll::Asking { first_sent_at: Some(asked_at) } if is_final => {
-                self.in_force = self.announced;
-                self.poll = Poll::Settling { until: now + now.since(asked_at) };
-                false
-            }
-            Poll::Settling { .. } if !is_final => self.settle(is_up),
-            _ => false,
+    /// A packet with the Final bit came. It is none where nothing was asked yet.
+    pub(crate) fn answered(&mut self, now: Instant) {
+        let asked_at = self.question.as_ref().and_then(|question| question.first_sent_at);
+        if let Some(asked_at) = asked_at.filter(|_| now >= self.settled_at) {
+            self.in_force = self.announced;
+            self.question = None;
+            self.settled_at = now + now.since(asked_at);
         }
     }
 
     /// When the next question may be asked, if there is one.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        match self.poll {
-            Poll::Settling { until } if self.wanted != self.announced => Some(until),
-            _ => None,
-        }
+        let is_waiting = self.wanted != self.announced && !self.is_polling();
+        is_waiting.then_some(self.settled_at)
     }
 
     /// Asks it, if it is time. Returns what [`Negotiation::want`] does.
     pub(crate) fn expire(&mut self, now: Instant, is_up: bool) -> bool {
         let is_due = self.next_deadline().is_some_and(|until| until <= now);
-        is_due && self.settle(is_up)
+        is_due && self.want(now, self.wanted, is_up, true)
     }
 
     /// Nobody is there to answer.
-    pub(crate) fn forget_poll(&mut self) {
-        self.poll = Poll::Idle;
-    }
-
-    fn settle(&mut self, is_up: bool) -> bool {
-        self.poll = Poll::Idle;
-        self.announce(is_up, true)
+    pub(crate) fn forget_question(&mut self) {
+        self.question = None;
     }
 }
 

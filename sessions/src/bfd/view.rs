@@ -112,7 +112,7 @@ pub struct BfdCounters {
     pub downs: u64,
     /// How often its state was told.
     pub events: u64,
-    /// How often this process was late by more than half an interval of the other end.
+    /// How often this process was late by more than half the interval of the other end.
     pub stalls: u64,
     /// How often a detection was put off because this process had been late.
     pub detections_put_off: u64,

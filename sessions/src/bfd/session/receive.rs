@@ -29,8 +29,8 @@ impl Session {
             timers: Some(timers_of(packet)),
         };
         let is_up = self.state == State::Up;
-        if self.negotiation.heard(now, packet.is_final, is_up) {
-            self.speak();
+        if packet.is_final {
+            self.negotiation.answered(now);
         }
         if let Some(farewell) = &mut self.farewell {
             farewell.is_known |= packet.state != State::Up;

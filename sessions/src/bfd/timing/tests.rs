@@ -73,14 +73,12 @@ fn up() -> Negotiation {
 #[test]
 fn we_send_less_often_only_when_the_other_end_knows() {
     let mut negotiation = up();
-    assert!(negotiation.want(intervals(300, 100), true, true));
+    assert!(negotiation.want(at(0), intervals(300, 100), true, true));
     assert!(negotiation.is_polling());
     assert_eq!(negotiation.announced(), intervals(300, 100));
     assert_eq!(negotiation.in_force(), intervals(100, 100));
     negotiation.poll_sent(at(10));
-    negotiation.heard(at(20), false, true);
-    assert_eq!(negotiation.in_force(), intervals(100, 100), "that was no Final");
-    negotiation.heard(at(30), true, true);
+    negotiation.answered(at(30));
     assert_eq!(negotiation.in_force(), intervals(300, 100));
     assert!(!negotiation.is_polling());
 }
@@ -89,10 +87,10 @@ fn we_send_less_often_only_when_the_other_end_knows() {
 #[test]
 fn we_expect_packets_more_often_only_when_the_other_end_knows() {
     let mut negotiation = up();
-    negotiation.want(intervals(100, 20), true, true);
+    negotiation.want(at(20), intervals(100, 20), true, true);
     assert_eq!(negotiation.in_force(), intervals(100, 100));
     negotiation.poll_sent(at(10));
-    negotiation.heard(at(30), true, true);
+    negotiation.answered(at(30));
     assert_eq!(negotiation.in_force(), intervals(100, 20));
 }
 
@@ -100,14 +98,14 @@ fn we_expect_packets_more_often_only_when_the_other_end_knows() {
 #[test]
 fn the_other_way_round_changes_count_at_once() {
     let mut negotiation = up();
-    negotiation.want(intervals(20, 300), true, true);
+    negotiation.want(at(20), intervals(20, 300), true, true);
     assert_eq!(negotiation.in_force(), intervals(20, 300));
     assert!(negotiation.is_polling());
     let mut down = up();
-    down.want(intervals(1_000, 20), false, true);
+    down.want(at(20), intervals(1_000, 20), false, true);
     assert_eq!(down.in_force(), intervals(1_000, 20));
     let mut unheard = up();
-    unheard.want(intervals(1_000, 20), false, false);
+    unheard.want(at(20), intervals(1_000, 20), false, false);
     assert!(!unheard.is_polling(), "there is nobody to answer");
 }
 
@@ -115,35 +113,38 @@ fn the_other_way_round_changes_count_at_once() {
 #[test]
 fn one_question_is_asked_after_the_other() {
     let mut negotiation = up();
-    negotiation.want(intervals(300, 100), true, true);
+    negotiation.want(at(0), intervals(300, 100), true, true);
     // Whatever was answered, it was not this.
-    negotiation.heard(at(5), true, true);
+    negotiation.answered(at(5));
     assert!(negotiation.is_polling());
     negotiation.poll_sent(at(10));
-    assert!(!negotiation.want(intervals(500, 50), true, true));
+    assert!(!negotiation.want(at(20), intervals(500, 50), true, true));
     assert_eq!(negotiation.announced(), intervals(300, 100), "one at a time");
-    negotiation.heard(at(40), true, true);
+    negotiation.answered(at(40));
     assert_eq!(negotiation.in_force(), intervals(300, 100));
-    assert_eq!(negotiation.announced(), intervals(300, 100), "another Final may be on its way");
-    negotiation.heard(at(41), true, true);
+    // Another Final may be on its way: the first answer took 30 ms.
+    assert_eq!(negotiation.next_deadline(), Some(at(70)));
+    assert!(!negotiation.expire(at(69), true));
     assert_eq!(negotiation.announced(), intervals(300, 100));
-    assert!(negotiation.heard(at(42), false, true), "that was the last of them");
+    assert!(negotiation.expire(at(70), true));
     assert_eq!(negotiation.announced(), intervals(500, 50));
     assert_eq!(negotiation.in_force(), intervals(300, 100));
     assert!(negotiation.is_polling());
 }
 
 #[test]
-fn who_sends_nothing_but_answers_is_asked_again_after_a_round_trip() {
+fn a_late_answer_to_an_earlier_question_is_none() {
     let mut negotiation = up();
-    negotiation.want(intervals(300, 100), true, true);
+    negotiation.ask();
     negotiation.poll_sent(at(10));
-    negotiation.heard(at(40), true, true);
-    assert_eq!(negotiation.next_deadline(), None, "there is nothing to ask");
-    negotiation.want(intervals(500, 100), true, true);
-    assert_eq!(negotiation.next_deadline(), Some(at(70)));
-    assert!(!negotiation.expire(at(69), true) && negotiation.expire(at(70), true));
+    negotiation.answered(at(40));
+    negotiation.ask();
+    negotiation.poll_sent(at(41));
+    negotiation.answered(at(69));
     assert!(negotiation.is_polling());
+    negotiation.answered(at(71));
+    assert!(!negotiation.is_polling());
+    assert_eq!(negotiation.next_deadline(), None, "there is nothing more to ask");
 }
 
 #[test]
