@@ -111,10 +111,15 @@ impl Negotiation {
         }
         let is_news = self.announced != self.wanted;
         self.announced = self.wanted;
-        if !stays_up {
-            self.in_force = self.announced;
-        }
         // The other end must know first: before we send less often, or expect packets more often.
+        if !stays_up {
+            self.in_force.transmit = self.announced.transmit;
+        }
+        // Ours: the latter in every state. Who was up a moment ago still sends as it did then, and
+        // would be forgotten before it could hear of this.
+        if !has_remote {
+            self.in_force.receive = self.announced.receive;
+        }
         self.in_force.transmit = self.in_force.transmit.min(self.announced.transmit);
         self.in_force.receive = self.in_force.receive.max(self.announced.receive);
         if is_news && has_remote {
@@ -160,6 +165,7 @@ impl Negotiation {
     /// Nobody is there to answer.
     pub(crate) fn forget_question(&mut self) {
         self.question = None;
+        self.in_force.receive = self.announced.receive;
     }
 }
 

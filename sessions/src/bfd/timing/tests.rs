@@ -103,9 +103,12 @@ fn the_other_way_round_changes_count_at_once() {
     assert!(negotiation.is_polling());
     let mut down = up();
     down.want(at(20), intervals(1_000, 20), false, true);
-    assert_eq!(down.in_force(), intervals(1_000, 20));
+    assert_eq!(down.in_force(), intervals(1_000, 100), "it was told to send each 100 ms");
+    down.forget_question();
+    assert_eq!(down.in_force(), intervals(1_000, 20), "it is gone");
     let mut unheard = up();
     unheard.want(at(20), intervals(1_000, 20), false, false);
+    assert_eq!(unheard.in_force(), intervals(1_000, 20));
     assert!(!unheard.is_polling(), "there is nobody to answer");
 }
 

@@ -103,6 +103,30 @@ fn echo_packets_that_stop_coming_back_end_the_session() {
     assert!(session.poll_event().is_some_and(failed));
 }
 
+/// Control packets came each second while echo packets watched: that is no silence now.
+#[test]
+fn the_end_of_echo_packets_does_not_make_the_other_end_late() {
+    let settled = || {
+        let mut session = proven();
+        sent(&mut session, at(12));
+        hear(&mut session, at(13), &ControlPacket { is_final: true, ..willing() });
+        session
+    };
+    let mut left = settled();
+    left.disable(at(150));
+    let farewells = live(&mut left, at(450));
+    assert!(farewells.len() >= 3);
+    assert!(farewells.iter().all(|(_, packet)| packet.your_discriminator == THEM));
+    let mut failed = settled();
+    let packets = live(&mut failed, at(2_000));
+    assert_eq!(failed.state(), State::Down);
+    assert!(packets.iter().all(|(_, packet)| packet.your_discriminator == THEM));
+    let mut without = settled();
+    without.configure(at(150), &settings(100, 100, 3));
+    live(&mut without, at(1_000));
+    assert_eq!(without.state(), State::Up);
+}
+
 #[test]
 fn who_offers_and_returns_nothing_is_no_failure() {
     let mut session = up(with_echo());

@@ -13,6 +13,7 @@ pub(super) struct Model {
     transmit: u64,
     receive: u64,
     has_asked: bool,
+    is_heard: bool,
     /// Of the other end: how often it sends, how often it takes packets, how many may be missing.
     theirs: Option<(u64, u64, u64)>,
     last: Option<(Instant, ControlPacket)>,
@@ -23,11 +24,13 @@ pub(super) struct Model {
 impl Model {
     pub(super) fn sent(&mut self, now: Instant, packet: &ControlPacket) {
         let said = (packet.desired_min_tx_interval.into(), packet.required_min_rx_interval.into());
-        if packet.state == State::Up && self.last.is_some() {
-            self.transmit = self.transmit.min(said.0);
-            self.receive = self.receive.max(said.1);
-        } else {
-            (self.transmit, self.receive) = said;
+        match packet.state == State::Up && self.last.is_some() {
+            true => self.transmit = self.transmit.min(said.0),
+            false => self.transmit = said.0,
+        }
+        match self.is_heard {
+            true => self.receive = self.receive.max(said.1),
+            false => self.receive = said.1,
         }
         self.said = said;
         assert!(!(packet.poll && packet.is_final), "both bits");
@@ -62,6 +65,7 @@ impl Model {
     }
 
     pub(super) fn received(&mut self, packet: &ControlPacket) {
+        self.is_heard = true;
         self.theirs = Some((
             packet.desired_min_tx_interval.into(),
             packet.required_min_rx_interval.into(),
@@ -76,7 +80,8 @@ impl Model {
 
     pub(super) fn fell_silent(&mut self) {
         self.theirs = self.theirs.map(|(transmit, _, multiplier)| (transmit, 1, multiplier));
-        self.has_asked = false;
+        (self.has_asked, self.is_heard) = (false, false);
+        self.receive = self.said.1;
         self.note_agreed();
     }
 
@@ -130,6 +135,8 @@ fn negotiate(seed: u64) -> u64 {
         now = now + ms(50);
         run_until(&mut world, now);
     }
+    // What is not asked, as a multiplier, may be on its way.
+    run_until(&mut world, now + ms(51));
     for (ours, theirs) in [(0, 1), (1, 0)] {
         let (end, ours, theirs) = (&world.ends[ours], &settings[ours], &settings[theirs]);
         let case = format!("seed {seed}");
