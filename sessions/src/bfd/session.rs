@@ -400,7 +400,7 @@ impl Session {
         self.reschedule(now);
     }
 
-    /// How often echo packets may be sent (RFC 5880 §6.8.9, RFC 5883 §4.1).
+    /// How often echo packets may be sent (RFC 5880 §6.8.9, RFC 5883 §3).
     fn echo_interval(&self) -> Option<Duration> {
         let ours = self.settings.echo_interval.filter(|_| self.may_echo())?;
         let theirs = micros(self.remote.timers?.required_min_echo_rx);

@@ -56,7 +56,7 @@ pub struct BfdSettings {
     /// How many packets of ours the other end must miss in a row before it says that we are gone.
     pub detect_multiplier: NonZeroU8,
     /// The echo function: how often we would send such packets, and how often we send those of the
-    /// other end back. `None`: neither. Not over several hops (RFC 5883 §4.1).
+    /// other end back. `None`: neither. Not over several hops (RFC 5883 §3).
     pub echo_interval: Option<Duration>,
     /// Says nothing until the other end has spoken (RFC 5880 §6.1).
     pub passive: bool,

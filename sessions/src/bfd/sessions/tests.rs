@@ -149,7 +149,7 @@ fn a_stranger_is_nobody() {
     assert_eq!(sessions.receive(at(0), mapped), Ok(Received::Control));
 }
 
-//= RFC 5881 §4 MUST: a session over link-local addresses is about its interface.
+//= RFC 5881 §3 MUST: a first packet belongs to the session of the interface that it came in on.
 #[test]
 fn one_address_on_two_links_is_two_neighbours() {
     let on = |name: &str| BfdPath { interface: name.parse().ok(), ..path("fe80::1") };

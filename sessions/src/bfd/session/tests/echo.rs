@@ -59,7 +59,7 @@ fn a_session_that_is_switched_off_sends_none() {
     assert_eq!(echoes(&mut session, at(1_000)), []);
 }
 
-//= RFC 5883 §4 MUST: there is no echo function over several hops.
+//= RFC 5883 §3 MUST NOT: the echo function is used over several hops.
 #[test]
 fn there_is_none_over_several_hops() {
     let name = NonZeroU32::new(US).unwrap();

@@ -270,7 +270,7 @@ fn who_comes_back_in_time_finds_its_session_as_it_was() {
     assert!(session.is_closed(at(300) + CLOSING_TIME_MAX));
 }
 
-//= RFC 7419 §3 MUST: whoever has one of the common intervals has all slower ones, too.
+//= RFC 7419 §3 SHOULD: whoever has one of the common intervals has all slower ones, too.
 #[test]
 fn every_common_interval_is_agreed_on_with_every_other() {
     let common = [3_300, 10_000, 20_000, 50_000, 100_000, 1_000_000].map(Duration::from_micros);
