@@ -125,6 +125,16 @@ fn a_flood_of_polls_is_one_question() {
     assert!((4..=7).contains(&asked), "{asked}");
 }
 
+#[test]
+fn an_answer_is_no_question_and_does_not_put_one_off() {
+    let mut session = up(settings(100, 100, 3));
+    session.configure(at(10), &settings(100, 50, 3));
+    hear(&mut session, at(10), &ControlPacket { poll: true, ..says(State::Up) });
+    let packets = sent(&mut session, at(10));
+    let bits: Vec<_> = packets.iter().map(|packet| (packet.poll, packet.is_final)).collect();
+    assert_eq!(bits, [(false, true), (true, false)]);
+}
+
 //= RFC 5880 §6.5 MUST: the Poll Sequence ends with a Final, and packets have the bit until then.
 #[test]
 fn a_question_is_asked_until_it_is_answered() {
