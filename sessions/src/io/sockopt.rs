@@ -1,5 +1,6 @@
-//! Socket options that BGP needs, typed. The only unsafe code of the project is here: `nix` has no
-//! wrapper for some of them.
+//! Socket options that BGP and BFD need, typed, and the few other calls to the kernel that `nix` has
+//! no wrapper for, or none that can be used again and again. The only unsafe code of the project is
+//! here.
 
 #![allow(unsafe_code)]
 
@@ -168,6 +169,132 @@ pub(super) fn ao_keys(socket: &impl AsFd) -> Result<Vec<[u8; AO_STATE_LENGTH_BYT
     let count = u32::from_ne_bytes(count.unwrap_or_default());
     keys.truncate(usize::try_from(count).unwrap_or(usize::MAX));
     Ok(keys)
+}
+
+/// Datagrams that one call reads at most.
+pub(super) const DATAGRAMS_MAX: usize = 64;
+
+/// Octets of a datagram that are kept. A BFD packet says its length in one octet.
+pub(super) const DATAGRAM_LENGTH_BYTES_MAX: usize = 256;
+
+/// Room for what the kernel says beside a datagram: time stamp (32), TTL (24), interface and address
+/// (40), how many were lost (24).
+const CONTROL_LENGTH_BYTES_MAX: usize = 128;
+
+/// One datagram, and what the kernel says about it. Used again and again, so that reading needs no
+/// allocation.
+#[derive(Debug, Clone)]
+#[repr(C, align(8))]
+pub(super) struct Datagram {
+    /// A list of `struct cmsghdr`, each with its data.
+    control: [u8; CONTROL_LENGTH_BYTES_MAX],
+    /// A `struct sockaddr_in` or `sockaddr_in6`.
+    name: [u8; size_of::<libc::sockaddr_in6>()],
+    payload: [u8; DATAGRAM_LENGTH_BYTES_MAX],
+    control_length: usize,
+    name_length: usize,
+    payload_length: usize,
+    is_cut: bool,
+}
+
+impl Datagram {
+    /// One to read into.
+    pub(super) const fn empty() -> Self {
+        Self {
+            control: [0; CONTROL_LENGTH_BYTES_MAX],
+            name: [0; size_of::<libc::sockaddr_in6>()],
+            payload: [0; DATAGRAM_LENGTH_BYTES_MAX],
+            control_length: 0,
+            name_length: 0,
+            payload_length: 0,
+            is_cut: false,
+        }
+    }
+
+    /// The list of `struct cmsghdr`, each with its data, in the order of this machine.
+    pub(super) fn control(&self) -> &[u8] {
+        self.control.get(..self.control_length).unwrap_or_default()
+    }
+
+    /// The bytes of the sender's socket address.
+    pub(super) fn name(&self) -> &[u8] {
+        self.name.get(..self.name_length).unwrap_or_default()
+    }
+
+    /// What was sent; `None` when it or what the kernel says about it did not fit.
+    pub(super) fn payload(&self) -> Option<&[u8]> {
+        if self.is_cut { None } else { self.payload.get(..self.payload_length) }
+    }
+}
+
+/// Reads what waits in a socket, at most [`DATAGRAMS_MAX`] datagrams, and does not wait for more.
+/// Returns how many of `into` were filled; fewer than there is room for means that none is left.
+pub(super) fn receive_datagrams(
+    socket: &impl AsFd,
+    into: &mut [Datagram],
+) -> Result<usize, Errno> {
+    // SAFETY: both are structures of integers and pointers of C, for which all zeros are a value.
+    let (mut parts, mut headers): ([libc::iovec; DATAGRAMS_MAX], [libc::mmsghdr; DATAGRAMS_MAX]) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    let room = into.len().min(DATAGRAMS_MAX);
+    for ((datagram, part), header) in into.iter_mut().zip(&mut parts).zip(&mut headers) {
+        part.iov_base = datagram.payload.as_mut_ptr().cast();
+        part.iov_len = datagram.payload.len();
+        let header = &mut header.msg_hdr;
+        header.msg_name = datagram.name.as_mut_ptr().cast();
+        header.msg_namelen = libc::socklen_t::try_from(datagram.name.len()).unwrap_or(0);
+        header.msg_iov = part;
+        header.msg_iovlen = 1;
+        header.msg_control = datagram.control.as_mut_ptr().cast();
+        // Its type is not the same with every C library.
+        header.msg_controllen = datagram.control.len().try_into().unwrap_or(0);
+    }
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed. `room` headers were
+    // filled above; each points to one `iovec` and to three buffers of the `Datagram` it was made
+    // from, with their lengths, and all of them live, unmoved and otherwise untouched, until the
+    // call returns. Any bytes are values of what the kernel writes there.
+    let received = unsafe {
+        libc::recvmmsg(
+            socket.as_fd().as_raw_fd(),
+            headers.as_mut_ptr(),
+            room.try_into().unwrap_or(0),
+            libc::MSG_DONTWAIT.try_into().unwrap_or(0),
+            std::ptr::null_mut(),
+        )
+    };
+    let received = usize::try_from(Errno::result(received)?).unwrap_or(0);
+    for (datagram, header) in into.iter_mut().zip(&headers).take(received) {
+        datagram.payload_length = usize::try_from(header.msg_len).unwrap_or(usize::MAX);
+        let header = &header.msg_hdr;
+        datagram.name_length = usize::try_from(header.msg_namelen).unwrap_or(usize::MAX);
+        datagram.control_length = header.msg_controllen.try_into().unwrap_or(usize::MAX);
+        datagram.is_cut = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
+    }
+    Ok(received)
+}
+
+/// Puts the calling thread before all others that are not in real time: SCHED_FIFO of `priority`
+/// (1 to 99). Needs the capability `SYS_NICE`, or a limit (`RLIMIT_RTPRIO`) that allows it.
+pub(super) fn set_realtime(priority: libc::c_int) -> Result<(), Errno> {
+    // SAFETY: a structure of integers, for which all zeros are a value.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    // The system call itself, since musl refuses to offer it; 0 is the calling thread.
+    // SAFETY: the kernel reads one `sched_param`, which lives until the call returns; C libraries
+    // put more fields behind the one that the kernel knows, never before it.
+    let outcome = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameters)
+    };
+    Errno::result(outcome).map(drop)
+}
+
+/// Keeps the memory of the process from being paged out, from when it is first used on. Only for
+/// who may lock without a limit: with one, later allocations of the process would fail.
+pub(super) fn lock_memory() -> Result<(), Errno> {
+    // SAFETY: a call without pointers that changes no value of any memory.
+    let outcome =
+        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
+    Errno::result(outcome).map(drop)
 }
 
 /// The bytes of `struct tcp_md5sig`, which is part of the kernel's stable interface.

@@ -1,0 +1,227 @@
+//! The socket that a session says its packets with.
+//!
+//! Each session has one, connected to the other end, so that the kernel looks for the way only when
+//! that changes. It is opened when the first packet leaves, and opened anew when it is of no use any
+//! more: an interface went, or our address did.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrStorage, bind, connect, send, setsockopt,
+    socket, sockopt as nix_sockopt,
+};
+
+use super::endpoint::Endpoint;
+use crate::io::sockopt;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::types::BfdPath;
+
+/// Where source ports come from (RFC 5881 §4): the first, and how many there are.
+const SOURCE_PORT_FIRST: u16 = 49_152;
+const SOURCE_PORT_COUNT: u64 = 16_384;
+
+/// How many ports are tried for a session before it has to wait: with half of them taken, one of a
+/// million million sessions would find none.
+const SOURCE_PORT_TRIES: usize = 40;
+
+/// A socket that is of no use is not opened anew more often.
+const OPEN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// TTL (hop limit) of what leaves: who is next door checks that nobody forwarded it (RFC 5881 §5).
+const TTL: u8 = 255;
+
+/// Nothing is read from these sockets, so nothing shall wait in them. The kernel has a least of its
+/// own.
+const RECEIVE_BUFFER_BYTES: usize = 1;
+
+/// How sessions speak.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// By slot.
+    lines: Vec<Option<Line>>,
+    /// Source ports in use: no two sessions of this machine share one (RFC 5881 §4).
+    taken: BTreeSet<u16>,
+    endpoint: Endpoint,
+    rng: Rng,
+}
+
+/// How one session speaks.
+#[derive(Debug)]
+struct Line {
+    path: BfdPath,
+    socket: Option<UdpSocket>,
+    /// The source port: the same for as long as there is the session (RFC 5881 §4).
+    port: Option<u16>,
+    /// When it may be tried to open the socket again.
+    open_at: Instant,
+    /// Packets that did not leave, and why the last one of them did not.
+    failures: u64,
+    trouble: Option<Errno>,
+}
+
+impl Lines {
+    pub(super) fn new(endpoint: Endpoint, seed: u64) -> Self {
+        Self { lines: Vec::new(), taken: BTreeSet::new(), endpoint, rng: Rng::seeded(seed) }
+    }
+
+    /// Makes ready for the session in `slot`, which is about `path`.
+    pub(super) fn open(&mut self, slot: usize, path: BfdPath) {
+        self.close(slot);
+        if self.lines.len() <= slot {
+            self.lines.resize_with(slot.saturating_add(1), || None);
+        }
+        if let Some(line) = self.lines.get_mut(slot) {
+            *line = Some(Line {
+                path,
+                socket: None,
+                port: None,
+                open_at: Instant::ZERO,
+                failures: 0,
+                trouble: None,
+            });
+        }
+    }
+
+    /// The session in `slot` is gone.
+    pub(super) fn close(&mut self, slot: usize) {
+        let line = self.lines.get_mut(slot).and_then(Option::take);
+        if let Some(port) = line.and_then(|line| line.port) {
+            self.taken.remove(&port);
+        }
+    }
+
+    /// How many packets of the session in `slot` did not leave, and why the last one did not, if
+    /// that still is so.
+    pub(super) fn failures(&self, slot: usize) -> (u64, Option<Errno>) {
+        let line = self.lines.get(slot).and_then(Option::as_ref);
+        line.map_or((0, None), |line| (line.failures, line.trouble))
+    }
+
+    /// Says `bytes` for the session in `slot`.
+    pub(super) fn send(&mut self, slot: usize, now: Instant, bytes: &[u8]) {
+        let Some(line) = self.lines.get_mut(slot).and_then(Option::as_mut) else { return };
+        let outcome = match &line.socket {
+            Some(socket) => say(socket, bytes),
+            None => Err(Errno::ENOTCONN),
+        };
+        line.trouble = match outcome {
+            Ok(()) => None,
+            Err(error) if needs_new_socket(error) && line.open_at <= now => {
+                line.open_at = now + OPEN_INTERVAL;
+                // The old one has the port.
+                line.socket = None;
+                line.open(self.endpoint, &mut self.taken, &mut self.rng)
+                    .and_then(|()| line.socket.as_ref().map_or(Ok(()), |it| say(it, bytes)))
+                    .err()
+            }
+            // Why it could not be opened says more than that it is not open.
+            Err(Errno::ENOTCONN) => line.trouble,
+            Err(error) => Some(error),
+        };
+        if line.trouble.is_some() {
+            line.failures = line.failures.saturating_add(1);
+        }
+    }
+}
+
+impl Line {
+    fn open(
+        &mut self,
+        endpoint: Endpoint,
+        taken: &mut BTreeSet<u16>,
+        rng: &mut Rng,
+    ) -> Result<(), Errno> {
+        let BfdPath { remote, vrf, multihop, interface, local } = self.path;
+        let family = if remote.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let fd = socket(family, SockType::Datagram, flags, None)?;
+        sockopt::set_network(&fd, remote, TTL)?;
+        setsockopt(&fd, nix_sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
+        if let Some(device) = interface.or(vrf) {
+            sockopt::set_device(&fd, device)?;
+        }
+        let scope = interface.map_or(Ok(0), |interface| if_nametoindex(interface.as_str()))?;
+        let any = if remote.is_ipv4() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        } else {
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+        };
+        let local = local.unwrap_or(any);
+        let port = self.bind(&fd, local, scope, taken, rng)?;
+        if self.port != Some(port) {
+            if let Some(old) = self.port.replace(port) {
+                taken.remove(&old);
+            }
+            taken.insert(port);
+        }
+        let kind = if multihop { PortKind::Multihop } else { PortKind::SingleHop };
+        connect(fd.as_raw_fd(), &SockaddrStorage::from(scoped(remote, endpoint.port(kind), scope)))?;
+        self.socket = Some(UdpSocket::from(fd));
+        Ok(())
+    }
+
+    /// Binds to the port that this session has, or to one that no session has.
+    fn bind(
+        &self,
+        fd: &OwnedFd,
+        local: IpAddr,
+        scope: u32,
+        taken: &BTreeSet<u16>,
+        rng: &mut Rng,
+    ) -> Result<u16, Errno> {
+        let drawn = (0..SOURCE_PORT_TRIES).map(|_| {
+            let offset = u16::try_from(rng.next_u64() % SOURCE_PORT_COUNT).unwrap_or(0);
+            SOURCE_PORT_FIRST.saturating_add(offset)
+        });
+        for port in self.port.into_iter().chain(drawn.filter(|port| !taken.contains(port))) {
+            match bind(fd.as_raw_fd(), &SockaddrStorage::from(scoped(local, port, scope))) {
+                Ok(()) => return Ok(port),
+                Err(Errno::EADDRINUSE) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Errno::EADDRINUSE)
+    }
+}
+
+/// An address of the link with the number `scope`, where it is one of a link.
+fn scoped(address: IpAddr, port: u16, scope: u32) -> SocketAddr {
+    match address {
+        IpAddr::V6(it) if it.is_unicast_link_local() => {
+            SocketAddrV6::new(it, port, 0, scope).into()
+        }
+        address => SocketAddr::new(address, port),
+    }
+}
+
+/// Sends, and once more where the kernel reported instead what became of an earlier packet: nobody
+/// listens at the other end yet, or nobody is there.
+fn say(socket: &UdpSocket, bytes: &[u8]) -> Result<(), Errno> {
+    let fd = socket.as_raw_fd();
+    match send(fd, bytes, MsgFlags::MSG_DONTWAIT) {
+        Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EINTR) => {
+            send(fd, bytes, MsgFlags::MSG_DONTWAIT).map(drop)
+        }
+        outcome => outcome.map(drop),
+    }
+}
+
+/// Whether a socket may be what is wrong. The others are about the way, the other end, or queues.
+fn needs_new_socket(error: Errno) -> bool {
+    !matches!(
+        error,
+        Errno::ECONNREFUSED
+            | Errno::EHOSTUNREACH
+            | Errno::ENETUNREACH
+            | Errno::EPERM
+            | Errno::EAGAIN
+            | Errno::ENOBUFS
+            | Errno::EMSGSIZE
+    )
+}
