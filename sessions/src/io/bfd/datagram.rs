@@ -1,7 +1,7 @@
 //! What the kernel says about a datagram: who sent it, when it came, over which interface, with
 //! which TTL, and how many were lost before it.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
 
 use nix::libc;
@@ -17,6 +17,8 @@ pub(super) struct Notes {
     pub(super) ttl: Option<u8>,
     /// The kernel's number of the interface that it came over.
     pub(super) interface_index: Option<u32>,
+    /// The address that it was sent to.
+    pub(super) destination: Option<IpAddr>,
     /// Datagrams that found no room in the socket, since it was opened (and round again).
     pub(super) lost: Option<u32>,
 }
@@ -34,10 +36,14 @@ impl Notes {
                 | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                     notes.ttl = u32_at(data, 0).and_then(|ttl| u8::try_from(ttl).ok());
                 }
-                // `struct in_pktinfo` begins with the interface.
-                (libc::IPPROTO_IP, libc::IP_PKTINFO) => notes.interface_index = u32_at(data, 0),
-                // `struct in6_pktinfo` ends with it, after the address.
+                // `struct in_pktinfo`: interface, address to answer from, address in the packet.
+                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                    notes.interface_index = u32_at(data, 0);
+                    notes.destination = array_at::<4>(data, 8).map(IpAddr::from);
+                }
+                // `struct in6_pktinfo`: address, interface.
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    notes.destination = array_at::<16>(data, 0).map(IpAddr::from);
                     notes.interface_index = u32_at(data, 16);
                 }
                 _ => {}

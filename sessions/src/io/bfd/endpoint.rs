@@ -2,37 +2,30 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::bfd::PortKind;
+use crate::bfd::Port;
 
-/// Ports and addresses of the receive sockets; sessions send to the same ports.
+/// Addresses of the receive sockets, and how far the ports are from where the RFCs have them.
+/// Sessions send to the same ports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
-    pub(super) v4: Ipv4Addr,
-    pub(super) v6: Ipv6Addr,
-    /// RFC 5881 §4.
-    pub(super) single_hop: u16,
-    /// RFC 5883 §5.
-    pub(super) multihop: u16,
-    /// RFC 5881 §4.
-    pub(super) echo: u16,
+    v4: Ipv4Addr,
+    v6: Ipv6Addr,
+    port_offset: u16,
 }
 
 impl Endpoint {
-    /// What the RFCs say, at all addresses.
-    pub(super) const STANDARD: Self = Self {
-        v4: Ipv4Addr::UNSPECIFIED,
-        v6: Ipv6Addr::UNSPECIFIED,
-        single_hop: 3784,
-        multihop: 4784,
-        echo: 3785,
-    };
+    /// All addresses, and the ports of the RFCs.
+    pub(super) const STANDARD: Self =
+        Self { v4: Ipv4Addr::UNSPECIFIED, v6: Ipv6Addr::UNSPECIFIED, port_offset: 0 };
 
-    pub(super) const fn port(self, kind: PortKind) -> u16 {
-        match kind {
-            PortKind::SingleHop => self.single_hop,
-            PortKind::Multihop => self.multihop,
-            PortKind::Echo => self.echo,
-        }
+    /// One of many on the same machine: each has an address of its own.
+    #[cfg(test)]
+    pub(super) const fn test(v4: Ipv4Addr, v6: Ipv6Addr, port_offset: u16) -> Self {
+        Self { v4, v6, port_offset }
+    }
+
+    pub(super) const fn number(self, port: Port) -> u16 {
+        port.number().saturating_add(self.port_offset)
     }
 
     pub(super) const fn address(self, is_ipv4: bool) -> IpAddr {

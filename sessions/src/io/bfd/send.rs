@@ -160,8 +160,9 @@ impl Line {
             }
             taken.insert(port);
         }
-        let kind = if multihop { PortKind::Multihop } else { PortKind::SingleHop };
-        connect(fd.as_raw_fd(), &SockaddrStorage::from(scoped(remote, endpoint.port(kind), scope)))?;
+        let port_of_path = if multihop { Port::Multihop } else { Port::SingleHop };
+        let to = scoped(remote, endpoint.number(port_of_path), scope);
+        connect(fd.as_raw_fd(), &SockaddrStorage::from(to))?;
         self.socket = Some(UdpSocket::from(fd));
         Ok(())
     }

@@ -1,0 +1,66 @@
+//! Echo packets: ours, which the other end sends back, and those of the other end (RFC 5880 §6.4).
+//!
+//! As FRR has it over IPv6: they go to the other end's address with 255, and come back with 254.
+
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, sendto};
+use std::io::IoSlice;
+
+use super::datagram::Notes;
+
+/// TTL (hop limit) of what is sent back: as if it had been forwarded.
+const TTL_BACK: libc::c_int = 254;
+
+/// Sends to `remote` what shall come back from there. A link-local address is in the link with the
+/// number `scope`.
+pub(super) fn send(
+    socket: &OwnedFd,
+    remote: IpAddr,
+    port: u16,
+    scope: u32,
+    bytes: &[u8],
+) -> Result<(), Errno> {
+    let to = match remote {
+        IpAddr::V6(address) => SocketAddrV6::new(address, port, 0, scope).into(),
+        IpAddr::V4(_) => SocketAddr::new(remote, port),
+    };
+    let to = SockaddrStorage::from(to);
+    sendto(socket.as_raw_fd(), bytes, &to, MsgFlags::MSG_DONTWAIT).map(drop)
+}
+
+/// Sends back what came from `source`, from the address and over the interface that it came to.
+/// What cannot be sent is as good as lost on the way.
+pub(super) fn send_back(socket: &OwnedFd, source: SocketAddr, notes: Notes, bytes: &[u8]) {
+    let to = SockaddrStorage::from(source);
+    let parts = [IoSlice::new(bytes)];
+    let index = notes.interface_index.unwrap_or(0);
+    let fd = socket.as_raw_fd();
+    let flags = MsgFlags::MSG_DONTWAIT;
+    let outcome = match notes.destination {
+        Some(IpAddr::V4(address)) => {
+            let info = libc::in_pktinfo {
+                ipi_ifindex: libc::c_int::try_from(index).unwrap_or(0),
+                ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) },
+                ipi_addr: libc::in_addr { s_addr: 0 },
+            };
+            let control =
+                [ControlMessage::Ipv4Ttl(&TTL_BACK), ControlMessage::Ipv4PacketInfo(&info)];
+            sendmsg(fd, &parts, &control, flags, Some(&to))
+        }
+        Some(IpAddr::V6(address)) => {
+            let info = libc::in6_pktinfo {
+                ipi6_addr: libc::in6_addr { s6_addr: address.octets() },
+                ipi6_ifindex: index,
+            };
+            let control =
+                [ControlMessage::Ipv6HopLimit(&TTL_BACK), ControlMessage::Ipv6PacketInfo(&info)];
+            sendmsg(fd, &parts, &control, flags, Some(&to))
+        }
+        None => Ok(0),
+    };
+    drop(outcome);
+}

@@ -1,0 +1,150 @@
+//! What the core is still to be told: all of it at once where there is room, or else later, and then
+//! the latest of each session.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::bfd::{BfdChange, BfdEvent};
+use crate::types::BfdPath;
+
+/// News on their way to the core. Holds two for each session at most.
+#[derive(Debug)]
+pub(super) struct Handover {
+    events: mpsc::Sender<BfdEvent>,
+    waiting: BTreeMap<BfdPath, Waiting>,
+}
+
+/// What waits of one session: that it went down is never left out, that it came up only where it
+/// went down again since.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waiting {
+    down: Option<BfdChange>,
+    up: Option<BfdChange>,
+}
+
+impl Handover {
+    pub(super) fn to(events: mpsc::Sender<BfdEvent>) -> Self {
+        Self { events, waiting: BTreeMap::new() }
+    }
+
+    /// Takes it to the core, or keeps it for [`Handover::retry`].
+    pub(super) fn tell(&mut self, event: BfdEvent) {
+        if self.waiting.is_empty() {
+            match self.events.try_send(event) {
+                // Nobody is there to be told.
+                Ok(()) | Err(TrySendError::Closed(_)) => return,
+                Err(TrySendError::Full(_)) => {}
+            }
+        }
+        self.waiting.entry(event.path).or_default().add(event.change);
+    }
+
+    /// Whether something waits.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Tells what waits, as far as there is room.
+    pub(super) fn retry(&mut self) {
+        while let Some(mut entry) = self.waiting.first_entry() {
+            let path = *entry.key();
+            while let Some(change) = entry.get().first() {
+                if let Err(TrySendError::Full(_)) = self.events.try_send(BfdEvent { path, change }) {
+                    return;
+                }
+                entry.get_mut().take_first();
+            }
+            entry.remove();
+        }
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, mut change: BfdChange) {
+        match &mut change {
+            BfdChange::Up => self.up = Some(change),
+            BfdChange::Down { was_up, .. } => {
+                // The core does not know yet that it was down in between.
+                *was_up |= matches!(self.down, Some(BfdChange::Down { was_up: true, .. }));
+                *self = Self { down: Some(change), up: None };
+            }
+        }
+    }
+
+    fn first(&self) -> Option<BfdChange> {
+        self.down.or(self.up)
+    }
+
+    fn take_first(&mut self) {
+        if self.down.take().is_none() {
+            self.up = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bfd::Diagnostic;
+
+    fn path(last: u8) -> BfdPath {
+        let remote = [192, 0, 2, last].into();
+        BfdPath { remote, vrf: None, multihop: false, interface: None, local: None }
+    }
+
+    fn down(was_up: bool) -> BfdChange {
+        BfdChange::Down {
+            diagnostic: Diagnostic::NONE,
+            remote_diagnostic: Diagnostic::NONE,
+            remote_admin_down: false,
+            remote_control_plane_independent: false,
+            was_up,
+        }
+    }
+
+    #[test]
+    fn a_core_without_room_is_told_the_latest_of_each_session_later() {
+        let (sender, mut core) = mpsc::channel(1);
+        let mut handover = Handover::to(sender);
+        let tell = |handover: &mut Handover, last, change| {
+            handover.tell(BfdEvent { path: path(last), change });
+        };
+        tell(&mut handover, 9, BfdChange::Up);
+        assert!(!handover.is_behind());
+        for _ in 0..1_000 {
+            tell(&mut handover, 1, BfdChange::Up);
+            tell(&mut handover, 1, down(true));
+            tell(&mut handover, 1, down(false));
+            tell(&mut handover, 2, down(false));
+            tell(&mut handover, 2, BfdChange::Up);
+        }
+        let mut heard = Vec::new();
+        while let Ok(event) = core.try_recv() {
+            heard.push((event.path, event.change));
+            handover.retry();
+        }
+        let expected = [
+            (path(9), BfdChange::Up),
+            (path(1), down(true)),
+            (path(2), down(false)),
+            (path(2), BfdChange::Up),
+        ];
+        assert_eq!(heard, expected);
+        assert!(!handover.is_behind());
+    }
+
+    #[test]
+    fn a_core_that_is_gone_leaves_nothing_waiting() {
+        let (sender, core) = mpsc::channel(1);
+        let mut handover = Handover::to(sender);
+        for last in [1, 2] {
+            handover.tell(BfdEvent { path: path(last), change: BfdChange::Up });
+        }
+        assert!(handover.is_behind());
+        drop(core);
+        handover.retry();
+        assert!(!handover.is_behind());
+    }
+}

@@ -1,0 +1,293 @@
+//! The sockets that packets come in by: one for each family, port and VRF that a session needs.
+//!
+//! A socket that cannot be opened is tried again; one whose VRF is another device now is opened anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::EventFd;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, setsockopt, socket,
+    sockopt as nix_sockopt,
+};
+use tracing::{info, warn};
+
+use super::clock::Clock;
+use super::datagram::{self, Notes};
+use super::echo;
+use super::endpoint::Endpoint;
+use crate::bfd::{Arrival, Port};
+use crate::io::sockopt::{self, DATAGRAMS_MAX, Datagram};
+use crate::time::Instant;
+use crate::types::InterfaceName;
+
+/// TTL (hop limit) of what is said here: echo packets.
+const TTL: u8 = 255;
+
+/// What may wait in a socket while this thread does not run: half a second of packets of a thousand
+/// sessions at 50 ms, with what the kernel counts for each (it doubles the number). Nothing is
+/// allocated before.
+const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
+
+/// Calls to read one socket before the sessions have their turn: what is left waits some
+/// microseconds. Some thousand packets, which take a few milliseconds.
+const READS_MAX: usize = 64;
+
+/// Sockets that are reported at once; the others are reported next.
+const READY_MAX: usize = 64;
+
+/// The eventfd, among the numbers of sockets.
+const COMMANDS: u64 = 0;
+
+/// What a socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) vrf: Option<InterfaceName>,
+    pub(super) is_ipv4: bool,
+    pub(super) port: Port,
+}
+
+/// All receive sockets, and how the thread waits for them.
+pub(super) struct ReceiveSockets {
+    endpoint: Endpoint,
+    epoll: Epoll,
+    /// By the number that the kernel reports them with.
+    sockets: BTreeMap<u64, ReceiveSocket>,
+    next_number: u64,
+    /// What cannot be had, and why.
+    troubles: BTreeMap<Place, Errno>,
+    batch: Box<[Datagram; DATAGRAMS_MAX]>,
+    ready: [EpollEvent; READY_MAX],
+    ready_count: usize,
+}
+
+struct ReceiveSocket {
+    place: Place,
+    fd: OwnedFd,
+    /// The number of its VRF.
+    vrf_index: Option<u32>,
+    /// When it was last seen empty.
+    empty_at: Instant,
+    /// What the kernel said last of datagrams that found no room.
+    lost: u32,
+}
+
+/// What became of what waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Drained {
+    /// Datagrams that were read.
+    pub(super) count: usize,
+    /// Something of sessions may not have been heard: it found no room in the socket, or there was
+    /// more than could be read.
+    pub(super) is_incomplete: bool,
+}
+
+impl ReceiveSockets {
+    /// None yet. `commands` wakes the thread, too.
+    pub(super) fn new(endpoint: Endpoint, commands: &EventFd) -> Result<Self, Errno> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS))?;
+        Ok(Self {
+            endpoint,
+            epoll,
+            sockets: BTreeMap::new(),
+            next_number: COMMANDS.saturating_add(1),
+            troubles: BTreeMap::new(),
+            batch: Box::new([const { Datagram::empty() }; DATAGRAMS_MAX]),
+            ready: [EpollEvent::empty(); READY_MAX],
+            ready_count: 0,
+        })
+    }
+
+    /// Keeps sockets for these places, and no others.
+    pub(super) fn want(&mut self, now: Instant, wanted: &BTreeSet<Place>) {
+        // Closing a descriptor takes it out of the epoll set.
+        self.sockets.retain(|_, socket| wanted.contains(&socket.place));
+        self.troubles.retain(|place, _| wanted.contains(place));
+        let open: BTreeSet<Place> = self.sockets.values().map(|socket| socket.place).collect();
+        for place in wanted.difference(&open) {
+            self.open(now, *place);
+        }
+    }
+
+    /// Whether there is something to look at now and then.
+    pub(super) fn needs_look(&self) -> bool {
+        !self.troubles.is_empty() || self.sockets.values().any(|it| it.vrf_index.is_some())
+    }
+
+    /// Tries again what could not be opened, and what belongs to a VRF that is another device now.
+    pub(super) fn look(&mut self, now: Instant) {
+        let is_same = |socket: &ReceiveSocket| match socket.place.vrf {
+            Some(vrf) => if_nametoindex(vrf.as_str()).ok() == socket.vrf_index,
+            None => true,
+        };
+        let moved: Vec<u64> =
+            self.sockets.iter().filter(|(_, it)| !is_same(it)).map(|(number, _)| *number).collect();
+        let moved = moved.iter().filter_map(|number| self.sockets.remove(number));
+        let mut places: Vec<Place> = moved.map(|socket| socket.place).collect();
+        places.extend(self.troubles.keys());
+        for place in places {
+            self.open(now, place);
+        }
+    }
+
+    /// Why packets cannot be heard somewhere, and what to do.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = String> + '_ {
+        self.troubles.iter().map(|(place, error)| self.describe(*place, *error))
+    }
+
+    /// Waits until a packet or a command is there, at most for `timeout`. Interrupted, it ends early.
+    pub(super) fn wait(&mut self, timeout: EpollTimeout) -> Result<(), Errno> {
+        self.ready_count = match self.epoll.wait(&mut self.ready, timeout) {
+            Err(Errno::EINTR) => 0,
+            outcome => outcome?,
+        };
+        Ok(())
+    }
+
+    /// Whether the last wait found commands.
+    pub(super) fn has_commands(&self) -> bool {
+        self.ready.iter().take(self.ready_count).any(|event| event.data() == COMMANDS)
+    }
+
+    /// Reads all sockets that the last wait found. `hear` says whether a packet is to be sent back.
+    pub(super) fn drain(
+        &mut self,
+        clock: Clock,
+        mut hear: impl FnMut(Instant, Arrival<'_>) -> bool,
+    ) -> Drained {
+        let mut drained = Drained::default();
+        for event in self.ready.iter().take(self.ready_count) {
+            if let Some(socket) = self.sockets.get_mut(&event.data()) {
+                let outcome = socket.drain(clock, &mut *self.batch, &mut hear);
+                drained.count = drained.count.saturating_add(outcome.count);
+                drained.is_incomplete |= outcome.is_incomplete;
+            }
+        }
+        drained.is_incomplete |= self.ready_count == READY_MAX;
+        drained
+    }
+
+    fn open(&mut self, now: Instant, place: Place) {
+        let number = self.next_number;
+        match ReceiveSocket::open(now, self.endpoint, place).and_then(|socket| {
+            self.epoll.add(&socket.fd, EpollEvent::new(EpollFlags::EPOLLIN, number))?;
+            Ok(socket)
+        }) {
+            Ok(socket) => {
+                self.next_number = number.saturating_add(1);
+                self.sockets.insert(number, socket);
+                if self.troubles.remove(&place).is_some() {
+                    info!(port = self.endpoint.number(place.port), "BFD packets can be heard now");
+                }
+            }
+            Err(error) => {
+                if self.troubles.insert(place, error) != Some(error) {
+                    let trouble = self.describe(place, error);
+                    warn!(%trouble, "BFD packets cannot be heard; trying again");
+                }
+            }
+        }
+    }
+
+    fn describe(&self, place: Place, error: Errno) -> String {
+        let port = self.endpoint.number(place.port);
+        let family = if place.is_ipv4 { "IPv4" } else { "IPv6" };
+        let vrf = place.vrf.map(|vrf| format!(" in VRF {vrf}")).unwrap_or_default();
+        let hint = match error {
+            Errno::EADDRINUSE => " (another BFD daemon runs on this machine: stop it, or its BFD)",
+            Errno::ENODEV => " (there is no such device: create it)",
+            Errno::EPERM | Errno::EACCES => " (a security policy forbids it: allow UDP sockets)",
+            Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL if !place.is_ipv4 => {
+                " (IPv6 is switched off here: switch it on)"
+            }
+            _ => "",
+        };
+        format!("UDP port {port} of {family}{vrf}: {}{hint}", error.desc())
+    }
+}
+
+impl ReceiveSocket {
+    fn open(now: Instant, endpoint: Endpoint, place: Place) -> Result<Self, Errno> {
+        let family = if place.is_ipv4 { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let fd = socket(family, SockType::Datagram, flags, None)?;
+        let address = SocketAddr::new(endpoint.address(place.is_ipv4), endpoint.number(place.port));
+        // Before the device is taken, so that a change in between is found.
+        let vrf_index = place.vrf.map(|vrf| if_nametoindex(vrf.as_str())).transpose()?;
+        if let Some(vrf) = place.vrf {
+            sockopt::set_device(&fd, vrf)?;
+        }
+        sockopt::set_ipv6_only(&fd, address)?;
+        sockopt::set_network(&fd, address.ip(), TTL)?;
+        // More than the machine allows for all needs a capability; what is allowed will do.
+        setsockopt(&fd, nix_sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES)
+            .or_else(|_| setsockopt(&fd, nix_sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES))?;
+        setsockopt(&fd, nix_sockopt::ReceiveTimestampns, &true)?;
+        setsockopt(&fd, nix_sockopt::RxqOvfl, &1)?;
+        if place.is_ipv4 {
+            setsockopt(&fd, nix_sockopt::Ipv4RecvTtl, &true)?;
+            setsockopt(&fd, nix_sockopt::Ipv4PacketInfo, &true)?;
+        } else {
+            setsockopt(&fd, nix_sockopt::Ipv6RecvHopLimit, &true)?;
+            setsockopt(&fd, nix_sockopt::Ipv6RecvPacketInfo, &true)?;
+        }
+        bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
+        Ok(Self { place, fd, vrf_index, empty_at: now, lost: 0 })
+    }
+
+    fn drain(
+        &mut self,
+        clock: Clock,
+        batch: &mut [Datagram],
+        hear: &mut impl FnMut(Instant, Arrival<'_>) -> bool,
+    ) -> Drained {
+        let mut drained = Drained::default();
+        for _ in 0..READS_MAX {
+            let read_at = clock.now();
+            let count = match sockopt::receive_datagrams(&self.fd, batch) {
+                Ok(count) => count,
+                Err(Errno::EINTR) => continue,
+                // Nothing there; or what became of an echo packet, which the call takes away.
+                Err(_) => 0,
+            };
+            let moment = clock.moment();
+            for datagram in batch.iter().take(count) {
+                let notes = Notes::of(datagram);
+                let lost = notes.lost.unwrap_or(self.lost);
+                drained.is_incomplete |= lost != self.lost;
+                self.lost = lost;
+                // Longer than any packet of BFD, or from nowhere.
+                let Some((source, bytes)) = datagram::source(datagram).zip(datagram.payload())
+                else {
+                    continue;
+                };
+                let arrival = Arrival {
+                    at: moment.arrival(notes.stamp, self.empty_at),
+                    source,
+                    destination: notes.destination,
+                    interface_index: notes.interface_index.unwrap_or(0),
+                    vrf: self.place.vrf,
+                    ttl: notes.ttl,
+                    port: self.place.port,
+                    bytes,
+                };
+                if hear(moment.now, arrival) {
+                    echo::send_back(&self.fd, source, notes, bytes);
+                }
+            }
+            drained.count = drained.count.saturating_add(count);
+            if count < batch.len() {
+                self.empty_at = read_at;
+                return drained;
+            }
+        }
+        drained.is_incomplete = true;
+        drained
+    }
+}
