@@ -19,6 +19,7 @@ mod arrival;
 mod authentication;
 mod deadlines;
 mod echo;
+mod node;
 mod packet;
 mod session;
 mod sessions;
@@ -26,6 +27,7 @@ mod timing;
 mod view;
 
 pub use arrival::{Arrival, Dropped, Port, Received};
+pub use node::{BfdView, Realtime};
 pub use packet::{ControlPacket, Diagnostic, PacketError, State};
 pub use session::{BfdChange, Session, Written};
 pub use sessions::{BfdEvent, PACKET_LENGTH_BYTES_MAX, Sessions, SlotId, Transmit};

@@ -3,13 +3,14 @@
 //! How many of each: one core task owns the RIB and all peers ([`core_task`]); each connection
 //! has one reader and one writer that only move bytes ([`connection`]); each listening address
 //! has one task ([`listen`]) in each VRF, and the link of an unnumbered neighbour one ([`link`]).
-//! They share no lock. Three queues, all bounded: events to the core,
+//! BFD has a thread of its own ([`bfd`]). They share no lock. Three queues, all bounded: events to the core,
 //! bytes to a writer (at most the ones being written and the last words), and the desired state,
 //! of which only the latest counts.
 
 mod addresses;
 mod admission;
 mod agenda;
+mod bfd;
 mod clock;
 mod connection;
 mod connection_keys;

@@ -229,10 +229,7 @@ impl Datagram {
 
 /// Reads what waits in a socket, at most [`DATAGRAMS_MAX`] datagrams, and does not wait for more.
 /// Returns how many of `into` were filled; fewer than there is room for means that none is left.
-pub(super) fn receive_datagrams(
-    socket: &impl AsFd,
-    into: &mut [Datagram],
-) -> Result<usize, Errno> {
+pub(super) fn receive_datagrams(socket: &impl AsFd, into: &mut [Datagram]) -> Result<usize, Errno> {
     // SAFETY: both are structures of integers and pointers of C, for which all zeros are a value.
     let (mut parts, mut headers): ([libc::iovec; DATAGRAMS_MAX], [libc::mmsghdr; DATAGRAMS_MAX]) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };

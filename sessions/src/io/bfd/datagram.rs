@@ -32,8 +32,7 @@ impl Notes {
             match (level, kind) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => notes.stamp = stamp(data),
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => notes.lost = u32_at(data, 0),
-                (libc::IPPROTO_IP, libc::IP_TTL)
-                | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                     notes.ttl = u32_at(data, 0).and_then(|ttl| u8::try_from(ttl).ok());
                 }
                 // `struct in_pktinfo`: interface, address to answer from, address in the packet.

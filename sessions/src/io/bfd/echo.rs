@@ -2,13 +2,13 @@
 //!
 //! As FRR has it over IPv6: they go to the other end's address with 255, and come back with 254.
 
+use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, sendto};
-use std::io::IoSlice;
 
 use super::datagram::Notes;
 
@@ -40,7 +40,7 @@ pub(super) fn send_back(socket: &OwnedFd, source: SocketAddr, notes: Notes, byte
     let index = notes.interface_index.unwrap_or(0);
     let fd = socket.as_raw_fd();
     let flags = MsgFlags::MSG_DONTWAIT;
-    let outcome = match notes.destination {
+    let _ = match notes.destination {
         Some(IpAddr::V4(address)) => {
             let info = libc::in_pktinfo {
                 ipi_ifindex: libc::c_int::try_from(index).unwrap_or(0),
@@ -62,5 +62,4 @@ pub(super) fn send_back(socket: &OwnedFd, source: SocketAddr, notes: Notes, byte
         }
         None => Ok(0),
     };
-    drop(outcome);
 }

@@ -51,7 +51,8 @@ impl Handover {
         while let Some(mut entry) = self.waiting.first_entry() {
             let path = *entry.key();
             while let Some(change) = entry.get().first() {
-                if let Err(TrySendError::Full(_)) = self.events.try_send(BfdEvent { path, change }) {
+                if let Err(TrySendError::Full(_)) = self.events.try_send(BfdEvent { path, change })
+                {
                     return;
                 }
                 entry.get_mut().take_first();

@@ -141,6 +141,11 @@ impl ReceiveSockets {
         self.troubles.iter().map(|(place, error)| self.describe(*place, *error))
     }
 
+    /// The socket for `place`, if it is open.
+    pub(super) fn get(&self, place: Place) -> Option<&OwnedFd> {
+        self.sockets.values().find(|socket| socket.place == place).map(|socket| &socket.fd)
+    }
+
     /// Waits until a packet or a command is there, at most for `timeout`. Interrupted, it ends early.
     pub(super) fn wait(&mut self, timeout: EpollTimeout) -> Result<(), Errno> {
         self.ready_count = match self.epoll.wait(&mut self.ready, timeout) {
@@ -214,30 +219,10 @@ impl ReceiveSockets {
 
 impl ReceiveSocket {
     fn open(now: Instant, endpoint: Endpoint, place: Place) -> Result<Self, Errno> {
-        let family = if place.is_ipv4 { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        let fd = socket(family, SockType::Datagram, flags, None)?;
         let address = SocketAddr::new(endpoint.address(place.is_ipv4), endpoint.number(place.port));
         // Before the device is taken, so that a change in between is found.
         let vrf_index = place.vrf.map(|vrf| if_nametoindex(vrf.as_str())).transpose()?;
-        if let Some(vrf) = place.vrf {
-            sockopt::set_device(&fd, vrf)?;
-        }
-        sockopt::set_ipv6_only(&fd, address)?;
-        sockopt::set_network(&fd, address.ip(), TTL)?;
-        // More than the machine allows for all needs a capability; what is allowed will do.
-        setsockopt(&fd, nix_sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES)
-            .or_else(|_| setsockopt(&fd, nix_sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES))?;
-        setsockopt(&fd, nix_sockopt::ReceiveTimestampns, &true)?;
-        setsockopt(&fd, nix_sockopt::RxqOvfl, &1)?;
-        if place.is_ipv4 {
-            setsockopt(&fd, nix_sockopt::Ipv4RecvTtl, &true)?;
-            setsockopt(&fd, nix_sockopt::Ipv4PacketInfo, &true)?;
-        } else {
-            setsockopt(&fd, nix_sockopt::Ipv6RecvHopLimit, &true)?;
-            setsockopt(&fd, nix_sockopt::Ipv6RecvPacketInfo, &true)?;
-        }
-        bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
+        let fd = hearing(address, place.vrf)?;
         Ok(Self { place, fd, vrf_index, empty_at: now, lost: 0 })
     }
 
@@ -290,4 +275,30 @@ impl ReceiveSocket {
         drained.is_incomplete = true;
         drained
     }
+}
+
+/// A socket that hears what is sent to `address`, and in `vrf` only, and says all about it.
+pub(super) fn hearing(address: SocketAddr, vrf: Option<InterfaceName>) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let fd = socket(family, SockType::Datagram, flags, None)?;
+    if let Some(vrf) = vrf {
+        sockopt::set_device(&fd, vrf)?;
+    }
+    sockopt::set_ipv6_only(&fd, address)?;
+    sockopt::set_network(&fd, address.ip(), TTL)?;
+    // More than the machine allows for all needs a capability; what is allowed will do.
+    setsockopt(&fd, nix_sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES)
+        .or_else(|_| setsockopt(&fd, nix_sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES))?;
+    setsockopt(&fd, nix_sockopt::ReceiveTimestampns, &true)?;
+    setsockopt(&fd, nix_sockopt::RxqOvfl, &1)?;
+    if address.is_ipv4() {
+        setsockopt(&fd, nix_sockopt::Ipv4RecvTtl, &true)?;
+        setsockopt(&fd, nix_sockopt::Ipv4PacketInfo, &true)?;
+    } else {
+        setsockopt(&fd, nix_sockopt::Ipv6RecvHopLimit, &true)?;
+        setsockopt(&fd, nix_sockopt::Ipv6RecvPacketInfo, &true)?;
+    }
+    bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
+    Ok(fd)
 }

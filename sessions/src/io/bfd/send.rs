@@ -17,6 +17,7 @@ use nix::sys::socket::{
 };
 
 use super::endpoint::Endpoint;
+use crate::bfd::{Port, SlotId};
 use crate::io::sockopt;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -54,14 +55,16 @@ pub(super) struct Lines {
 /// How one session speaks.
 #[derive(Debug)]
 struct Line {
+    slot: SlotId,
     path: BfdPath,
     socket: Option<UdpSocket>,
     /// The source port: the same for as long as there is the session (RFC 5881 §4).
     port: Option<u16>,
     /// When it may be tried to open the socket again.
     open_at: Instant,
-    /// Packets that did not leave, and why the last one of them did not.
-    failures: u64,
+    /// The number of the interface or the VRF that the path names.
+    device_index: Option<u32>,
+    /// Why the last packet did not leave.
     trouble: Option<Errno>,
 }
 
@@ -70,73 +73,121 @@ impl Lines {
         Self { lines: Vec::new(), taken: BTreeSet::new(), endpoint, rng: Rng::seeded(seed) }
     }
 
-    /// Makes ready for the session in `slot`, which is about `path`.
-    pub(super) fn open(&mut self, slot: usize, path: BfdPath) {
+    /// Makes ready for the session in `slot`, which is about `path`. Returns the number of its
+    /// interface, where it names one that there is.
+    pub(super) fn open(&mut self, slot: SlotId, path: BfdPath) -> Option<u32> {
         self.close(slot);
-        if self.lines.len() <= slot {
-            self.lines.resize_with(slot.saturating_add(1), || None);
+        if self.lines.len() <= slot.index() {
+            self.lines.resize_with(slot.index().saturating_add(1), || None);
         }
-        if let Some(line) = self.lines.get_mut(slot) {
-            *line = Some(Line {
-                path,
-                socket: None,
-                port: None,
-                open_at: Instant::ZERO,
-                failures: 0,
-                trouble: None,
-            });
-        }
+        let place = self.lines.get_mut(slot.index())?;
+        let line = place.insert(Line {
+            slot,
+            path,
+            socket: None,
+            port: None,
+            open_at: Instant::ZERO,
+            device_index: device_index(&path),
+            trouble: None,
+        });
+        line.interface_index()
     }
 
     /// The session in `slot` is gone.
-    pub(super) fn close(&mut self, slot: usize) {
-        let line = self.lines.get_mut(slot).and_then(Option::take);
+    pub(super) fn close(&mut self, slot: SlotId) {
+        let line = self.lines.get_mut(slot.index()).and_then(Option::take);
         if let Some(port) = line.and_then(|line| line.port) {
             self.taken.remove(&port);
         }
     }
 
-    /// How many packets of the session in `slot` did not leave, and why the last one did not, if
-    /// that still is so.
-    pub(super) fn failures(&self, slot: usize) -> (u64, Option<Errno>) {
-        let line = self.lines.get(slot).and_then(Option::as_ref);
-        line.map_or((0, None), |line| (line.failures, line.trouble))
+    /// The paths of all sessions.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &BfdPath> {
+        self.lines.iter().flatten().map(|line| &line.path)
+    }
+
+    /// The number of the interface that the session in `slot` is over, where it names one.
+    pub(super) fn interface_index(&self, slot: SlotId) -> Option<u32> {
+        self.lines.get(slot.index())?.as_ref()?.interface_index()
+    }
+
+    /// Why packets do not leave, and whose.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = String> + '_ {
+        let described = |line: &Line| {
+            line.trouble.map(|error| format!("{}: cannot send: {}", line.path, error.desc()))
+        };
+        self.lines.iter().flatten().filter_map(described)
+    }
+
+    /// Whether there is something to look at now and then.
+    pub(super) fn needs_look(&self) -> bool {
+        self.lines.iter().flatten().any(|line| line.path.interface.or(line.path.vrf).is_some())
+    }
+
+    /// Finds devices that are others now, or gone. Returns the interfaces that changed.
+    pub(super) fn look(&mut self) -> Vec<(SlotId, Option<u32>)> {
+        let mut changes = Vec::new();
+        for line in self.lines.iter_mut().flatten() {
+            let index = device_index(&line.path);
+            if index != line.device_index {
+                line.device_index = index;
+                line.socket = None;
+                changes.push((line.slot, line.interface_index()));
+            }
+        }
+        changes
     }
 
     /// Says `bytes` for the session in `slot`.
-    pub(super) fn send(&mut self, slot: usize, now: Instant, bytes: &[u8]) {
-        let Some(line) = self.lines.get_mut(slot).and_then(Option::as_mut) else { return };
+    pub(super) fn send(&mut self, slot: SlotId, now: Instant, bytes: &[u8]) -> Result<(), Errno> {
+        let line = self.lines.get_mut(slot.index()).and_then(Option::as_mut);
+        let line = line.ok_or(Errno::ENOENT)?;
         let outcome = match &line.socket {
             Some(socket) => say(socket, bytes),
-            None => Err(Errno::ENOTCONN),
+            None => Err(line.trouble.unwrap_or(Errno::ENOTCONN)),
         };
-        line.trouble = match outcome {
-            Ok(()) => None,
-            Err(error) if needs_new_socket(error) && line.open_at <= now => {
+        let outcome = match outcome {
+            Err(error) if line.open_at <= now && line.needs_new_socket(error) => {
                 line.open_at = now + OPEN_INTERVAL;
                 // The old one has the port.
                 line.socket = None;
                 line.open(self.endpoint, &mut self.taken, &mut self.rng)
-                    .and_then(|()| line.socket.as_ref().map_or(Ok(()), |it| say(it, bytes)))
-                    .err()
+                    .and_then(|socket| say(line.socket.insert(socket), bytes))
             }
-            // Why it could not be opened says more than that it is not open.
-            Err(Errno::ENOTCONN) => line.trouble,
-            Err(error) => Some(error),
+            outcome => outcome,
         };
-        if line.trouble.is_some() {
-            line.failures = line.failures.saturating_add(1);
-        }
+        line.trouble = outcome.err();
+        outcome
     }
 }
 
 impl Line {
+    /// Whether its socket may be what is wrong, or there is none. Other errors are about the way,
+    /// the other end, or queues.
+    fn needs_new_socket(&self, error: Errno) -> bool {
+        self.socket.is_none()
+            || !matches!(
+                error,
+                Errno::ECONNREFUSED
+                    | Errno::EHOSTUNREACH
+                    | Errno::ENETUNREACH
+                    | Errno::EPERM
+                    | Errno::EAGAIN
+                    | Errno::ENOBUFS
+                    | Errno::EMSGSIZE
+            )
+    }
+
+    fn interface_index(&self) -> Option<u32> {
+        self.path.interface.and(self.device_index)
+    }
+
     fn open(
         &mut self,
         endpoint: Endpoint,
         taken: &mut BTreeSet<u16>,
         rng: &mut Rng,
-    ) -> Result<(), Errno> {
+    ) -> Result<UdpSocket, Errno> {
         let BfdPath { remote, vrf, multihop, interface, local } = self.path;
         let family = if remote.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
@@ -163,8 +214,7 @@ impl Line {
         let port_of_path = if multihop { Port::Multihop } else { Port::SingleHop };
         let to = scoped(remote, endpoint.number(port_of_path), scope);
         connect(fd.as_raw_fd(), &SockaddrStorage::from(to))?;
-        self.socket = Some(UdpSocket::from(fd));
-        Ok(())
+        Ok(UdpSocket::from(fd))
     }
 
     /// Binds to the port that this session has, or to one that no session has.
@@ -213,16 +263,8 @@ fn say(socket: &UdpSocket, bytes: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Whether a socket may be what is wrong. The others are about the way, the other end, or queues.
-fn needs_new_socket(error: Errno) -> bool {
-    !matches!(
-        error,
-        Errno::ECONNREFUSED
-            | Errno::EHOSTUNREACH
-            | Errno::ENETUNREACH
-            | Errno::EPERM
-            | Errno::EAGAIN
-            | Errno::ENOBUFS
-            | Errno::EMSGSIZE
-    )
+/// The number of the device that a path names, if there is one.
+fn device_index(path: &BfdPath) -> Option<u32> {
+    let device = path.interface.or(path.vrf)?;
+    if_nametoindex(device.as_str()).ok()
 }

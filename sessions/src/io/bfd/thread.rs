@@ -1,0 +1,411 @@
+//! The thread: waits, reads, lets the sessions decide, sends, tells.
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::epoll::EpollTimeout;
+use nix::sys::eventfd::EventFd;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::error;
+
+use super::clock::Clock;
+use super::endpoint::Endpoint;
+use super::handover::Handover;
+use super::receive::{Drained, Place, ReceiveSockets};
+use super::send::Lines;
+use super::{BfdOptions, Wanted, echo, realtime};
+use crate::bfd::{
+    BfdEvent, BfdView, PACKET_LENGTH_BYTES_MAX, Port, Realtime, Received, Sessions, SlotId,
+};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::types::{BfdPath, BfdSettings};
+
+/// What is rested to under load, and how late sessions may be anyway: their deadlines are on this
+/// grid.
+const TICK_MICROSECONDS: u64 = 1_000;
+
+/// Two packets within this time mean load.
+const BUSY_GAP: Duration = Duration::from_micros(500);
+
+/// Later than by the grid and by what the kernel rounds up: this thread did not run when it should.
+const LATE: Duration = Duration::from_millis(3);
+
+/// How often devices and sockets in trouble are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How soon the core, whose queue was full, is told again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long a thread that ended waits before it begins anew: at first, and at most.
+const RESTART_WAIT_MIN: Duration = Duration::from_secs(1);
+const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Sentences of trouble in a view.
+const TROUBLES_MAX: usize = 32;
+
+/// What the thread is asked.
+pub(super) enum Command {
+    View(oneshot::Sender<BfdView>),
+    Leave(oneshot::Sender<()>),
+    /// Keeps the thread busy, or breaks it.
+    #[cfg(test)]
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+/// Where orders come from.
+pub(super) struct Orders {
+    pub(super) wanted: watch::Receiver<Wanted>,
+    pub(super) questions: Receiver<Command>,
+    pub(super) wake: Arc<EventFd>,
+}
+
+/// Why the loop ended.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("nobody needs it any more")]
+    Dropped,
+    #[error("epoll: {0}")]
+    Epoll(#[from] Errno),
+}
+
+/// Lives for as long as the handle does, whatever happens.
+pub(super) fn run(
+    options: BfdOptions,
+    endpoint: Endpoint,
+    seed: u64,
+    mut orders: Orders,
+    events: mpsc::Sender<BfdEvent>,
+) {
+    let mut seeds = Rng::seeded(seed);
+    let realtime = realtime::ask(options.realtime);
+    let mut wait = RESTART_WAIT_MIN;
+    loop {
+        let clock = Clock::start();
+        let seed = seeds.next_u64();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut driver =
+                Driver::new(clock, endpoint, seed, &orders, events.clone(), &realtime)?;
+            driver.run(&mut orders)
+        }));
+        let reason = match outcome {
+            Ok(Err(End::Dropped)) => return,
+            Ok(Ok(never)) => match never {},
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => message_of(panic.as_ref()),
+        };
+        // A run of minutes was not ended by what it began with.
+        if clock.now().since(Instant::ZERO) > RESTART_WAIT_MAX {
+            wait = RESTART_WAIT_MIN;
+        }
+        error!(%reason, wait_seconds = wait.as_secs(), "BFD ended by a fault, and begins anew");
+        let trouble = format!("BFD ended by a fault ({reason}), and begins anew; please report it");
+        if pause(&orders, wait, &realtime, trouble).is_err() {
+            return;
+        }
+        wait = (wait * 2).min(RESTART_WAIT_MAX);
+    }
+}
+
+/// The handle was dropped.
+struct Dropped;
+
+/// Waits, and answers meanwhile that nothing is watched.
+#[allow(clippy::disallowed_methods, reason = "the edge reads the clock")]
+fn pause(
+    orders: &Orders,
+    wait: Duration,
+    realtime: &Realtime,
+    reason: String,
+) -> Result<(), Dropped> {
+    let end = std::time::Instant::now() + wait;
+    loop {
+        let left = end.saturating_duration_since(std::time::Instant::now());
+        match orders.questions.recv_timeout(left) {
+            Ok(Command::View(answer)) => {
+                let trouble = vec![reason.clone()];
+                let realtime = realtime.clone();
+                // Whoever asked may have gone.
+                drop(answer.send(BfdView { realtime, trouble, ended: true, ..BfdView::default() }));
+            }
+            // There is nothing to say.
+            Ok(Command::Leave(answer)) => {
+                let _ = answer.send(());
+            }
+            #[cfg(test)]
+            Ok(Command::Run(_)) => {}
+            Err(RecvTimeoutError::Timeout) => return Ok(()),
+            Err(RecvTimeoutError::Disconnected) => return Err(Dropped),
+        }
+    }
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
+}
+
+/// One run of the loop, and all that it owns.
+struct Driver<'a> {
+    clock: Clock,
+    sessions: Sessions,
+    sockets: ReceiveSockets,
+    lines: Lines,
+    handover: Handover,
+    realtime: &'a Realtime,
+    endpoint: Endpoint,
+    /// When sockets and devices are looked at; `None` while none needs it.
+    look_at: Option<Instant>,
+    /// When the core is told again what it had no room for.
+    retry_at: Option<Instant>,
+    /// Somebody waits to hear that it was said that we leave.
+    leaving: Option<oneshot::Sender<()>>,
+    load: Load,
+    wanted: Wanted,
+}
+
+/// Whether packets come in so quickly that reading each at once would cost more than it helps.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    is_busy: bool,
+    heard_at: Instant,
+}
+
+impl<'a> Driver<'a> {
+    fn new(
+        clock: Clock,
+        endpoint: Endpoint,
+        seed: u64,
+        orders: &Orders,
+        events: mpsc::Sender<BfdEvent>,
+        realtime: &'a Realtime,
+    ) -> Result<Self, End> {
+        let mut seeds = Rng::seeded(seed);
+        Ok(Self {
+            clock,
+            sessions: Sessions::new(seeds.next_u64()),
+            sockets: ReceiveSockets::new(endpoint, &orders.wake)?,
+            lines: Lines::new(endpoint, seeds.next_u64()),
+            handover: Handover::to(events),
+            realtime,
+            endpoint,
+            look_at: None,
+            retry_at: None,
+            leaving: None,
+            load: Load::default(),
+            wanted: Wanted::default(),
+        })
+    }
+
+    fn run(&mut self, orders: &mut Orders) -> Result<Infallible, End> {
+        // What an earlier run was told holds for this one.
+        self.set(self.clock.now(), &orders.wanted.borrow_and_update().clone());
+        loop {
+            let due_at = self.due_at();
+            let now = self.wait(due_at)?;
+            let late = due_at.map_or(Duration::ZERO, |due_at| now.since(due_at));
+            if self.sockets.has_commands() {
+                self.obey(now, orders)?;
+            }
+            let drained = self.drain();
+            self.load.note(now, drained.count);
+            // Only now, since what waited in the sockets has been heard. And as of before that: what
+            // became due meanwhile may have been answered meanwhile.
+            self.sessions.expire(now, stall(late, drained));
+            self.transmit();
+            self.tell(now);
+            if self.look_at.is_some_and(|look_at| look_at <= now) {
+                self.look(now);
+            }
+        }
+    }
+
+    /// When there is something to do, if nothing comes in.
+    fn due_at(&self) -> Option<Instant> {
+        [self.sessions.next_deadline(), self.look_at, self.retry_at].into_iter().flatten().min()
+    }
+
+    /// Waits until then, or until something comes in. The time it returns is one before which
+    /// everything that came in will be read.
+    fn wait(&mut self, due_at: Option<Instant>) -> Result<Instant, End> {
+        let now = self.clock.now();
+        if self.load.is_busy {
+            rest(now);
+            let now = self.clock.now();
+            self.sockets.wait(EpollTimeout::ZERO)?;
+            return Ok(now);
+        }
+        self.sockets.wait(timeout(now, due_at))?;
+        let now = self.clock.now();
+        if due_at.is_some_and(|due_at| now.since(due_at) > LATE) {
+            // More may have come in since the kernel looked.
+            self.sockets.wait(EpollTimeout::ZERO)?;
+        }
+        Ok(now)
+    }
+
+    fn obey(&mut self, now: Instant, orders: &mut Orders) -> Result<(), End> {
+        // Before the orders are looked at, so that later ones wake again. Nothing to read is fine.
+        let _ = orders.wake.read();
+        match orders.wanted.has_changed() {
+            Ok(true) => self.set(now, &orders.wanted.borrow_and_update().clone()),
+            Ok(false) => {}
+            Err(_) => return Err(End::Dropped),
+        }
+        loop {
+            match orders.questions.try_recv() {
+                // Whoever asked may have gone.
+                Ok(Command::View(answer)) => drop(answer.send(self.view(now))),
+                Ok(Command::Leave(answer)) => {
+                    self.sessions.leave(now);
+                    self.leaving = Some(answer);
+                }
+                #[cfg(test)]
+                Ok(Command::Run(run)) => run(),
+                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Disconnected) => return Err(End::Dropped),
+            }
+        }
+    }
+
+    fn set(&mut self, now: Instant, wanted: &Wanted) {
+        for slot in self.sessions.set(now, wanted) {
+            if let Some(path) = self.sessions.path(slot).copied() {
+                let index = self.lines.open(slot, path);
+                self.sessions.set_interface_index(slot, index);
+            }
+        }
+        self.wanted = wanted.clone();
+        self.want_sockets(now);
+    }
+
+    /// Has sockets for the sessions that there are, also for those that are about to go.
+    fn want_sockets(&mut self, now: Instant) {
+        let place =
+            |path: &BfdPath, port| Place { vrf: path.vrf, is_ipv4: path.remote.is_ipv4(), port };
+        let control = self
+            .lines
+            .paths()
+            .map(|path| place(path, if path.multihop { Port::Multihop } else { Port::SingleHop }));
+        let has_echo = |settings: &BfdSettings| settings.echo_interval.is_some();
+        let echo = self.wanted.iter().filter(|(path, it)| !path.multihop && has_echo(it));
+        let echo = echo.map(|(path, _)| place(path, Port::Echo));
+        self.sockets.want(now, &control.chain(echo).collect());
+        self.plan_look(now);
+    }
+
+    fn plan_look(&mut self, now: Instant) {
+        let is_needed = self.sockets.needs_look() || self.lines.needs_look();
+        self.look_at = is_needed.then(|| now + LOOK_INTERVAL);
+    }
+
+    fn look(&mut self, now: Instant) {
+        self.sockets.look(now);
+        for (slot, index) in self.lines.look() {
+            self.sessions.set_interface_index(slot, index);
+        }
+        self.plan_look(now);
+    }
+
+    fn drain(&mut self) -> Drained {
+        let Self { sessions, sockets, clock, .. } = self;
+        sockets.drain(*clock, |now, arrival| {
+            // What is dropped is counted there.
+            matches!(sessions.receive(now, arrival), Ok(Received::LoopBack))
+        })
+    }
+
+    fn transmit(&mut self) {
+        let now = self.clock.now();
+        let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];
+        while let Some(transmit) = self.sessions.poll_transmit(now, &mut bytes) {
+            let slot = transmit.slot;
+            let bytes = bytes.get(..transmit.length).unwrap_or_default();
+            let outcome = if transmit.echo {
+                self.send_echo(slot, bytes)
+            } else {
+                self.lines.send(slot, now, bytes)
+            };
+            if outcome.is_err() {
+                self.sessions.transmit_failed(slot);
+            }
+        }
+        if let Some(answer) = self.leaving.take() {
+            // Whoever asked may have gone.
+            let _ = answer.send(());
+        }
+    }
+
+    fn send_echo(&self, slot: SlotId, bytes: &[u8]) -> Result<(), Errno> {
+        let path = self.sessions.path(slot).ok_or(Errno::ENOENT)?;
+        let (vrf, is_ipv4) = (path.vrf, path.remote.is_ipv4());
+        let socket = self.sockets.get(Place { vrf, is_ipv4, port: Port::Echo });
+        let socket = socket.ok_or(Errno::ENOTCONN)?;
+        let scope = self.lines.interface_index(slot).unwrap_or(0);
+        echo::send(socket, path.remote, self.endpoint.number(Port::Echo), scope, bytes)
+    }
+
+    fn tell(&mut self, now: Instant) {
+        while let Some(event) = self.sessions.poll_event() {
+            self.handover.tell(event);
+        }
+        let mut has_closed = false;
+        while let Some(slot) = self.sessions.poll_closed() {
+            self.lines.close(slot);
+            has_closed = true;
+        }
+        if has_closed {
+            self.want_sockets(now);
+        }
+        self.handover.retry();
+        self.retry_at = self.handover.is_behind().then(|| now + RETRY_INTERVAL);
+    }
+
+    fn view(&self, now: Instant) -> BfdView {
+        let mut trouble: Vec<String> =
+            self.sockets.troubles().chain(self.lines.troubles()).take(TROUBLES_MAX).collect();
+        if trouble.len() == TROUBLES_MAX {
+            trouble.push("and more of the kind".to_owned());
+        }
+        BfdView {
+            sessions: self.sessions.view(now),
+            realtime: self.realtime.clone(),
+            drops: self.sessions.drops().clone(),
+            trouble,
+            ended: false,
+        }
+    }
+}
+
+impl Load {
+    fn note(&mut self, now: Instant, count: usize) {
+        let is_soon = now.since(self.heard_at) < BUSY_GAP;
+        self.is_busy = count > 1 || (count == 1 && is_soon);
+        if count > 0 {
+            self.heard_at = now;
+        }
+    }
+}
+
+/// How late this thread is, where that is its own fault: what it did not hear may have been said.
+fn stall(late: Duration, drained: Drained) -> Option<Duration> {
+    if drained.is_incomplete { Some(Duration::MAX) } else { (late > LATE).then_some(late) }
+}
+
+/// Sleeps to the next tick. Packets do not end it, and so cost no wake-up.
+#[allow(clippy::disallowed_methods, reason = "a timer at the edge")]
+fn rest(now: Instant) {
+    let since_tick = now.as_micros() % TICK_MICROSECONDS;
+    std::thread::sleep(Duration::from_micros(TICK_MICROSECONDS - since_tick));
+}
+
+/// How long to wait for `due_at`, in the kernel's milliseconds, rounded up.
+fn timeout(now: Instant, due_at: Option<Instant>) -> EpollTimeout {
+    let Some(due_at) = due_at else { return EpollTimeout::NONE };
+    let wait = due_at.since(now).as_micros().div_ceil(1_000);
+    EpollTimeout::try_from(wait).unwrap_or(EpollTimeout::MAX)
+}
