@@ -270,6 +270,74 @@ pub(super) fn receive_datagrams(socket: &impl AsFd, into: &mut [Datagram]) -> Re
     Ok(received)
 }
 
+/// Which packets a packet socket takes; the program is one of the kernel's packet filters.
+pub(super) fn set_filter(socket: &impl AsFd, program: &[libc::sock_filter]) -> Result<(), Errno> {
+    let filter = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| Errno::EINVAL)?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    let length = libc::socklen_t::try_from(size_of_val(&filter)).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed. The kernel reads `length`
+    // bytes from `filter`, and as many instructions as that says from `program`; both live until
+    // the call returns, and it writes to neither.
+    let outcome = unsafe {
+        let filter = (&raw const filter).cast();
+        let socket = socket.as_fd().as_raw_fd();
+        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, filter, length)
+    };
+    Errno::result(outcome).map(drop)
+}
+
+/// Makes a packet socket hear the IPv4 packets that come in by the interface with this number.
+pub(super) fn bind_link(socket: &impl AsFd, index: u32) -> Result<(), Errno> {
+    let address = link_address(index, [0; 6])?;
+    let length = libc::socklen_t::try_from(size_of_val(&address)).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the kernel reads
+    // `length` bytes from `address`, which lives until the call returns.
+    let outcome = unsafe {
+        libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length)
+    };
+    Errno::result(outcome).map(drop)
+}
+
+/// Sends an IPv4 packet to whoever has this address on the link of the interface `index`.
+pub(super) fn send_to_link(
+    socket: &impl AsFd,
+    index: u32,
+    neighbour: [u8; 6],
+    packet: &[u8],
+) -> Result<(), Errno> {
+    let address = link_address(index, neighbour)?;
+    let length = libc::socklen_t::try_from(size_of_val(&address)).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the kernel reads
+    // `packet.len()` bytes from `packet` and `length` from `address`, which live until the call
+    // returns.
+    let outcome = unsafe {
+        libc::sendto(
+            socket.as_fd().as_raw_fd(),
+            packet.as_ptr().cast(),
+            packet.len(),
+            libc::MSG_DONTWAIT,
+            (&raw const address).cast(),
+            length,
+        )
+    };
+    Errno::result(outcome).map(drop)
+}
+
+fn link_address(index: u32, neighbour: [u8; 6]) -> Result<libc::sockaddr_ll, Errno> {
+    let [a, b, c, d, e, f] = neighbour;
+    Ok(libc::sockaddr_ll {
+        sll_family: u16::try_from(libc::AF_PACKET).map_err(|_| Errno::EINVAL)?,
+        sll_protocol: u16::try_from(libc::ETH_P_IP).map_err(|_| Errno::EINVAL)?.to_be(),
+        sll_ifindex: libc::c_int::try_from(index).map_err(|_| Errno::EINVAL)?,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 6,
+        sll_addr: [a, b, c, d, e, f, 0, 0],
+    })
+}
+
 /// Puts the calling thread before all others that are not in real time: SCHED_FIFO of `priority`
 /// (1 to 99). Needs the capability `SYS_NICE`, or a limit (`RLIMIT_RTPRIO`) that allows it.
 pub(super) fn set_realtime(priority: libc::c_int) -> Result<(), Errno> {

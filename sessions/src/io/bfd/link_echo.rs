@@ -1,0 +1,214 @@
+//! Echo packets over IPv4, as FRR has them: from our own address to our own address, handed to the
+//! other end by its address on the link. It forwards them back as any router would, and its BFD
+//! never sees them (RFC 5881 §4).
+//!
+//! That takes a packet socket, and the capability `NET_RAW`. The other end's address on the link is
+//! in the kernel's table of neighbours, since control packets go there, too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::libc::sock_filter;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt as options};
+
+use crate::io::sockopt;
+
+/// Octets of the headers of IPv4 (without options) and UDP.
+const HEADERS_LENGTH_BYTES: usize = 28;
+
+/// Octets of a packet of ours: headers, and what the sessions put into an echo packet.
+const PACKET_LENGTH_BYTES_MAX: usize = 128;
+
+/// Rows of the kernel's table that are read: a full one of the largest common size.
+const NEIGHBOURS_MAX: usize = 4_096;
+
+/// DSCP CS6, as control packets have it.
+const TRAFFIC_CLASS: u8 = 0xC0;
+const TTL: u8 = 255;
+const UDP: u8 = 17;
+
+/// Where the other end of a link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LinkNeighbour {
+    /// The number of the interface.
+    pub(super) index: u32,
+    /// Its address on the link.
+    pub(super) address: [u8; 6],
+}
+
+/// Who is where, as the kernel knows it now.
+pub(super) fn neighbours() -> BTreeMap<Ipv4Addr, LinkNeighbour> {
+    let table = fs::read_to_string("/proc/thread-self/net/arp").unwrap_or_default();
+    let rows = table.lines().skip(1).take(NEIGHBOURS_MAX).filter_map(parse_row);
+    let mut indices = BTreeMap::new();
+    let mut neighbours = BTreeMap::new();
+    for (neighbour, address, device) in rows {
+        let index = *indices.entry(device).or_insert_with(|| if_nametoindex(device).ok());
+        if let Some(index) = index {
+            neighbours.insert(neighbour, LinkNeighbour { index, address });
+        }
+    }
+    neighbours
+}
+
+/// Address, address on the link and device of a row that is complete.
+fn parse_row(row: &str) -> Option<(Ipv4Addr, [u8; 6], &str)> {
+    const ETHERNET: u32 = 1;
+    const COMPLETE: u32 = 2;
+    let number = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let mut words = row.split_ascii_whitespace();
+    let neighbour = words.next()?.parse().ok()?;
+    let is_ethernet = number(words.next()?)? == ETHERNET;
+    let is_complete = number(words.next()?)? & COMPLETE != 0;
+    let octet = |text: &str| u8::from_str_radix(text, 16).ok();
+    let octets: Vec<u8> = words.next()?.split(':').map(octet).collect::<Option<_>>()?;
+    let _mask = words.next()?;
+    let device = words.next()?;
+    (is_ethernet && is_complete).then_some((neighbour, octets.try_into().ok()?, device))
+}
+
+/// A socket that hears echo packets that come in by the interface with the number `index`.
+pub(super) fn open(index: u32, port: u16) -> Result<OwnedFd, Errno> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    // Without a protocol it hears nothing, until the filter is there and it is bound.
+    let fd = socket(AddressFamily::Packet, SockType::Datagram, flags, None)?;
+    sockopt::set_filter(&fd, &filter(port))?;
+    setsockopt(&fd, options::ReceiveTimestampns, &true)?;
+    sockopt::bind_link(&fd, index)?;
+    Ok(fd)
+}
+
+/// Passes what goes to `port` of UDP. What is read begins with the header of IPv4.
+fn filter(port: u16) -> [sock_filter; 9] {
+    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    [
+        // The protocol is UDP,
+        instruction(0x30, 0, 0, 9),
+        instruction(0x15, 0, 6, u32::from(UDP)),
+        // it is not a later fragment,
+        instruction(0x28, 0, 0, 6),
+        instruction(0x45, 4, 0, 0x1FFF),
+        // and after the header there is the port.
+        instruction(0xB1, 0, 0, 0),
+        instruction(0x48, 0, 0, 2),
+        instruction(0x15, 0, 1, u32::from(port)),
+        instruction(0x06, 0, 0, 0xFFFF),
+        instruction(0x06, 0, 0, 0),
+    ]
+}
+
+/// Sends `payload` from `own` to `own` by way of `neighbour`.
+pub(super) fn send(
+    socket: &OwnedFd,
+    neighbour: LinkNeighbour,
+    own: Ipv4Addr,
+    port: u16,
+    payload: &[u8],
+) -> Result<(), Errno> {
+    let mut packet = [0; PACKET_LENGTH_BYTES_MAX];
+    let length = build(&mut packet, own, port, payload).ok_or(Errno::EMSGSIZE)?;
+    let packet = packet.get(..length).ok_or(Errno::EMSGSIZE)?;
+    sockopt::send_to_link(socket, neighbour.index, neighbour.address, packet)
+}
+
+/// Puts a packet together; returns its length.
+fn build(packet: &mut [u8], own: Ipv4Addr, port: u16, payload: &[u8]) -> Option<usize> {
+    let length = HEADERS_LENGTH_BYTES.checked_add(payload.len())?;
+    let total = u16::try_from(length).ok()?.to_be_bytes();
+    let udp = u16::try_from(payload.len().checked_add(8)?).ok()?.to_be_bytes();
+    let mut ip = [0; 20];
+    ip[0] = 0x45;
+    ip[1] = TRAFFIC_CLASS;
+    ip[2..4].copy_from_slice(&total);
+    ip[8] = TTL;
+    ip[9] = UDP;
+    ip[12..16].copy_from_slice(&own.octets());
+    ip[16..20].copy_from_slice(&own.octets());
+    let sum = checksum(&ip).to_be_bytes();
+    ip[10..12].copy_from_slice(&sum);
+    let port = port.to_be_bytes();
+    let (headers, rest) = packet.split_at_mut_checked(20)?;
+    headers.copy_from_slice(&ip);
+    let (headers, rest) = rest.split_at_mut_checked(8)?;
+    headers[..2].copy_from_slice(&port);
+    headers[2..4].copy_from_slice(&port);
+    headers[4..6].copy_from_slice(&udp);
+    // No checksum of UDP (RFC 768): nobody but we reads this, and a session proves what is its own.
+    rest.get_mut(..payload.len())?.copy_from_slice(payload);
+    Some(length)
+}
+
+/// Of a header of IPv4 (RFC 791 §3.1).
+fn checksum(header: &[u8; 20]) -> u16 {
+    let words = header.as_chunks::<2>().0.iter();
+    let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+    let folded = (sum & 0xFFFF).wrapping_add(sum >> 16);
+    let folded = (folded & 0xFFFF).wrapping_add(folded >> 16);
+    !u16::try_from(folded & 0xFFFF).unwrap_or(0)
+}
+
+/// An echo packet that came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Returned<'a> {
+    pub(super) source: Ipv4Addr,
+    pub(super) source_port: u16,
+    pub(super) destination: Ipv4Addr,
+    pub(super) ttl: u8,
+    pub(super) payload: &'a [u8],
+}
+
+/// Takes a packet apart that the filter passed.
+pub(super) fn parse(packet: &[u8]) -> Option<Returned<'_>> {
+    let (first, _) = packet.split_first()?;
+    let header_length = usize::from(first & 0x0F).checked_mul(4)?;
+    let (header, datagram) = packet.split_at_checked(header_length)?;
+    let address = |at| header.get(at..)?.first_chunk::<4>().copied().map(Ipv4Addr::from);
+    let word = |at| datagram.get(at..)?.first_chunk::<2>().copied().map(u16::from_be_bytes);
+    let payload = datagram.get(8..usize::from(word(4)?))?;
+    Some(Returned {
+        source: address(12)?,
+        source_port: word(0)?,
+        destination: address(16)?,
+        ttl: *header.get(8)?,
+        payload,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_taken_apart_as_it_was_put_together() {
+        let own = Ipv4Addr::new(192, 0, 2, 1);
+        let mut packet = [0; PACKET_LENGTH_BYTES_MAX];
+        let length = build(&mut packet, own, 3785, &[7; 24]).unwrap();
+        assert_eq!(length, 52);
+        let payload: &[u8] = &[7; 24];
+        let expected =
+            Returned { source: own, source_port: 3785, destination: own, ttl: 255, payload };
+        assert_eq!(parse(&packet[..length]), Some(expected));
+        // A header with its checksum in it has a checksum of zero.
+        assert_eq!(checksum(packet.first_chunk().unwrap()), 0);
+        for cut in 0..length {
+            assert_eq!(parse(&packet[..cut]), None, "{cut}");
+        }
+        assert_eq!(build(&mut packet, own, 3785, &[0; 101]), None);
+    }
+
+    #[test]
+    fn rows_of_the_table_that_are_not_complete_name_nobody() {
+        let row = "192.0.2.7  0x1  0x2  02:00:00:00:00:0a  *  eth0";
+        let address = [2, 0, 0, 0, 0, 10];
+        assert_eq!(parse_row(row), Some((Ipv4Addr::new(192, 0, 2, 7), address, "eth0")));
+        assert_eq!(parse_row(&row.replace("0x2 ", "0x0 ")), None);
+        assert_eq!(parse_row(&row.replace("0x1 ", "0x304 ")), None);
+        assert_eq!(parse_row(&row.replace("eth0", "")), None);
+        assert_eq!(parse_row(&row.replace(":0a", "")), None);
+        assert_eq!(parse_row(""), None);
+    }
+}
