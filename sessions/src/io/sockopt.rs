@@ -294,9 +294,8 @@ pub(super) fn bind_link(socket: &impl AsFd, index: u32) -> Result<(), Errno> {
     let length = libc::socklen_t::try_from(size_of_val(&address)).map_err(|_| Errno::EINVAL)?;
     // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the kernel reads
     // `length` bytes from `address`, which lives until the call returns.
-    let outcome = unsafe {
-        libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length)
-    };
+    let outcome =
+        unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) };
     Errno::result(outcome).map(drop)
 }
 
