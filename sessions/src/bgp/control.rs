@@ -42,6 +42,7 @@ impl Peer {
         peer.connections_dropped = self.connections_established;
         peer.panics = self.panics.saturating_add(1);
         peer.set_aside.clone_from(&self.set_aside);
+        (peer.liveness, peer.liveness_at) = (self.liveness, self.liveness_at);
         peer.drain = self.drain;
         let why = "a fault of ours; please report it with the log".to_owned();
         let notification = Notification::cease(cease::UNSPECIFIC);
@@ -54,6 +55,7 @@ impl Peer {
     /// told may be something else now: [`Peer::announce_all`] is due.
     pub fn reconfigure(&mut self, now: Instant, config: PeerConfig) {
         let was_down = self.config.shutdown.is_some();
+        let waited = self.waits_for_bfd();
         if let Some(message) = &config.shutdown {
             if !was_down {
                 let subcode = cease::ADMINISTRATIVE_SHUTDOWN;
@@ -82,6 +84,7 @@ impl Peer {
         for connection in self.outgoing.iter_mut().chain(&mut self.incoming) {
             connection.reconfigure(now, &self.config, &mut self.rng);
         }
+        self.bfd_reconfigured(now, &before, waited);
         if before.pass_on != self.config.pass_on || before.next_hops != self.config.next_hops {
             self.renew_exporter();
         }
@@ -113,21 +116,26 @@ impl Peer {
         true
     }
 
-    /// Whether there is to be no session, for now.
+    /// Whether there is to be no session until the operator wants it otherwise.
     pub(super) fn is_down(&self) -> bool {
         self.config.shutdown.is_some() || self.set_aside.is_some()
     }
 
+    /// Whether there is to be no session, for now.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_down() || self.waits_for_bfd()
+    }
+
     /// Whether it is dialled at all.
     pub(super) fn is_dialled(&self) -> bool {
-        self.config.is_dialled() && self.set_aside.is_none()
+        self.config.is_dialled() && self.set_aside.is_none() && !self.waits_for_bfd()
     }
 
     /// Dials at once, whatever the neighbour did before; or waits to be dialled.
     pub(super) fn begin(&mut self, now: Instant) {
         self.backoff = Backoff::default();
         self.refused_until = None;
-        self.idle_hold = self.is_down();
+        self.idle_hold = self.is_held();
         self.dial_at = self.is_dialled().then_some(now);
     }
 

@@ -8,6 +8,7 @@
 //! Knows no socket, clock or task. Called by the core task of `io`, and by tests.
 
 mod backoff;
+mod bfd;
 mod collision;
 mod connection;
 mod control;

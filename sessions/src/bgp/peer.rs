@@ -13,7 +13,7 @@ use super::graceful_restart::takes_long_lived;
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
 use super::restart::Comeback;
-use crate::backend::{DrainState, MalformedCounters, MessageCounters, SessionState};
+use crate::backend::{DrainState, Liveness, MalformedCounters, MessageCounters, SessionState};
 use crate::rib::{AdjRibOut, Exporter, Ineligible};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -34,6 +34,8 @@ pub enum Event<'a> {
     Received(ConnectionId, &'a [u8]),
     /// TCP ended: in order, or with an error.
     Closed(ConnectionId, Option<String>),
+    /// BFD says what the path to the neighbour is like.
+    Bfd(Liveness),
     /// It may be time for something.
     Tick,
 }
@@ -109,6 +111,9 @@ pub struct Peer {
     pub(super) refused_until: Option<Instant>,
     /// Why it is left alone, whatever the operator wants.
     pub(super) set_aside: Option<String>,
+    /// What BFD said last of the path, and when.
+    pub(super) liveness: Liveness,
+    pub(super) liveness_at: Option<Instant>,
     /// Whether what it is told draws traffic here.
     pub(super) drain: DrainState,
     /// When it was configured.
@@ -159,6 +164,8 @@ impl Peer {
             rejected_at: None,
             refused_until: None,
             set_aside: None,
+            liveness: Liveness::default(),
+            liveness_at: None,
             drain: DrainState::default(),
             since: now,
             comeback: Comeback::default(),
@@ -190,6 +197,7 @@ impl Peer {
             Event::Received(id, bytes) => self.received(now, id, bytes),
             Event::Closed(id, None) => self.end(now, id, DownReason::Closed),
             Event::Closed(id, Some(why)) => self.end(now, id, DownReason::Broken(why)),
+            Event::Bfd(liveness) => self.hear_bfd(now, liveness),
             Event::Tick => self.tick(now),
         }
     }
@@ -200,8 +208,9 @@ impl Peer {
     /// would then wait for our own timer for nothing.
     pub fn accept(&mut self, now: Instant, connected: Connected) -> ConnectionId {
         let id = self.new_id();
-        if self.is_down() {
-            // It was shut down while it dialled.
+        if self.is_held() {
+            // It was shut down while it dialled, or comes before BFD.
+            self.wait_for_bfd(now);
             self.actions.push_back(Action::Close(id, None));
             return id;
         }
@@ -402,7 +411,7 @@ impl Peer {
         }
         if !self.is_dialled() {
             // Nothing to put off: it may come back when it likes.
-            self.idle_hold = self.dial_at.is_some() || self.is_down();
+            self.idle_hold = self.dial_at.is_some() || self.is_held();
         } else if lasted.is_some() || dialled || self.dial_at.is_none() {
             let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
             self.dial_at = Some(now + wait);
@@ -455,7 +464,7 @@ impl Peer {
         self.expire_end_of_rib(now);
         if self.dial_at.is_some_and(|at| at <= now) {
             self.dial_at = None;
-            self.idle_hold = self.is_down();
+            self.idle_hold = self.is_held();
             if self.is_dialled() && self.outgoing.is_none() && self.established.is_none() {
                 let id = self.new_id();
                 self.outgoing = Some(Connection::new(now, id, SessionState::Connect));

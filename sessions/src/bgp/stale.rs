@@ -292,7 +292,13 @@ impl Peer {
         restarts: &Restarts,
         reason: &DownReason,
     ) {
-        if !leaves_routes(reason, restarts) {
+        let stay = match reason {
+            DownReason::Sent { notification, .. } if notification.is_bfd_down() => {
+                self.bfd_leaves_routes()
+            }
+            _ => leaves_routes(reason, restarts),
+        };
+        if !stay {
             self.actions.extend(inbound.all_withdrawn());
             return;
         }

@@ -33,6 +33,7 @@ impl Peer {
             && self.incoming.is_none()
             && self.dial_at.is_none()
             && self.retained.is_none()
+            && !self.expects_session()
     }
 
     /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.
@@ -84,6 +85,9 @@ impl Peer {
             // Known to who listens.
             not_accepted: None,
             set_aside: self.set_aside.clone(),
+            liveness: self.liveness,
+            liveness_since: self.liveness_at.map(|at| now.since(at)),
+            waits_for_bfd: self.waits_for_bfd() && up.is_none() && !self.is_down(),
             stale: inbound.and_then(|it| it.stale_view(now)),
             next_connect_in: self
                 .dial_at

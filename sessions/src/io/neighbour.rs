@@ -459,8 +459,12 @@ impl Neighbour {
         let config = self.peer.config();
         match reason {
             // We meant it.
-            DownReason::Sent { notification: Notification { code: 6, .. }, .. }
-            | DownReason::Left(_) => {
+            DownReason::Sent { notification: Notification { code: 6, subcode, .. }, .. }
+                if *subcode != cease::BFD_DOWN =>
+            {
+                info!(peer = %config.key, name = config.name, reason = %reason, "session down");
+            }
+            DownReason::Left(_) => {
                 info!(peer = %config.key, name = config.name, reason = %reason, "session down");
             }
             _ => warn!(peer = %config.key, name = config.name, reason = %reason, "session down"),

@@ -123,6 +123,15 @@ pub struct ImportPolicy {
     pub maximum: Option<MaximumPrefixes>,
 }
 
+/// How BFD watches the path to a neighbour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerBfd {
+    /// Of its BFD session, which other neighbours on the same path share.
+    pub settings: BfdSettings,
+    /// There is no BGP session before BFD is Up.
+    pub strict: bool,
+}
+
 /// The desired settings of one neighbour, valid by construction: `resources` checks what users
 /// write before it becomes this.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,6 +201,8 @@ pub struct PeerConfig {
     pub pass_on: PrefixFilter,
     /// The next hops that it is told, where they are not those of this end.
     pub next_hops: ChosenNextHops,
+    /// BFD watches the path to it; `None` where it does not.
+    pub bfd: Option<PeerBfd>,
 }
 
 impl PeerConfig {
@@ -238,6 +249,7 @@ impl PeerConfig {
             import: ImportPolicy::default(),
             pass_on: PrefixFilter::Nothing,
             next_hops: ChosenNextHops::default(),
+            bfd: None,
         }
     }
 

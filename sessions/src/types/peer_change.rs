@@ -94,6 +94,7 @@ settings! {
     import, "`toReceive`" => AsksAgain;
     pass_on, "`toAdvertise.allowed`" => SaysAgain;
     next_hops, "`toAdvertise.nextHop`" => SaysAgain;
+    bfd, "`bfdProfile`, `bfdStrict`" => Nothing;
 }
 
 impl PeerConfig {

@@ -30,6 +30,8 @@ pub mod cease {
     pub const OUT_OF_RESOURCES: u8 = 8;
     /// Hard Reset: the NOTIFICATION that is its data ends the session, and no route outlives it.
     pub const HARD_RESET: u8 = 9;
+    /// BFD Down.
+    pub const BFD_DOWN: u8 = 10;
 }
 
 /// A NOTIFICATION.
@@ -70,6 +72,11 @@ impl Notification {
     pub fn as_hard_reset(&self) -> Self {
         let data = [&[self.code, self.subcode], self.data.as_slice()].concat();
         Self { code: 6, subcode: cease::HARD_RESET, data }
+    }
+
+    /// Whether it says that BFD found the path broken (RFC 9384).
+    pub fn is_bfd_down(&self) -> bool {
+        (self.code, self.subcode) == (6, cease::BFD_DOWN)
     }
 
     /// The NOTIFICATION that a Hard Reset stands for.

@@ -1,0 +1,126 @@
+//! What BFD says of the path to the neighbour, and what follows from it (RFC 5882, RFC 9384).
+//!
+//! Another part of [`Peer`]. Does not know how BFD finds out, nor who else uses the same BFD session:
+//! the core task of `io` says what became of it ([`super::Event::Bfd`]).
+
+use std::time::Duration;
+
+use super::peer::{Action, Peer};
+use super::reason::DownReason;
+use crate::backend::{Liveness, StalePhase};
+use crate::time::Instant;
+use crate::types::PeerConfig;
+use crate::wire::Notification;
+use crate::wire::notification::cease;
+
+/// How long a neighbour of a range that came before its BFD session was Up is remembered. BFD begins
+/// with a packet each second, so some seconds would do.
+const BFD_WAIT: Duration = Duration::from_secs(30);
+
+impl Peer {
+    /// What BFD says of the path to the neighbour.
+    pub fn liveness(&self) -> Liveness {
+        self.liveness
+    }
+
+    /// Whether there is to be no session until BFD is Up.
+    pub(super) fn waits_for_bfd(&self) -> bool {
+        let strict = self.config.bfd.as_ref().is_some_and(|it| it.strict);
+        strict && self.liveness != Liveness::Up
+    }
+
+    /// BFD says something about the path.
+    ///
+    /// A session ends for one thing alone: the path worked, and does not any more, and nobody meant
+    /// it. A BFD session that was never Up, or that the neighbour took down on purpose, says nothing
+    /// of the path (RFC 5882 §3.2, §4.2).
+    pub(super) fn hear_bfd(&mut self, now: Instant, liveness: Liveness) {
+        let waited = self.waits_for_bfd();
+        let before = std::mem::replace(&mut self.liveness, liveness);
+        if before != liveness {
+            self.liveness_at = Some(now);
+        }
+        match liveness {
+            Liveness::Up => self.dial_soon(now),
+            Liveness::Down { on_purpose: false, independent, why } if before == Liveness::Up => {
+                self.path_failed(now, independent, why);
+            }
+            Liveness::Down { .. } | Liveness::Unknown => {}
+        }
+        self.strictness_changed(now, waited);
+    }
+
+    /// One of a range came before BFD is Up: it is not forgotten for a while, since that would end its
+    /// BFD session, too.
+    pub(super) fn wait_for_bfd(&mut self, now: Instant) {
+        if self.config.is_dynamic() && self.waits_for_bfd() {
+            self.dial_at.get_or_insert(now + BFD_WAIT);
+        }
+    }
+
+    /// Whether one of a range is kept without a session, since the next that it dials is expected.
+    pub(super) fn expects_session(&self) -> bool {
+        let strict = self.config.bfd.as_ref().is_some_and(|it| it.strict);
+        strict && self.liveness == Liveness::Up
+    }
+
+    /// The path to the neighbour does not work any more.
+    fn path_failed(&mut self, now: Instant, independent: bool, why: &str) {
+        // The neighbour restarts, and its BFD did, too, but later than its BGP: what has just been
+        // heard of it shows that the path works. Should it not, there is the hold timer
+        // (RFC 5882 §4.3.2: a restart is not given up for that).
+        if !independent && self.stale_phase() == Some(StalePhase::Back) {
+            return;
+        }
+        let spoken = self.connection_ids().into_iter().filter(|id| {
+            let connection = self.connection(*id);
+            connection.is_some_and(|it| it.has_spoken())
+        });
+        for id in spoken.collect::<Vec<_>>() {
+            let notification = Notification::cease(cease::BFD_DOWN);
+            let why = format!("BFD: {why}");
+            self.end(now, id, DownReason::Sent { notification, why });
+        }
+        if independent {
+            // What stayed for a restart leads nowhere (RFC 5882 §4.3.1).
+            self.forget_stale();
+        }
+    }
+
+    /// Whether routes outlive a session that BFD ended: where BFD of the neighbour goes down with its
+    /// BGP, this may be no more than its restart (RFC 5882 §4.3.2); where it does not, nothing is
+    /// forwarded any more.
+    ///
+    /// `Ours:` with the N bit or without it, although this end said a NOTIFICATION: who restarts does
+    /// not hear it, and else BFD would cost what graceful restart is for.
+    pub(super) fn bfd_leaves_routes(&self) -> bool {
+        !matches!(self.liveness, Liveness::Down { independent: true, .. })
+    }
+
+    /// The settings of BFD changed. A session stays in any case.
+    pub(super) fn bfd_reconfigured(&mut self, now: Instant, before: &PeerConfig, waited: bool) {
+        if self.config.bfd.is_none() && before.bfd.is_some() {
+            self.liveness = Liveness::Unknown;
+            self.liveness_at = None;
+        }
+        self.strictness_changed(now, waited);
+    }
+
+    /// It is waited for BFD from now on, or no longer.
+    fn strictness_changed(&mut self, now: Instant, waited: bool) {
+        let waits = self.waits_for_bfd();
+        if waits == waited || self.established.is_some() {
+            return;
+        }
+        if waits {
+            if let Some(dial) = self.outgoing.take_if(|it| !it.is_connected()) {
+                self.actions.push_back(Action::Close(dial.id, None));
+            }
+            self.idle_hold = true;
+        } else if self.dial_at.is_none() && self.outgoing.is_none() {
+            // Else it is put off for another reason.
+            self.idle_hold = self.is_held();
+            self.dial_at = self.is_dialled().then_some(now);
+        }
+    }
+}
