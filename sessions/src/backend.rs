@@ -6,6 +6,8 @@
 //! command of the operator, [`Backend::clear`]. It knows no Service, pool or file; the daemon knows no
 //! socket. Native sessions implement it in `io`.
 
+mod liveness;
+
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -15,6 +17,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use liveness::Liveness;
+
+use crate::bfd::BfdView;
 use crate::latencies::Latencies;
 use crate::types::{
     Asn, Community, DecisionStep, FamilySet, LargeCommunity, LinkBandwidth, Path, PathAttributes,
@@ -221,6 +226,8 @@ pub struct BgpView {
     /// From a change ([`Desired::change_age`]) to the moment its UPDATEs were written to the socket of
     /// a neighbour that had to be told; one for each.
     pub changes_told: Latencies,
+    /// What BFD does and sees; `None` where no neighbour asked for it yet.
+    pub bfd: Option<BfdView>,
 }
 
 /// A range from which neighbours are accepted.
@@ -295,6 +302,12 @@ pub struct PeerView {
     pub not_accepted: Option<&'static str>,
     /// Why it is left alone: this machine cannot have a session with it.
     pub set_aside: Option<String>,
+    /// What BFD says of the path to it.
+    pub liveness: Liveness,
+    /// For how long.
+    pub liveness_since: Option<Duration>,
+    /// There is no session before BFD is Up, and it is not.
+    pub waits_for_bfd: bool,
     /// What is kept of a session that ended, while the neighbour restarts.
     pub stale: Option<StaleView>,
     /// When the next attempt is due, while waiting for one.

@@ -39,7 +39,7 @@ pub use nlri::{Nlri, PathId};
 pub use password::{Password, PasswordError};
 pub use path::{DecisionStep, Path, PathSource, RouteChange};
 pub use peer::{
-    AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerConfig, PeerKind,
+    AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerBfd, PeerConfig, PeerKind,
     RemoteAs,
 };
 pub use peer_change::{ChangeEffect, PeerSetting};

@@ -6,7 +6,7 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use super::{
-    AddressFamily, AoKeys, Asn, FamilySet, GracefulRestart, HoldTime, NextHop, Password, PeerKey,
+    AddressFamily, AoKeys, Asn, BfdSettings, FamilySet, GracefulRestart, HoldTime, NextHop, Password, PeerKey,
     Prefix, PrefixFilter, Remote, Role, RouterId, ShutdownMessage,
 };
 

@@ -51,6 +51,7 @@ impl CoreTask {
             learned: learned.unwrap_or_default(),
             prefixes: rib.counts(),
             changes_told: self.changes_told.clone(),
+            bfd: None,
         }
     }
 }
