@@ -1,5 +1,7 @@
 //! What BFD says of the path to a neighbour, as BGP needs to know it.
 
+use crate::bfd::Diagnostic;
+
 /// Whether a path works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Liveness {
@@ -16,8 +18,8 @@ pub enum Liveness {
         /// BFD of the other end goes on when its BGP does not (the C bit): what failed is not only
         /// that.
         independent: bool,
-        /// What BFD found, in FRR's words.
-        why: &'static str,
+        /// What BFD found.
+        diagnostic: Diagnostic,
     },
 }
 

@@ -9,7 +9,6 @@ use super::peer::{Action, Peer};
 use super::reason::DownReason;
 use crate::backend::{Liveness, StalePhase};
 use crate::time::Instant;
-use crate::types::PeerConfig;
 use crate::wire::Notification;
 use crate::wire::notification::cease;
 
@@ -42,8 +41,10 @@ impl Peer {
         }
         match liveness {
             Liveness::Up => self.dial_soon(now),
-            Liveness::Down { on_purpose: false, independent, why } if before == Liveness::Up => {
-                self.path_failed(now, independent, why);
+            Liveness::Down { on_purpose: false, independent, diagnostic }
+                if before == Liveness::Up =>
+            {
+                self.path_failed(now, independent, &format!("BFD: {diagnostic}"));
             }
             Liveness::Down { .. } | Liveness::Unknown => {}
         }
@@ -78,7 +79,7 @@ impl Peer {
         });
         for id in spoken.collect::<Vec<_>>() {
             let notification = Notification::cease(cease::BFD_DOWN);
-            let why = format!("BFD: {why}");
+            let why = why.to_owned();
             self.end(now, id, DownReason::Sent { notification, why });
         }
         if independent {
@@ -97,17 +98,8 @@ impl Peer {
         !matches!(self.liveness, Liveness::Down { independent: true, .. })
     }
 
-    /// The settings of BFD changed. A session stays in any case.
-    pub(super) fn bfd_reconfigured(&mut self, now: Instant, before: &PeerConfig, waited: bool) {
-        if self.config.bfd.is_none() && before.bfd.is_some() {
-            self.liveness = Liveness::Unknown;
-            self.liveness_at = None;
-        }
-        self.strictness_changed(now, waited);
-    }
-
-    /// It is waited for BFD from now on, or no longer.
-    fn strictness_changed(&mut self, now: Instant, waited: bool) {
+    /// It is waited for BFD from now on, or no longer. A session stays in any case.
+    pub(super) fn strictness_changed(&mut self, now: Instant, waited: bool) {
         let waits = self.waits_for_bfd();
         if waits == waited || self.established.is_some() {
             return;

@@ -84,7 +84,7 @@ impl Peer {
         for connection in self.outgoing.iter_mut().chain(&mut self.incoming) {
             connection.reconfigure(now, &self.config, &mut self.rng);
         }
-        self.bfd_reconfigured(now, &before, waited);
+        self.strictness_changed(now, waited);
         if before.pass_on != self.config.pass_on || before.next_hops != self.config.next_hops {
             self.renew_exporter();
         }

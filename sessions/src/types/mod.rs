@@ -39,8 +39,8 @@ pub use nlri::{Nlri, PathId};
 pub use password::{Password, PasswordError};
 pub use path::{DecisionStep, Path, PathSource, RouteChange};
 pub use peer::{
-    AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerBfd, PeerConfig, PeerKind,
-    RemoteAs,
+    AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerBfd, PeerConfig,
+    PeerKind, RemoteAs,
 };
 pub use peer_change::{ChangeEffect, PeerSetting};
 pub use peer_key::{PeerKey, Remote};

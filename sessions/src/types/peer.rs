@@ -6,8 +6,8 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use super::{
-    AddressFamily, AoKeys, Asn, BfdSettings, FamilySet, GracefulRestart, HoldTime, NextHop, Password, PeerKey,
-    Prefix, PrefixFilter, Remote, Role, RouterId, ShutdownMessage,
+    AddressFamily, AoKeys, Asn, BfdSettings, FamilySet, GracefulRestart, HoldTime, NextHop,
+    Password, PeerKey, Prefix, PrefixFilter, Remote, Role, RouterId, ShutdownMessage,
 };
 
 /// Whether the neighbour is in our AS.

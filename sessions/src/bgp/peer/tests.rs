@@ -16,6 +16,7 @@ use crate::wire::header::{framed, keepalive};
 mod add_path;
 mod agreed;
 mod answers;
+mod bfd;
 mod changes;
 mod collision;
 mod comeback;

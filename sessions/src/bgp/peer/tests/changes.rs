@@ -5,9 +5,9 @@ use std::num::NonZeroU8;
 
 use super::*;
 use crate::types::{
-    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, ChangeEffect, ChosenNextHops, GracefulRestart,
-    ImportPolicy, ListenRange, NextHop, Password, PathAttributes, PeerKey, PeerKind, PeerSetting,
-    PrefixFilter, PrefixRange, Role, ShutdownMessage,
+    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, BfdSettings, ChangeEffect, ChosenNextHops,
+    GracefulRestart, ImportPolicy, ListenRange, NextHop, Password, PathAttributes, PeerBfd,
+    PeerKey, PeerKind, PeerSetting, PrefixFilter, PrefixRange, Role, ShutdownMessage,
 };
 
 /// A neighbour that came from a range, so that this setting can change like the others.
@@ -54,6 +54,7 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
             let ranges = vec![PrefixRange::new(prefix, None, None).unwrap()];
             config.import = ImportPolicy { allowed: PrefixFilter::Listed(ranges), maximum: None };
         }
+        "bfd" => config.bfd = Some(PeerBfd { settings: BfdSettings::default(), strict: true }),
         "pass_on" => config.pass_on = PrefixFilter::Everything,
         "next_hops" => {
             let ipv4 = Some(Ipv4Addr::new(192, 0, 2, 77));
