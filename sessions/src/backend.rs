@@ -22,8 +22,8 @@ pub use liveness::Liveness;
 use crate::bfd::BfdView;
 use crate::latencies::Latencies;
 use crate::types::{
-    Asn, Community, DecisionStep, FamilySet, LargeCommunity, LinkBandwidth, Path, PathAttributes,
-    PathId, PeerConfig, PeerKey, PerFamily, Prefix, Refusal, RouterId,
+    Asn, BfdPath, Community, DecisionStep, FamilySet, LargeCommunity, LinkBandwidth, Path,
+    PathAttributes, PathId, PeerConfig, PeerKey, PerFamily, Prefix, Refusal, RouterId,
 };
 use crate::wire::Capability;
 
@@ -308,6 +308,8 @@ pub struct PeerView {
     pub liveness_since: Option<Duration>,
     /// There is no session before BFD is Up, and it is not.
     pub waits_for_bfd: bool,
+    /// The path that BFD watches; `None` where it does not, or does not know where to look.
+    pub bfd_path: Option<BfdPath>,
     /// What is kept of a session that ended, while the neighbour restarts.
     pub stale: Option<StaleView>,
     /// When the next attempt is due, while waiting for one.

@@ -119,6 +119,12 @@ enum Bfd {
         #[command(subcommand)]
         detail: Option<Detail>,
     },
+    /// Everything about one
+    #[command(after_help = "Example: fairway show bfd peer 192.0.2.1")]
+    Peer {
+        /// Its address
+        peer: String,
+    },
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -231,6 +237,9 @@ impl What {
             }
             Self::Bgp { what: Bgp::Ipv4 { safi } } => safi.command(AddressFamily::Ipv4Unicast),
             Self::Bgp { what: Bgp::Ipv6 { safi } } => safi.command(AddressFamily::Ipv6Unicast),
+            Self::Bfd { what: Bfd::Peer { peer } } => {
+                ShowCommand::BfdPeer { peer, detail: BfdDetail::Full }
+            }
             Self::Bfd { what: Bfd::Peers { detail } } => ShowCommand::BfdPeers {
                 detail: match detail {
                     None => BfdDetail::Full,

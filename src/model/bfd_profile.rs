@@ -3,20 +3,13 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use super::ObjectName;
+use fairway_sessions::types::{BfdAuthentication, BfdAuthenticationKind, BfdSettings, Password};
 
-/// How BFD packets are signed (RFC 5880 §6.7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum BfdAuthenticationKind {
-    /// Keyed SHA1.
-    Sha1,
-    /// Meticulous Keyed SHA1: another sequence number in each packet.
-    MeticulousSha1,
-}
+use super::ObjectName;
 
 /// `authentication`: a key, and where its secret is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BfdAuthentication {
+pub struct BfdKeyReference {
     /// How packets are signed.
     pub kind: BfdAuthenticationKind,
     /// The Auth Key ID.
@@ -47,5 +40,27 @@ pub struct BfdProfile {
     /// Packets over several hops with a lower TTL are dropped, 1 to 254; 254 when unset.
     pub minimum_ttl: NonZeroU8,
     /// Packets are signed.
-    pub authentication: Option<BfdAuthentication>,
+    pub authentication: Option<BfdKeyReference>,
+}
+
+impl BfdKeyReference {
+    /// The key that it means, if this is one.
+    pub fn with(&self, key: &Password) -> Option<BfdAuthentication> {
+        BfdAuthentication::new(self.kind, self.key_id, key.expose()).ok()
+    }
+}
+
+impl BfdProfile {
+    /// What it asks of a session, which signs with this key.
+    pub fn settings(&self, authentication: Option<BfdAuthentication>) -> BfdSettings {
+        BfdSettings {
+            transmit_interval: self.transmit_interval,
+            receive_interval: self.receive_interval,
+            detect_multiplier: self.detect_multiplier,
+            echo_interval: self.echo_mode.then_some(self.echo_interval),
+            passive: self.passive_mode,
+            minimum_ttl: self.minimum_ttl,
+            authentication,
+        }
+    }
 }

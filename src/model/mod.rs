@@ -19,7 +19,7 @@ mod secret;
 mod selector;
 mod service;
 
-pub use bfd_profile::{BfdAuthentication, BfdAuthenticationKind, BfdProfile};
+pub use bfd_profile::{BfdKeyReference, BfdProfile};
 pub use changes::Changes;
 pub use endpoints::{Endpoint, EndpointSlice};
 pub use index::{ClusterIndex, Object};

@@ -51,6 +51,7 @@ fn touches_all(kind: Kind) -> bool {
     match kind {
         Kind::BgpPeer
         | Kind::Secret
+        | Kind::BfdProfile
         | Kind::IpAddressPool
         | Kind::BgpAdvertisement
         | Kind::Layer2Advertisement
@@ -59,8 +60,8 @@ fn touches_all(kind: Kind) -> bool {
         | Kind::Node => true,
         // By name.
         Kind::Service | Kind::EndpointSlice => false,
-        // The allocator alone asks for namespaces, and no session has BFD yet.
-        Kind::Namespace | Kind::BfdProfile => false,
+        // The allocator alone asks for them.
+        Kind::Namespace => false,
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use fairway_sessions::types::{
-    AoKey, AoKeys, FamilySet, ListenRange, Password, PeerConfig, PeerKey, Remote, RouterId,
+    AoKey, AoKeys, FamilySet, ListenRange, Password, PeerBfd, PeerConfig, PeerKey, Remote, RouterId,
 };
 
 use crate::model::{
@@ -51,7 +51,7 @@ struct MissingKey<'a> {
 }
 
 fn config<'a>(
-    index: &ClusterIndex,
+    index: &'a ClusterIndex,
     peer: &'a Peer,
     node: &Node,
 ) -> Result<PeerConfig, MissingKey<'a>> {
@@ -85,6 +85,7 @@ fn config<'a>(
         import: peer.import.clone(),
         pass_on: peer.pass_on.clone(),
         next_hops: peer.next_hops,
+        bfd: bfd(index, peer)?,
         ..basis
     })
 }
@@ -116,6 +117,22 @@ fn ao_keys<'a>(index: &ClusterIndex, peer: &'a Peer) -> Result<AoKeys, MissingKe
     // `resources` refuses lists that are none. Were one to get here, no session is better than one
     // without a signature.
     AoKeys::new(keys).map_err(|_| MissingKey { secret: &last.secret, key: &last.key })
+}
+
+/// How BFD watches the path. The parser has made sure that the profile exists.
+fn bfd<'a>(index: &'a ClusterIndex, peer: &Peer) -> Result<Option<PeerBfd>, MissingKey<'a>> {
+    let Some(name) = &peer.bfd_profile else { return Ok(None) };
+    let profile = index.bfd_profiles.values().find(|it| it.name.name == *name);
+    let Some(profile) = profile else { return Ok(None) };
+    let authentication = profile.authentication.as_ref().map(|it| {
+        let value = index.secrets.get(&it.secret).and_then(|secret| secret.values.get(&it.key));
+        // Not watched is worse than no session: who asks for a signature does not want less.
+        value
+            .and_then(|value| it.with(value))
+            .ok_or(MissingKey { secret: &it.secret, key: &it.key })
+    });
+    let settings = profile.settings(authentication.transpose()?);
+    Ok(Some(PeerBfd { settings, strict: peer.bfd_strict }))
 }
 
 /// The BGP identifier of a node towards peers that set none: its first IPv4 address, else a hash

@@ -38,11 +38,6 @@ impl BackendKind {
                 &FieldPath::of("kind"),
                 "is planned, and this version does not answer ARP and NDP yet",
             ),
-            (Self::Native, Object::Peer(it)) => native_peer(it, report),
-            (Self::Native, Object::BfdProfile(it)) if it.authentication.is_some() => report.fault(
-                &FieldPath::of("spec.authentication"),
-                "needs BFD, which this version does not run yet",
-            ),
             (Self::Frr { version }, Object::Peer(it)) => frr_peer(it, version, report),
             (Self::Frr { .. }, Object::BfdProfile(it)) => frr_profile(it, report),
             (Self::Frr { version }, Object::BgpAdvertisement(it)) => {
@@ -50,19 +45,6 @@ impl BackendKind {
             }
             _ => {}
         }
-    }
-}
-
-fn native_peer(it: &Peer, report: &mut Report<'_>) {
-    if it.bfd_profile.is_some() {
-        report.warning(
-            &FieldPath::of("spec.bfdProfile"),
-            "this version does not run BFD yet: the session relies on its hold time",
-        );
-    }
-    if it.bfd_strict {
-        let message = "needs BFD, which this version does not run yet";
-        report.fault(&FieldPath::of("spec.bfdStrict"), message);
     }
 }
 

@@ -7,6 +7,7 @@ use std::num::NonZeroU8;
 use std::str::FromStr;
 use std::time::Duration;
 
+use fairway_sessions::types::{BfdAuthenticationKind, BfdSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -16,18 +17,7 @@ use super::hidden::HiddenMapping;
 use super::metadata::Metadata;
 use super::report::Report;
 use super::secret_key::{self, RawSecretKey};
-use crate::model::{BfdAuthentication, BfdAuthenticationKind, BfdProfile, Object};
-
-const INTERVAL_DEFAULT: Duration = Duration::from_millis(300);
-const ECHO_INTERVAL_DEFAULT: Duration = Duration::from_millis(50);
-const DETECT_MULTIPLIER_DEFAULT: NonZeroU8 = match NonZeroU8::new(3) {
-    Some(value) => value,
-    None => NonZeroU8::MIN,
-};
-const MINIMUM_TTL_DEFAULT: NonZeroU8 = match NonZeroU8::new(254) {
-    Some(value) => value,
-    None => NonZeroU8::MAX,
-};
+use crate::model::{BfdKeyReference, BfdProfile, Object};
 
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -97,19 +87,19 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         .and_then(|HiddenMapping(raw)| authentication(raw, &metadata.name.namespace, report));
     Some(Object::BfdProfile(BfdProfile {
         name: metadata.name,
-        receive_interval: interval(raw.receive_interval, INTERVAL_DEFAULT),
-        transmit_interval: interval(raw.transmit_interval, INTERVAL_DEFAULT),
-        echo_interval: interval(raw.echo_interval, ECHO_INTERVAL_DEFAULT),
+        receive_interval: interval(raw.receive_interval, BfdSettings::INTERVAL_DEFAULT),
+        transmit_interval: interval(raw.transmit_interval, BfdSettings::INTERVAL_DEFAULT),
+        echo_interval: interval(raw.echo_interval, BfdSettings::ECHO_INTERVAL_DEFAULT),
         detect_multiplier: raw
             .detect_multiplier
             .and_then(|it| NonZeroU8::new(it.0))
-            .unwrap_or(DETECT_MULTIPLIER_DEFAULT),
+            .unwrap_or(BfdSettings::DETECT_MULTIPLIER_DEFAULT),
         echo_mode: raw.echo_mode.unwrap_or(false),
         passive_mode: raw.passive_mode.unwrap_or(false),
         minimum_ttl: raw
             .minimum_ttl
             .and_then(|it| NonZeroU8::new(it.0))
-            .unwrap_or(MINIMUM_TTL_DEFAULT),
+            .unwrap_or(BfdSettings::MINIMUM_TTL_DEFAULT),
         authentication,
     }))
 }
@@ -118,12 +108,12 @@ fn authentication(
     raw: RawAuthentication,
     namespace: &str,
     report: &mut Report<'_>,
-) -> Option<BfdAuthentication> {
+) -> Option<BfdKeyReference> {
     let path = FieldPath::of("spec.authentication");
     let kind = report.required(raw.kind, &path.key("type"), "sha1 or meticulous-sha1");
     let key_id = report.required(raw.key_id, &path.key("keyID"), "a number from 0 to 255");
     let secret = secret_key::required(raw.secret, &path.key("secret"), namespace, report);
     let Text(KindName(kind)) = kind?;
     let (secret, key) = secret?;
-    Some(BfdAuthentication { kind, key_id: key_id?.0, secret, key })
+    Some(BfdKeyReference { kind, key_id: key_id?.0, secret, key })
 }

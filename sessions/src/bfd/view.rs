@@ -123,7 +123,8 @@ pub struct BfdCounters {
 pub struct Drops([u64; Dropped::COUNT]);
 
 impl Drops {
-    pub(crate) fn count(&mut self, reason: Dropped) {
+    /// One more for this reason.
+    pub fn count(&mut self, reason: Dropped) {
         if let Some(place) = self.0.get_mut(reason.index()) {
             *place = place.saturating_add(1);
         }

@@ -88,6 +88,8 @@ impl Peer {
             liveness: self.liveness,
             liveness_since: self.liveness_at.map(|at| now.since(at)),
             waits_for_bfd: self.waits_for_bfd() && up.is_none() && !self.is_down(),
+            // Known to who asks BFD.
+            bfd_path: None,
             stale: inbound.and_then(|it| it.stale_view(now)),
             next_connect_in: self
                 .dial_at

@@ -1,26 +1,83 @@
-//! `show bfd peers`: nobody is watched by BFD here, and that is what is said, as FRR says it.
+//! `show bfd peers [brief|counters]` and `show bfd peer`: the paths that BFD watches.
+//!
+//! FRR's keys and lines, in FRR's order. Left out are FRR's `label` and `interface` where a session is
+//! not bound to one. Sessions that nobody wants any more, and that only say so, are not shown.
+//!
+//! Ours, behind FRR's: in JSON `agreed-...`, `detection-time`, `polling`, `remote-demand`,
+//! `remote-control-plane-independent`, `authentication`, `stalls`, `detections-put-off`, `realtime`
+//! and `dropped`; among the counters `transmit-failures`, `echo-looped`, `stalls`,
+//! `detections-put-off` and `dropped`; in the text the lines below `Agreed`, and what there is to say
+//! of stalls, of what was dropped, of the realtime class, and of what does not work.
 
+mod json;
+mod text;
+
+use fairway_sessions::backend::BgpView;
+use fairway_sessions::bfd::{BfdSessionView, BfdView};
 use serde_json::Value;
 
-use super::BfdDetail;
+use super::object::Object;
+use super::{BfdDetail, ShowError, Snapshot};
 
-/// The head of a list without rows.
-pub(super) fn text(detail: BfdDetail) -> String {
-    match detail {
-        BfdDetail::Full | BfdDetail::Counters => "BFD Peers:\n".to_owned(),
-        BfdDetail::Brief => {
-            let row = |columns: [&str; 4]| {
-                let [session, local, peer, status] = columns;
-                format!("{session:<11}{local:<41}{peer:<40}{status:<15}\n")
-            };
-            let heads = ["SessionId", "LocalAddress", "PeerAddress", "Status"];
-            let lines = ["=========", "============", "===========", "======"];
-            format!("Session count: 0\n{}{}", row(heads), row(lines))
-        }
-    }
+/// The sessions that are shown.
+fn sessions(bgp: &BgpView) -> impl Iterator<Item = &BfdSessionView> {
+    let all = bgp.bfd.as_ref().map(|it| it.sessions.as_slice()).unwrap_or_default();
+    all.iter().filter(|it| !it.is_closing)
 }
 
-/// A list without items.
-pub(super) fn json() -> Value {
-    Value::Array(Vec::new())
+/// The session with the neighbour at this address.
+fn find<'a>(snapshot: &Snapshot<'a>, peer: &str) -> Result<&'a BfdSessionView, ShowError> {
+    let is_it = |it: &&BfdSessionView| it.path.remote.to_string() == peer;
+    sessions(snapshot.bgp).find(is_it).ok_or_else(|| ShowError::NoSuchBfdPeer(peer.to_owned()))
+}
+
+/// All sessions for people.
+pub(super) fn text(snapshot: &Snapshot<'_>, detail: BfdDetail) -> String {
+    let all = sessions(snapshot.bgp);
+    let blocks: Vec<String> = match detail {
+        BfdDetail::Full => all.map(text::one).collect(),
+        BfdDetail::Counters => all.map(text::counters).collect(),
+        BfdDetail::Brief => return text::brief(&all.collect::<Vec<_>>()),
+    };
+    let node = snapshot.bgp.bfd.as_ref().map(text::node).filter(|text| !text.is_empty());
+    let blocks: Vec<String> = blocks.into_iter().chain(node).collect();
+    format!("BFD Peers:\n{}", blocks.join("\n"))
+}
+
+/// All sessions for programs.
+pub(super) fn json(snapshot: &Snapshot<'_>, detail: BfdDetail) -> Value {
+    let node = snapshot.bgp.bfd.as_ref();
+    let of = |it| Value::from(object(it, detail, node));
+    Value::Array(sessions(snapshot.bgp).map(of).collect())
+}
+
+/// One session for people.
+pub(super) fn peer_text(
+    snapshot: &Snapshot<'_>,
+    peer: &str,
+    detail: BfdDetail,
+) -> Result<String, ShowError> {
+    let session = find(snapshot, peer)?;
+    let one = match detail {
+        BfdDetail::Counters => text::counters(session),
+        BfdDetail::Full | BfdDetail::Brief => text::one(session),
+    };
+    Ok(format!("BFD Peer:\n{one}"))
+}
+
+/// One session for programs.
+pub(super) fn peer_json(
+    snapshot: &Snapshot<'_>,
+    peer: &str,
+    detail: BfdDetail,
+) -> Result<Object, ShowError> {
+    Ok(object(find(snapshot, peer)?, detail, snapshot.bgp.bfd.as_ref()))
+}
+
+fn object(session: &BfdSessionView, detail: BfdDetail, node: Option<&BfdView>) -> Object {
+    match detail {
+        BfdDetail::Counters => json::counters(session),
+        // FRR has no JSON of its own for `brief`.
+        BfdDetail::Full | BfdDetail::Brief => json::one(session, node),
+    }
 }

@@ -81,10 +81,12 @@ pub enum ShowCommand {
         /// How much of each.
         detail: BfdDetail,
     },
-    /// `show bfd peer PEER`.
+    /// `show bfd peer PEER [counters]`.
     BfdPeer {
         /// An address.
         peer: String,
+        /// How much of it.
+        detail: BfdDetail,
     },
     /// `show services`.
     Services,

@@ -27,6 +27,7 @@ mod neighbors_text;
 mod next_hops;
 mod object;
 mod path_next_hops;
+mod peer_bfd;
 mod peer_routes;
 mod pools;
 mod prefix_counts;
@@ -196,8 +197,8 @@ pub(super) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::BgpPeerGroups { group: None } => Ok(String::new()),
         ShowCommand::BgpPeerGroups { group: Some(_) } => Err(ShowError::NoSuchPeerGroup),
         ShowCommand::BgpRouter => Ok(router::text(snapshot)),
-        ShowCommand::BfdPeers { detail } => Ok(bfd::text(*detail)),
-        ShowCommand::BfdPeer { peer } => Err(ShowError::NoSuchBfdPeer(peer.clone())),
+        ShowCommand::BfdPeers { detail } => Ok(bfd::text(snapshot, *detail)),
+        ShowCommand::BfdPeer { peer, detail } => bfd::peer_text(snapshot, peer, *detail),
         ShowCommand::Services => Ok(services::text(snapshot)),
         ShowCommand::ExplainService { service } => explain::text(snapshot, service),
         ShowCommand::Pools => Ok(pools::text(snapshot)),
@@ -234,8 +235,8 @@ pub(super) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::BgpNextHops { address } => next_hops::json(snapshot, address.as_deref()),
         ShowCommand::BgpPeerGroups { .. } => object::Object::new(),
         ShowCommand::BgpRouter => router::json(snapshot),
-        ShowCommand::BfdPeers { .. } => return Ok(bfd::json()),
-        ShowCommand::BfdPeer { peer } => return Err(ShowError::NoSuchBfdPeer(peer.clone())),
+        ShowCommand::BfdPeers { detail } => return Ok(bfd::json(snapshot, *detail)),
+        ShowCommand::BfdPeer { peer, detail } => bfd::peer_json(snapshot, peer, *detail)?,
         ShowCommand::Services => services::json(snapshot),
         ShowCommand::ExplainService { service } => explain::json(snapshot, service)?,
         ShowCommand::Pools => pools::json(snapshot),

@@ -2,13 +2,12 @@
 //!
 //! FRR's keys that are left out. Not known from a snapshot: `bgpInUpdateElapsedTimeMsecs`,
 //! `estimatedRttInMsecs`, `nexthop`, `nexthopGlobal`, `nexthopLocal`, `bgpConnection`. About
-//! things that do not exist here: `peerGroup`, `peerBfdInfo`,
-//! `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
+//! things that do not exist here: `peerGroup`, `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
 //! `readThread`, `writeThread`, `bgpTimerConfiguredConditionalAdvertisementsSec`,
 //! `extendedOptionalParametersLength`. Not true here: `reducePrefixNumAndClearIpBgp`, since a
 //! session that ended for too many prefixes comes back by itself.
 //!
-//! Ours: `notAccepted`, `setAside`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
+//! Ours: `notAccepted`, `setAside`, `waitsForBfd`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
 //! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`,
 //! `drain`, `prefixesRefused` in each family, and `staleRoutes` in `gracefulRestartInfo`.
 
@@ -23,7 +22,7 @@ use super::neighbor::{
 };
 use super::object::Object;
 use super::time::{clock, milliseconds};
-use super::{capabilities, graceful_restart, reset};
+use super::{capabilities, graceful_restart, peer_bfd, reset};
 
 /// Everything about `peer`.
 pub(super) fn one(peer: &PeerView, now_epoch_seconds: u64) -> Object {
@@ -161,11 +160,13 @@ fn connection(peer: &PeerView) -> Object {
     object
         .optional("notAccepted", peer.not_accepted)
         .optional("setAside", peer.set_aside.clone())
+        .flag("waitsForBfd", peer.waits_for_bfd)
         .field("connectRetryTimer", peer.config.connect_retry_interval.as_secs())
         .optional("nextStartTimerDueInMsecs", due.filter(|_| is_idle))
         .optional("nextConnectTimerDueInMsecs", due.filter(|_| is_dialling))
         .optional("nextConnectInMsec", due)
         .optional("authenticationEnabled", is_signed.then_some(1))
+        .optional("peerBfdInfo", peer_bfd::json(peer))
 }
 
 /// What was not taken from it, and what it does not get.

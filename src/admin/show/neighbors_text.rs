@@ -16,7 +16,7 @@ use super::neighbor::{
     keepalive_configured, local_role, marked_key, remote_asn, remote_role, sent, timers_in_use,
 };
 use super::time::{clock, clock_or_never};
-use super::{capabilities, graceful_restart, reset};
+use super::{capabilities, graceful_restart, peer_bfd, reset};
 
 /// Everything about `peer`.
 pub(super) fn one(peer: &PeerView) -> String {
@@ -38,6 +38,7 @@ pub(super) fn one(peer: &PeerView) -> String {
         text.push_str("  Peer had exceeded the max. no. of prefixes configured.\n");
     }
     text.push_str(&connection(peer));
+    text.push_str(&peer_bfd::text(peer));
     text
 }
 
@@ -207,6 +208,9 @@ fn connection(peer: &PeerView) -> String {
     }
     if let Some(why) = &peer.set_aside {
         let _ = writeln!(text, "It is set aside: {why}");
+    }
+    if peer.waits_for_bfd {
+        text.push_str("It waits for BFD (bfdStrict): no session before BFD is Up\n");
     }
     if let Some(why) = peer.not_accepted {
         let dialled = if peer.config.is_dialled() { ", it is only dialled" } else { "" };

@@ -133,7 +133,8 @@ const BFD: [Command; 3] = [
          [counters] [json]",
         |words| {
             let peer = words.after("peer")?.to_owned();
-            show(words, ShowCommand::BfdPeer { peer })
+            let detail = if words.has("counters") { BfdDetail::Counters } else { BfdDetail::Full };
+            show(words, ShowCommand::BfdPeer { peer, detail })
         },
     ),
     ("show bfd <distributed|static>", |_| None),

@@ -76,7 +76,12 @@ pub(super) fn answer(question: &Question, snapshot: &Snapshot<'_>) -> Reply {
 
 fn shown(what: &ShowCommand, format: Format, vrf: &Vrf, snapshot: &Snapshot<'_>) -> Reply {
     if matches!(what, ShowCommand::BfdPeers { .. } | ShowCommand::BfdPeer { .. }) {
-        return of_one(what, format, snapshot);
+        let bgp = match vrf {
+            Vrf::Named(name) => Cow::Owned(vrf::watched(snapshot.bgp, name)),
+            // Without a name FRR shows those of all VRFs.
+            Vrf::Default | Vrf::All => Cow::Borrowed(snapshot.bgp),
+        };
+        return of_one(what, format, &Snapshot { bgp: &bgp, ..*snapshot });
     }
     let instances = vrf::instances(snapshot.bgp);
     let name = match vrf {

@@ -25,6 +25,18 @@ pub(super) fn instances(view: &BgpView) -> Vec<(String, Cow<'_, BgpView>)> {
     std::iter::once(main).chain(others).collect()
 }
 
+/// The paths of one VRF that BFD watches, and nothing else.
+pub(super) fn watched(view: &BgpView, vrf_name: &str) -> BgpView {
+    let mut bfd = view.bfd.clone();
+    if let Some(bfd) = &mut bfd {
+        bfd.sessions.retain(|it| match it.path.vrf {
+            Some(vrf) => vrf.as_str() == vrf_name,
+            None => vrf_name == VRF_DEFAULT,
+        });
+    }
+    BgpView { bfd, ..BgpView::default() }
+}
+
 /// The neighbours of one VRF, named without it, and the routes from them and for them. What is
 /// originated for nobody belongs to the main one.
 fn part(view: &BgpView, vrf: Option<InterfaceName>) -> BgpView {

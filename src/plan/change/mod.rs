@@ -19,6 +19,8 @@ pub enum Effect {
     Session(ChangeEffect),
     /// The peer begins or ends on this node.
     PeerComesOrGoes,
+    /// BFD signs otherwise, or wants otherwise what it hears to be signed.
+    ExchangesBfdKeys,
     /// The session ends, for there are more routes than it may have.
     TooManyPrefixes,
     /// Routes that it is about are announced or withdrawn.
@@ -114,6 +116,10 @@ impl Effect {
             Self::PeerComesOrGoes => {
                 "the peer is dialled, or told Peer De-configured (6/3); the sessions of others stay \
                  up"
+            }
+            Self::ExchangesBfdKeys => {
+                "nothing, if both sides change within the detection time of BFD; else the session \
+                 ends with BFD Down (6/10)"
             }
             Self::TooManyPrefixes => {
                 "the session ends with Maximum Number of Prefixes Reached (6/1), and is tried again \

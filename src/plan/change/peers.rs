@@ -5,7 +5,9 @@ use fairway_sessions::types::ChangeEffect::{
 };
 
 use super::Change;
-use super::Effect::{Kept, Nothing, PeerComesOrGoes, Routes, Session, TooManyPrefixes};
+use super::Effect::{
+    ExchangesBfdKeys, Kept, Nothing, PeerComesOrGoes, Routes, Session, TooManyPrefixes,
+};
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
 
 const NAMED: &str = "`bfdProfile` of a BGPPeer names it";
@@ -76,7 +78,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toAdvertise.nextHop.ipv6", Session(SaysAgain)),
     Change::field("spec.bfdProfile", Kept).when("no BFDProfile is called that"),
     Change::field("spec.bfdProfile", Nothing),
-    Change::field("spec.bfdStrict", Kept),
+    Change::field("spec.bfdStrict", Nothing),
     Change::field("spec.installRoutes", Kept),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
@@ -99,10 +101,10 @@ pub(super) const BFD_PROFILE: &[Change] = &[
     Change::field("spec.minimumTtl", Nothing),
     Change::field("spec.echoMode", Nothing),
     Change::field("spec.passiveMode", Nothing),
-    Change::field("spec.authentication.type", Kept),
-    Change::field("spec.authentication.keyID", Kept),
-    Change::field("spec.authentication.secret.name", Kept),
-    Change::field("spec.authentication.secret.key", Kept),
+    Change::field("spec.authentication.type", ExchangesBfdKeys),
+    Change::field("spec.authentication.keyID", ExchangesBfdKeys),
+    Change::field("spec.authentication.secret.name", ExchangesBfdKeys),
+    Change::field("spec.authentication.secret.key", ExchangesBfdKeys),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Nothing),

@@ -5,7 +5,7 @@
 
 use super::settle::Problem;
 use super::version::Version;
-use crate::model::{AoKeyReference, CommunityReference, ObjectName, PeerPassword};
+use crate::model::{AoKeyReference, BfdKeyReference, CommunityReference, ObjectName, PeerPassword};
 use crate::resources::field_path::FieldPath;
 
 /// One thing that an object takes from another.
@@ -14,6 +14,8 @@ pub(super) enum Need<'a> {
     Password(&'a ObjectName),
     /// A key of TCP-AO in a Secret, and its position.
     AoKey(usize, &'a AoKeyReference),
+    /// A key of BFD in a Secret.
+    BfdKey(&'a BfdKeyReference),
     /// A BFDProfile by name.
     Profile(&'a str),
     /// The community that has this name.
@@ -39,6 +41,14 @@ impl Need<'_> {
                     reference.secret, reference.key
                 ),
             ),
+            Self::BfdKey(reference) => Problem::new(
+                FieldPath::of("spec.authentication.secret"),
+                format!(
+                    "there is no Secret {} with a usable key {}; expected 1 to 20 bytes, in base64 \
+                     under data or as they are under stringData",
+                    reference.secret, reference.key
+                ),
+            ),
             Self::Profile(name) => Problem::new(
                 FieldPath::of("spec.bfdProfile"),
                 format!("there is no BFDProfile {name}; expected the name of one"),
@@ -56,13 +66,12 @@ impl Need<'_> {
 
 /// The Secrets that the object names, whether it works without them or not.
 pub(super) fn secrets_named(version: &Version) -> impl Iterator<Item = &ObjectName> {
-    let needed = needs(version).filter_map(|need| match need {
+    needs(version).filter_map(|need| match need {
         Need::Password(secret) => Some(secret),
         Need::AoKey(_, reference) => Some(&reference.secret),
+        Need::BfdKey(reference) => Some(&reference.secret),
         Need::Profile(_) | Need::Alias(_) => None,
-    });
-    let profile = version.profile().and_then(|it| it.authentication.as_ref());
-    needed.chain(profile.map(|it| &it.secret))
+    })
 }
 
 /// What the object needs.
@@ -75,10 +84,11 @@ pub(super) fn needs(version: &Version) -> impl Iterator<Item = Need<'_>> {
     let ao_keys = peer.map(|peer| peer.tcp_ao.as_slice()).unwrap_or_default().iter().enumerate();
     let ao_keys = ao_keys.map(|(position, reference)| Need::AoKey(position, reference));
     let profile = peer.and_then(|peer| peer.bfd_profile.as_deref()).map(Need::Profile);
+    let bfd_key = version.profile().and_then(|it| it.authentication.as_ref()).map(Need::BfdKey);
     let communities = version.advertisement().into_iter().flat_map(|it| &it.communities);
     let aliases = communities.filter_map(|community| match community {
         CommunityReference::Alias(alias) => Some(Need::Alias(alias)),
         CommunityReference::Value(_) => None,
     });
-    password.into_iter().chain(ao_keys).chain(profile).chain(aliases)
+    password.into_iter().chain(ao_keys).chain(bfd_key).chain(profile).chain(aliases)
 }

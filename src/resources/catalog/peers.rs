@@ -18,17 +18,41 @@ use super::version::Version;
 use crate::model::{ObjectKey, Peer};
 use crate::resources::field_path::FieldPath;
 
-/// Each BFDProfile has a name of its own.
-#[derive(Default)]
-pub(super) struct Profiles(Names);
+/// Each BFDProfile has a name of its own, and the key that it signs with exists.
+pub(super) struct Profiles<'a> {
+    names: Names,
+    secrets: &'a Supplies,
+    /// What was there to refer to when each object was in force last.
+    former: &'a Supplies,
+}
 
-impl Rule for Profiles {
+impl<'a> Profiles<'a> {
+    /// Among the Secrets that are in force already.
+    pub(super) fn new(secrets: &'a Supplies, former: &'a Supplies) -> Self {
+        Self { names: Names::default(), secrets, former }
+    }
+}
+
+impl Rule for Profiles<'_> {
     fn problems(&self, version: &Version) -> Vec<Problem> {
-        self.0.problem(version).into_iter().collect()
+        let unmet = needs(version).filter(|need| self.secrets.supplier(need).is_none());
+        let unmet = unmet.map(|need| need.problem(version));
+        self.names.problem(version).into_iter().chain(unmet).collect()
     }
 
     fn admit(&mut self, version: &Arc<Version>) {
-        self.0.add(version);
+        self.names.add(version);
+    }
+
+    /// Nobody is watched without a signature because a Secret is gone: both stay as they were.
+    fn keep(&mut self, version: &Arc<Version>) -> bool {
+        let is_met =
+            |need| [self.secrets, self.former].iter().any(|all| all.supplier(&need).is_some());
+        let stays = self.names.problem(version).is_none() && needs(version).all(is_met);
+        if stays {
+            self.names.add(version);
+        }
+        stays
     }
 }
 

@@ -231,10 +231,11 @@ impl Settlement {
             }
         }
         it.settle(candidates, Kind::Community, &mut Communities::default());
-        it.settle(candidates, Kind::BfdProfile, &mut Profiles::default());
-        it.settle(candidates, Kind::IpAddressPool, &mut Pools::default());
         let suppliers = candidates.iter().filter(|candidate| is_supplier(candidate.key.kind));
         let former = Supplies::of(suppliers.filter_map(|candidate| candidate.held));
+        let secrets = Supplies::of(it.versions());
+        it.settle(candidates, Kind::BfdProfile, &mut Profiles::new(&secrets, &former));
+        it.settle(candidates, Kind::IpAddressPool, &mut Pools::default());
         let now = Supplies::of(it.versions());
         let nodes = Nodes::of(it.versions());
         let pools = PoolFacts::of(it.versions());

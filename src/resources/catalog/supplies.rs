@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::needs::{Need, needs};
 use super::version::Version;
-use crate::model::{Kind, Object, ObjectName};
+use crate::model::{AoKeyReference, BfdKeyReference, Kind, Object, ObjectName};
 
 /// Whether objects of this kind have what others need by name.
 pub(super) fn is_supplier(kind: Kind) -> bool {
@@ -58,6 +58,13 @@ impl Supplies {
                 };
                 self.secrets.get(&reference.secret).filter(has_key)
             }
+            Need::BfdKey(reference) => {
+                let has_key = |it: &&Arc<Version>| {
+                    let key = it.secret().and_then(|it| it.values.get(&reference.key));
+                    key.is_some_and(|key| reference.with(key).is_some())
+                };
+                self.secrets.get(&reference.secret).filter(has_key)
+            }
             Need::Profile(name) => self.profiles.get(*name),
             Need::Alias(alias) => self.aliases.get(*alias),
         }
@@ -84,6 +91,7 @@ impl<'a> Wanted<'a> {
             match need {
                 Need::Password(secret) => wanted.secrets.insert(secret),
                 Need::AoKey(_, reference) => wanted.secrets.insert(&reference.secret),
+                Need::BfdKey(reference) => wanted.secrets.insert(&reference.secret),
                 Need::Profile(name) => wanted.profiles.insert(name),
                 Need::Alias(alias) => wanted.aliases.insert(alias),
             };
@@ -112,10 +120,19 @@ pub(super) fn united(current: &Version, former: &Version, need: &Need<'_>) -> Ve
             secret.password.clone_from(&before.password);
             Object::Secret(secret)
         }
-        (Object::Secret(now), Object::Secret(before), Need::AoKey(_, reference)) => {
+        (
+            Object::Secret(now),
+            Object::Secret(before),
+            Need::AoKey(_, AoKeyReference { key, .. }),
+        )
+        | (
+            Object::Secret(now),
+            Object::Secret(before),
+            Need::BfdKey(BfdKeyReference { key, .. }),
+        ) => {
             let mut secret = now.clone();
-            let value = before.values.get(&reference.key).cloned();
-            secret.values.extend(value.map(|value| (reference.key.clone(), value)));
+            let value = before.values.get(key).cloned();
+            secret.values.extend(value.map(|value| (key.clone(), value)));
             Object::Secret(secret)
         }
         (Object::Community(now), Object::Community(before), Need::Alias(alias)) => {

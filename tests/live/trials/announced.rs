@@ -110,7 +110,7 @@ fn layer2_advertisements() -> Vec<Trial> {
     ]
 }
 
-/// Nothing runs BFD yet.
+/// The router of the trial does not run BFD, which is then never Up: nothing ends for it.
 fn bfd_profiles() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(BfdProfile, path, before, after);
     let signed = |path| {

@@ -109,7 +109,7 @@ fn without_bfd_there_is_nobody_to_show() {
     assert_eq!(json(&lab, &brief), Value::Array(Vec::new()));
     let heads = text(&lab, &brief).unwrap();
     assert!(heads.starts_with("Session count: 0\nSessionId  LocalAddress   "), "{heads}");
-    let peer = ShowCommand::BfdPeer { peer: "10.1.1.77".to_owned() };
+    let peer = ShowCommand::BfdPeer { peer: "10.1.1.77".to_owned(), detail: BfdDetail::Full };
     let error = text(&lab, &peer).unwrap_err();
     assert_eq!(error.to_string(), "% Unable to find 'peer 10.1.1.77'");
 }

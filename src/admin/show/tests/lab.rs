@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_sessions::backend::{
-    BgpView, DesiredRoute, LastReset, MalformedCounters, MessageCounters, MessageCounts, PeerRoute,
-    PeerView, ResetCause, RouteAttributes, SessionState, SessionView,
+    BgpView, DesiredRoute, LastReset, Liveness, MalformedCounters, MessageCounters, MessageCounts,
+    PeerRoute, PeerView, ResetCause, RouteAttributes, SessionState, SessionView,
 };
 use fairway_sessions::types::{
     AddressFamily, AsPath, Asn, FamilySet, HoldTime, NextHop, Password, PathAttributes, PathId,
@@ -172,6 +172,10 @@ pub(crate) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
         last_reset: None,
         not_accepted: None,
         set_aside: None,
+        liveness: Liveness::default(),
+        liveness_since: None,
+        waits_for_bfd: false,
+        bfd_path: None,
         stale: None,
         next_connect_in: None,
         last_read: None,

@@ -1,6 +1,7 @@
 //! The outputs of a small lab: the router that FRR was captured on, with our peers and routes.
 
 mod add_path;
+mod bfd;
 mod drain;
 mod explain;
 mod frr_words;

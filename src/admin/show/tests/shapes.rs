@@ -119,7 +119,7 @@ fn an_established_neighbor_has_the_keys_of_frr() {
             "{IDENTITY} nbrDesc:s +hostname:s {ROUTER_IDS} bgpTimerUpMsec:n bgpTimerUpString:s \
              bgpTimerUpEstablishedEpoch:n {LAST_MESSAGES} {TIMERS} neighborCapabilities:o \
              {COUNTERS} {NOTIFICATION} {RESET} +lastNotification:o +lastErrorText:s {ENDS} \
-             authenticationEnabled:n {REFUSALS} -peerBfdInfo:o"
+             authenticationEnabled:n -peerBfdInfo:o {REFUSALS}"
         ),
     );
     assert_shape(
