@@ -63,6 +63,11 @@ pub(super) struct HostArguments {
     #[arg(long, value_name = "ADDRESS:PORT", env = "FAIRWAY_BGP_LISTEN", value_delimiter = ',')]
     bgp_listen: Vec<ListenOption>,
 
+    /// Run BFD before all other work of the machine (SCHED_FIFO), with memory that is never swapped
+    /// out; where the kernel refuses that, it is said, and BFD runs without
+    #[arg(long, env = "FAIRWAY_BFD_REALTIME")]
+    bfd_realtime: bool,
+
     /// The socket that `fairway show` talks to [default: /run/fairway/fairway.sock, or without
     /// root $XDG_RUNTIME_DIR/fairway.sock]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
@@ -93,6 +98,7 @@ impl HostArguments {
             node: node_name(self.node.as_deref())?,
             load_balancer_class: self.daemon.load_balancer_class(),
             bgp_listen: self.bgp_listen,
+            bfd_realtime: self.bfd_realtime,
             socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
             socket_mode: self.socket_mode,
             vty_dir: path(self.vty_dir),

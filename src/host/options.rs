@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use fairway_sessions::io::Listen;
+use fairway_sessions::io::{BfdOptions, Listen};
 
 use crate::admin::{SocketError, SocketMode, vty};
 use crate::metrics::HttpListen;
@@ -24,6 +24,8 @@ pub struct HostOptions {
     pub load_balancer_class: Option<String>,
     /// Where to accept BGP connections; empty means the default.
     pub bgp_listen: Vec<ListenOption>,
+    /// BFD goes before all other work.
+    pub bfd_realtime: bool,
     /// The admin socket.
     pub socket: PathBuf,
     /// Who may use it, and FRR's.
@@ -47,6 +49,11 @@ impl HostOptions {
     pub(crate) fn listen_in_cluster(&self) -> Listen {
         let needed = || Listen { only_when_needed: true, ..Listen::at(BGP_ADDRESSES) };
         listen(&self.bgp_listen).unwrap_or_else(needed)
+    }
+
+    /// How BFD is to run.
+    pub(crate) fn bfd(&self) -> BfdOptions {
+        BfdOptions { realtime: self.bfd_realtime }
     }
 
     /// FRR's sockets, where they are asked for.

@@ -91,7 +91,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     let earlier = host::earlier_run(&host.state_dir);
     let listen = host.listen_in_cluster();
     let backend: Arc<dyn Backend> =
-        Arc::new(NativeBackend::start(listen, host::seed(), earlier.clone()));
+        Arc::new(NativeBackend::start(listen, host.bfd(), host::seed(), earlier.clone()));
     let clock = Clock::start();
     let (enquirer, mut enquiries) = Enquirer::new();
     let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));

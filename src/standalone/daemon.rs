@@ -255,7 +255,7 @@ mod tests {
     use std::time::Duration;
 
     use fairway_sessions::backend::DrainState;
-    use fairway_sessions::io::{Listen, NativeBackend};
+    use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
 
     use super::*;
     use crate::drain::DrainStatus;
@@ -267,6 +267,7 @@ mod tests {
             bgp_listen: Vec::new(),
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
+            bfd_realtime: false,
             metrics_listen: HttpListen::Nowhere,
             vty_dir: None,
             state_dir: state_dir.to_owned(),
@@ -277,7 +278,8 @@ mod tests {
     /// A daemon that begins so many seconds after the first one.
     fn daemon(state_dir: &Path, seconds: u64) -> (Daemon, Moment) {
         let now = Moment { epoch_seconds: 1_795_192_683 + seconds, monotonic: Instant::ZERO };
-        let backend = Arc::new(NativeBackend::start(Listen::nowhere(), 7, None));
+        let backend =
+            Arc::new(NativeBackend::start(Listen::nowhere(), BfdOptions::default(), 7, None));
         (Daemon::new(&options(state_dir), &[], backend, None, now), now)
     }
 

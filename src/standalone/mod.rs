@@ -82,8 +82,9 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
     host::raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&config)?;
     let earlier = host::earlier_run(&options.state_dir);
-    let (listen, seed) = (options.listen(), host::seed());
-    let backend: Arc<dyn Backend> = Arc::new(NativeBackend::start(listen, seed, earlier.clone()));
+    let (listen, bfd, seed) = (options.listen(), options.bfd(), host::seed());
+    let backend: Arc<dyn Backend> =
+        Arc::new(NativeBackend::start(listen, bfd, seed, earlier.clone()));
     let clock = Clock::start();
     let mut daemon = Daemon::new(&options, &config, Arc::clone(&backend), earlier, clock.now());
     let (enquirer, mut enquiries) = Enquirer::new();

@@ -117,7 +117,7 @@ impl Peer {
     }
 
     /// Whether there is to be no session until the operator wants it otherwise.
-    pub(super) fn is_down(&self) -> bool {
+    pub fn is_down(&self) -> bool {
         self.config.shutdown.is_some() || self.set_aside.is_some()
     }
 

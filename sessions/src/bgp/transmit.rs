@@ -153,6 +153,13 @@ impl Peer {
     }
 
     /// Our end of the session, while there is one.
+    /// The other end of the session that is up.
+    pub fn remote_address(&self) -> Option<SocketAddr> {
+        let up = self.established.as_ref()?;
+        self.connection(up.connection)?.remote
+    }
+
+    /// Our end of it.
     pub fn local_address(&self) -> Option<SocketAddr> {
         let up = self.established.as_ref()?;
         self.connection(up.connection)?.local

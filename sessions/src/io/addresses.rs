@@ -86,6 +86,13 @@ impl Addresses {
         link_local.collect()
     }
 
+    /// Whether `remote` is on a network of this machine, in `vrf`.
+    pub(super) fn are_beside(&self, remote: IpAddr, vrf: Option<InterfaceName>) -> bool {
+        let networks = self.0.iter().filter(|it| it.is_in(vrf));
+        let mut networks = networks.filter_map(|it| Prefix::new(it.address, it.length).ok());
+        networks.any(|network| network.contains(remote))
+    }
+
     /// The end of a connection from `local` in `vrf`: the next hops that it may offer are its own
     /// address, and for the other family the first global address of the same interface.
     ///

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::backend::{Backend, Desired, PeerView, SessionState, ViewScope};
     use crate::io::tcp_ao::tests::kernel_has_it;
-    use crate::io::{Listen, NativeBackend};
+    use crate::io::{BfdOptions, Listen, NativeBackend};
     use crate::types::{AoAlgorithm, AoKey, AoKeys, HoldTime, Password, PeerKey};
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -107,8 +107,8 @@ mod tests {
             let address = |number| IpAddr::from([127, 0, octet, number]);
             let listen = Listen::at([SocketAddr::new(address(1), 0)]);
             let daemons = [
-                NativeBackend::start(listen, 7, None),
-                NativeBackend::start(Listen::nowhere(), 8, None),
+                NativeBackend::start(listen, BfdOptions::default(), 7, None),
+                NativeBackend::start(Listen::nowhere(), BfdOptions::default(), 8, None),
             ];
             let port = daemons[0].listening()[0].port();
             let configs = [(1, 1), (2, port)].map(|(number, port)| {

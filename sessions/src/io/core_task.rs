@@ -4,6 +4,7 @@
 //! until the next deadline. Everything it waits for is cancel-safe (`recv`, `changed`, a sleep),
 //! and nothing it does waits.
 
+mod bfd;
 mod changes;
 mod handover;
 mod startup;
@@ -20,7 +21,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
+use self::bfd::Coupling;
 use super::addresses::Addresses;
+use super::bfd::BfdOptions;
 pub(super) use handover::Handed;
 
 use super::agenda::Agenda;
@@ -86,6 +89,7 @@ pub(super) struct CoreTask {
     changed: watch::Sender<u64>,
     has_changed: bool,
     listeners: Listeners,
+    bfd: Coupling,
     addresses_due: Instant,
     seed: u64,
     /// Peers that there ever were.
@@ -99,6 +103,7 @@ impl CoreTask {
         tasks: TaskTracker,
         seed: u64,
         earlier: Option<EarlierRun>,
+        bfd: BfdOptions,
     ) -> Self {
         let clock = Clock::start();
         Self {
@@ -115,6 +120,7 @@ impl CoreTask {
             changed: watch::Sender::default(),
             has_changed: false,
             listeners,
+            bfd: Coupling::new(bfd, seed),
             addresses_due: Instant::ZERO,
             seed,
             incarnations: 0,
@@ -152,22 +158,29 @@ impl CoreTask {
                     self.apply(wanted, changed_at);
                 }
                 Some(event) = network.recv() => self.network_event(event),
+                event = self.bfd.event() => self.bfd_event(event),
                 command = commands.recv() => match command {
-                    // Whoever asked may have stopped waiting: then nobody needs the answer.
                     Some(Command::View(scope, answer)) => {
-                        let _ = answer.send(self.view(scope));
+                        self.bfd.complete(self.view(scope), answer);
                     }
                     Some(Command::Clear(key, how, answer)) => {
+                        // Whoever asked may have stopped waiting: then nobody needs the answer.
                         let _ = answer.send(self.clear(key, how));
                     }
                     Some(Command::Shutdown(how, done)) => {
+                        // First: an end of BFD that nobody announced is a failure.
+                        self.bfd.leave().await;
                         self.shut_down(how);
+                        self.bfd.fade();
                         let _ = done.send(());
                         return;
                     }
                     None => return,
                 },
                 () = wake => {}
+            }
+            while let Some(event) = self.bfd.next_event() {
+                self.bfd_event(event);
             }
             for _ in 0..BURST_MAX {
                 let Ok(event) = network.try_recv() else { break };
@@ -216,6 +229,7 @@ impl CoreTask {
     fn turn(&mut self) {
         let now = self.clock.now();
         self.look_around(now);
+        self.follow_paths(now);
         self.end_startup(now);
         self.agenda.wake(now);
         let mut acted = BTreeSet::new();
@@ -257,6 +271,7 @@ impl CoreTask {
 
     fn forget(&mut self, key: PeerKey) {
         self.has_changed = true;
+        self.bfd.look_again();
         let gone = self.neighbours.remove(&key);
         self.startup.forget(key, gone.is_some_and(|it| it.peer.had_session()));
         self.agenda.forget(key);
@@ -339,6 +354,7 @@ impl CoreTask {
                 neighbour.follow_rollover();
             });
         }
+        self.bfd.follow_addresses(addresses);
     }
 
     fn network_event(&mut self, event: NetworkEvent) {
@@ -353,6 +369,7 @@ impl CoreTask {
             }
             News::Link(link) if self.neighbours.contains_key(&key) => {
                 self.listeners.set_router(key, link.router.map(|(address, _)| address));
+                self.bfd.look_again();
                 key
             }
             _ => key,
@@ -399,6 +416,7 @@ impl CoreTask {
         let mut neighbour = Neighbour::new(peer, self.seed, &self.surroundings);
         neighbour.examine(now);
         self.neighbours.insert(key, neighbour);
+        self.bfd.look_again();
         self.agenda.touch(key);
     }
 
@@ -430,6 +448,7 @@ impl CoreTask {
                 }
             });
         }
+        self.bfd.look_again();
         self.originate(now, routes);
         self.note_change(now, changed_at);
     }

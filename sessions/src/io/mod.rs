@@ -26,4 +26,5 @@ mod ranges;
 mod sockopt;
 mod tcp_ao;
 
+pub use bfd::BfdOptions;
 pub use native::{Listen, NativeBackend};

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
+use super::bfd::BfdOptions;
 use super::core_task::{Command, CoreTask, Handed};
 use super::listeners::Listeners;
 use crate::backend::{
@@ -64,14 +65,14 @@ impl NativeBackend {
     /// left behind, if one did and it is known.
     ///
     /// Must be called inside a tokio runtime.
-    pub fn start(listen: Listen, seed: u64, earlier: Option<EarlierRun>) -> Self {
+    pub fn start(listen: Listen, bfd: BfdOptions, seed: u64, earlier: Option<EarlierRun>) -> Self {
         let tasks = TaskTracker::new();
         let (events, network) = mpsc::channel(EVENTS_MAX);
         let listeners = Listeners::open(listen, events.clone());
         let listening = listeners.addresses();
         let (desired, wanted) = watch::channel(Handed::default());
         let (commands, questions) = mpsc::channel(COMMANDS_MAX);
-        let core = CoreTask::new(listeners, events, tasks.clone(), seed, earlier);
+        let core = CoreTask::new(listeners, events, tasks.clone(), seed, earlier, bfd);
         let (withdrawn, changed) = (core.withdrawn(), core.changed());
         tokio::spawn(core.run(wanted, questions, network));
         Self { desired, commands, withdrawn, changed, tasks, listening }

@@ -6,7 +6,7 @@ mod lateness;
 mod log;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -289,6 +289,11 @@ impl Neighbour {
             let _ = events.send(NetworkEvent { key, news }).await;
         });
         self.dials.insert(id, task.abort_handle());
+    }
+
+    /// The router of its link, where it is unnumbered and one was heard.
+    pub(super) fn router(&self) -> Option<Ipv6Addr> {
+        self.link.router.map(|(address, _)| address)
     }
 
     /// Where it is to be dialled.

@@ -77,6 +77,23 @@ impl BfdSettings {
     pub const DETECT_MULTIPLIER_DEFAULT: NonZeroU8 = NonZeroU8::MIN.saturating_add(2);
     /// FRR's: at most one router in between, said as a TTL.
     pub const MINIMUM_TTL_DEFAULT: NonZeroU8 = NonZeroU8::MIN.saturating_add(253);
+
+    /// Others want to know about the same path, and get what is fastest of both: the session is
+    /// passive only if both are, and the key is that of the first who has one.
+    pub fn absorb(&mut self, other: &Self) {
+        self.transmit_interval = self.transmit_interval.min(other.transmit_interval);
+        self.receive_interval = self.receive_interval.min(other.receive_interval);
+        self.detect_multiplier = self.detect_multiplier.min(other.detect_multiplier);
+        self.echo_interval = match (self.echo_interval, other.echo_interval) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self.passive &= other.passive;
+        self.minimum_ttl = self.minimum_ttl.max(other.minimum_ttl);
+        if self.authentication.is_none() {
+            self.authentication.clone_from(&other.authentication);
+        }
+    }
 }
 
 impl Default for BfdSettings {

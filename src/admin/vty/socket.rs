@@ -160,7 +160,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use fairway_sessions::io::{Listen, NativeBackend};
+    use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
 
     use super::*;
     use crate::host::{Enquirer, Published};
@@ -184,7 +184,7 @@ mod tests {
         };
         Observer::new(
             Enquirer::hearing(published),
-            Arc::new(NativeBackend::start(Listen::nowhere(), 7, None)),
+            Arc::new(NativeBackend::start(Listen::nowhere(), BfdOptions::default(), 7, None)),
         )
     }
 

@@ -39,9 +39,9 @@ const QUESTIONS_MAX: usize = 16;
 
 /// How BFD is to run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct BfdOptions {
+pub struct BfdOptions {
     /// Before all other work of this machine, and never paged out.
-    pub(super) realtime: bool,
+    pub realtime: bool,
 }
 
 /// The sessions that are wanted.

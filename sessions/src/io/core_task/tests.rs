@@ -12,7 +12,8 @@ fn config(number: u8) -> PeerConfig {
 async fn a_panic_ends_one_peer_and_not_the_others() {
     let (events, _network) = mpsc::channel(16);
     let listeners = Listeners::open(Listen::nowhere(), events.clone());
-    let mut core = CoreTask::new(listeners, events, TaskTracker::new(), 7, None);
+    let mut core =
+        CoreTask::new(listeners, events, TaskTracker::new(), 7, None, BfdOptions::default());
     let desired = Desired { peers: vec![config(2), config(3)], ..Desired::default() };
     core.apply(Arc::new(desired), None);
     core.turn();
@@ -30,3 +31,5 @@ async fn a_panic_ends_one_peer_and_not_the_others() {
     let neighbour = &core.neighbours[&config(2).key];
     assert!(neighbour.dials.is_empty() && neighbour.peer.next_deadline() > Some(now));
 }
+
+mod bfd;

@@ -26,6 +26,7 @@ impl CoreTask {
                 let not_accepted = self.listeners.not_accepted(*key);
                 view.not_accepted = not_accepted.filter(|_| view.set_aside.is_none());
                 view.is_being_told = neighbour.is_being_told();
+                view.bfd_path = self.bfd_path(*key);
             }
             if view.is_err() {
                 error!(peer = %key, "a fault of ours: it cannot be shown");

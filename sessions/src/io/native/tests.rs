@@ -28,7 +28,7 @@ use crate::wire::{Capability, KeptFamily, Notification, Open, RestartOffer};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn backend() -> NativeBackend {
-    NativeBackend::start(Listen::at([([127, 0, 0, 1], 0).into()]), 7, None)
+    NativeBackend::start(Listen::at([([127, 0, 0, 1], 0).into()]), BfdOptions::default(), 7, None)
 }
 
 fn address(number: u8) -> IpAddr {
@@ -273,7 +273,12 @@ async fn a_neighbour_of_a_range_that_restarts_is_waited_for() {
 #[tokio::test]
 async fn a_neighbour_of_a_range_hears_of_our_restart_once() {
     let earlier = EarlierRun { routes: Vec::new(), forwarding: false };
-    let backend = NativeBackend::start(Listen::at([([127, 0, 0, 1], 0).into()]), 7, Some(earlier));
+    let backend = NativeBackend::start(
+        Listen::at([([127, 0, 0, 1], 0).into()]),
+        BfdOptions::default(),
+        7,
+        Some(earlier),
+    );
     let graceful_restart = GracefulRestart::new(120, 0);
     apply(&backend, &[PeerConfig { graceful_restart, ..range(1) }]);
     wait_until(&backend, |view| !view.listen_ranges.is_empty()).await;

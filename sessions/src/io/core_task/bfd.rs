@@ -1,0 +1,276 @@
+//! How BFD and the neighbours are joined (RFC 5882): which paths are to be watched, and whom it
+//! concerns what becomes of one.
+//!
+//! Another part of [`CoreTask`]. Knows no packet and no timer of BFD, which are the thread's
+//! ([`crate::io::bfd`]); what a session makes of its path is [`crate::bgp::Peer`]'s.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use super::CoreTask;
+use crate::backend::{BgpView, Liveness, SessionState};
+use crate::bfd::{BfdChange, BfdEvent, BfdView};
+use crate::bgp::Event;
+use crate::io::addresses::Addresses;
+use crate::io::bfd::{BfdOptions, BfdThread};
+use crate::io::neighbour::Neighbour;
+use crate::time::Instant;
+use crate::types::{BfdPath, BfdSettings, PeerKey, PeerKind, Remote};
+
+/// News of sessions that may wait for the core; the thread keeps what does not fit.
+const EVENTS_MAX: usize = 256;
+/// How long the sessions of neighbours wait for BFD to have said that we leave. It takes less than a
+/// millisecond, unless something is wrong.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long it goes on saying so, for whom a packet was lost.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How long who asks what BFD does waits for its answer.
+const VIEW_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// BFD as the core knows it.
+#[derive(Debug)]
+pub(super) struct Coupling {
+    thread: BfdThread,
+    events: mpsc::Receiver<BfdEvent>,
+    /// What is watched for each neighbour.
+    paths: BTreeMap<PeerKey, BfdPath>,
+    /// All that is watched.
+    wanted: BTreeMap<BfdPath, BfdSettings>,
+    /// What became of it, where that is known.
+    liveness: BTreeMap<BfdPath, Liveness>,
+    /// Which networks this machine is on, as far as that was looked up.
+    addresses: Option<Addresses>,
+    /// Paths may be others than they were.
+    is_due: bool,
+    /// Some neighbour asked for it once.
+    is_used: bool,
+}
+
+impl Coupling {
+    pub(super) fn new(options: BfdOptions, seed: u64) -> Self {
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
+        Self {
+            // Discriminators are nobody's to guess from what is seen of the core's timers.
+            thread: BfdThread::start(options, seed.rotate_left(32), sender),
+            events,
+            paths: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            liveness: BTreeMap::new(),
+            addresses: None,
+            is_due: false,
+            is_used: false,
+        }
+    }
+
+    /// The next that became of a path. Never resolves where there is no thread.
+    pub(super) async fn event(&mut self) -> BfdEvent {
+        match self.events.recv().await {
+            Some(event) => event,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The same, if it is there.
+    pub(super) fn next_event(&mut self) -> Option<BfdEvent> {
+        self.events.try_recv().ok()
+    }
+
+    /// Paths may be others than they were.
+    pub(super) fn look_again(&mut self) {
+        self.is_due = true;
+    }
+
+    /// The networks of this machine may be others.
+    pub(super) fn follow_addresses(&mut self, addresses: Addresses) {
+        self.addresses = Some(addresses);
+        // So may be where the other end of a link is.
+        self.is_due = true;
+    }
+
+    /// Says to everybody that BFD ends on purpose, so that nobody takes it for a failure.
+    pub(super) async fn leave(&mut self) {
+        if timeout(LEAVE_TIMEOUT, self.thread.leave()).await.is_err() {
+            warn!(
+                "BFD did not say in time that it ends on purpose: neighbours may take it for a failure"
+            );
+        }
+    }
+
+    /// Goes on saying so for a while, beside the end of the sessions.
+    pub(super) fn fade(self) {
+        if self.is_used {
+            tokio::spawn(async move {
+                tokio::time::sleep(FAREWELL).await;
+                drop(self.thread);
+            });
+        }
+    }
+
+    /// Answers with `view`, and with what BFD says, which the core does not wait for.
+    pub(super) fn complete(&self, mut view: BgpView, answer: oneshot::Sender<BgpView>) {
+        if !self.is_used {
+            // Whoever asked may have stopped waiting: then nobody needs the answer.
+            let _ = answer.send(view);
+            return;
+        }
+        let bfd = self.thread.view();
+        tokio::spawn(async move {
+            let bfd = timeout(VIEW_TIMEOUT, bfd).await.ok().and_then(Result::ok);
+            view.bfd = Some(bfd.unwrap_or_else(|| BfdView {
+                trouble: vec!["BFD was too busy to say how it is; ask again".to_owned()],
+                ..BfdView::default()
+            }));
+            let _ = answer.send(view);
+        });
+    }
+}
+
+impl CoreTask {
+    /// Hands BFD the paths that are to be watched, if they are others than before, and tells those
+    /// neighbours whose path is another one.
+    pub(super) fn follow_paths(&mut self, now: Instant) {
+        if !std::mem::take(&mut self.bfd.is_due) {
+            return;
+        }
+        let mut paths = BTreeMap::new();
+        let mut wanted: BTreeMap<BfdPath, BfdSettings> = BTreeMap::new();
+        for (key, neighbour) in &self.neighbours {
+            let Some(bfd) = &neighbour.peer.config().bfd else { continue };
+            let Some(path) = self.path(*key, neighbour) else { continue };
+            paths.insert(*key, path);
+            wanted
+                .entry(path)
+                .and_modify(|it| it.absorb(&bfd.settings))
+                .or_insert_with(|| bfd.settings.clone());
+        }
+        if wanted != self.bfd.wanted {
+            self.bfd.is_used |= !wanted.is_empty();
+            self.bfd.thread.set(wanted.clone());
+            self.bfd.wanted = wanted;
+            let Coupling { liveness, wanted, .. } = &mut self.bfd;
+            liveness.retain(|path, _| wanted.contains_key(path));
+        }
+        let before = std::mem::replace(&mut self.bfd.paths, paths);
+        for key in self.keys() {
+            let path = self.bfd.paths.get(&key).copied();
+            if before.get(&key).copied() == path {
+                continue;
+            }
+            let known = path.and_then(|path| self.bfd.liveness.get(&path).copied());
+            self.with_neighbour(now, key, |neighbour, _| {
+                // Of another path nothing is known, and that is no failure of this one.
+                neighbour.peer.handle(now, Event::Bfd(Liveness::Unknown));
+                if let Some(liveness) = known {
+                    neighbour.peer.handle(now, Event::Bfd(liveness));
+                }
+            });
+        }
+    }
+
+    /// The path to a neighbour, if there is to be a session and it is known where it is.
+    fn path(&self, key: PeerKey, neighbour: &Neighbour) -> Option<BfdPath> {
+        let peer = &neighbour.peer;
+        if peer.is_down() {
+            return None;
+        }
+        let config = peer.config();
+        let remote = neighbour.bfd_remote()?;
+        let interface = key.interface();
+        let multihop = match config.kind() {
+            _ if interface.is_some() => false,
+            PeerKind::External => !config.is_next_door(),
+            PeerKind::Internal => !config.is_next_door() || self.is_far(key, neighbour, remote),
+        };
+        let local = config.source_address.filter(|it| it.is_ipv4() == remote.is_ipv4());
+        Some(BfdPath { remote, vrf: key.vrf, multihop, interface, local })
+    }
+
+    /// Whether routers may be between us and an internal neighbour: as FRR has it, if it is on no
+    /// network of ours. Where a path works, that stays: a network that goes away is a failure, and
+    /// no other path.
+    fn is_far(&self, key: PeerKey, neighbour: &Neighbour, remote: IpAddr) -> bool {
+        let peer = &neighbour.peer;
+        let works = peer.liveness() == Liveness::Up || peer.state() == SessionState::Established;
+        let before = self.bfd.paths.get(&key).filter(|it| works && it.remote == remote);
+        match (before, &self.bfd.addresses) {
+            (Some(before), _) => before.multihop,
+            (None, Some(addresses)) => !addresses.are_beside(remote, key.vrf),
+            (None, None) => false,
+        }
+    }
+
+    /// Something became of a path.
+    pub(super) fn bfd_event(&mut self, event: BfdEvent) {
+        let now = self.clock.now();
+        let BfdEvent { path, change } = event;
+        if !self.bfd.wanted.contains_key(&path) {
+            return; // Nobody wants it any more.
+        }
+        self.has_changed = true;
+        let (liveness, was_up) = match change {
+            BfdChange::Up => (Liveness::Up, false),
+            BfdChange::Down {
+                diagnostic,
+                remote_admin_down,
+                remote_control_plane_independent,
+                was_up,
+                ..
+            } => {
+                let liveness = Liveness::Down {
+                    on_purpose: remote_admin_down,
+                    independent: remote_control_plane_independent,
+                    diagnostic,
+                };
+                (liveness, was_up)
+            }
+        };
+        log(&path, liveness, was_up);
+        let before = self.bfd.liveness.insert(path, liveness);
+        // It came up and went down before we were told.
+        let missed = (was_up && before != Some(Liveness::Up)).then_some(Liveness::Up);
+        let concerned = self.bfd.paths.iter().filter(|(_, it)| **it == path);
+        let concerned: Vec<PeerKey> = concerned.map(|(key, _)| *key).collect();
+        for key in concerned {
+            self.with_neighbour(now, key, |neighbour, _| {
+                for liveness in missed.into_iter().chain([liveness]) {
+                    neighbour.peer.handle(now, Event::Bfd(liveness));
+                }
+            });
+        }
+    }
+
+    /// Which path is watched for a neighbour.
+    pub(super) fn bfd_path(&self, key: PeerKey) -> Option<BfdPath> {
+        self.bfd.paths.get(&key).copied()
+    }
+}
+
+fn log(path: &BfdPath, liveness: Liveness, was_up: bool) {
+    match liveness {
+        Liveness::Up => info!(%path, "BFD up"),
+        Liveness::Down { on_purpose: true, diagnostic, .. } => {
+            info!(%path, %diagnostic, "BFD switched off at the other end");
+        }
+        Liveness::Down { diagnostic, .. } if was_up => warn!(%path, %diagnostic, "BFD down"),
+        Liveness::Down { .. } | Liveness::Unknown => {}
+    }
+}
+
+impl Neighbour {
+    /// The address that BFD is to watch: that of its session, and else where it is dialled.
+    fn bfd_remote(&self) -> Option<IpAddr> {
+        match self.peer.config().key.remote {
+            Remote::Address(address) => Some(address),
+            Remote::Interface(_) => {
+                let session = self.peer.remote_address().map(|it| it.ip());
+                session.or_else(|| self.router().map(IpAddr::V6))
+            }
+            Remote::Range(_) => None,
+        }
+    }
+}
