@@ -229,6 +229,7 @@ impl Datagram {
 
 /// Reads what waits in a socket, at most [`DATAGRAMS_MAX`] datagrams, and does not wait for more.
 /// Returns how many of `into` were filled; fewer than there is room for means that none is left.
+#[allow(clippy::useless_conversion, reason = "types of fields are not the same with every libc")]
 pub(super) fn receive_datagrams(socket: &impl AsFd, into: &mut [Datagram]) -> Result<usize, Errno> {
     // SAFETY: both are structures of integers and pointers of C, for which all zeros are a value.
     let (mut parts, mut headers): ([libc::iovec; DATAGRAMS_MAX], [libc::mmsghdr; DATAGRAMS_MAX]) =
@@ -243,7 +244,6 @@ pub(super) fn receive_datagrams(socket: &impl AsFd, into: &mut [Datagram]) -> Re
         header.msg_iov = part;
         header.msg_iovlen = 1;
         header.msg_control = datagram.control.as_mut_ptr().cast();
-        // Its type is not the same with every C library.
         header.msg_controllen = datagram.control.len().try_into().unwrap_or(0);
     }
     // SAFETY: the descriptor is open for as long as `socket` is borrowed. `room` headers were

@@ -1,6 +1,7 @@
 //! Echo packets: ours, which the other end sends back, and those of the other end (RFC 5880 §6.4).
 //!
 //! As FRR has it over IPv6: they go to the other end's address with 255, and come back with 254.
+//! Over IPv4 they are sent so where `link_echo` cannot send them.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -11,6 +12,7 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, sendto};
 
 use super::datagram::Notes;
+use crate::bfd::Arrival;
 
 /// TTL (hop limit) of what is sent back: as if it had been forwarded.
 const TTL_BACK: libc::c_int = 254;
@@ -32,11 +34,11 @@ pub(super) fn send(
     sendto(socket.as_raw_fd(), bytes, &to, MsgFlags::MSG_DONTWAIT).map(drop)
 }
 
-/// Sends back what came from `source`, from the address and over the interface that it came to.
-/// What cannot be sent is as good as lost on the way.
-pub(super) fn send_back(socket: &OwnedFd, source: SocketAddr, notes: Notes, bytes: &[u8]) {
-    let to = SockaddrStorage::from(source);
-    let parts = [IoSlice::new(bytes)];
+/// Sends back what came in, from the address and over the interface that it came to. What cannot be
+/// sent is as good as lost on the way.
+pub(super) fn send_back(socket: &OwnedFd, notes: Notes, arrival: Arrival<'_>) {
+    let to = SockaddrStorage::from(arrival.source);
+    let parts = [IoSlice::new(arrival.bytes)];
     let index = notes.interface_index.unwrap_or(0);
     let fd = socket.as_raw_fd();
     let flags = MsgFlags::MSG_DONTWAIT;

@@ -4,28 +4,35 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::bfd::Port;
 
-/// Addresses of the receive sockets, and how far the ports are from where the RFCs have them.
-/// Sessions send to the same ports.
+/// Where packets are heard, and which ports they are sent to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
     v4: Ipv4Addr,
     v6: Ipv6Addr,
-    port_offset: u16,
+    /// How far the ports are from where the RFCs have them: those of this end, and of the others.
+    offset: u16,
+    remote_offset: u16,
 }
 
 impl Endpoint {
     /// All addresses, and the ports of the RFCs.
     pub(super) const STANDARD: Self =
-        Self { v4: Ipv4Addr::UNSPECIFIED, v6: Ipv6Addr::UNSPECIFIED, port_offset: 0 };
+        Self { v4: Ipv4Addr::UNSPECIFIED, v6: Ipv6Addr::UNSPECIFIED, offset: 0, remote_offset: 0 };
 
-    /// One of many on the same machine: each has an address of its own.
+    /// One of several on the same machine.
     #[cfg(test)]
-    pub(super) const fn test(v4: Ipv4Addr, v6: Ipv6Addr, port_offset: u16) -> Self {
-        Self { v4, v6, port_offset }
+    pub(super) const fn test(v4: Ipv4Addr, offset: u16, remote_offset: u16) -> Self {
+        Self { v4, v6: Ipv6Addr::UNSPECIFIED, offset, remote_offset }
     }
 
+    /// Where packets are heard.
     pub(super) const fn number(self, port: Port) -> u16 {
-        port.number().saturating_add(self.port_offset)
+        port.number().saturating_add(self.offset)
+    }
+
+    /// Where packets are sent.
+    pub(super) const fn remote_number(self, port: Port) -> u16 {
+        port.number().saturating_add(self.remote_offset)
     }
 
     pub(super) const fn address(self, is_ipv4: bool) -> IpAddr {

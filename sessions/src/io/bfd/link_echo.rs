@@ -82,11 +82,15 @@ pub(super) fn open(index: u32, port: u16) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
-/// Passes what goes to `port` of UDP. What is read begins with the header of IPv4.
-fn filter(port: u16) -> [sock_filter; 9] {
+/// Passes what goes to `port` of UDP and was forwarded: what the other end sends is for the kernel
+/// to forward. What is read begins with the header of IPv4.
+fn filter(port: u16) -> [sock_filter; 11] {
     let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     [
-        // The protocol is UDP,
+        // The TTL is not what it was sent with,
+        instruction(0x30, 0, 0, 8),
+        instruction(0x15, 8, 0, u32::from(TTL)),
+        // the protocol is UDP,
         instruction(0x30, 0, 0, 9),
         instruction(0x15, 0, 6, u32::from(UDP)),
         // it is not a later fragment,
@@ -120,24 +124,23 @@ fn build(packet: &mut [u8], own: Ipv4Addr, port: u16, payload: &[u8]) -> Option<
     let length = HEADERS_LENGTH_BYTES.checked_add(payload.len())?;
     let total = u16::try_from(length).ok()?.to_be_bytes();
     let udp = u16::try_from(payload.len().checked_add(8)?).ok()?.to_be_bytes();
-    let mut ip = [0; 20];
-    ip[0] = 0x45;
-    ip[1] = TRAFFIC_CLASS;
-    ip[2..4].copy_from_slice(&total);
-    ip[8] = TTL;
-    ip[9] = UDP;
-    ip[12..16].copy_from_slice(&own.octets());
-    ip[16..20].copy_from_slice(&own.octets());
-    let sum = checksum(&ip).to_be_bytes();
-    ip[10..12].copy_from_slice(&sum);
     let port = port.to_be_bytes();
-    let (headers, rest) = packet.split_at_mut_checked(20)?;
-    headers.copy_from_slice(&ip);
-    let (headers, rest) = rest.split_at_mut_checked(8)?;
-    headers[..2].copy_from_slice(&port);
-    headers[2..4].copy_from_slice(&port);
-    headers[4..6].copy_from_slice(&udp);
+    let mut headers = [0; HEADERS_LENGTH_BYTES];
+    headers[0] = 0x45;
+    headers[1] = TRAFFIC_CLASS;
+    headers[2..4].copy_from_slice(&total);
+    headers[8] = TTL;
+    headers[9] = UDP;
+    headers[12..16].copy_from_slice(&own.octets());
+    headers[16..20].copy_from_slice(&own.octets());
+    let sum = checksum(headers.first_chunk()?).to_be_bytes();
+    headers[10..12].copy_from_slice(&sum);
+    headers[20..22].copy_from_slice(&port);
+    headers[22..24].copy_from_slice(&port);
+    headers[24..26].copy_from_slice(&udp);
     // No checksum of UDP (RFC 768): nobody but we reads this, and a session proves what is its own.
+    let (place, rest) = packet.split_at_mut_checked(HEADERS_LENGTH_BYTES)?;
+    place.copy_from_slice(&headers);
     rest.get_mut(..payload.len())?.copy_from_slice(payload);
     Some(length)
 }

@@ -13,6 +13,7 @@ mod datagram;
 mod echo;
 mod endpoint;
 mod handover;
+mod link_echo;
 mod realtime;
 mod receive;
 mod send;

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
@@ -19,8 +18,8 @@ use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::datagram::{self, Notes};
-use super::echo;
 use super::endpoint::Endpoint;
+use super::{echo, link_echo};
 use crate::bfd::{Arrival, Port};
 use crate::io::sockopt::{self, DATAGRAMS_MAX, Datagram};
 use crate::time::Instant;
@@ -50,6 +49,9 @@ pub(super) struct Place {
     pub(super) vrf: Option<InterfaceName>,
     pub(super) is_ipv4: bool,
     pub(super) port: Port,
+    /// The number of an interface: echo packets that come back by it as they were sent, to which no
+    /// UDP socket listens.
+    pub(super) link: Option<u32>,
 }
 
 /// All receive sockets, and how the thread waits for them.
@@ -204,6 +206,13 @@ impl ReceiveSockets {
         let port = self.endpoint.number(place.port);
         let family = if place.is_ipv4 { "IPv4" } else { "IPv6" };
         let vrf = place.vrf.map(|vrf| format!(" in VRF {vrf}")).unwrap_or_default();
+        if place.link.is_some() {
+            let hint = match error {
+                Errno::EPERM => " (it needs the capability NET_RAW)",
+                _ => "",
+            };
+            return format!("echo packets over IPv4: {}{hint}", error.desc());
+        }
         let hint = match error {
             Errno::EADDRINUSE => " (another BFD daemon runs on this machine: stop it, or its BFD)",
             Errno::ENODEV => " (there is no such device: create it)",
@@ -217,12 +226,43 @@ impl ReceiveSockets {
     }
 }
 
+impl Place {
+    /// What came in here.
+    fn arrival(self, at: Instant, datagram: &Datagram, notes: Notes) -> Option<Arrival<'_>> {
+        let bytes = datagram.payload()?;
+        let arrival = Arrival {
+            at,
+            source: SocketAddr::from(([0; 4], 0)),
+            destination: notes.destination,
+            interface_index: notes.interface_index.or(self.link).unwrap_or(0),
+            vrf: self.vrf,
+            ttl: notes.ttl,
+            port: self.port,
+            bytes,
+        };
+        if self.link.is_none() {
+            return Some(Arrival { source: datagram::source(datagram)?, ..arrival });
+        }
+        let returned = link_echo::parse(bytes)?;
+        Some(Arrival {
+            source: SocketAddr::from((returned.source, returned.source_port)),
+            destination: Some(returned.destination.into()),
+            ttl: Some(returned.ttl),
+            bytes: returned.payload,
+            ..arrival
+        })
+    }
+}
+
 impl ReceiveSocket {
     fn open(now: Instant, endpoint: Endpoint, place: Place) -> Result<Self, Errno> {
         let address = SocketAddr::new(endpoint.address(place.is_ipv4), endpoint.number(place.port));
         // Before the device is taken, so that a change in between is found.
         let vrf_index = place.vrf.map(|vrf| if_nametoindex(vrf.as_str())).transpose()?;
-        let fd = hearing(address, place.vrf)?;
+        let fd = match place.link {
+            Some(index) => link_echo::open(index, address.port())?,
+            None => hearing(address, place.vrf)?,
+        };
         Ok(Self { place, fd, vrf_index, empty_at: now, lost: 0 })
     }
 
@@ -247,23 +287,12 @@ impl ReceiveSocket {
                 let lost = notes.lost.unwrap_or(self.lost);
                 drained.is_incomplete |= lost != self.lost;
                 self.lost = lost;
-                // Longer than any packet of BFD, or from nowhere.
-                let Some((source, bytes)) = datagram::source(datagram).zip(datagram.payload())
-                else {
-                    continue;
-                };
-                let arrival = Arrival {
-                    at: moment.arrival(notes.stamp, self.empty_at),
-                    source,
-                    destination: notes.destination,
-                    interface_index: notes.interface_index.unwrap_or(0),
-                    vrf: self.place.vrf,
-                    ttl: notes.ttl,
-                    port: self.place.port,
-                    bytes,
-                };
-                if hear(moment.now, arrival) {
-                    echo::send_back(&self.fd, source, notes, bytes);
+                let at = moment.arrival(notes.stamp, self.empty_at);
+                // What is missing is longer than any packet of BFD, or from nowhere.
+                if let Some(arrival) = self.place.arrival(at, datagram, notes)
+                    && hear(moment.now, arrival)
+                {
+                    echo::send_back(&self.fd, notes, arrival);
                 }
             }
             drained.count = drained.count.saturating_add(count);

@@ -64,6 +64,8 @@ struct Line {
     open_at: Instant,
     /// The number of the interface or the VRF that the path names.
     device_index: Option<u32>,
+    /// Our address, as the kernel chose it.
+    local: Option<IpAddr>,
     /// Why the last packet did not leave.
     trouble: Option<Errno>,
 }
@@ -88,6 +90,7 @@ impl Lines {
             port: None,
             open_at: Instant::ZERO,
             device_index: device_index(&path),
+            local: None,
             trouble: None,
         });
         line.interface_index()
@@ -109,6 +112,11 @@ impl Lines {
     /// The number of the interface that the session in `slot` is over, where it names one.
     pub(super) fn interface_index(&self, slot: SlotId) -> Option<u32> {
         self.lines.get(slot.index())?.as_ref()?.interface_index()
+    }
+
+    /// Our address towards the other end of the session in `slot`.
+    pub(super) fn local(&self, slot: SlotId) -> Option<IpAddr> {
+        self.lines.get(slot.index())?.as_ref()?.local
     }
 
     /// Why packets do not leave, and whose.
@@ -212,9 +220,11 @@ impl Line {
             taken.insert(port);
         }
         let port_of_path = if multihop { Port::Multihop } else { Port::SingleHop };
-        let to = scoped(remote, endpoint.number(port_of_path), scope);
+        let to = scoped(remote, endpoint.remote_number(port_of_path), scope);
         connect(fd.as_raw_fd(), &SockaddrStorage::from(to))?;
-        Ok(UdpSocket::from(fd))
+        let socket = UdpSocket::from(fd);
+        self.local = socket.local_addr().ok().map(|local| local.ip());
+        Ok(socket)
     }
 
     /// Binds to the port that this session has, or to one that no session has.

@@ -2,12 +2,12 @@
 //! no other run of these tests has.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::datagram::{self, Notes};
 use super::*;
@@ -20,9 +20,9 @@ const PORT_OFFSET: u16 = 20_000;
 /// Until when everything must have happened, on a machine that does much else.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-struct End {
-    address: Ipv4Addr,
-    thread: BfdThread,
+pub(super) struct End {
+    pub(super) address: Ipv4Addr,
+    pub(super) thread: BfdThread,
     events: mpsc::Receiver<BfdEvent>,
 }
 
@@ -33,12 +33,12 @@ fn address() -> Ipv4Addr {
     Ipv4Addr::new(127, high, low, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn path(local: Ipv4Addr, remote: Ipv4Addr) -> BfdPath {
+pub(super) fn path(local: Ipv4Addr, remote: Ipv4Addr) -> BfdPath {
     let (remote, local) = (remote.into(), Some(local.into()));
     BfdPath { remote, vrf: None, multihop: false, interface: None, local }
 }
 
-fn every(transmit_ms: u64, receive_ms: u64) -> BfdSettings {
+pub(super) fn every(transmit_ms: u64, receive_ms: u64) -> BfdSettings {
     BfdSettings {
         transmit_interval: Duration::from_millis(transmit_ms),
         receive_interval: Duration::from_millis(receive_ms),
@@ -48,7 +48,7 @@ fn every(transmit_ms: u64, receive_ms: u64) -> BfdSettings {
 }
 
 impl End {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::at(address())
     }
 
@@ -56,7 +56,7 @@ impl End {
         let (sender, events) = mpsc::channel(256);
         let seed = u64::from(u32::from(address));
         let mut thread = BfdThread::start(BfdOptions::default(), seed, sender);
-        thread.endpoint = Endpoint::test(address, Ipv6Addr::LOCALHOST, PORT_OFFSET);
+        thread.endpoint = Endpoint::test(address, PORT_OFFSET, PORT_OFFSET);
         Self { address, thread, events }
     }
 
@@ -69,7 +69,7 @@ impl End {
         timeout(DEADLINE, self.events.recv()).await.expect("an event in time").unwrap()
     }
 
-    async fn view(&self) -> BfdView {
+    pub(super) async fn view(&self) -> BfdView {
         timeout(DEADLINE, self.thread.view()).await.expect("an answer in time").unwrap()
     }
 
@@ -91,7 +91,7 @@ impl End {
     }
 
     /// Has the thread do this, and nothing else meanwhile.
-    fn run(&self, what: impl FnOnce() + Send + 'static) {
+    pub(super) fn run(&self, what: impl FnOnce() + Send + 'static) {
         self.thread.running.as_ref().unwrap().ask(Command::Run(Box::new(what)));
     }
 }
@@ -237,7 +237,7 @@ fn the_kernel_says_of_both_families_what_bfd_needs_to_know() {
         sockopt::set_network(&far, address, ttl_option).unwrap();
         let near = receive::hearing(std::net::SocketAddr::new(address, 0), None).unwrap();
         let near = UdpSocket::from(near);
-        let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let before = wall_clock();
         far.send_to(&[7; 52], near.local_addr().unwrap()).unwrap();
         far.send_to(&[7; 300], near.local_addr().unwrap()).unwrap();
         let mut batch = vec![Datagram::empty(); 3];
@@ -250,4 +250,9 @@ fn the_kernel_says_of_both_families_what_bfd_needs_to_know() {
         assert!(notes.interface_index.is_some() && notes.lost.is_none());
         assert!(notes.stamp.unwrap() >= before, "{notes:?}");
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "it is compared with the kernel's stamps")]
+fn wall_clock() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap()
 }

@@ -1,6 +1,8 @@
 //! The thread: waits, reads, lets the sessions decide, sends, tells.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
@@ -15,9 +17,10 @@ use tracing::error;
 use super::clock::Clock;
 use super::endpoint::Endpoint;
 use super::handover::Handover;
+use super::link_echo::LinkNeighbour;
 use super::receive::{Drained, Place, ReceiveSockets};
 use super::send::Lines;
-use super::{BfdOptions, Wanted, echo, realtime};
+use super::{BfdOptions, Wanted, echo, link_echo, realtime};
 use crate::bfd::{
     BfdEvent, BfdView, PACKET_LENGTH_BYTES_MAX, Port, Realtime, Received, Sessions, SlotId,
 };
@@ -166,6 +169,9 @@ struct Driver<'a> {
     leaving: Option<oneshot::Sender<()>>,
     load: Load,
     wanted: Wanted,
+    /// Whether echo packets of some session go by `link_echo`, where that is possible.
+    has_link_echo: bool,
+    neighbours: BTreeMap<Ipv4Addr, LinkNeighbour>,
 }
 
 /// Whether packets come in so quickly that reading each at once would cost more than it helps.
@@ -198,6 +204,8 @@ impl<'a> Driver<'a> {
             leaving: None,
             load: Load::default(),
             wanted: Wanted::default(),
+            has_link_echo: false,
+            neighbours: BTreeMap::new(),
         })
     }
 
@@ -285,21 +293,37 @@ impl<'a> Driver<'a> {
 
     /// Has sockets for the sessions that there are, also for those that are about to go.
     fn want_sockets(&mut self, now: Instant) {
-        let place =
-            |path: &BfdPath, port| Place { vrf: path.vrf, is_ipv4: path.remote.is_ipv4(), port };
+        let place = |path: &BfdPath, port| {
+            let (vrf, is_ipv4) = (path.vrf, path.remote.is_ipv4());
+            Place { vrf, is_ipv4, port, link: None }
+        };
         let control = self
             .lines
             .paths()
             .map(|path| place(path, if path.multihop { Port::Multihop } else { Port::SingleHop }));
-        let has_echo = |settings: &BfdSettings| settings.echo_interval.is_some();
-        let echo = self.wanted.iter().filter(|(path, it)| !path.multihop && has_echo(it));
-        let echo = echo.map(|(path, _)| place(path, Port::Echo));
-        self.sockets.want(now, &control.chain(echo).collect());
+        let mut places: BTreeSet<Place> = control.collect();
+        let has_echo = |(path, settings): &(&BfdPath, &BfdSettings)| {
+            settings.echo_interval.is_some() && !path.multihop
+        };
+        let with_echo = || self.wanted.iter().filter(has_echo).map(|(path, _)| path);
+        self.has_link_echo = with_echo().any(|path| path.remote.is_ipv4());
+        self.neighbours = match self.has_link_echo {
+            true => link_echo::neighbours(),
+            false => BTreeMap::new(),
+        };
+        for path in with_echo() {
+            let place = place(path, Port::Echo);
+            places.insert(place);
+            if let Some(neighbour) = self.neighbour(path) {
+                places.insert(Place { link: Some(neighbour.index), ..place });
+            }
+        }
+        self.sockets.want(now, &places);
         self.plan_look(now);
     }
 
     fn plan_look(&mut self, now: Instant) {
-        let is_needed = self.sockets.needs_look() || self.lines.needs_look();
+        let is_needed = self.sockets.needs_look() || self.lines.needs_look() || self.has_link_echo;
         self.look_at = is_needed.then(|| now + LOOK_INTERVAL);
     }
 
@@ -308,7 +332,19 @@ impl<'a> Driver<'a> {
         for (slot, index) in self.lines.look() {
             self.sessions.set_interface_index(slot, index);
         }
-        self.plan_look(now);
+        if self.has_link_echo {
+            self.want_sockets(now);
+        } else {
+            self.plan_look(now);
+        }
+    }
+
+    /// Where echo packets to the other end of `path` are handed over on its link.
+    fn neighbour(&self, path: &BfdPath) -> Option<LinkNeighbour> {
+        match path.remote {
+            IpAddr::V4(address) => self.neighbours.get(&address).copied(),
+            IpAddr::V6(_) => None,
+        }
     }
 
     fn drain(&mut self) -> Drained {
@@ -342,11 +378,18 @@ impl<'a> Driver<'a> {
 
     fn send_echo(&self, slot: SlotId, bytes: &[u8]) -> Result<(), Errno> {
         let path = self.sessions.path(slot).ok_or(Errno::ENOENT)?;
-        let (vrf, is_ipv4) = (path.vrf, path.remote.is_ipv4());
-        let socket = self.sockets.get(Place { vrf, is_ipv4, port: Port::Echo });
-        let socket = socket.ok_or(Errno::ENOTCONN)?;
+        let (vrf, is_ipv4, port) = (path.vrf, path.remote.is_ipv4(), Port::Echo);
+        let number = self.endpoint.remote_number(port);
+        let place = Place { vrf, is_ipv4, port, link: None };
+        if let Some(neighbour) = self.neighbour(path)
+            && let Some(IpAddr::V4(own)) = self.lines.local(slot)
+            && let Some(link) = self.sockets.get(Place { link: Some(neighbour.index), ..place })
+        {
+            return link_echo::send(link, neighbour, own, number, bytes);
+        }
+        let socket = self.sockets.get(place).ok_or(Errno::ENOTCONN)?;
         let scope = self.lines.interface_index(slot).unwrap_or(0);
-        echo::send(socket, path.remote, self.endpoint.number(Port::Echo), scope, bytes)
+        echo::send(socket, path.remote, number, scope, bytes)
     }
 
     fn tell(&mut self, now: Instant) {
