@@ -221,6 +221,28 @@ mod tests {
         assert_eq!(new(b""), Err(BfdKeyError::Empty));
     }
 
+    #[test]
+    fn who_shares_a_session_gets_what_is_fastest_and_safest() {
+        let milliseconds = Duration::from_millis;
+        let mut shared = BfdSettings { passive: true, ..BfdSettings::default() };
+        let key = BfdAuthentication::new(BfdAuthenticationKind::Sha1, 1, b"key").ok();
+        let other = BfdSettings {
+            transmit_interval: milliseconds(50),
+            receive_interval: milliseconds(900),
+            detect_multiplier: NonZeroU8::MIN.saturating_add(1),
+            echo_interval: Some(milliseconds(20)),
+            passive: false,
+            minimum_ttl: NonZeroU8::MAX,
+            authentication: key.clone(),
+        };
+        shared.absorb(&other);
+        let expected = BfdSettings { receive_interval: milliseconds(300), ..other };
+        assert_eq!(shared, expected);
+        let slow = BfdSettings { echo_interval: Some(milliseconds(70)), ..BfdSettings::default() };
+        shared.absorb(&slow);
+        assert_eq!(shared, expected, "whoever comes later makes nothing slower");
+    }
+
     //= RFC 5880 §6.7.4 MUST: a key is a binary string of up to 20 bytes, padded with zeros.
     #[test]
     fn a_key_fills_its_field_in_the_packet() {

@@ -74,6 +74,13 @@ impl BfdThread {
         Self { options, endpoint: Endpoint::STANDARD, seed, events, running: None }
     }
 
+    /// The same at an address and ports of its own, for one of many on this machine.
+    #[cfg(test)]
+    pub(super) fn at(self, address: std::net::Ipv4Addr, port_offset: u16) -> Self {
+        let endpoint = Endpoint::test(address, std::net::Ipv6Addr::LOCALHOST, port_offset);
+        Self { endpoint, ..self }
+    }
+
     /// The sessions that are wanted from now on.
     pub(super) fn set(&mut self, wanted: BTreeMap<BfdPath, BfdSettings>) {
         if self.running.is_none() && !wanted.is_empty() {

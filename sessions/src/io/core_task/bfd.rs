@@ -67,6 +67,13 @@ impl Coupling {
         }
     }
 
+    /// The same for one of many on this machine.
+    #[cfg(test)]
+    pub(super) fn new_at(address: std::net::Ipv4Addr, port_offset: u16) -> Self {
+        let coupling = Self::new(BfdOptions::default(), 7);
+        Self { thread: coupling.thread.at(address, port_offset), ..coupling }
+    }
+
     /// The next that became of a path. Never resolves where there is no thread.
     pub(super) async fn event(&mut self) -> BfdEvent {
         match self.events.recv().await {
@@ -274,3 +281,6 @@ impl Neighbour {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,5 +31,3 @@ async fn a_panic_ends_one_peer_and_not_the_others() {
     let neighbour = &core.neighbours[&config(2).key];
     assert!(neighbour.dials.is_empty() && neighbour.peer.next_deadline() > Some(now));
 }
-
-mod bfd;
