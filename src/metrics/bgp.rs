@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fairway_sessions::backend::{BgpView, DrainState, PeerView, SessionState};
 use fairway_sessions::types::{AddressFamily, PeerConfig, PeerKey, Remote};
 
+use super::bfd;
 use super::families::{
     BGP_ACCEPTED, BGP_ANNOUNCED, BGP_DROPPED, BGP_ESTABLISHED, BGP_FAULTS, BGP_KEEPALIVES_RECEIVED,
     BGP_KEEPALIVES_SENT, BGP_MALFORMED, BGP_NOTIFICATIONS_RECEIVED, BGP_NOTIFICATIONS_SENT,
@@ -129,6 +130,7 @@ pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
     let mut samples = page.family(&DRAIN);
     states.iter().for_each(|(state, word)| samples.add(&[word], u8::from(*state == bgp.drain)));
     page.histogram(&EVENT_TO_UPDATE, &bgp.changes_told);
+    bfd::write(page, bgp.bfd.as_ref());
 }
 
 fn write_split(

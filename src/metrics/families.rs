@@ -103,8 +103,32 @@ families! {
         "Messages sent";
     BGP_RECEIVED: Counter, Node, "metallb_bgp_total_received" ["peer", "vrf"]
         "Messages received";
+    BFD_SESSION_UP: Gauge, Node, "metallb_bfd_session_up" ["peer", "vrf"]
+        "1 while the BFD session is Up";
+    BFD_CONTROL_IN: Counter, Node, "metallb_bfd_control_packet_input" ["peer", "vrf"]
+        "BFD control packets that were heard";
+    BFD_CONTROL_OUT: Counter, Node, "metallb_bfd_control_packet_output" ["peer", "vrf"]
+        "BFD control packets sent";
+    BFD_ECHO_IN: Counter, Node, "metallb_bfd_echo_packet_input" ["peer", "vrf"]
+        "Echo packets of ours that came back";
+    BFD_ECHO_OUT: Counter, Node, "metallb_bfd_echo_packet_output" ["peer", "vrf"]
+        "Echo packets sent";
+    BFD_SESSION_UPS: Counter, Node, "metallb_bfd_session_up_events" ["peer", "vrf"]
+        "Times that the BFD session came up";
+    BFD_SESSION_DOWNS: Counter, Node, "metallb_bfd_session_down_events" ["peer", "vrf"]
+        "Times that it went down from that";
+    BFD_NOTIFICATIONS: Counter, Node, "metallb_bfd_zebra_notifications" ["peer", "vrf"]
+        "Times that BGP was told what became of it";
 
     // Ours.
+    BFD_STALLS: Counter, Node, "fairway_bfd_stalls_total" ["peer", "vrf"]
+        "Times that this process was late for the BFD session by more than half an interval";
+    BFD_PUT_OFF: Counter, Node, "fairway_bfd_detections_put_off_total" ["peer", "vrf"]
+        "Detections that were put off once, since the silence may have been our own";
+    BFD_DROPPED: Counter, Node, "fairway_bfd_dropped_packets_total" ["reason"]
+        "BFD packets that were not heard, by reason";
+    BFD_REALTIME: Gauge, Node, "fairway_bfd_realtime" []
+        "1 while BFD goes before all other work (--bfd-realtime, and the kernel grants it)";
     EVENT_TO_UPDATE: Histogram, Node, "fairway_event_to_update_seconds" []
         "From an event (a file was written, a watch brought an object) to the moment its UPDATEs were written to the socket; once for each neighbour that had to be told";
     BGP_PEER: Gauge, Node, "fairway_bgp_peer_info" ["peer", "vrf", "desc", "state"]

@@ -9,6 +9,7 @@
 //! `fairway_*` for the rest; [`FAMILIES`] has them all. The loops of `fairway run`, `fairway speaker`
 //! and `fairway controller` start a [`Server`] each and bump their [`ClientCounters`].
 
+mod bfd;
 mod bgp;
 mod client;
 mod controller;

@@ -188,7 +188,7 @@ fn profiles() -> Vec<(Value, Verdict)> {
         (json!({ "detectMultiplier": 256 }), Refused("spec.detectMultiplier")),
         (json!({ "minimumTtl": 0 }), Refused("spec.minimumTtl")),
         (json!({ "minimumTtl": 255 }), Refused("spec.minimumTtl")),
-        // This version has no BFD, and says so of what asks for more than a profile.
+        // Whether the Secret is there is for the parser.
         (
             json!({ "authentication": { "type": "sha1", "keyID": 1, "secret": key } }),
             TakenButFaulty,

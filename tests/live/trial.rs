@@ -360,7 +360,10 @@ fn judge(
         has_changed = true;
         routes(effect, name, before, after, rounds)?;
     }
-    let is_silent = matches!(effect, Effect::Nothing | Effect::Kept | Effect::LaterAddresses);
+    let is_silent = matches!(
+        effect,
+        Effect::Nothing | Effect::Kept | Effect::LaterAddresses | Effect::ExchangesBfdKeys
+    );
     let is_free = is_silent || matches!(effect, Effect::Session(_) | Effect::OtherObject);
     if !has_changed
         && !is_free

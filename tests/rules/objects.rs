@@ -46,6 +46,14 @@ pub(crate) fn every() -> Vec<Row> {
     ]
 }
 
+fn secret(rest: &str) -> String {
+    manifest("v1", "Secret", "key", rest)
+}
+
+fn signed() -> String {
+    profile("new", "authentication: {type: sha1, keyID: 1, secret: {name: key, key: short}}")
+}
+
 #[rustfmt::skip] // One line for each rule.
 pub(crate) fn profiles() -> Vec<Row> {
     vec![
@@ -54,7 +62,10 @@ pub(crate) fn profiles() -> Vec<Row> {
         row("profile-ttl", METALLB, "minimumTtl is 1 to 254", profile("new", "minimumTtl: 255")).refused("1 to 254"),
         row("profile-empty", METALLB, "Everything has a default", profile("new", "")),
         row("profile-authentication-type", "RFC 5880", "Keys are SHA1", profile("new", "authentication: {type: md5, keyID: 1, secret: {name: a, key: b}}")).refused("sha1 or meticulous-sha1"),
-        row("profile-authentication", OURS, "BFD is not there yet, nor are its keys", profile("new", "authentication: {type: sha1, keyID: 1, secret: {name: a, key: b}}")).refused("does not run yet"),
+        row("profile-authentication", "RFC 5880", "Keys have 1 to 20 bytes", all(&[&signed(), &secret("stringData: {short: twenty-bytes-at-most}")])),
+        row("profile-authentication-missing", "RFC 5880", "The key exists", signed()).refused("no Secret default/key with a usable key short"),
+        row("profile-authentication-long", "RFC 5880", "A key of 21 bytes is none", all(&[&signed(), &secret("stringData: {short: twenty-bytes-and-more.}")])).refused("expected 1 to 20 bytes"),
+        row("profile-authentication-vanishes", OURS, "A profile outlives its Secret", signed()).after(all(&[&signed(), &secret("stringData: {short: key}")])).refused("no Secret default/key"),
         row("profile-name", OURS, "Names of BFDProfiles are unique, whatever their namespaces are", all(&[&profile("new", ""), &profile("new", "").replace("name: new", "name: new, namespace: lb")])).refused("expected another name"),
     ]
 }

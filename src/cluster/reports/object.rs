@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_sessions::backend::{PeerView, SessionState};
+use fairway_sessions::backend::{Liveness, PeerView, SessionState};
 use fairway_sessions::types::Remote;
 use serde_json::{Map, Value, json};
 
@@ -122,6 +122,16 @@ impl Status {
     }
 }
 
+/// What BFD says of the path, in FRR's words as frr-k8s has them.
+fn bfd_status(peer: &PeerView) -> &'static str {
+    match peer.config.bfd {
+        None => NO_BFD,
+        // It has never been up.
+        Some(_) if peer.liveness == Liveness::Unknown => "Down",
+        Some(_) => peer.liveness.name(),
+    }
+}
+
 /// Makes and reads the objects of one node.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -161,7 +171,7 @@ impl Writer {
             peer: peer_text(key.remote),
             vrf: key.vrf.map(|it| it.to_string()).unwrap_or_default(),
             bgp_status: peer.state.name().to_owned(),
-            bfd_status: NO_BFD.to_owned(),
+            bfd_status: bfd_status(peer).to_owned(),
         };
         let name = name(SESSION_PREFIX, &[&self.node, &status.peer, &status.vrf]);
         (Key { kind: WrittenKind::BgpSessionState, name }, Status::Session(status))

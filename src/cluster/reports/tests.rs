@@ -2,7 +2,8 @@
 
 mod scene;
 
-use fairway_sessions::backend::{DrainState, SessionState};
+use fairway_sessions::backend::{DrainState, Liveness, SessionState};
+use fairway_sessions::types::{BfdSettings, PeerBfd};
 use serde_json::json;
 
 use super::*;
@@ -96,6 +97,15 @@ fn sessions_are_reported_as_frr_k8s_reports_them() {
     );
     assert_eq!(object["status"]["bfdStatus"], "N/A");
     drop(sessions);
+    let bfd = PeerBfd { settings: BfdSettings::default(), strict: false };
+    for (liveness, expected) in [(Liveness::Unknown, "Down"), (Liveness::Up, "Up")] {
+        scene.bgp.peers[1].config.bfd = Some(bfd.clone());
+        scene.bgp.peers[1].liveness = liveness;
+        scene.tell_and_run(1);
+        let mut sessions = scene.api.of(WrittenKind::BgpSessionState);
+        let object = sessions.find(|it| it["status"]["peer"] == ipv6).unwrap();
+        assert_eq!(object["status"]["bfdStatus"], expected);
+    }
 
     scene.bgp.peers.pop();
     scene.tell_and_run(1);

@@ -4,7 +4,9 @@
 //! What a field does is the table of `PeerSetting`; here it gets the name and the values that
 //! operators write. No key is ever among those.
 
-use fairway_sessions::types::{ChangeEffect, FamilySet, PeerConfig, PeerSetting, Remote, RemoteAs};
+use fairway_sessions::types::{
+    BfdSettings, ChangeEffect, FamilySet, PeerBfd, PeerConfig, PeerSetting, Remote, RemoteAs,
+};
 
 use super::super::{NodePlan, SessionDiff};
 use crate::columns::or_none;
@@ -114,7 +116,11 @@ fn meanwhile(before: &PeerConfig, after: &PeerConfig) -> (bool, &'static str) {
 fn going_on(before: &PeerConfig, after: &PeerConfig) -> &'static str {
     let differences = before.differences(after);
     let has = |effect| differences.iter().any(|setting| setting.effect == effect);
-    if has(ChangeEffect::ExchangesKeys) {
+    let bfd_key =
+        |peer: &PeerConfig| peer.bfd.as_ref().map(|it| it.settings.authentication.clone());
+    if bfd_key(before).zip(bfd_key(after)).is_some_and(|(before, after)| before != after) {
+        "goes on, if the router gets the key of BFD within its detection time"
+    } else if has(ChangeEffect::ExchangesKeys) {
         "goes on, if the router gets the keys within the hold time"
     } else if has(ChangeEffect::AsksAgain) {
         "goes on; the router is asked for its routes again"
@@ -182,8 +188,17 @@ fn value(field: &str, peer: &PeerConfig) -> Option<String> {
         },
         "role" => optional(peer.role),
         "role_strict" => peer.role_strict.to_string(),
+        "bfd" => peer.bfd.as_ref().map_or_else(|| or_none(String::new()), bfd),
         _ => return None,
     })
+}
+
+/// What BFD is asked for, in short. Its key is nobody's to see.
+fn bfd(bfd: &PeerBfd) -> String {
+    let BfdSettings { transmit_interval, receive_interval, detect_multiplier, .. } = &bfd.settings;
+    let (transmit, receive) = (transmit_interval.as_millis(), receive_interval.as_millis());
+    let strict = if bfd.strict { ", strict" } else { "" };
+    format!("{transmit}/{receive} ms x {detect_multiplier}{strict}")
 }
 
 /// The field that says where a neighbour is.

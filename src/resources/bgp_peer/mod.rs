@@ -127,7 +127,7 @@ pub(in crate::resources) struct RawSpec {
     to_advertise: Option<RawToAdvertise>,
     /// The BFDProfile of the session; without it, no BFD.
     bfd_profile: Option<String>,
-    /// No session before BFD is up. Fairway only.
+    /// No session before BFD is up. Only with a bfdProfile. Fairway only.
     bfd_strict: Option<bool>,
 
     /// Whether accepted routes go into the kernel. Fairway only.
@@ -176,6 +176,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let graceful_restart =
         timers::graceful_restart(raw.enable_graceful_restart, raw.graceful_restart, report);
     let bfd_profile = raw.bfd_profile.clone().filter(|name| !name.is_empty());
+    let bfd_strict = bfd_strict(raw.bfd_strict, bfd_profile.as_deref(), report);
     let shutdown = raw.shutdown.and_then(|raw| shutdown(raw, report));
     let namespace = &metadata.name.namespace;
     let secret = raw.password_secret.map(|HiddenMapping(secret)| secret);
@@ -218,7 +219,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         role_strict: raw.role_strict.unwrap_or(false),
         graceful_restart,
         bfd_profile,
-        bfd_strict: raw.bfd_strict.unwrap_or(false),
+        bfd_strict,
         import,
         pass_on,
         next_hops,
@@ -306,6 +307,17 @@ fn role(raw: &RawSpec, neighbour: Option<&Neighbour>, report: &mut Report<'_>) -
         );
     }
     role
+}
+
+fn bfd_strict(given: Option<bool>, profile: Option<&str>, report: &mut Report<'_>) -> bool {
+    let strict = given.unwrap_or(false);
+    if strict && profile.is_none() && !report.is_faulty(&FieldPath::of("spec.bfdProfile")) {
+        report.fault(
+            &FieldPath::of("spec.bfdStrict"),
+            "needs BFD; set spec.bfdProfile, or leave it out",
+        );
+    }
+    strict
 }
 
 fn shutdown(raw: RawShutdown, report: &mut Report<'_>) -> Option<ShutdownMessage> {

@@ -66,7 +66,7 @@ const FAULTS: &[(&str, &str)] = &[
         "BGPPeer {myASN: 65001, peerASN: 65001, peerAddress: 192.0.2.9, ebgpMultiHop: true}",
     ),
     (
-        "what this version cannot do",
+        "a profile that is not there",
         "BGPPeer {myASN: 65001, peerASN: 65009, peerAddress: 192.0.2.9, bfdProfile: fast}",
     ),
     ("a community", "BGPAdvertisement {communities: [\"65536:1\"]}"),

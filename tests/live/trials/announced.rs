@@ -113,10 +113,23 @@ fn layer2_advertisements() -> Vec<Trial> {
 /// The router of the trial does not run BFD, which is then never Up: nothing ends for it.
 fn bfd_profiles() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(BfdProfile, path, before, after);
-    let signed = |path| {
-        let secret = json!({"name": "trial", "key": "one"});
-        let after = json!({"type": "sha1", "keyID": 1, "secret": secret});
-        field("spec.authentication", Value::Null, after).line_of(path)
+    let signed = |path: &'static str, before: Value, after: Value| {
+        let named = |name: &str, key: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+                "metadata": {"name": name, "namespace": "default"},
+                "stringData": {"autumn": key, "winter": "another"},
+            })
+        };
+        let (secret, other) = (named("trial", "one"), named("other", "two"));
+        let key = json!({"name": "trial", "key": "autumn"});
+        let authentication = json!({"type": "sha1", "keyID": 1, "secret": key});
+        Trial::of(BfdProfile, Part::Field(path))
+            .object("secret", Some(secret.clone()), Some(secret))
+            .object("other-secret", Some(other.clone()), Some(other))
+            .with("bfd-profile", "spec.authentication", authentication)
+            .with("peer", "spec.bfdProfile", json!("trial"))
+            .set("bfd-profile", path, before, after)
     };
     vec![
         field("metadata.name", json!("trial"), json!("zebra")).when(WATCHING).with(
@@ -135,10 +148,10 @@ fn bfd_profiles() -> Vec<Trial> {
         field("spec.minimumTtl", json!(254), json!(253)),
         field("spec.echoMode", json!(false), json!(true)),
         field("spec.passiveMode", json!(false), json!(true)),
-        signed("spec.authentication.type"),
-        signed("spec.authentication.keyID"),
-        signed("spec.authentication.secret.name"),
-        signed("spec.authentication.secret.key"),
+        signed("spec.authentication.type", json!("sha1"), json!("meticulous-sha1")),
+        signed("spec.authentication.keyID", json!(1), json!(2)),
+        signed("spec.authentication.secret.name", json!("trial"), json!("other")),
+        signed("spec.authentication.secret.key", json!("autumn"), json!("winter")),
         field("status", Value::Null, json!({"a": "b"})),
     ]
 }

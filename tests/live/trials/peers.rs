@@ -214,12 +214,16 @@ fn policies() -> Vec<Trial> {
     ]
 }
 
-/// Fields of later versions.
+/// BFD, which the router of the trial does not run, and fields of later versions.
 fn later() -> Vec<Trial> {
     vec![
         field("spec.bfdProfile", Value::Null, json!("fast")).when("no BFDProfile is called that"),
         field("spec.bfdProfile", Value::Null, json!("trial")),
-        field("spec.bfdStrict", Value::Null, json!(true)),
+        field("spec.bfdStrict", Value::Null, json!(true)).with(
+            "peer",
+            "spec.bfdProfile",
+            json!("trial"),
+        ),
         field("spec.installRoutes", Value::Null, json!(true)),
     ]
 }

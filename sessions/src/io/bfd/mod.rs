@@ -64,9 +64,14 @@ struct Running {
     /// Only the latest counts.
     wanted: watch::Sender<Wanted>,
     questions: SyncSender<Command>,
-    /// Wakes the thread. It looks at the two above only then.
-    wake: Arc<EventFd>,
+    /// Wakes the thread. It looks at the two above only then, and so this one goes last: the thread
+    /// is to see that they are closed.
+    wake: Wake,
 }
+
+/// What wakes the thread, also when nobody wants it any more.
+#[derive(Debug)]
+struct Wake(Arc<EventFd>);
 
 impl BfdThread {
     /// One that tells `events` what becomes of its sessions. `seed` is nobody's to guess.
@@ -77,8 +82,7 @@ impl BfdThread {
     /// The same at an address and ports of its own, for one of many on this machine.
     #[cfg(test)]
     pub(super) fn at(self, address: std::net::Ipv4Addr, port_offset: u16) -> Self {
-        let endpoint = Endpoint::test(address, std::net::Ipv6Addr::LOCALHOST, port_offset);
-        Self { endpoint, ..self }
+        Self { endpoint: Endpoint::test(address, port_offset, port_offset), ..self }
     }
 
     /// The sessions that are wanted from now on.
@@ -133,7 +137,7 @@ impl BfdThread {
         let events = self.events.clone();
         let body = move || thread::run(options, endpoint, seed, orders, events);
         match std::thread::Builder::new().name("bfd".to_owned()).spawn(body) {
-            Ok(_) => Some(Running { wanted, questions, wake }),
+            Ok(_) => Some(Running { wanted, questions, wake: Wake(wake) }),
             Err(error) => {
                 error!(%error, "BFD cannot start: no thread");
                 None
@@ -151,13 +155,18 @@ impl Running {
     }
 
     fn wake(&self) {
-        // It cannot overflow in any lifetime, and then it would be readable.
-        let _ = self.wake.write(1);
+        self.wake.wake();
     }
 }
 
-impl Drop for Running {
-    /// The channels are closed after this; the thread sees that, now or when it next looks.
+impl Wake {
+    fn wake(&self) {
+        // It cannot overflow in any lifetime, and then it would be readable.
+        let _ = self.0.write(1);
+    }
+}
+
+impl Drop for Wake {
     fn drop(&mut self) {
         self.wake();
     }
