@@ -3,6 +3,7 @@
 use fairway::model::Kind::{
     BfdProfile, BgpAdvertisement, Community, IpAddressPool, Layer2Advertisement,
 };
+use fairway::plan::change::Part;
 use serde_json::{Value, json};
 
 use crate::scene;
