@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::arrival::{Arrival, Dropped, Received};
 use super::deadlines::Deadlines;
+use super::packet::State;
 use super::session::{BfdChange, Session};
 use super::view::{BfdSessionView, Drops};
 use crate::rng::Rng;
@@ -153,6 +154,12 @@ impl Sessions {
     /// Which path a session watches.
     pub fn path(&self, slot: SlotId) -> Option<&BfdPath> {
         self.slots.get(slot.0)?.as_ref().map(|slot| &slot.path)
+    }
+
+    /// Whether both ends hear each other.
+    pub fn is_up(&self, slot: SlotId) -> bool {
+        let slot = self.slots.get(slot.0).and_then(Option::as_ref);
+        slot.is_some_and(|slot| slot.session.state() == State::Up)
     }
 
     /// The index that the interface of a path has now, if it has one. Until this was said, and

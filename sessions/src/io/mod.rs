@@ -10,7 +10,6 @@
 mod addresses;
 mod admission;
 mod agenda;
-#[allow(dead_code, reason = "until the core uses it")]
 mod bfd;
 mod clock;
 mod connection;

@@ -34,6 +34,10 @@ const SOURCE_PORT_TRIES: usize = 40;
 /// A socket that is of no use is not opened anew more often.
 const OPEN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// While a session is not up, its socket is opened anew this often: the kernel chose our address when
+/// it was opened, and may choose a better one now.
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+
 /// TTL (hop limit) of what leaves: who is next door checks that nobody forwarded it (RFC 5881 §5).
 const TTL: u8 = 255;
 
@@ -60,8 +64,8 @@ struct Line {
     socket: Option<UdpSocket>,
     /// The source port: the same for as long as there is the session (RFC 5881 §4).
     port: Option<u16>,
-    /// When it may be tried to open the socket again.
-    open_at: Instant,
+    /// When the socket was opened, or that was tried.
+    opened_at: Option<Instant>,
     /// The number of the interface or the VRF that the path names.
     device_index: Option<u32>,
     /// Our address, as the kernel chose it.
@@ -88,7 +92,7 @@ impl Lines {
             path,
             socket: None,
             port: None,
-            open_at: Instant::ZERO,
+            opened_at: None,
             device_index: device_index(&path),
             local: None,
             trouble: None,
@@ -146,17 +150,25 @@ impl Lines {
         changes
     }
 
-    /// Says `bytes` for the session in `slot`.
-    pub(super) fn send(&mut self, slot: SlotId, now: Instant, bytes: &[u8]) -> Result<(), Errno> {
+    /// Says `bytes` for the session in `slot`, which is up or is not.
+    pub(super) fn send(
+        &mut self,
+        slot: SlotId,
+        now: Instant,
+        is_up: bool,
+        bytes: &[u8],
+    ) -> Result<(), Errno> {
         let line = self.lines.get_mut(slot.index()).and_then(Option::as_mut);
         let line = line.ok_or(Errno::ENOENT)?;
-        let outcome = match &line.socket {
+        let age = line.opened_at.map_or(Duration::MAX, |opened_at| now.since(opened_at));
+        let is_old = !is_up && age >= RENEW_INTERVAL;
+        let outcome = match line.socket.as_ref().filter(|_| !is_old) {
             Some(socket) => say(socket, bytes),
             None => Err(line.trouble.unwrap_or(Errno::ENOTCONN)),
         };
         let outcome = match outcome {
-            Err(error) if line.open_at <= now && line.needs_new_socket(error) => {
-                line.open_at = now + OPEN_INTERVAL;
+            Err(error) if is_old || (age >= OPEN_INTERVAL && line.needs_new_socket(error)) => {
+                line.opened_at = Some(now);
                 // The old one has the port.
                 line.socket = None;
                 line.open(self.endpoint, &mut self.taken, &mut self.rng)

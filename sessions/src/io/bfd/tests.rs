@@ -55,9 +55,8 @@ impl End {
     fn at(address: Ipv4Addr) -> Self {
         let (sender, events) = mpsc::channel(256);
         let seed = u64::from(u32::from(address));
-        let mut thread = BfdThread::start(BfdOptions::default(), seed, sender);
-        thread.endpoint = Endpoint::test(address, PORT_OFFSET, PORT_OFFSET);
-        Self { address, thread, events }
+        let thread = BfdThread::start(BfdOptions::default(), seed, sender);
+        Self { address, thread: thread.at(address, PORT_OFFSET), events }
     }
 
     fn watch(&mut self, others: &[Ipv4Addr], settings: &BfdSettings) {
@@ -122,6 +121,18 @@ async fn a_session_comes_up_and_goes_down_when_the_other_end_falls_silent() {
     assert!(was_up && !remote_admin_down);
     // 60 ms, and what a busy machine takes.
     assert!(silent_at.elapsed() < Duration::from_secs(2), "{:?}", silent_at.elapsed());
+}
+
+#[tokio::test]
+async fn the_thread_ends_with_its_handle() {
+    for _ in 0..100 {
+        let mut end = End::new();
+        end.watch(&[address()], &every(20, 20));
+        // The thread has the sender; it is gone when the thread is.
+        drop(end.thread);
+        let closed = timeout(DEADLINE, async { while end.events.recv().await.is_some() {} });
+        closed.await.expect("the thread ends");
+    }
 }
 
 #[tokio::test]

@@ -364,7 +364,7 @@ impl<'a> Driver<'a> {
             let outcome = if transmit.echo {
                 self.send_echo(slot, bytes)
             } else {
-                self.lines.send(slot, now, bytes)
+                self.lines.send(slot, now, self.sessions.is_up(slot), bytes)
             };
             if outcome.is_err() {
                 self.sessions.transmit_failed(slot);
