@@ -31,6 +31,7 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (9003, "Extended BGP Administrative Shutdown Communication"),
     (8326, "Graceful BGP Session Shutdown"),
     (9384, "A Cease Subcode for BFD"),
+    (5882, "Generic Application of BFD"),
     (5880, "Bidirectional Forwarding Detection (BFD)"),
     (5881, "BFD for IPv4 and IPv6 (Single Hop)"),
     (5883, "BFD for Multihop Paths"),

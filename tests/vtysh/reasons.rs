@@ -79,11 +79,10 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     Reason::new(
         Way::Missing,
-        &["[]"],
-        "There is no BFD yet: the list is empty, as in an FRR that watches nobody.",
+        &["interface"],
+        "A session is bound to an interface where the address of the neighbour is of its link alone.",
     )
     .of("show bfd peers"),
-    Reason::new(Way::Missing, &["peerBfdInfo"], "There is no BFD yet."),
     Reason::new(
         Way::Missing,
         &["peerGroup", "peerGroupCount", "peerGroupMember", "peerGroupMemory", "UPLINK"],
@@ -162,6 +161,24 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason::new(
         Way::Ours,
         &[
+            "agreed-transmit-interval",
+            "detection-time",
+            "polling",
+            "remote-control-plane-independent",
+            "remote-demand",
+            "realtime",
+            "echo-looped",
+            "transmit-failures",
+            "stalls",
+            "detections-put-off",
+            "dropped",
+        ],
+        "What both ends agreed on; how often this machine was late, and what was not heard.",
+    )
+    .of("show bfd peers"),
+    Reason::new(
+        Way::Ours,
+        &[
             "lastErrorText",
             "lastNotification",
             "malformedUpdates",
@@ -185,7 +202,6 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
         &["Peer groups", "Member of peer-group", "UPLINK peer-group member"],
         "There are no peer groups.",
     ),
-    (Way::Missing, &["BFD:", "Detect Multiplier:", "Status: Up", "Status: Down"], "No BFD yet."),
     (
         Way::Missing,
         &["AddPath:", "IPvN Unicast: RX advertised", "Hostname Capability: advertised"],

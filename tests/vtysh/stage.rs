@@ -110,6 +110,10 @@ impl Stage {
                 .pointer("/default/10.1.1.2/addressFamilyInfo/ipv4Unicast/sentPrefixCounter")
                 .and_then(Value::as_u64);
             ensure!(sent == Some(2), "router one was told {sent:?} of 2 prefixes");
+            let watched = scrape_json(&self.socket("bfdd.vty"), "show bfd peers json")?;
+            let up = watched.as_array().into_iter().flatten();
+            let up = up.filter(|it| it.get("status").is_some_and(|status| status == "up")).count();
+            ensure!(up == 2, "{up} of 2 paths are up: {watched}");
             Ok(())
         })
     }

@@ -130,6 +130,7 @@ fn where_bfd_dies_with_bgp_a_failure_may_be_a_restart_and_routes_stay() {
 }
 
 //= RFC 5882 §4.3.1 SHOULD: a BFD session that does not share fate with the control plane and fails ends a restart that is under way, and the routes go.
+//= RFC 4724 §4.2 MAY: stale routes are removed before the neighbour is back if it turns out that it does not forward.
 #[test]
 fn where_bfd_outlives_bgp_a_failure_means_that_nothing_is_forwarded() {
     let mut helper = helped(&Offer::new());
