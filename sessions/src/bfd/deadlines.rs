@@ -36,6 +36,8 @@ impl Deadlines {
             return; // There is no room for it: `reserve` comes first.
         };
         match (self.heap.get_mut(place), at) {
+            // As with most packets that come in: it is our turn before the other end is late.
+            (Some(entry), Some(at)) if entry.0 == at => {}
             (Some(entry), Some(at)) => {
                 entry.0 = at;
                 self.sift(place);

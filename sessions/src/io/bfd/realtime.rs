@@ -14,11 +14,17 @@ use crate::io::sockopt;
 /// first.
 const PRIORITY: libc::c_int = 5;
 
+/// Turns as short as the kernel gives them, for when real time is not wanted or refused: on a busy
+/// machine the wait for one then is some milliseconds rather than tens.
+const SLICE_NANOSECONDS: u64 = 100_000;
+
 /// The number of the capability `IPC_LOCK`.
 const CAP_IPC_LOCK: u32 = 14;
 
 /// Asks for it, for the calling thread. What is refused is said once, here, and in the status.
 pub(super) fn ask(is_wanted: bool) -> Realtime {
+    // Before real time, which it does not matter to. It is a wish, and no kernel owes it.
+    let _ = sockopt::set_slice(SLICE_NANOSECONDS);
     if !is_wanted {
         return Realtime::Off;
     }
