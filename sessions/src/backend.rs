@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use liveness::Liveness;
+pub use liveness::{DownCause, Liveness};
 
 use crate::bfd::BfdView;
 use crate::latencies::Latencies;

@@ -1,6 +1,22 @@
 //! What BFD says of the path to a neighbour, as BGP needs to know it.
 
+use super::PeerView;
 use crate::bfd::Diagnostic;
+
+/// Why BFD does not say that a path works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DownCause {
+    /// One end does not hear the other.
+    Failed,
+    /// The other end switched its session off: that is no failure (RFC 5882 §3.2).
+    SwitchedOff,
+    /// The other end has a session of its own making, a new one, that is not up yet. It says that it
+    /// is down, and that nothing made it so.
+    ///
+    /// `Ours:` no failure either. FRR begins its sessions anew when BGP is up, and who restarts does;
+    /// what the old session watched works, or this would not have been heard.
+    BeganAnew,
+}
 
 /// Whether a path works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,9 +28,8 @@ pub enum Liveness {
     Up,
     /// It does not, in one of them at least.
     Down {
-        /// The other end took its BFD session down on purpose, and so nothing has failed
-        /// (RFC 5882 §3.2).
-        on_purpose: bool,
+        /// Whether anything has failed.
+        cause: DownCause,
         /// BFD of the other end goes on when its BGP does not (the C bit): what failed is not only
         /// that.
         independent: bool,
@@ -29,8 +44,18 @@ impl Liveness {
         match self {
             Self::Unknown => "Unknown",
             Self::Up => "Up",
-            Self::Down { on_purpose: true, .. } => "Admin Down",
+            Self::Down { cause: DownCause::SwitchedOff, .. } => "Admin Down",
             Self::Down { .. } => "Down",
+        }
+    }
+}
+
+impl PeerView {
+    /// What BFD says of the path, in FRR's words. One that was never up is down.
+    pub fn bfd_status(&self) -> &'static str {
+        match self.liveness {
+            Liveness::Unknown if self.bfd_path.is_some() => "Down",
+            liveness => liveness.name(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
-use crate::backend::{Liveness, StalePhase};
+use crate::backend::{DownCause, Liveness, StalePhase};
 use crate::time::Instant;
 use crate::wire::Notification;
 use crate::wire::notification::cease;
@@ -31,8 +31,8 @@ impl Peer {
     /// BFD says something about the path.
     ///
     /// A session ends for one thing alone: the path worked, and does not any more, and nobody meant
-    /// it. A BFD session that was never Up, or that the neighbour took down on purpose, says nothing
-    /// of the path (RFC 5882 §3.2, §4.2).
+    /// it. A BFD session that was never Up, or that the neighbour switched off or began anew, says
+    /// nothing of the path (RFC 5882 §3.2, §4.2).
     pub(super) fn hear_bfd(&mut self, now: Instant, liveness: Liveness) {
         let waited = self.waits_for_bfd();
         let before = std::mem::replace(&mut self.liveness, liveness);
@@ -41,7 +41,7 @@ impl Peer {
         }
         match liveness {
             Liveness::Up => self.dial_soon(now),
-            Liveness::Down { on_purpose: false, independent, diagnostic }
+            Liveness::Down { cause: DownCause::Failed, independent, diagnostic }
                 if before == Liveness::Up =>
             {
                 self.path_failed(now, independent, &format!("BFD: {diagnostic}"));

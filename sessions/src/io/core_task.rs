@@ -168,9 +168,8 @@ impl CoreTask {
                         let _ = answer.send(self.clear(key, how));
                     }
                     Some(Command::Shutdown(how, done)) => {
-                        // First: an end of BFD that nobody announced is a failure.
-                        self.bfd.leave().await;
                         self.shut_down(how);
+                        self.bfd.leave(&self.surroundings.tasks).await;
                         self.bfd.fade();
                         let _ = done.send(());
                         return;

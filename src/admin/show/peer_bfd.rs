@@ -27,7 +27,7 @@ pub(super) fn json(peer: &PeerView) -> Option<Object> {
         .field("detectMultiplier", bfd.settings.detect_multiplier.get())
         .field("rxMinInterval", milliseconds(bfd.settings.receive_interval))
         .field("txMinInterval", milliseconds(bfd.settings.transmit_interval))
-        .field("status", peer.liveness.name())
+        .field("status", peer.bfd_status())
         .field("lastUpdate", last_update(peer))
         .flag("strict", bfd.strict);
     Some(object)
@@ -43,7 +43,7 @@ pub(super) fn text(peer: &PeerView) -> String {
         bfd.settings.detect_multiplier,
         milliseconds(bfd.settings.receive_interval),
         milliseconds(bfd.settings.transmit_interval),
-        peer.liveness.name(),
+        peer.bfd_status(),
         last_update(peer),
     )
 }

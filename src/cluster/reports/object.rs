@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_sessions::backend::{Liveness, PeerView, SessionState};
+use fairway_sessions::backend::{PeerView, SessionState};
 use fairway_sessions::types::Remote;
 use serde_json::{Map, Value, json};
 
@@ -126,9 +126,7 @@ impl Status {
 fn bfd_status(peer: &PeerView) -> &'static str {
     match peer.config.bfd {
         None => NO_BFD,
-        // It has never been up.
-        Some(_) if peer.liveness == Liveness::Unknown => "Down",
-        Some(_) => peer.liveness.name(),
+        Some(_) => peer.bfd_status(),
     }
 }
 

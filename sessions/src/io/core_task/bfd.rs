@@ -9,12 +9,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::CoreTask;
-use crate::backend::{BgpView, Liveness, SessionState};
-use crate::bfd::{BfdChange, BfdEvent, BfdView};
+use crate::backend::{BgpView, DownCause, Liveness, SessionState};
+use crate::bfd::{BfdChange, BfdEvent, BfdView, Diagnostic};
 use crate::bgp::Event;
 use crate::io::addresses::Addresses;
 use crate::io::bfd::{BfdOptions, BfdThread};
@@ -24,8 +25,14 @@ use crate::types::{BfdPath, BfdSettings, PeerKey, PeerKind, Remote};
 
 /// News of sessions that may wait for the core; the thread keeps what does not fit.
 const EVENTS_MAX: usize = 256;
-/// How long the sessions of neighbours wait for BFD to have said that we leave. It takes less than a
-/// millisecond, unless something is wrong.
+/// How long BFD stays up for the neighbours to read that their sessions ended. `Ours:` FRR and BIRD
+/// take a BFD session that is switched off for one that failed, and would end a session that they
+/// still have in a way that costs our routes. Who has seen TCP end waits for us.
+const HEARD_TIMEOUT: Duration = Duration::from_millis(500);
+/// What a neighbour takes from there to what follows from it.
+const HEARD: Duration = Duration::from_millis(50);
+/// How long BFD may take to say that we leave. It takes less than a millisecond, unless something is
+/// wrong.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long it goes on saying so, for whom a packet was lost.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -99,8 +106,16 @@ impl Coupling {
         self.is_due = true;
     }
 
-    /// Says to everybody that BFD ends on purpose, so that nobody takes it for a failure.
-    pub(super) async fn leave(&mut self) {
+    /// All sessions have ended, with `tasks` to see to it. Says to everybody that BFD ends on purpose,
+    /// so that nobody takes it for a failure.
+    pub(super) async fn leave(&mut self, tasks: &TaskTracker) {
+        if !self.is_used {
+            return;
+        }
+        tasks.close();
+        // Who is slow may take it for what it likes; leaving is bounded.
+        let _ = timeout(HEARD_TIMEOUT, tasks.wait()).await;
+        sleep(HEARD).await;
         if timeout(LEAVE_TIMEOUT, self.thread.leave()).await.is_err() {
             warn!(
                 "BFD did not say in time that it ends on purpose: neighbours may take it for a failure"
@@ -112,7 +127,7 @@ impl Coupling {
     pub(super) fn fade(self) {
         if self.is_used {
             tokio::spawn(async move {
-                tokio::time::sleep(FAREWELL).await;
+                sleep(FAREWELL).await;
                 drop(self.thread);
             });
         }
@@ -223,13 +238,19 @@ impl CoreTask {
             BfdChange::Up => (Liveness::Up, false),
             BfdChange::Down {
                 diagnostic,
+                remote_diagnostic,
                 remote_admin_down,
                 remote_control_plane_independent,
                 was_up,
-                ..
             } => {
+                let is_told = diagnostic == Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN;
+                let cause = match remote_diagnostic {
+                    _ if remote_admin_down => DownCause::SwitchedOff,
+                    Diagnostic::NONE if is_told => DownCause::BeganAnew,
+                    _ => DownCause::Failed,
+                };
                 let liveness = Liveness::Down {
-                    on_purpose: remote_admin_down,
+                    cause,
                     independent: remote_control_plane_independent,
                     diagnostic,
                 };
@@ -260,8 +281,11 @@ impl CoreTask {
 fn log(path: &BfdPath, liveness: Liveness, was_up: bool) {
     match liveness {
         Liveness::Up => info!(%path, "BFD up"),
-        Liveness::Down { on_purpose: true, diagnostic, .. } => {
-            info!(%path, %diagnostic, "BFD switched off at the other end");
+        Liveness::Down { cause: DownCause::SwitchedOff, .. } => {
+            info!(%path, "BFD switched off at the other end");
+        }
+        Liveness::Down { cause: DownCause::BeganAnew, .. } => {
+            info!(%path, "BFD begins anew at the other end");
         }
         Liveness::Down { diagnostic, .. } if was_up => warn!(%path, %diagnostic, "BFD down"),
         Liveness::Down { .. } | Liveness::Unknown => {}

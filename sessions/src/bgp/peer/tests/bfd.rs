@@ -3,28 +3,35 @@
 use super::helper::{Helper, IPV4, IPV6, Offer, helping};
 use super::scripted::Scripted;
 use super::*;
-use crate::backend::{ResetCause, StalePhase};
+use crate::backend::{DownCause, ResetCause, StalePhase};
 use crate::bfd::Diagnostic;
 use crate::bgp::negotiate::our_open;
 use crate::types::{BfdSettings, ListenRange, PeerBfd, ShutdownMessage};
 
 /// Nothing is heard of the neighbour any more, whose BFD goes down with its BGP.
 const LOST: Liveness = Liveness::Down {
-    on_purpose: false,
+    cause: DownCause::Failed,
     independent: false,
     diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
 };
 
 /// The same, of a neighbour that forwards and watches without its BGP.
 const BLACK_HOLE: Liveness = Liveness::Down {
-    on_purpose: false,
+    cause: DownCause::Failed,
     independent: true,
     diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
 };
 
 /// The neighbour took BFD down, or is about to restart and says so.
 const ON_PURPOSE: Liveness = Liveness::Down {
-    on_purpose: true,
+    cause: DownCause::SwitchedOff,
+    independent: false,
+    diagnostic: Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN,
+};
+
+/// Its BFD session is a new one.
+const ANEW: Liveness = Liveness::Down {
+    cause: DownCause::BeganAnew,
     independent: false,
     diagnostic: Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN,
 };
@@ -85,6 +92,8 @@ fn who_was_never_up_or_is_down_on_purpose_has_not_failed() {
     scripted.handle(Event::Bfd(ON_PURPOSE));
     // It comes back from there, and is silent for a while before that.
     scripted.handle(Event::Bfd(LOST));
+    scripted.handle(Event::Bfd(Liveness::Up));
+    scripted.handle(Event::Bfd(ANEW));
     // Its path is another one, of which nothing is known yet.
     scripted.handle(Event::Bfd(Liveness::Up));
     scripted.handle(Event::Bfd(Liveness::Unknown));

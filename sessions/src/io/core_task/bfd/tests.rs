@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::super::*;
 use super::Coupling;
-use crate::backend::{Liveness, SessionState};
+use crate::backend::{DownCause, Liveness, SessionState};
 use crate::bfd::{BfdChange, BfdEvent, BfdView, Diagnostic, State};
 use crate::io::Listen;
 use crate::io::bfd::BfdThread;
@@ -165,7 +165,7 @@ async fn a_neighbour_is_dialled_when_bfd_is_up_and_hears_when_it_is_not() {
     drop(far);
     hear(&mut core).await;
     let expected = Liveness::Down {
-        on_purpose: false,
+        cause: DownCause::Failed,
         independent: false,
         diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
     };
@@ -182,7 +182,7 @@ async fn who_leaves_says_that_this_is_no_failure() {
     apply(&mut core, &[watched(&there.to_string(), |it| it.source_address = Some(here.into()))]);
     let far = FarEnd::of(here, there, every(60));
     hear(&mut core).await;
-    core.bfd.leave().await;
+    core.bfd.leave(&core.surroundings.tasks).await;
     loop {
         let view = timeout(DEADLINE, far.0.view()).await.unwrap().unwrap();
         if view.sessions[0].state != State::Up {
@@ -208,6 +208,25 @@ async fn a_path_that_was_up_for_a_moment_has_been_up() {
     core.bfd_event(BfdEvent { path, change: down });
     let peer = &core.neighbours.values().next().unwrap().peer;
     assert!(matches!(peer.liveness(), Liveness::Down { independent: true, .. }));
+    // FRR's sessions begin anew with BGP: nothing made them go down.
+    core.bfd_event(BfdEvent { path, change: BfdChange::Up });
+    let anew = |remote_diagnostic| BfdChange::Down {
+        diagnostic: Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN,
+        remote_diagnostic,
+        remote_admin_down: false,
+        remote_control_plane_independent: false,
+        was_up: true,
+    };
+    let cause = |core: &mut CoreTask, change| {
+        core.bfd_event(BfdEvent { path, change });
+        match core.neighbours.values().next().unwrap().peer.liveness() {
+            Liveness::Down { cause, .. } => cause,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(cause(&mut core, anew(Diagnostic::NONE)), DownCause::BeganAnew);
+    let expired = Diagnostic::CONTROL_DETECTION_TIME_EXPIRED;
+    assert_eq!(cause(&mut core, anew(expired)), DownCause::Failed, "it does not hear us");
     // News of a path that nobody wants are none.
     let gone = BfdPath { remote: [127, 0, 0, 22].into(), ..path };
     core.bfd_event(BfdEvent { path: gone, change: BfdChange::Up });
