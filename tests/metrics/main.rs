@@ -29,6 +29,8 @@ const ROUTER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Where the search for a free port begins.
 static NEXT_PORT: AtomicU16 = AtomicU16::new(12_790);
 
+const PROFILE: &str =
+    "apiVersion: metallb.io/v1beta1\nkind: BFDProfile\nmetadata: {name: fast}\nspec: {}\n";
 const POOL: &str = "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: main}\n\
                     spec: {addresses: [192.0.2.0/28, '2001:db8::/124']}\n";
 const OTHER_POOL: &str = "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\n\
@@ -65,7 +67,8 @@ impl Stage {
         let daemons = Vec::new();
         let mut stage = Self { place, router_port: free.unwrap(), metrics, daemons };
         stage.write("router/peer.yaml", &stage.peer(ROUTER, ANNOUNCER, "  passive: true\n"));
-        stage.write("announcer/peer.yaml", &stage.peer(ANNOUNCER, ROUTER, ""));
+        stage.write("announcer/peer.yaml", &stage.peer(ANNOUNCER, ROUTER, "  bfdProfile: fast\n"));
+        stage.write("announcer/profile.yaml", PROFILE);
         stage.write("announcer/pool.yaml", POOL);
         stage.write("announcer/all.yaml", ADVERTISEMENT);
         stage.write("announcer/web.yaml", &service("web", "RequireDualStack"));
@@ -207,6 +210,12 @@ fn the_numbers_are_those_of_the_session_and_of_the_pool() {
     ] {
         assert_eq!(page.number(name, &peer), number, "{name}");
     }
+    // The router is another Fairway that nobody asked for BFD.
+    let watched = [("peer", "127.0.0.2"), ("vrf", "")];
+    for name in ["session_up", "session_up_events", "session_down_events", "echo_packet_output"] {
+        assert_eq!(page.number(&format!("metallb_bfd_{name}"), &watched), 0.0, "{name}");
+    }
+    assert_eq!(page.number("fairway_bfd_realtime", &[]), 0.0);
     // Two routes, and an End-of-RIB for each family.
     assert!(page.number("metallb_bgp_updates_total", &peer) >= 4.0);
     let parts = ["updates_total", "opens_sent", "notifications_sent", "keepalives_sent"];
