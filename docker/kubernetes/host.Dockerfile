@@ -6,7 +6,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY docker/bin/fairway /image/usr/local/bin/fairway
 # Permitted, not effective: with `=ep` the kernel refuses to start a program that is not given both.
-RUN setcap cap_net_bind_service,cap_net_raw=p /image/usr/local/bin/fairway
+RUN setcap cap_net_bind_service,cap_net_raw,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway
 
 FROM scratch
 LABEL org.opencontainers.image.title=fairway \

@@ -26,7 +26,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     && RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --bin fairway --target "$target" \
     && install -D -m 0755 "target/$target/release/fairway" /image/usr/local/bin/fairway
 # Permitted, not effective: with `=ep` the kernel refuses to start a program that is not given both.
-RUN setcap cap_net_bind_service,cap_net_raw=p /image/usr/local/bin/fairway
+RUN setcap cap_net_bind_service,cap_net_raw,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway
 
 FROM scratch
 LABEL org.opencontainers.image.title=fairway \

@@ -202,7 +202,7 @@ apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [$(realpath --relative-to="$folder/overlay" deploy)]
 components:
-$(for name in network-policy net-raw webhook; do echo "  - $(realpath --relative-to="$folder/overlay" "deploy/components/$name")"; done)
+$(for name in network-policy net-raw bfd-realtime webhook; do echo "  - $(realpath --relative-to="$folder/overlay" "deploy/components/$name")"; done)
 images: [{name: fairway, newName: registry.example/fairway}]
 $(sed -n '/^  # The same with kustomize/,/^  ```$/{/```/d; /same with/d; s/^  //; p}' docs/kubernetes.md)
 EOT
