@@ -208,7 +208,7 @@ $(sed -n '/^  # The same with kustomize/,/^  ```$/{/```/d; /same with/d; s/^  //
 EOT
     kubectl apply -k "$folder/overlay" >/dev/null
     pod daemonset/fairway-speaker | jq -e '.spec.containers[0] | .image == "registry.example/fairway:0.1.0"
-        and .securityContext.capabilities.add == ["NET_BIND_SERVICE", "NET_RAW"]' >/dev/null || fail "the overlay is not in force"
+        and .securityContext.capabilities.add == ["NET_BIND_SERVICE", "NET_RAW", "SYS_NICE", "IPC_LOCK"]' >/dev/null || fail "the overlay is not in force"
     pod deployment/fairway-controller | jq -e '.spec.containers[0] | any(.env[]; .name == "FAIRWAY_WEBHOOK_NAME")
         and any(.ports[]; .containerPort == 9443)' >/dev/null || fail "the controller has no webhook"
     kubectl get networkpolicy fairway-controller -n metallb-system -o json |
@@ -272,7 +272,8 @@ image() {
     build_image
     ok "the image is built: $(docker image inspect -f '{{.Size}}' "$image") bytes"
     [[ $(docker image inspect -f '{{.Config.User}}' "$image") == 65532:65532 ]] || fail "it runs as somebody else"
-    for options in "" "--cap-add NET_BIND_SERVICE" "--cap-add NET_RAW" "--cap-add NET_BIND_SERVICE --cap-add NET_RAW"; do
+    for options in "" "--cap-add NET_BIND_SERVICE" "--cap-add NET_RAW" "--cap-add NET_BIND_SERVICE --cap-add NET_RAW" \
+        "--cap-add SYS_NICE --cap-add IPC_LOCK"; do
         for kind in "" "--security-opt no-new-privileges"; do
             # shellcheck disable=SC2086 # Words.
             docker run --rm --read-only --network none --cap-drop ALL $options $kind "$image" --version >/dev/null ||
