@@ -71,8 +71,8 @@ test-corpus: build ## Malformed and malicious input, entry by entry, against a d
 corpus-bird: ## The same bytes to BIRD; where it answers otherwise
 	$(CARGO) test --locked --test corpus -- --bird
 
-test-soak: build ## Ten seconds of flapping peers and strangers, on loopback
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test soak -- --short
+test-soak: build ## Ten seconds of flapping peers and strangers; BFD beside FRR and beside busy loops (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- --short
 
 test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
@@ -86,7 +86,7 @@ test-deploy: static ## What is in deploy/: chart, manifests, alerts, permissions
 	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets $(SUDO) tests/deploy/run.sh
 
 test-interop: build ## Real routers in network namespaces (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short
 
 test-restart: build ## Restarts beside four routers, each way once (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short

@@ -1,6 +1,6 @@
 //! Does fairway get along with the routers that people run? The matrix of cases and routers, each
 //! cell in network namespaces of its own, run by `cargo test --test interop` as root:
-//! `cargo test --test interop -- [WORD...] [--list] [--jobs N] [--table FILE]`.
+//! `cargo test --test interop -- [WORD...] [--list] [--short] [--jobs N] [--table FILE]`.
 
 mod cases;
 mod lab;
@@ -19,10 +19,11 @@ use matrix::{Matrix, Square};
 use routers::RouterKind;
 
 const USAGE: &str = "\
-usage: interop [WORD...] [--list] [--jobs N] [--table FILE]
+usage: interop [WORD...] [--list] [--short] [--jobs N] [--table FILE]
   WORD          run only these: frr8, frr10, bird2, bird3, gobgp, openbgpd choose routers, frr and
                 bird two of them; every other word must occur in the name of the case
   --list        print the cells that would run, and run none
+  --short       each case about BFD with one router, not with all
   --jobs N      cells at a time (default 4)
   --table FILE  write the result as a Markdown table
 The program under test is FAIRWAY_BIN, else the one that cargo has built.";
@@ -33,6 +34,7 @@ const DEFAULT_JOBS: usize = 4;
 struct Options {
     words: Vec<String>,
     list: bool,
+    short: bool,
     jobs: usize,
     table: Option<PathBuf>,
 }
@@ -47,7 +49,8 @@ fn run() -> Result<bool> {
         println!("{USAGE}");
         return Ok(true);
     };
-    let squares = select(&options.words);
+    let mut squares = select(&options.words);
+    squares.retain(|square| !options.short || square.case.is_short(square.router));
     ensure!(!squares.is_empty(), "no case and router match {:?}; see --list", options.words);
     if options.list {
         for square in &squares {
@@ -75,12 +78,14 @@ fn run() -> Result<bool> {
 
 /// None when help was asked for.
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
-    let mut options = Options { words: Vec::new(), list: false, jobs: DEFAULT_JOBS, table: None };
+    let (list, short) = (false, false);
+    let mut options = Options { words: Vec::new(), list, short, jobs: DEFAULT_JOBS, table: None };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--help" | "-h" => return Ok(None),
             "--list" => options.list = true,
+            "--short" => options.short = true,
             "--jobs" => {
                 let text = value()?;
                 let jobs = text.parse().ok().filter(|jobs| *jobs > 0);

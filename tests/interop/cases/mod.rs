@@ -1,6 +1,8 @@
 //! Which cases are there? The list that the matrix runs, each named by its function's sentence.
 //! A case is written once, for every router.
 
+mod bfd;
+mod bfd_failures;
 mod capabilities;
 mod changes;
 mod draining;
@@ -39,6 +41,17 @@ impl Case {
             |(routers, names, _): &&Lack| routers.contains(&router) && names.contains(&self.name);
         LACKS.iter().find(lack).map(|(_, _, reason)| *reason)
     }
+
+    /// Whether the short form has it with this router. Of BFD it has each case once: with the newest BIRD,
+    /// and with the newest FRR what only that can do.
+    pub(crate) fn is_short(&self, router: RouterKind) -> bool {
+        match router {
+            _ if !BFD.contains(&self.name) => true,
+            RouterKind::Frr(Release::Trixie) => BFD_OF_FRR.contains(&self.name),
+            RouterKind::Bird(Release::Trixie) => true,
+            _ => false,
+        }
+    }
 }
 
 /// What some routers lack, and the cases that need it.
@@ -50,7 +63,86 @@ const SHARED_TRAFFIC: &[&str] = &[
     "a_node_that_is_drained_leaves_its_traffic_to_another_inside_the_as",
 ];
 
+/// They need a router with BFD.
+const BFD: &[&str] = &[
+    "bfd_guards_a_direct_session",
+    "bfd_guards_a_session_over_ipv6",
+    "bfd_crosses_a_middle_hop",
+    "bfd_guards_an_internal_session",
+    "bfd_guards_an_unnumbered_session",
+    "bfd_echo_packets_come_back",
+    "bfd_packets_are_signed",
+    "bfd_packets_are_signed_meticulously",
+    "bfd_packets_with_a_wrong_key_are_not_heard",
+    "bfd_timers_change_without_a_flap",
+    "bfd_that_is_passive_waits_for_the_router",
+    "bfd_speaks_to_a_router_that_waits",
+    "bfd_that_is_taken_down_ends_no_session",
+    "bfd_in_strict_mode_comes_before_the_session",
+    "bfd_notices_a_cut_cable",
+    "bfd_notices_a_cable_cut_towards_the_node",
+    "bfd_notices_a_cable_cut_towards_the_router",
+    "bfd_notices_a_frozen_router",
+    "bfd_finds_a_killed_router_again",
+    "bfd_leaves_the_routes_of_a_crashed_router",
+    "bfd_leaves_the_routes_of_a_frozen_router",
+    "bfd_that_would_outlive_bgp_ends_its_routes",
+    "bfd_lets_a_planned_restart_of_ours_pass",
+    "bfd_lets_a_crash_of_ours_pass_where_the_router_is_told_so",
+    "bfd_that_we_take_away_ends_no_session",
+];
+
+/// What only FRR has of BFD, or where it is unlike BIRD.
+const BFD_OF_FRR: &[&str] = &[
+    "bfd_guards_a_direct_session",
+    "bfd_guards_an_internal_session",
+    "bfd_echo_packets_come_back",
+    "bfd_that_is_taken_down_ends_no_session",
+    "bfd_notices_a_cut_cable",
+    "bfd_that_would_outlive_bgp_ends_its_routes",
+    "bfd_lets_a_planned_restart_of_ours_pass",
+];
+
 const LACKS: &[Lack] = &[
+    (&[RouterKind::Gobgp, RouterKind::Openbgpd], BFD, "has no BFD here"),
+    (
+        &[RouterKind::Bird(Release::Bookworm), RouterKind::Bird(Release::Trixie)],
+        &["bfd_echo_packets_come_back"],
+        "has no echo function",
+    ),
+    (
+        &[RouterKind::Bird(Release::Bookworm), RouterKind::Bird(Release::Trixie)],
+        &["bfd_guards_an_internal_session"],
+        "watches over several hops inside an AS",
+    ),
+    (
+        &[RouterKind::Bird(Release::Bookworm), RouterKind::Bird(Release::Trixie)],
+        &["bfd_that_is_taken_down_ends_no_session"],
+        "ends its session itself when its own BFD is taken down",
+    ),
+    (
+        &[RouterKind::Bird(Release::Bookworm), RouterKind::Bird(Release::Trixie)],
+        &["bfd_that_would_outlive_bgp_ends_its_routes"],
+        "never says that its BFD would outlive its BGP",
+    ),
+    (
+        &[
+            RouterKind::Frr(Release::Bookworm),
+            RouterKind::Frr(Release::Trixie),
+            RouterKind::Bird(Release::Bookworm),
+        ],
+        &["bfd_that_we_take_away_ends_no_session"],
+        "takes AdminDown for Down, and ends its session",
+    ),
+    (
+        &[RouterKind::Frr(Release::Bookworm), RouterKind::Frr(Release::Trixie)],
+        &[
+            "bfd_packets_are_signed",
+            "bfd_packets_are_signed_meticulously",
+            "bfd_packets_with_a_wrong_key_are_not_heard",
+        ],
+        "its BFD signs nothing",
+    ),
     // It logs `route refresh: AID IPv4 unicast not negotiated`, although it was: towards BIRD, too.
     (
         &[RouterKind::Openbgpd],
@@ -197,4 +289,29 @@ pub(crate) const CASES: &[Case] = cases![
     draining::a_node_that_is_drained_leaves_its_traffic_to_another,
     draining::a_node_that_is_drained_leaves_its_traffic_to_another_inside_the_as,
     capabilities::an_advertisement_sets_med_prepends_and_link_bandwidth,
+    bfd::bfd_guards_a_direct_session,
+    bfd::bfd_guards_a_session_over_ipv6,
+    bfd::bfd_crosses_a_middle_hop,
+    bfd::bfd_guards_an_internal_session,
+    bfd::bfd_guards_an_unnumbered_session,
+    bfd::bfd_echo_packets_come_back,
+    bfd::bfd_packets_are_signed,
+    bfd::bfd_packets_are_signed_meticulously,
+    bfd::bfd_packets_with_a_wrong_key_are_not_heard,
+    bfd::bfd_timers_change_without_a_flap,
+    bfd::bfd_that_is_passive_waits_for_the_router,
+    bfd::bfd_speaks_to_a_router_that_waits,
+    bfd::bfd_that_is_taken_down_ends_no_session,
+    bfd::bfd_in_strict_mode_comes_before_the_session,
+    bfd_failures::bfd_notices_a_cut_cable,
+    bfd_failures::bfd_notices_a_cable_cut_towards_the_node,
+    bfd_failures::bfd_notices_a_cable_cut_towards_the_router,
+    bfd_failures::bfd_notices_a_frozen_router,
+    bfd_failures::bfd_finds_a_killed_router_again,
+    bfd_failures::bfd_leaves_the_routes_of_a_crashed_router,
+    bfd_failures::bfd_leaves_the_routes_of_a_frozen_router,
+    bfd_failures::bfd_that_would_outlive_bgp_ends_its_routes,
+    bfd_failures::bfd_lets_a_planned_restart_of_ours_pass,
+    bfd_failures::bfd_lets_a_crash_of_ours_pass_where_the_router_is_told_so,
+    bfd_failures::bfd_that_we_take_away_ends_no_session,
 ];

@@ -2,6 +2,8 @@
 //! by a cable, or by way of a third one that forwards; a second router has one of its own, on a
 //! cable of its own. Used by the scene of each case.
 
+#[allow(dead_code, reason = "asked by the cases about BFD, which share this lab")]
+pub(crate) mod cut;
 pub(crate) mod fairway;
 pub(crate) mod namespace;
 #[allow(dead_code, reason = "asked by the tests of restarts and drains, which share this lab")]

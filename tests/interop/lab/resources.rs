@@ -101,6 +101,8 @@ pub(crate) struct Peer {
     pub(crate) graceful_restart: bool,
     /// restartTime and longLivedStaleTime in seconds.
     pub(crate) restart_times: Option<(u16, u32)>,
+    pub(crate) bfd_profile: Option<&'static str>,
+    pub(crate) bfd_strict: bool,
 }
 
 /// How a BGPPeer names neighbours without their address.
@@ -143,6 +145,8 @@ impl Peer {
             restart_times: router
                 .graceful_restart
                 .and_then(|it| Some((it.restart_seconds, it.long_lived_seconds?))),
+            bfd_profile: None,
+            bfd_strict: false,
         }
     }
 
@@ -206,6 +210,7 @@ impl Peer {
             ("extendedNexthop", self.extended_next_hop),
             ("roleStrict", self.role_strict),
             ("enableGracefulRestart", self.graceful_restart),
+            ("bfdStrict", self.bfd_strict),
         ] {
             if is_set {
                 field(name, &true);
@@ -214,6 +219,9 @@ impl Peer {
         if let Some((restart, long_lived)) = self.restart_times {
             let times = format!("{{restartTime: {restart}s, longLivedStaleTime: {long_lived}s}}");
             field("gracefulRestart", &times);
+        }
+        if let Some(profile) = self.bfd_profile {
+            field("bfdProfile", &profile);
         }
         if let Some(hops) = self.ttl_security_hops {
             field("ttlSecurityHops", &hops);
@@ -250,6 +258,67 @@ pub(crate) fn secret(name: &str, password: &str) -> String {
     let password = quoted(password);
     header("v1", "Secret", name)
         + &format!("type: kubernetes.io/basic-auth\nstringData:\n  password: {password}\n")
+}
+
+/// A Secret with one key of this name.
+#[allow(dead_code, reason = "asked by the cases about BFD")]
+pub(crate) fn opaque_secret(name: &str, key: &str, value: &str) -> String {
+    header("v1", "Secret", name)
+        + &format!("type: Opaque\nstringData:\n  {key}: {}\n", quoted(value))
+}
+
+/// A BFDProfile as a case wants it; unset fields are left out of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BfdProfile {
+    pub(crate) name: &'static str,
+    pub(crate) transmit_milliseconds: u32,
+    pub(crate) receive_milliseconds: u32,
+    pub(crate) multiplier: u8,
+    pub(crate) echo: bool,
+    pub(crate) passive: bool,
+    pub(crate) minimum_ttl: Option<u8>,
+    /// The kind of the key, its number, and the Secret whose `key` it is.
+    pub(crate) authentication: Option<(&'static str, u8, &'static str)>,
+}
+
+#[allow(dead_code, reason = "asked by the cases about BFD")]
+impl BfdProfile {
+    /// Both directions with the same interval.
+    pub(crate) fn every(milliseconds: u32, multiplier: u8) -> Self {
+        Self {
+            name: "watch",
+            transmit_milliseconds: milliseconds,
+            receive_milliseconds: milliseconds,
+            multiplier,
+            echo: false,
+            passive: false,
+            minimum_ttl: None,
+            authentication: None,
+        }
+    }
+
+    pub(crate) fn yaml(&self) -> String {
+        let mut text = header("metallb.io/v1beta1", "BFDProfile", self.name);
+        text += &format!(
+            "spec:\n  transmitInterval: {}\n  receiveInterval: {}\n  detectMultiplier: {}\n",
+            self.transmit_milliseconds, self.receive_milliseconds, self.multiplier
+        );
+        for (field, is_set) in [("echoMode", self.echo), ("passiveMode", self.passive)] {
+            if is_set {
+                text += &format!("  {field}: true\n");
+            }
+        }
+        if let Some(ttl) = self.minimum_ttl {
+            text += &format!("  minimumTtl: {ttl}\n");
+        }
+        if let Some((kind, key_id, secret)) = self.authentication {
+            text += &format!(
+                "  authentication:\n    type: {kind}\n    keyID: {key_id}\n    \
+                 secret: {{name: {secret}, key: key}}\n"
+            );
+        }
+        text
+    }
 }
 
 pub(crate) fn pool(name: &str, addresses: &[&str]) -> String {

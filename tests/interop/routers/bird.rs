@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::bfd::{self, BfdSession, BfdSpec};
 use super::installation::Installation;
 use super::{
     Dialling, FEEDER_AS, Family, Notification, Origination, Received, Release, Router, RouterRoute,
@@ -75,6 +76,7 @@ impl Bird {
                  {{ min ra interval 3; max ra interval 4; }}; }}\n"
             );
         }
+        text += &spec.bfd.map(|bfd| bfd.bird_protocol("watch")).unwrap_or_default();
         for family in [Family::Ipv4, Family::Ipv6] {
             text += &format!("protocol static own_{0} {{\n  {0};\n", family.word());
             let of_family = spec.originated.iter().filter(|one| one.family() == family);
@@ -151,6 +153,9 @@ impl Bird {
                 text += "  long lived graceful restart on;\n";
                 text += &format!("  long lived stale time {seconds};\n");
             }
+        }
+        if let Some(bfd) = spec.bfd {
+            text += if bfd.graceful { "  bfd graceful;\n" } else { "  bfd on;\n" };
         }
         if let Some(role) = spec.role {
             text += &format!("  local role {};\n", role.word().replace('-', "_"));
@@ -293,6 +298,17 @@ impl Router for Bird {
         self.ask("configure").map(drop)
     }
 
+    fn change_bfd(&mut self, bfd: BfdSpec) -> Result<()> {
+        self.spec.bfd = Some(bfd);
+        fs::write(&self.configuration, self.configuration()).context("writing bird.conf")?;
+        self.ask("configure").map(drop)
+    }
+
+    fn bfd(&self) -> Result<BfdSession> {
+        let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
+        bfd::bird_session(&self.ask("show bfd sessions")?, &log)
+    }
+
     fn session(&self) -> Result<Session> {
         let lines = self.ask("show protocols \"node*\"")?;
         // Name, Proto, Table, State, Since, Info.
@@ -369,6 +385,8 @@ impl Router for Bird {
             "Administrative shutdown" => (6, 2),
             "Peer de-configured" => (6, 3),
             "Administrative reset" => (6, 4),
+            // Neither release has a name for it.
+            "Unknown error 6.10" => (6, 10),
             other => bail!("BIRD received a notification that the suite does not know: {other}"),
         };
         Ok(Some(Notification { code, subcode }))

@@ -1,5 +1,6 @@
-//! How is FRR configured, run and asked? zebra and bgpd (and mgmtd, in FRR 10) in the foreground with private sockets, the
-//! configuration loaded through vtysh, answers as vtysh's JSON. Used by every case.
+//! How is FRR configured, run and asked? zebra and bgpd (bfdd for BFD, mgmtd in FRR 10) in the
+//! foreground with private sockets, the configuration loaded through vtysh, answers as vtysh's JSON.
+//! Used by every case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::bfd::{self, BfdSession, BfdSpec};
 use super::installation::Installation;
 use super::{
     Dialling, FEEDER_AS, Family, Notification, Origination, Received, Release, Router, RouterRoute,
@@ -19,8 +21,12 @@ use crate::lab::{Site, make_directory};
 
 pub(super) const ZEBRA: &str = "/usr/lib/frr/zebra";
 pub(super) const BGPD: &str = "/usr/lib/frr/bgpd";
+const BFDD: &str = "/usr/lib/frr/bfdd";
 const MGMTD: &str = "/usr/lib/frr/mgmtd";
 pub(super) const VTYSH: &str = "/usr/bin/vtysh";
+
+/// The profile of its BFD sessions.
+const PROFILE: &str = "neighbour";
 
 pub(super) struct Frr {
     spec: RouterSpec,
@@ -46,7 +52,8 @@ impl Frr {
     fn configuration(&self) -> String {
         let spec = &self.spec;
         let neighbour = spec.neighbour();
-        let mut text = format!(
+        let mut text = spec.bfd.map(|bfd| bfd.frr_profile(PROFILE)).unwrap_or_default();
+        text += &format!(
             "debug bgp neighbor-events\n\
              router bgp {}\n \
              bgp router-id {}\n \
@@ -111,7 +118,17 @@ impl Frr {
             spec.originated.iter().flat_map(|origination| self.origination(origination));
         text = originated.fold(text, |text, line| text + &line + "\n");
         // Whole, before the first connection.
-        text + &format!("router bgp {}\n no neighbor {neighbour} shutdown\nexit\n", spec.local_as)
+        text += &format!("router bgp {}\n no neighbor {neighbour} shutdown\n", spec.local_as);
+        // Before that FRR 10.3 would leave the neighbour Idle for good, now and then.
+        if let Some(bfd) = spec.bfd {
+            text += &format!(
+                " neighbor {neighbour} bfd\n neighbor {neighbour} bfd profile {PROFILE}\n"
+            );
+            if bfd.graceful {
+                text += &format!(" neighbor {neighbour} bfd check-control-plane-failure\n");
+            }
+        }
+        text + "exit\n"
     }
 
     fn restart_lines(&self) -> String {
@@ -276,6 +293,14 @@ impl Router for Frr {
         let empty = ["-f".to_owned(), self.installation.seen("empty.conf")];
         let zebra = self.start_daemon(site, ZEBRA, &empty)?;
         self.daemons.insert(0, zebra);
+        if self.spec.bfd.is_some() {
+            let mut arguments = empty.to_vec();
+            if self.release == Release::Bookworm {
+                arguments.extend(["--bfdctl".to_owned(), self.installation.seen("bfdd.sock")]);
+            }
+            let bfdd = self.start_daemon(site, BFDD, &arguments)?;
+            self.daemons.insert(0, bfdd);
+        }
         self.start_bgpd(site)
     }
 
@@ -296,6 +321,16 @@ impl Router for Frr {
         let mut lines: Vec<_> = gone.flat_map(|one| self.withdrawal(one)).collect();
         lines.extend(new.flat_map(|one| self.origination(one)));
         self.configure(lines.iter().map(String::as_str))
+    }
+
+    fn change_bfd(&mut self, bfd: BfdSpec) -> Result<()> {
+        self.spec.bfd = Some(bfd);
+        self.configure(bfd.frr_profile(PROFILE).lines())
+    }
+
+    fn bfd(&self) -> Result<BfdSession> {
+        let peers = self.ask("show bfd peers json")?;
+        bfd::frr_session(&peers, &self.ask("show bfd peers counters json")?)
     }
 
     fn session(&self) -> Result<Session> {

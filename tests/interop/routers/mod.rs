@@ -3,6 +3,7 @@
 //! FRR, BIRD, GoBGP and OpenBGPD each answer in a file of their own, FRR and BIRD for two of their
 //! generations. Used by every case.
 
+pub(crate) mod bfd;
 mod bird;
 mod frr;
 mod gobgp;
@@ -21,6 +22,7 @@ pub(crate) use crate::lab::Family;
 use crate::lab::Site;
 use crate::lab::process::{Process, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
+use bfd::{BfdSession, BfdSpec};
 pub(crate) use installation::Release;
 
 /// How long a router may take to leave after SIGTERM.
@@ -77,6 +79,8 @@ pub(crate) struct RouterSpec {
     pub(crate) twins: Vec<IpAddr>,
     /// Routes outlive a restart of either side.
     pub(crate) graceful_restart: Option<GracefulRestart>,
+    /// Watches its neighbour. Only FRR and BIRD can.
+    pub(crate) bfd: Option<BfdSpec>,
 }
 
 /// How a router does graceful restart, RFC 4724.
@@ -168,6 +172,7 @@ impl RouterSpec {
             feeder: None,
             twins: Vec::new(),
             graceful_restart: None,
+            bfd: None,
         }
     }
 
@@ -296,6 +301,18 @@ pub(crate) trait Router {
     #[allow(dead_code, reason = "asked by the cases that need another kernel")]
     fn change_keys(&mut self, keys: Vec<AoKey>) -> Result<()> {
         anyhow::bail!("this router has no TCP-AO for {} keys", keys.len())
+    }
+
+    /// Watches its neighbour in this way from now on, while it runs. It did before, in another way.
+    #[allow(dead_code, reason = "asked by the cases about BFD")]
+    fn change_bfd(&mut self, bfd: BfdSpec) -> Result<()> {
+        anyhow::bail!("this router has no BFD for {bfd:?}")
+    }
+
+    /// The one BFD session that it has.
+    #[allow(dead_code, reason = "asked by the cases about BFD")]
+    fn bfd(&self) -> Result<BfdSession> {
+        anyhow::bail!("this router has no BFD")
     }
 
     fn session(&self) -> Result<Session>;
