@@ -5,6 +5,7 @@
 #![allow(dead_code)] // Only a part of the lab and of the routers is used here.
 
 mod bench;
+mod bfd;
 mod cases;
 mod gate;
 mod healthy;
@@ -33,7 +34,7 @@ const USAGE: &str = "\
 usage: soak [WORD...] [--list] [--short]
   WORD     run only the cases with one of these words in their name
   --list   print the cases that would run, and run none
-  --short  a few seconds of those cases that need neither root nor routers
+  --short  a few seconds of some cases
 The program under test is FAIRWAY_BIN, else the one that cargo has built. FAIRWAY_SEED replays the
 random choices of a run.";
 

@@ -72,3 +72,23 @@ impl fmt::Display for Usage {
         )
     }
 }
+
+/// How long a process has been on a core, to the nanosecond; of one with threads only those that have
+/// this name, if one is given.
+pub(crate) fn time_on_core(process: u32, thread: Option<&str>) -> Result<Duration> {
+    let tasks = Path::new("/proc").join(process.to_string()).join("task");
+    let (mut sum, mut found) = (0, false);
+    for task in fs::read_dir(&tasks).context("listing its threads")?.flatten() {
+        let name = fs::read_to_string(task.path().join("comm")).context("the name of a thread")?;
+        if thread.is_some_and(|thread| thread != name.trim()) {
+            continue;
+        }
+        let statistics = task.path().join("schedstat");
+        let text = fs::read_to_string(&statistics).context("reading schedstat")?;
+        let nanoseconds = text.split_whitespace().next().context("an empty schedstat")?;
+        sum += nanoseconds.parse::<u64>().with_context(|| format!("schedstat {text}"))?;
+        found = true;
+    }
+    ensure!(found, "process {process} has no thread {thread:?}");
+    Ok(Duration::from_nanos(sum))
+}

@@ -1,5 +1,8 @@
 //! Which promises are tried? The list that main runs; each case is a file.
 
+mod bfd_cost;
+mod bfd_detection;
+mod bfd_stability;
 mod collisions;
 mod flapping;
 mod flood;
@@ -32,4 +35,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case { name: "md5 keys", needs_root: true, has_short_form: false, run: md5_keys::run },
     Case { name: "collisions", needs_root: true, has_short_form: false, run: collisions::run },
+    Case { name: "bfd detection", needs_root: true, has_short_form: true, run: bfd_detection::run },
+    Case { name: "bfd stability", needs_root: true, has_short_form: true, run: bfd_stability::run },
+    Case { name: "bfd cost", needs_root: true, has_short_form: false, run: bfd_cost::run },
 ];
