@@ -3,9 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use fairway_sessions::io::{BfdOptions, Listen};
+use fairway_sessions::backend::{Backend, EarlierRun};
+use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
 
+use super::machine::seed;
 use crate::admin::{SocketError, SocketMode, vty};
 use crate::metrics::HttpListen;
 
@@ -51,9 +54,14 @@ impl HostOptions {
         listen(&self.bgp_listen).unwrap_or_else(needed)
     }
 
-    /// How BFD is to run.
-    pub(crate) fn bfd(&self) -> BfdOptions {
-        BfdOptions { realtime: self.bfd_realtime }
+    /// Starts who speaks to the routers, after what an earlier run left behind.
+    pub(crate) fn start_backend(
+        &self,
+        listen: Listen,
+        earlier: Option<EarlierRun>,
+    ) -> Arc<dyn Backend> {
+        let bfd = BfdOptions { realtime: self.bfd_realtime };
+        Arc::new(NativeBackend::start(listen, bfd, seed(), earlier))
     }
 
     /// FRR's sockets, where they are asked for.

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use fairway_sessions::backend::{Backend, BgpView, EarlierRun, Leave};
-use fairway_sessions::io::NativeBackend;
 use fairway_sessions::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -89,9 +88,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     host::raise_descriptor_limit();
     let api = Api::connect(&options.connection).await?;
     let earlier = host::earlier_run(&host.state_dir);
-    let listen = host.listen_in_cluster();
-    let backend: Arc<dyn Backend> =
-        Arc::new(NativeBackend::start(listen, host.bfd(), host::seed(), earlier.clone()));
+    let backend = host.start_backend(host.listen_in_cluster(), earlier.clone());
     let clock = Clock::start();
     let (enquirer, mut enquiries) = Enquirer::new();
     let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));

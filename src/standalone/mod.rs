@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairway_sessions::backend::Backend;
-use fairway_sessions::io::NativeBackend;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{error, info};
@@ -82,9 +81,7 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
     host::raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&config)?;
     let earlier = host::earlier_run(&options.state_dir);
-    let (listen, bfd, seed) = (options.listen(), options.bfd(), host::seed());
-    let backend: Arc<dyn Backend> =
-        Arc::new(NativeBackend::start(listen, bfd, seed, earlier.clone()));
+    let backend = options.start_backend(options.listen(), earlier.clone());
     let clock = Clock::start();
     let mut daemon = Daemon::new(&options, &config, Arc::clone(&backend), earlier, clock.now());
     let (enquirer, mut enquiries) = Enquirer::new();

@@ -163,13 +163,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         check_distance(&raw, neighbour, report);
         check_families(&raw, neighbour, report);
     }
-    if raw.disable_multiprotocol == Some(true) {
-        report.warning(
-            &FieldPath::of("spec.disableMP"),
-            "has no effect: a session carries the family of peerAddress, or both with \
-             dualStackAddressFamily",
-        );
-    }
+    warn_of_disable_multiprotocol(&raw, report);
     let role = role(&raw, neighbour.as_ref(), report);
     let timers = timers::timers(raw.hold_time, raw.keepalive_time, report);
     let connect_interval = timers::connect_interval(raw.connect_time, report);
@@ -307,6 +301,16 @@ fn role(raw: &RawSpec, neighbour: Option<&Neighbour>, report: &mut Report<'_>) -
         );
     }
     role
+}
+
+fn warn_of_disable_multiprotocol(raw: &RawSpec, report: &mut Report<'_>) {
+    if raw.disable_multiprotocol == Some(true) {
+        report.warning(
+            &FieldPath::of("spec.disableMP"),
+            "has no effect: a session carries the family of peerAddress, or both with \
+             dualStackAddressFamily",
+        );
+    }
 }
 
 fn bfd_strict(given: Option<bool>, profile: Option<&str>, report: &mut Report<'_>) -> bool {

@@ -235,6 +235,12 @@ impl Peer {
         if let Some(message) = self.shutdown {
             field("shutdown", &format!("{{message: {}}}", quoted(message)));
         }
+        text + &self.policy()
+    }
+
+    /// What is taken from it, and said to it.
+    fn policy(&self) -> String {
+        let mut text = String::new();
         if self.to_receive.is_some() || self.max_prefixes.is_some() {
             text += "  toReceive:\n";
             text += &self.to_receive.as_ref().map(Allowed::yaml).unwrap_or_default();

@@ -120,15 +120,19 @@ impl Frr {
         // Whole, before the first connection.
         text += &format!("router bgp {}\n no neighbor {neighbour} shutdown\n", spec.local_as);
         // Before that FRR 10.3 would leave the neighbour Idle for good, now and then.
-        if let Some(bfd) = spec.bfd {
-            text += &format!(
-                " neighbor {neighbour} bfd\n neighbor {neighbour} bfd profile {PROFILE}\n"
-            );
-            if bfd.graceful {
-                text += &format!(" neighbor {neighbour} bfd check-control-plane-failure\n");
-            }
-        }
+        text += &self.bfd_lines();
         text + "exit\n"
+    }
+
+    fn bfd_lines(&self) -> String {
+        let Some(bfd) = self.spec.bfd else { return String::new() };
+        let neighbour = self.spec.neighbour();
+        let mut text =
+            format!(" neighbor {neighbour} bfd\n neighbor {neighbour} bfd profile {PROFILE}\n");
+        if bfd.graceful {
+            text += &format!(" neighbor {neighbour} bfd check-control-plane-failure\n");
+        }
+        text
     }
 
     fn restart_lines(&self) -> String {

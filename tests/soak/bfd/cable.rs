@@ -51,6 +51,9 @@ fn address(base: u16, pair: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, high, low)
 }
 
+/// The address of an end of a pair.
+type AddressOf = fn(u16) -> Ipv4Addr;
+
 impl Cable {
     pub(crate) fn lay(number: usize, directory: &Path, pairs: u16) -> Result<Self> {
         make_directory(directory)?;
@@ -71,7 +74,7 @@ impl Cable {
             hardware_address(&router, ROUTER_INTERFACE)?,
         ];
         let [of_node, of_router] = hardware.each_ref().map(String::as_str);
-        let ends: [(_, _, fn(u16) -> Ipv4Addr, fn(u16) -> Ipv4Addr, _); 2] = [
+        let ends: [(_, _, AddressOf, AddressOf, _); 2] = [
             (&node, NODE_INTERFACE, node_address, router_address, of_router),
             (&router, ROUTER_INTERFACE, router_address, node_address, of_node),
         ];
