@@ -401,9 +401,9 @@ impl Reports {
         };
         let failed = attempt.map(|it| it.not_before).filter(|at| *at > now);
         let paced = known.filter(|_| matches!(sent, Sent::Status(_))).and_then(|known| {
-            let is_down = |it: &Status| it.is_session_that_is_down();
-            let is_noise =
-                wanted.is_some_and(is_down) && known.status.as_ref().is_some_and(is_down);
+            let is_noise = wanted
+                .zip(known.status.as_ref())
+                .is_some_and(|(wanted, known)| wanted.is_another_attempt_of(known));
             let at = known.written_at? + DOWN_INTERVAL;
             (is_noise && at > now).then_some(at)
         });

@@ -94,9 +94,11 @@ impl Status {
         }
     }
 
-    pub(super) fn is_session_that_is_down(&self) -> bool {
+    /// Whether both say of a session that it is down, and nothing else is other.
+    pub(super) fn is_another_attempt_of(&self, before: &Self) -> bool {
         let up = SessionState::Established.name();
-        matches!(self, Self::Session(session) if session.bgp_status != up)
+        let (Self::Session(now), Self::Session(before)) = (self, before) else { return false };
+        now.bgp_status != up && before.bgp_status != up && now.bfd_status == before.bfd_status
     }
 
     /// The Service that it is about.

@@ -101,8 +101,7 @@ fn sessions_are_reported_as_frr_k8s_reports_them() {
     for (liveness, expected) in [(Liveness::Unknown, "Unknown"), (Liveness::Up, "Up")] {
         scene.bgp.peers[1].config.bfd = Some(bfd.clone());
         scene.bgp.peers[1].liveness = liveness;
-        // No object is written more often than that.
-        scene.tell_and_run(10);
+        scene.tell_and_run(1);
         let mut sessions = scene.api.of(WrittenKind::BgpSessionState);
         let object = sessions.find(|it| it["status"]["peer"] == ipv6).unwrap();
         assert_eq!(object["status"]["bfdStatus"], expected);
