@@ -213,7 +213,7 @@ fn faulty_peers_are_told() {
         ("stale time", with("enableGracefulRestart: true\ngracefulRestart:\n  longLivedStaleTime: 4661h"), 11, "spec.gracefulRestart.longLivedStaleTime", "16779600s is not allowed; expected whole seconds from 0s to 16777215s"),
         ("stale path", with("enableGracefulRestart: true\ngracefulRestart: {stalePathTime: 1m}"), 10, "spec.gracefulRestart.stalePathTime", "expected one of restartTime, longLivedStaleTime"),
         ("restart text", with("enableGracefulRestart: true\ngracefulRestart: 120s"), 10, "spec.gracefulRestart", "a mapping"),
-        ("later: strict BFD", with("bfdStrict: true"), 9, "spec.bfdStrict", "does not run yet"),
+        ("strict without BFD", with("bfdStrict: true"), 9, "spec.bfdStrict", "needs BFD; set spec.bfdProfile"),
         ("later: kernel", with("installRoutes: true"), 9, "spec.installRoutes", "not supported"),
         ("twice", with("peerASN: 64503"), 9, "spec.peerASN", "lines 7 and 9"),
         ("top field", format!("{}sepc: {{}}\n", peer(SOUND_PEER)), 10, "sepc", "spec?"),

@@ -38,8 +38,6 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (7419, "Common Interval Support in BFD"),
     (9687, "Send Hold Timer"),
     (8212, "Default EBGP Route Propagation without Policies"),
-    (8326, "Graceful BGP Session Shutdown"),
-    (8950, "IPv4 NLRI with an IPv6 Next Hop"),
     (9234, "Roles and the Only to Customer Attribute"),
     (1997, "BGP Communities Attribute"),
     (4360, "BGP Extended Communities Attribute"),

@@ -241,7 +241,7 @@ fn the_numbers_are_those_of_the_session_and_of_the_pool() {
         assert_eq!(page.number(&format!("metallb_allocator_{name}"), &pool), number, "{name}");
     }
     assert_eq!(page.number("metallb_k8s_client_config_loaded_bool", &[]), 1.0);
-    assert_eq!(page.number("metallb_k8s_client_updates_total", &[]), 4.0);
+    assert_eq!(page.number("metallb_k8s_client_updates_total", &[]), 5.0);
     assert!(page.number("process_resident_memory_bytes", &[]) > 1e6);
     for probe in ["/healthz", "/readyz"] {
         let answer = get(stage.metrics, probe).unwrap();

@@ -205,8 +205,7 @@ async fn a_port_that_is_taken_is_said_and_tried_again() {
     assert_eq!(near.view().await.trouble, Vec::<String>::new());
 }
 
-//= RFC 5881 §4 MUST: control packets go to port 3784, from one source port of 49152 to 65535 for
-//= each session; SHOULD: it is unique among the sessions of the system.
+//= RFC 5881 §4 MUST: control packets go to port 3784, from one source port of 49152 to 65535 for each session, which SHOULD be its own among the sessions of the system.
 //= RFC 5881 §5 MUST: packets leave with a TTL of 255.
 #[tokio::test]
 async fn packets_leave_with_the_ttl_and_the_source_port_of_their_session() {

@@ -118,7 +118,6 @@ fn an_attempt_that_has_come_as_far_as_open_ends_with_the_path_too() {
     assert_eq!(scripted.peer.state(), SessionState::Connect);
 }
 
-//+ RFC 5882 §4.3.2: a restart that is under way is not given up where BFD shares fate with the control plane.
 //= RFC 5882 §4.3.2.1 SHOULD NOT: a BFD session that fails during a restart aborts it.
 #[test]
 fn where_bfd_dies_with_bgp_a_failure_may_be_a_restart_and_routes_stay() {
@@ -165,7 +164,7 @@ fn without_graceful_restart_the_routes_go_whatever_dies_with_what() {
 
 /// BFD of who restarts begins anew, too: its first packet, or the silence before it, ends our BFD
 /// session when BGP is back already.
-//+ RFC 5882 §4.3.2: a restart that is under way is not given up where BFD shares fate with the control plane.
+//+ RFC 5882 §4.3.2.1: a BFD session that fails during a restart aborts it.
 #[test]
 fn a_restart_that_bgp_has_seen_first_is_not_seen_again_by_bfd() {
     let mut helper = helped(&Offer::new());
