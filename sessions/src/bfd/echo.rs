@@ -87,6 +87,8 @@ struct Active {
     due_at: Instant,
     /// The last one that came back, and when.
     returned: Option<(u32, Instant)>,
+    /// How long that one was on its way.
+    round_trip: Duration,
     /// A detection was put off until then.
     put_off_until: Option<Instant>,
 }
@@ -102,8 +104,20 @@ impl Active {
 
     fn detection_at(&self) -> Option<Instant> {
         let (_, at) = self.returned?;
-        let at = at + self.interval.saturating_mul(u32::from(self.multiplier.get()));
+        let at = at + self.detection_time();
         Some(self.put_off_until.map_or(at, |until| until.max(at)))
+    }
+
+    /// The rate is another one: none of those that are sent at it is missing yet, and the first has the
+    /// whole way before it.
+    fn begin_anew(&mut self, now: Instant) {
+        if let Some((_, at)) = &mut self.returned {
+            *at = now + self.round_trip;
+        }
+    }
+
+    fn detection_time(&self) -> Duration {
+        self.interval.saturating_mul(u32::from(self.multiplier.get()))
     }
 }
 
@@ -130,12 +144,13 @@ impl Echo {
         match (&mut self.active, interval) {
             (_, None) => self.active = None,
             (Some(active), Some(interval)) => {
+                active.multiplier = multiplier;
                 if active.interval != interval {
                     active.interval = interval;
                     let wait = active.transmit_interval();
                     active.due_at = active.sent_at.map_or(now, |at| at + wait);
+                    active.begin_anew(now);
                 }
-                active.multiplier = multiplier;
             }
             (None, Some(interval)) => {
                 let (_, nonce) = random_words(rng);
@@ -147,6 +162,7 @@ impl Echo {
                     sent_at: None,
                     due_at: now,
                     returned: None,
+                    round_trip: Duration::ZERO,
                     put_off_until: None,
                 });
             }
@@ -202,15 +218,18 @@ impl Echo {
         if packet.nonce != active.nonce || behind > BEHIND_MAX || !is_new || packet.sent_at > at {
             return Err(Dropped::Echo);
         }
-        if active.returned.is_none() {
-            // From now on in a hurry.
-            active.due_at = active.due_at.min(packet.sent_at + active.interval);
-        }
-        // When it was sent is what it says about the path.
-        let heard_at = active.returned.map_or(at, |(_, before)| before.max(at));
-        active.returned = Some((packet.sequence, heard_at));
         active.put_off_until = None;
-        let micros = u32::try_from(at.since(packet.sent_at).as_micros()).unwrap_or(u32::MAX);
+        active.round_trip = at.since(packet.sent_at);
+        match active.returned {
+            Some((_, before)) => active.returned = Some((packet.sequence, before.max(at))),
+            None => {
+                active.returned = Some((packet.sequence, at));
+                // From now on in a hurry.
+                active.due_at = active.due_at.min(packet.sent_at + active.interval);
+                active.begin_anew(at);
+            }
+        }
+        let micros = u32::try_from(active.round_trip.as_micros()).unwrap_or(u32::MAX);
         if let Some(place) = self.samples.get_mut(self.samples_taken % SAMPLES) {
             *place = micros;
         }

@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use super::*;
 
 const NAME: u32 = 0x0102_0304;
@@ -30,10 +32,9 @@ fn an_echo_packet_has_these_bytes() {
         let mut random = bytes;
         random[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
         random[16..].copy_from_slice(&rng.next_u64().to_be_bytes());
-        random[usize::from(random[23]) % 4] = bytes[usize::from(random[23]) % 4];
-        if let Some(packet) = EchoPacket::decode(&random) {
-            assert_eq!(packet.encode(), random);
-        }
+        assert_eq!(EchoPacket::decode(&random), None);
+        random[..4].copy_from_slice(&bytes[..4]);
+        assert_eq!(EchoPacket::decode(&random).unwrap().encode(), random);
     }
 }
 
@@ -60,13 +61,52 @@ fn once_they_came_back_they_must_go_on() {
     echo.receive(at(2), &first).unwrap();
     assert!(echo.is_proven() && echo.interval() == Some(ms(50)));
     assert_eq!(echo.due_at(), Some(at(50)), "in a hurry now");
-    assert_eq!(echo.detection_at(), Some(at(152)));
+    assert_eq!(echo.detection_at(), Some(at(154)), "the way there and back is before the next");
     let second = echo.transmit(at(50), NAME, &mut rng).unwrap();
     echo.receive(at(53), &second).unwrap();
     assert_eq!(echo.detect(at(202), false), Detection::Pending);
     assert_eq!(echo.detect(at(203), false), Detection::Failed);
     let round_trip = RoundTrip { min: ms(2), average: ms(2) + ms(1) / 2, max: ms(3) };
     assert_eq!(echo.round_trip(), Some(round_trip));
+}
+
+#[test]
+fn a_way_that_takes_longer_than_three_intervals_is_none_that_fails() {
+    let mut rng = Rng::seeded(8);
+    let mut echo = active(&mut rng);
+    let mut on_the_way = VecDeque::new();
+    for now in (0..20_000).map(at) {
+        on_the_way.extend(echo.transmit(now, NAME, &mut rng));
+        // 200 ms, and an interval of 50.
+        while let Some(packet) = on_the_way.pop_front_if(|it| now.since(it.sent_at) >= ms(200)) {
+            echo.receive(now, &packet).unwrap();
+        }
+        assert_eq!(echo.detect(now, false), Detection::Pending, "{now:?}");
+    }
+}
+
+#[test]
+fn of_packets_at_another_rate_none_is_missing_yet() {
+    for (before, after) in [(1_000, 50), (300, 50), (50, 1_000)] {
+        for changed_at in 2..before {
+            let mut rng = Rng::seeded(changed_at);
+            let mut echo = Echo::default();
+            let three = NonZeroU8::new(3).unwrap();
+            echo.set(at(0), Some(ms(before)), three, &mut rng);
+            let first = echo.transmit(at(0), NAME, &mut rng).unwrap();
+            echo.receive(at(2), &first).unwrap();
+            echo.set(at(changed_at), Some(ms(after)), three, &mut rng);
+            let mut last = None;
+            for now in (changed_at..changed_at + 3 * after).map(at) {
+                assert_eq!(echo.detect(now, false), Detection::Pending, "{before} {after} {now:?}");
+                if let Some(packet) = echo.transmit(now, NAME, &mut rng) {
+                    last = Some(packet);
+                }
+            }
+            let gone_at = at(changed_at) + ms(3 * after + 2);
+            assert!(last.is_some() && echo.detect(gone_at, false) == Detection::Failed);
+        }
+    }
 }
 
 #[test]

@@ -93,9 +93,9 @@ fn control_packets_slow_down_when_echo_packets_come_back() {
 #[test]
 fn echo_packets_that_stop_coming_back_end_the_session() {
     let mut session = proven();
-    live(&mut session, at(161));
-    assert_eq!(session.state(), State::Up);
     live(&mut session, at(163));
+    assert_eq!(session.state(), State::Up);
+    live(&mut session, at(165));
     assert_eq!(session.state(), State::Down);
     let failed = |change| {
         matches!(change, BfdChange::Down { diagnostic: Diagnostic::ECHO_FUNCTION_FAILED, .. })
