@@ -10,6 +10,10 @@ use crate::time::Instant;
 /// What a session that is not up asks of the network at most (RFC 5880 §6.8.3).
 pub(crate) const SLOW_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Ours: how long an answer can have been on its way. Of a question that was asked for longer,
+/// packets were lost.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
+
 /// How often we would send in a session that is up, or is not (RFC 5880 §6.8.3).
 pub(crate) fn desired_transmit_interval(configured: Duration, is_up: bool) -> Duration {
     if is_up { configured } else { configured.max(SLOW_INTERVAL) }
@@ -146,7 +150,7 @@ impl Negotiation {
         if let Some(asked_at) = asked_at.filter(|_| now >= self.settled_at) {
             self.in_force = self.announced;
             self.question = None;
-            self.settled_at = now + now.since(asked_at);
+            self.settled_at = now + now.since(asked_at).min(ANSWER_TIME_MAX);
         }
     }
 

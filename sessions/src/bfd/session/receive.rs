@@ -32,9 +32,6 @@ impl Session {
         if packet.is_final {
             self.negotiation.answered(now);
         }
-        if let Some(farewell) = &mut self.farewell {
-            farewell.is_known |= packet.state != State::Up;
-        }
         if self.state == State::AdminDown {
             self.reschedule(now);
             return Err(Dropped::AdminDown);

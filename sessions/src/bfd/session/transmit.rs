@@ -10,6 +10,10 @@ use crate::bfd::sessions::PACKET_LENGTH_BYTES_MAX;
 use crate::bfd::timing::{self, wire_micros};
 use crate::time::Instant;
 
+/// How late a packet leaves where nothing is wrong: deadlines are rounded up to a grid, and the kernel's
+/// timers to their own. It is not to come later than agreed for that.
+const LATENESS_MAX: Duration = Duration::from_millis(2);
+
 /// What a session wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
@@ -47,8 +51,9 @@ impl Session {
         let packet = self.packet(is_final);
         if is_final {
             self.schedule.is_final_due = false;
-            // News has been told by this, too, but a question has not been asked.
-            self.schedule.is_urgent &= self.negotiation.is_polling();
+            // News has been told by this, too. A question has not been asked: it comes with the next
+            // packet in turn (RFC 5880 §6.5), or now if there is none.
+            self.schedule.is_urgent &= self.remote_demand_is_active();
         } else {
             self.schedule.is_urgent = false;
             self.schedule.sent_at = Some(now);
@@ -109,7 +114,10 @@ impl Session {
     fn draw_turn(&mut self, sent_at: Instant) {
         let multiplier = self.settings.detect_multiplier;
         let rng = &mut self.rng;
-        let turn = |interval| sent_at + timing::jittered(rng, interval, multiplier);
+        let turn = |interval: Duration| {
+            let latest = interval.saturating_sub(LATENESS_MAX.min(interval / 4));
+            sent_at + timing::jittered(rng, interval, multiplier).min(latest)
+        };
         self.schedule.due_at = self.schedule.interval.map(turn);
     }
 
