@@ -36,6 +36,7 @@ impl Peer {
     pub(super) fn hear_bfd(&mut self, now: Instant, liveness: Liveness) {
         let waited = self.waits_for_bfd();
         let before = std::mem::replace(&mut self.liveness, liveness);
+        let before_at = self.liveness_at;
         if before != liveness {
             self.liveness_at = Some(now);
         }
@@ -44,7 +45,16 @@ impl Peer {
             Liveness::Down { cause: DownCause::Failed, independent, diagnostic }
                 if before == Liveness::Up =>
             {
-                self.path_failed(now, independent, &format!("BFD: {diagnostic}"));
+                let session_since = self.established.as_ref().map(|it| it.since);
+                let is_older = before_at <= session_since;
+                let why = format!("BFD: {diagnostic}");
+                // The neighbour restarts, and its BFD did, too, but later than its BGP: what has just
+                // been heard of it shows that the path works. Should it not, there is the hold timer
+                // (RFC 5882 §4.3.2: a restart is not given up for that).
+                let may_be_restart = is_older && self.stale_phase() == Some(StalePhase::Back);
+                if independent || !may_be_restart {
+                    self.path_failed(now, independent, &why);
+                }
             }
             Liveness::Down { .. } | Liveness::Unknown => {}
         }
@@ -67,12 +77,6 @@ impl Peer {
 
     /// The path to the neighbour does not work any more.
     fn path_failed(&mut self, now: Instant, independent: bool, why: &str) {
-        // The neighbour restarts, and its BFD did, too, but later than its BGP: what has just been
-        // heard of it shows that the path works. Should it not, there is the hold timer
-        // (RFC 5882 §4.3.2: a restart is not given up for that).
-        if !independent && self.stale_phase() == Some(StalePhase::Back) {
-            return;
-        }
         let spoken = self.connection_ids().into_iter().filter(|id| {
             let connection = self.connection(*id);
             connection.is_some_and(|it| it.has_spoken())

@@ -181,6 +181,21 @@ fn a_restart_that_bgp_has_seen_first_is_not_seen_again_by_bfd() {
     assert_eq!(helper.closed.last().unwrap().1, "6/10");
 }
 
+/// BFD, too, is back, and has seen the path work since the neighbour came back.
+#[test]
+fn who_fails_again_while_it_says_its_routes_has_failed() {
+    let mut helper = helped(&Offer::new());
+    helper.handle(Event::Bfd(LOST));
+    helper.connect(&Offer::new());
+    assert_eq!(helper.stale().map(|it| it.2), Some(StalePhase::Back));
+    helper.now = helper.now + Duration::from_secs(1);
+    helper.handle(Event::Bfd(Liveness::Up));
+    helper.now = helper.now + Duration::from_secs(1);
+    helper.handle(Event::Bfd(LOST));
+    assert_eq!(helper.up, None);
+    assert_eq!(helper.closed.last().unwrap().1, "6/10");
+}
+
 fn helped(offer: &Offer) -> Helper {
     let mut helper = Helper::with_routes(offer);
     helper.peer.reconfigure(helper.now, watched(false, helping()));
