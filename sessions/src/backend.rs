@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use liveness::{DownCause, Liveness};
+pub use crate::bfd::DownCause;
+pub use liveness::Liveness;
 
 use crate::bfd::BfdView;
 use crate::latencies::Latencies;

@@ -1,22 +1,7 @@
 //! What BFD says of the path to a neighbour, as BGP needs to know it.
 
 use super::PeerView;
-use crate::bfd::Diagnostic;
-
-/// Why BFD does not say that a path works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DownCause {
-    /// One end does not hear the other.
-    Failed,
-    /// The other end switched its session off: that is no failure (RFC 5882 §3.2).
-    SwitchedOff,
-    /// The other end has a session of its own making, a new one, that is not up yet. It says that it
-    /// is down, and that nothing made it so.
-    ///
-    /// `Ours:` no failure either. FRR begins its sessions anew when BGP is up, and who restarts does;
-    /// what the old session watched works, or this would not have been heard.
-    BeganAnew,
-}
+use crate::bfd::{Diagnostic, DownCause};
 
 /// Whether a path works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -29,6 +29,7 @@ mod view;
 pub use arrival::{Arrival, Dropped, Port, Received};
 pub use node::{BfdView, Realtime};
 pub use packet::{ControlPacket, Diagnostic, PacketError, State};
-pub use session::{BfdChange, Session, Written};
+pub(crate) use session::Untold;
+pub use session::{BfdChange, DownCause, Session, Written};
 pub use sessions::{BfdEvent, PACKET_LENGTH_BYTES_MAX, Sessions, SlotId, Transmit};
 pub use view::{BfdCounters, BfdSessionView, Drops, RemoteTimers, RoundTrip};

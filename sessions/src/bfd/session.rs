@@ -20,9 +20,9 @@ use super::view::BfdCounters;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::types::BfdSettings;
-use change::Untold;
 
-pub use change::BfdChange;
+pub(crate) use change::Untold;
+pub use change::{BfdChange, DownCause};
 pub use transmit::Written;
 
 /// Ours: how long a session that nobody wants is kept at most. The other end could name intervals
@@ -123,8 +123,6 @@ struct Farewell {
     until: Instant,
     /// How often to say so.
     interval: Duration,
-    /// The other end knows, or never was up.
-    is_known: bool,
 }
 
 impl Session {
@@ -204,7 +202,6 @@ impl Session {
         let theirs = in_force.max(self.remote.min_rx_interval);
         let theirs = theirs.saturating_mul(u32::from(self.settings.detect_multiplier.get()));
         let kept_until = self.detection_at().map_or(now, |at| at.max(now + theirs));
-        let was_up = self.state == State::Up;
         self.farewell = Some(Farewell {
             until: if self.remote.is_there() {
                 kept_until.min(now + CLOSING_TIME_MAX)
@@ -212,7 +209,6 @@ impl Session {
                 now
             },
             interval: in_force,
-            is_known: !was_up && self.remote.state != State::Up,
         });
         self.move_to(now, State::AdminDown, Diagnostic::ADMINISTRATIVELY_DOWN);
     }
@@ -227,12 +223,6 @@ impl Session {
     /// Whether it may be forgotten: nobody wants it, and the other end can be thought to know.
     pub fn is_closed(&self, now: Instant) -> bool {
         self.farewell.as_ref().is_some_and(|farewell| farewell.until <= now)
-    }
-
-    /// Whether the other end is known to have heard that nobody wants it.
-    pub(super) fn has_left(&self) -> bool {
-        let known = |farewell: &Farewell| farewell.is_known || !self.remote.is_there();
-        self.farewell.as_ref().is_some_and(known)
     }
 
     /// When there is something to do.
@@ -351,7 +341,7 @@ impl Session {
         match (before, state) {
             (_, State::Up) => {
                 self.counters.ups = self.counters.ups.saturating_add(1);
-                self.untold.up();
+                self.untold.add(BfdChange::Up);
             }
             (State::Up, State::Down) => {
                 self.counters.downs = self.counters.downs.saturating_add(1);
@@ -365,10 +355,15 @@ impl Session {
     }
 
     fn tell_down(&mut self, was_up: bool) {
-        self.untold.down(BfdChange::Down {
+        let is_told = self.diagnostic == Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN;
+        let cause = match self.remote.diagnostic {
+            _ if self.remote.state == State::AdminDown => DownCause::SwitchedOff,
+            Diagnostic::NONE if is_told => DownCause::BeganAnew,
+            _ => DownCause::Failed,
+        };
+        self.untold.add(BfdChange::Down {
+            cause,
             diagnostic: self.diagnostic,
-            remote_diagnostic: self.remote.diagnostic,
-            remote_admin_down: self.remote.state == State::AdminDown,
             remote_control_plane_independent: self.remote.control_plane_independent,
             was_up,
         });
@@ -409,6 +404,14 @@ impl Session {
 
     fn may_echo(&self) -> bool {
         self.state == State::Up && !self.multihop
+    }
+
+    /// Who has not followed what was told of it is told how it is. That it is not up is what they
+    /// think of a session of which they know nothing.
+    pub(super) fn tell_again(&mut self) {
+        if self.state == State::Up {
+            self.untold.add(BfdChange::Up);
+        }
     }
 
     /// Whether something is to be told.

@@ -151,6 +151,16 @@ impl Sessions {
         SlotId(index)
     }
 
+    /// Somebody forgot what was told: which sessions are up is told again.
+    pub fn tell_again(&mut self, now: Instant) {
+        for index in 0..self.slots.len() {
+            if let Some(Some(slot)) = self.slots.get_mut(index) {
+                slot.session.tell_again();
+            }
+            self.touch(now, index);
+        }
+    }
+
     /// Which path a session watches.
     pub fn path(&self, slot: SlotId) -> Option<&BfdPath> {
         self.slots.get(slot.0)?.as_ref().map(|slot| &slot.path)
@@ -263,12 +273,6 @@ impl Sessions {
     /// [`Sessions::poll_transmit`].
     pub fn leave(&mut self, now: Instant) {
         self.set(now, &BTreeMap::new());
-    }
-
-    /// Whether every other end is known to have heard that nobody wants its session, or is thought
-    /// to know by now. Whoever leaves need not wait any longer then.
-    pub fn has_left(&self) -> bool {
-        self.slots.iter().flatten().all(|slot| slot.session.has_left() && !slot.is_ready)
     }
 
     /// Every session, in the order of paths.

@@ -139,7 +139,8 @@ impl CoreTask {
             let looks = !self.neighbours.is_empty() || self.listeners.follows_devices();
             let look = looks.then_some(self.addresses_due);
             let earlier = self.startup.deadline(&self.desired);
-            let deadline = self.agenda.next_deadline().into_iter().chain(look).chain(earlier).min();
+            let deadlines = [self.agenda.next_deadline(), look, earlier, self.bfd.deadline()];
+            let deadline = deadlines.into_iter().flatten().min();
             let clock = self.clock;
             let wake = async {
                 match deadline {
@@ -270,7 +271,7 @@ impl CoreTask {
 
     fn forget(&mut self, key: PeerKey) {
         self.has_changed = true;
-        self.bfd.look_again();
+        self.bfd.forget(key);
         let gone = self.neighbours.remove(&key);
         self.startup.forget(key, gone.is_some_and(|it| it.peer.had_session()));
         self.agenda.forget(key);

@@ -10,12 +10,10 @@ pub enum BfdChange {
     /// They do not. Also told of a session that was never up, when the other end says that an
     /// operator switched it off, or was about to come up and is silent.
     Down {
+        /// Whether anything has failed.
+        cause: DownCause,
         /// Why we say so.
         diagnostic: Diagnostic,
-        /// Why the other end last changed.
-        remote_diagnostic: Diagnostic,
-        /// An operator switched the other end off: that is no failure (RFC 5882 §3.2).
-        remote_admin_down: bool,
         /// BFD of the other end does not share fate with its control plane.
         remote_control_plane_independent: bool,
         /// It was up before. If not, nothing was lost.
@@ -23,34 +21,65 @@ pub enum BfdChange {
     },
 }
 
+/// Why a session is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DownCause {
+    /// One end does not hear the other.
+    Failed,
+    /// The other end switched its session off: that is no failure (RFC 5882 §3.2).
+    SwitchedOff,
+    /// The other end has a session of its own making, a new one, that is not up yet. It says that it
+    /// is down, and that nothing made it so.
+    ///
+    /// `Ours:` no failure either. FRR begins its sessions anew when BGP is up, and who restarts does;
+    /// what the old session watched works, or this would not have been heard.
+    BeganAnew,
+    /// BFD of this end ended by a fault of its own: of the path nothing is known.
+    Unwatched,
+}
+
 /// What was not told yet: at most that it went down, and that it is up. No going down is lost,
-/// however quickly it comes up again; a coming up that did not last need not be told.
-#[derive(Debug, Default)]
-pub(super) struct Untold {
+/// however quickly it comes up again; a coming up that did not last need not be told. Of several
+/// that it went down by, the one counts that ends most: a failure of what was up.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Untold {
     down: Option<BfdChange>,
     up: bool,
 }
 
 impl Untold {
-    pub(super) fn is_some(&self) -> bool {
-        self.up || self.down.is_some()
+    pub(crate) fn is_some(&self) -> bool {
+        self.first().is_some()
     }
 
-    pub(super) fn up(&mut self) {
-        self.up = true;
-    }
-
-    pub(super) fn down(&mut self, mut change: BfdChange) {
-        if let (Some(BfdChange::Down { was_up: true, .. }), BfdChange::Down { was_up, .. }) =
-            (self.down, &mut change)
-        {
-            *was_up = true; // The earlier one is still to be told, and this one tells it, too.
+    /// Takes note of one more.
+    pub(crate) fn add(&mut self, change: BfdChange) {
+        self.up = change == BfdChange::Up;
+        if !self.up && self.down.is_none_or(|before| !before.outweighs(change)) {
+            self.down = Some(change);
         }
-        self.up = false;
-        self.down = Some(change);
     }
 
-    pub(super) fn take(&mut self) -> Option<BfdChange> {
+    /// What is to be told next.
+    pub(crate) fn first(&self) -> Option<BfdChange> {
+        self.down.or_else(|| self.up.then_some(BfdChange::Up))
+    }
+
+    /// The same, which is told by that.
+    pub(crate) fn take(&mut self) -> Option<BfdChange> {
         self.down.take().or_else(|| std::mem::take(&mut self.up).then_some(BfdChange::Up))
+    }
+}
+
+impl BfdChange {
+    /// Whether more follows from it than from `later`.
+    fn outweighs(self, later: Self) -> bool {
+        match (self, later) {
+            (
+                Self::Down { was_up: true, cause, .. },
+                Self::Down { was_up, cause: later_cause, .. },
+            ) => !was_up || (cause == DownCause::Failed && later_cause != DownCause::Failed),
+            _ => false,
+        }
     }
 }

@@ -6,22 +6,14 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::bfd::{BfdChange, BfdEvent};
+use crate::bfd::{BfdEvent, Untold};
 use crate::types::BfdPath;
 
 /// News on their way to the core. Holds two for each session at most.
 #[derive(Debug)]
 pub(super) struct Handover {
     events: mpsc::Sender<BfdEvent>,
-    waiting: BTreeMap<BfdPath, Waiting>,
-}
-
-/// What waits of one session: that it went down is never left out, that it came up only where it
-/// went down again since.
-#[derive(Debug, Clone, Copy, Default)]
-struct Waiting {
-    down: Option<BfdChange>,
-    up: Option<BfdChange>,
+    waiting: BTreeMap<BfdPath, Untold>,
 }
 
 impl Handover {
@@ -55,32 +47,9 @@ impl Handover {
                 {
                     return;
                 }
-                entry.get_mut().take_first();
+                entry.get_mut().take();
             }
             entry.remove();
-        }
-    }
-}
-
-impl Waiting {
-    fn add(&mut self, mut change: BfdChange) {
-        match &mut change {
-            BfdChange::Up => self.up = Some(change),
-            BfdChange::Down { was_up, .. } => {
-                // The core does not know yet that it was down in between.
-                *was_up |= matches!(self.down, Some(BfdChange::Down { was_up: true, .. }));
-                *self = Self { down: Some(change), up: None };
-            }
-        }
-    }
-
-    fn first(&self) -> Option<BfdChange> {
-        self.down.or(self.up)
-    }
-
-    fn take_first(&mut self) {
-        if self.down.take().is_none() {
-            self.up = None;
         }
     }
 }
@@ -88,7 +57,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bfd::Diagnostic;
+    use crate::bfd::{BfdChange, Diagnostic, DownCause};
 
     fn path(last: u8) -> BfdPath {
         let remote = [192, 0, 2, last].into();
@@ -97,9 +66,8 @@ mod tests {
 
     fn down(was_up: bool) -> BfdChange {
         BfdChange::Down {
+            cause: DownCause::Failed,
             diagnostic: Diagnostic::NONE,
-            remote_diagnostic: Diagnostic::NONE,
-            remote_admin_down: false,
             remote_control_plane_independent: false,
             was_up,
         }

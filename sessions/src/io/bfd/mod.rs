@@ -46,7 +46,12 @@ pub struct BfdOptions {
 }
 
 /// The sessions that are wanted.
-type Wanted = Arc<BTreeMap<BfdPath, BfdSettings>>;
+#[derive(Debug, Clone, Default)]
+struct Wanted {
+    /// Counts up: the thread looks when it can, and is to know that it missed some.
+    number: u64,
+    sessions: Arc<BTreeMap<BfdPath, BfdSettings>>,
+}
 
 /// The thread, from when the first session is wanted. Dropped, it ends; nothing is said then, for
 /// that there is [`BfdThread::leave`].
@@ -91,7 +96,9 @@ impl BfdThread {
             self.running = self.spawn();
         }
         if let Some(running) = &self.running {
-            running.wanted.send_replace(Arc::new(wanted));
+            running.wanted.send_modify(|it| {
+                *it = Wanted { number: it.number.wrapping_add(1), sessions: Arc::new(wanted) };
+            });
             running.wake();
         }
     }

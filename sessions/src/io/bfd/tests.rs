@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::datagram::{self, Notes};
 use super::*;
-use crate::bfd::{BfdChange, BfdSessionView, Diagnostic, Port, State};
+use crate::bfd::{BfdChange, BfdSessionView, Diagnostic, DownCause, Port, State};
 use crate::io::sockopt::{self, Datagram};
 
 /// Far from the ports of the RFCs, which a router of this machine may have.
@@ -114,12 +114,11 @@ async fn a_session_comes_up_and_goes_down_when_the_other_end_falls_silent() {
     assert_eq!(up.await.sessions[0].state, State::Up);
     let silent_at = Instant::now();
     drop(far);
-    let BfdChange::Down { diagnostic, was_up, remote_admin_down, .. } = near.hear().await.change
-    else {
+    let BfdChange::Down { diagnostic, was_up, cause, .. } = near.hear().await.change else {
         panic!("it cannot have come up again");
     };
     assert_eq!(diagnostic, Diagnostic::CONTROL_DETECTION_TIME_EXPIRED);
-    assert!(was_up && !remote_admin_down);
+    assert!(was_up && cause == DownCause::Failed);
     // 200 ms, and what a busy machine takes.
     assert!(silent_at.elapsed() < Duration::from_secs(2), "{:?}", silent_at.elapsed());
 }
@@ -142,7 +141,7 @@ async fn who_leaves_says_that_it_is_on_purpose() {
     timeout(DEADLINE, far.thread.leave()).await.expect("in time").expect("said");
     drop(far);
     let change = near.hear().await.change;
-    assert!(matches!(change, BfdChange::Down { remote_admin_down: true, was_up: true, .. }));
+    assert!(matches!(change, BfdChange::Down { cause: DownCause::SwitchedOff, was_up: true, .. }));
 }
 
 #[tokio::test]
@@ -150,7 +149,7 @@ async fn a_session_that_is_not_wanted_any_more_says_so() {
     let (mut near, mut far) = pair(&every(20, 20), &every(20, 20)).await;
     far.watch(&[], &every(20, 20));
     let change = near.hear().await.change;
-    assert!(matches!(change, BfdChange::Down { remote_admin_down: true, .. }), "{change:?}");
+    assert!(matches!(change, BfdChange::Down { cause: DownCause::SwitchedOff, .. }), "{change:?}");
     far.until("gone", |view| view.sessions.is_empty()).await;
 }
 
@@ -182,11 +181,31 @@ async fn a_thread_that_did_not_run_hears_what_waited_before_it_judges() {
 }
 
 #[tokio::test]
+async fn who_forgot_a_session_for_a_moment_is_told_again_that_it_is_up() {
+    let (mut near, far) = pair(&every(20, 20), &every(20, 20)).await;
+    let (go_on, waits) = std::sync::mpsc::channel::<()>();
+    near.run(move || waits.recv().unwrap());
+    near.watch(&[], &every(20, 20));
+    near.watch(&[far.address], &every(20, 20));
+    go_on.send(()).unwrap();
+    assert_eq!(near.hear().await.change, BfdChange::Up);
+    let session = near.session().await;
+    assert_eq!((session.state, session.counters.downs), (State::Up, 0), "it never was away");
+    // Who forgets nothing is told nothing twice.
+    near.watch(&[far.address], &every(20, 30));
+    near.until("other settings", |view| view.sessions[0].state == State::Up).await;
+    assert!(near.events.try_recv().is_err());
+}
+
+#[tokio::test]
 async fn a_fault_of_ours_is_said_and_bfd_begins_anew() {
     let (mut near, _far) = pair(&every(20, 20), &every(20, 20)).await;
     near.run(|| panic!("a mistake"));
     let view = near.until("ended", |view| view.ended).await;
-    assert!(view.sessions.is_empty() && view.trouble[0].contains("a mistake"), "{view:?}");
+    assert!(view.trouble[0].contains("a mistake"), "{view:?}");
+    assert_eq!((view.sessions.len(), view.sessions[0].state), (1, State::Down));
+    let change = near.hear().await.change;
+    assert!(matches!(change, BfdChange::Down { cause: DownCause::Unwatched, .. }), "{change:?}");
     assert_eq!(near.hear().await.change, BfdChange::Up);
     assert!(!near.view().await.ended);
 }

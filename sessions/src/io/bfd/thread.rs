@@ -22,7 +22,8 @@ use super::receive::{Drained, Place, ReceiveSockets};
 use super::send::Lines;
 use super::{BfdOptions, Wanted, echo, link_echo, realtime};
 use crate::bfd::{
-    BfdEvent, BfdView, PACKET_LENGTH_BYTES_MAX, Port, Realtime, Received, Sessions, SlotId,
+    BfdChange, BfdEvent, BfdView, Diagnostic, DownCause, PACKET_LENGTH_BYTES_MAX, Port, Realtime,
+    Received, Sessions, SlotId,
 };
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -50,6 +51,14 @@ const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Sentences of trouble in a view.
 const TROUBLES_MAX: usize = 32;
+
+/// What becomes of every session by a fault.
+const UNWATCHED: BfdChange = BfdChange::Down {
+    cause: DownCause::Unwatched,
+    diagnostic: Diagnostic::NONE,
+    remote_control_plane_independent: false,
+    was_up: false,
+};
 
 /// What the thread is asked.
 pub(super) enum Command {
@@ -107,6 +116,10 @@ pub(super) fn run(
         }
         error!(%reason, wait_seconds = wait.as_secs(), "BFD ended by a fault, and begins anew");
         let trouble = format!("BFD ended by a fault ({reason}), and begins anew; please report it");
+        for path in orders.wanted.borrow().sessions.keys() {
+            // The core reads what there is, or is not there any more.
+            let _ = events.blocking_send(BfdEvent { path: *path, change: UNWATCHED });
+        }
         if pause(&orders, wait, &realtime, trouble).is_err() {
             return;
         }
@@ -131,9 +144,18 @@ fn pause(
         match orders.questions.recv_timeout(left) {
             Ok(Command::View(answer)) => {
                 let trouble = vec![reason.clone()];
-                let realtime = realtime.clone();
+                // Those that are wanted are there, and down.
+                let mut none_up = Sessions::new(0);
+                none_up.set(Instant::ZERO, &orders.wanted.borrow().sessions);
+                let view = BfdView {
+                    sessions: none_up.view(Instant::ZERO),
+                    realtime: realtime.clone(),
+                    trouble,
+                    ended: true,
+                    ..BfdView::default()
+                };
                 // Whoever asked may have gone.
-                drop(answer.send(BfdView { realtime, trouble, ended: true, ..BfdView::default() }));
+                drop(answer.send(view));
             }
             // There is nothing to say.
             Ok(Command::Leave(answer)) => {
@@ -281,11 +303,15 @@ impl<'a> Driver<'a> {
     }
 
     fn set(&mut self, now: Instant, wanted: &Wanted) {
-        for slot in self.sessions.set(now, wanted) {
+        for slot in self.sessions.set(now, &wanted.sessions) {
             if let Some(path) = self.sessions.path(slot).copied() {
                 let index = self.lines.open(slot, path);
                 self.sessions.set_interface_index(slot, index);
             }
+        }
+        if wanted.number != self.wanted.number.wrapping_add(1) {
+            // A session that was not wanted for a moment is as it was, and the core has forgotten it.
+            self.sessions.tell_again(now);
         }
         self.wanted = wanted.clone();
         self.want_sockets(now);
@@ -305,7 +331,7 @@ impl<'a> Driver<'a> {
         let has_echo = |(path, settings): &(&BfdPath, &BfdSettings)| {
             settings.echo_interval.is_some() && !path.multihop
         };
-        let with_echo = || self.wanted.iter().filter(has_echo).map(|(path, _)| path);
+        let with_echo = || self.wanted.sessions.iter().filter(has_echo).map(|(path, _)| path);
         self.has_link_echo = with_echo().any(|path| path.remote.is_ipv4());
         self.neighbours = match self.has_link_echo {
             true => link_echo::neighbours(),

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use super::CoreTask;
 use crate::backend::{BgpView, DownCause, Liveness, SessionState};
-use crate::bfd::{BfdChange, BfdEvent, BfdView, Diagnostic};
+use crate::bfd::{BfdChange, BfdEvent, BfdView};
 use crate::bgp::Event;
 use crate::io::addresses::Addresses;
 use crate::io::bfd::{BfdOptions, BfdThread};
@@ -96,6 +96,18 @@ impl Coupling {
 
     /// Paths may be others than they were.
     pub(super) fn look_again(&mut self) {
+        self.is_due = true;
+    }
+
+    /// When paths are looked at, if nothing else happens.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.is_due.then_some(Instant::ZERO)
+    }
+
+    /// This neighbour is gone. Should it come back at once it is another one, which is told anew what
+    /// is known of its path.
+    pub(super) fn forget(&mut self, key: PeerKey) {
+        self.paths.remove(&key);
         self.is_due = true;
     }
 
@@ -214,13 +226,16 @@ impl CoreTask {
 
     /// Whether routers may be between us and an internal neighbour: as FRR has it, if it is on no
     /// network of ours. Where a path works, that stays: a network that goes away is a failure, and
-    /// no other path.
+    /// no other path. One that was not there yet is found also by who has a session already.
     fn is_far(&self, key: PeerKey, neighbour: &Neighbour, remote: IpAddr) -> bool {
         let peer = &neighbour.peer;
-        let works = peer.liveness() == Liveness::Up || peer.state() == SessionState::Established;
+        let is_up = peer.liveness() == Liveness::Up;
+        let works = is_up || peer.state() == SessionState::Established;
         let before = self.bfd.paths.get(&key).filter(|it| works && it.remote == remote);
         match (before, &self.bfd.addresses) {
-            (Some(before), _) => before.multihop,
+            (Some(before), _) if is_up || !before.multihop => before.multihop,
+            (Some(_), Some(addresses)) => !addresses.are_beside(remote, key.vrf),
+            (Some(before), None) => before.multihop,
             (None, Some(addresses)) => !addresses.are_beside(remote, key.vrf),
             (None, None) => false,
         }
@@ -233,30 +248,17 @@ impl CoreTask {
         if !self.bfd.wanted.contains_key(&path) {
             return; // Nobody wants it any more.
         }
-        self.has_changed = true;
         let (liveness, was_up) = match change {
             BfdChange::Up => (Liveness::Up, false),
-            BfdChange::Down {
-                diagnostic,
-                remote_diagnostic,
-                remote_admin_down,
-                remote_control_plane_independent,
-                was_up,
-            } => {
-                let is_told = diagnostic == Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN;
-                let cause = match remote_diagnostic {
-                    _ if remote_admin_down => DownCause::SwitchedOff,
-                    Diagnostic::NONE if is_told => DownCause::BeganAnew,
-                    _ => DownCause::Failed,
-                };
-                let liveness = Liveness::Down {
-                    cause,
-                    independent: remote_control_plane_independent,
-                    diagnostic,
-                };
-                (liveness, was_up)
+            BfdChange::Down { cause, diagnostic, remote_control_plane_independent, was_up } => {
+                let independent = remote_control_plane_independent;
+                (Liveness::Down { cause, independent, diagnostic }, was_up)
             }
         };
+        if liveness == Liveness::Up && self.bfd.liveness.get(&path) == Some(&Liveness::Up) {
+            return; // The thread told it again, in case it was forgotten.
+        }
+        self.has_changed = true;
         log(&path, liveness, was_up);
         let before = self.bfd.liveness.insert(path, liveness);
         // It came up and went down before we were told.

@@ -132,9 +132,8 @@ fn every_state_and_everything_that_can_happen() {
             }
             (Down, Down) if happens == DetectionTimeExpires => {
                 let gone = Some(BfdChange::Down {
+                    cause: DownCause::Failed,
                     diagnostic: before,
-                    remote_diagnostic: Diagnostic::NONE,
-                    remote_admin_down: false,
                     remote_control_plane_independent: false,
                     was_up: false,
                 });
@@ -200,9 +199,8 @@ fn no_going_down_is_lost_and_no_short_coming_up_is_told() {
         hear(&mut session, at(10), &ControlPacket { state, ..down });
     }
     let lost = BfdChange::Down {
+        cause: DownCause::BeganAnew,
         diagnostic: SIGNALED,
-        remote_diagnostic: Diagnostic::NONE,
-        remote_admin_down: false,
         remote_control_plane_independent: true,
         was_up: true,
     };
@@ -211,12 +209,52 @@ fn no_going_down_is_lost_and_no_short_coming_up_is_told() {
     assert_eq!(session.poll_event(), None);
 }
 
+fn cause(change: BfdChange) -> Option<DownCause> {
+    match change {
+        BfdChange::Down { cause, .. } => Some(cause),
+        BfdChange::Up => None,
+    }
+}
+
+#[test]
+fn what_failed_stays_so_whatever_is_said_before_it_is_told() {
+    let lost = Diagnostic::CONTROL_DETECTION_TIME_EXPIRED;
+    // First what ends the session that is up, and then what is read in the same breath.
+    let stories = [
+        (vec![says(AdminDown)], DownCause::SwitchedOff),
+        (vec![says(Down)], DownCause::BeganAnew),
+        (vec![ControlPacket { diagnostic: lost, ..says(Down) }], DownCause::Failed),
+        (
+            vec![ControlPacket { diagnostic: lost, ..says(Down) }, says(AdminDown)],
+            DownCause::Failed,
+        ),
+        (
+            vec![ControlPacket { diagnostic: lost, ..says(Down) }, says(Init), says(AdminDown)],
+            DownCause::Failed,
+        ),
+        (
+            vec![says(Down), says(Init), ControlPacket { diagnostic: lost, ..says(Down) }],
+            DownCause::Failed,
+        ),
+    ];
+    for (number, (packets, expected)) in stories.into_iter().enumerate() {
+        let mut session = up(settings(100, 100, 3));
+        for packet in &packets {
+            hear(&mut session, at(10), packet);
+        }
+        // And then it is silent for longer than anybody waits.
+        session.expire(at(60_000), None);
+        let event = session.poll_event();
+        assert_eq!(event.and_then(cause), Some(expected), "{number}: {event:?}");
+    }
+}
+
 #[test]
 fn an_operator_at_the_other_end_is_told_as_one() {
     let mut session = up(settings(100, 100, 3));
     hear(&mut session, at(10), &says(AdminDown));
     let event = session.poll_event();
-    let is_wished = |change| matches!(change, BfdChange::Down { remote_admin_down: true, .. });
+    let is_wished = |change| cause(change) == Some(DownCause::SwitchedOff);
     assert!(event.is_some_and(is_wished));
     hear(&mut session, at(20), &says(AdminDown));
     assert_eq!(session.poll_event(), None, "once");

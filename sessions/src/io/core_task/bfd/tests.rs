@@ -193,42 +193,72 @@ async fn who_leaves_says_that_this_is_no_failure() {
     }
 }
 
+/// What the first neighbour knows of its path.
+fn liveness(core: &CoreTask) -> Liveness {
+    core.neighbours.values().next().unwrap().peer.liveness()
+}
+
+fn down(cause: DownCause) -> BfdChange {
+    BfdChange::Down {
+        cause,
+        diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
+        remote_control_plane_independent: false,
+        was_up: true,
+    }
+}
+
 #[tokio::test]
-async fn a_path_that_was_up_for_a_moment_has_been_up() {
+async fn neighbours_hear_what_becomes_of_their_path_and_of_no_other() {
     let mut core = core(address(245));
     apply(&mut core, &[watched("127.0.0.21", |_| {})]);
     let path = core.bfd.wanted.keys().next().copied().unwrap();
-    let down = BfdChange::Down {
-        diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
-        remote_diagnostic: Diagnostic::NONE,
-        remote_admin_down: false,
-        remote_control_plane_independent: true,
-        was_up: true,
-    };
-    core.bfd_event(BfdEvent { path, change: down });
-    let peer = &core.neighbours.values().next().unwrap().peer;
-    assert!(matches!(peer.liveness(), Liveness::Down { independent: true, .. }));
-    // FRR's sessions begin anew with BGP: nothing made them go down.
-    core.bfd_event(BfdEvent { path, change: BfdChange::Up });
-    let anew = |remote_diagnostic| BfdChange::Down {
-        diagnostic: Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN,
-        remote_diagnostic,
-        remote_admin_down: false,
-        remote_control_plane_independent: false,
-        was_up: true,
-    };
-    let cause = |core: &mut CoreTask, change| {
-        core.bfd_event(BfdEvent { path, change });
-        match core.neighbours.values().next().unwrap().peer.liveness() {
-            Liveness::Down { cause, .. } => cause,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(cause(&mut core, anew(Diagnostic::NONE)), DownCause::BeganAnew);
-    let expired = Diagnostic::CONTROL_DETECTION_TIME_EXPIRED;
-    assert_eq!(cause(&mut core, anew(expired)), DownCause::Failed, "it does not hear us");
+    for cause in [DownCause::Failed, DownCause::BeganAnew, DownCause::Unwatched] {
+        core.bfd_event(BfdEvent { path, change: BfdChange::Up });
+        assert_eq!(liveness(&core), Liveness::Up);
+        core.bfd_event(BfdEvent { path, change: down(cause) });
+        assert!(matches!(liveness(&core), Liveness::Down { cause: told, .. } if told == cause));
+    }
     // News of a path that nobody wants are none.
     let gone = BfdPath { remote: [127, 0, 0, 22].into(), ..path };
     core.bfd_event(BfdEvent { path: gone, change: BfdChange::Up });
     assert!(!core.bfd.liveness.contains_key(&gone));
+}
+
+#[tokio::test]
+async fn who_goes_and_comes_back_at_once_knows_of_its_path_what_was_known() {
+    let mut core = core(address(246));
+    let peer = watched("127.0.0.23", |_| {});
+    apply(&mut core, std::slice::from_ref(&peer));
+    let path = core.bfd.wanted.keys().next().copied().unwrap();
+    core.bfd_event(BfdEvent { path, change: BfdChange::Up });
+    // As one of a range does that dials again: nobody has looked at the paths in between.
+    core.forget(peer.key);
+    assert!(core.bfd.deadline().is_some(), "what is watched for nobody is not waited for");
+    apply(&mut core, &[peer]);
+    assert_eq!((liveness(&core), core.bfd.deadline()), (Liveness::Up, None));
+}
+
+#[tokio::test]
+async fn a_far_neighbour_is_near_when_its_network_is_there() {
+    let mut core = core(address(247));
+    let key = PeerKey::from(IpAddr::from([127, 0, 0, 24]));
+    core.bfd.addresses = Some(Addresses::default());
+    core.addresses_due = core.clock.now() + Duration::from_secs(3_600);
+    apply(&mut core, &[watched("127.0.0.24", |it| it.remote_as = RemoteAs::Internal)]);
+    assert!(core.bfd_path(key).unwrap().multihop);
+    // It has dialled meanwhile.
+    core.neighbours
+        .get_mut(&key)
+        .unwrap()
+        .peer
+        .handle(core.clock.now(), Event::Bfd(Liveness::Unknown));
+    core.bfd.follow_addresses(Addresses::now().unwrap());
+    core.turn();
+    assert!(!core.bfd_path(key).unwrap().multihop);
+    // Where the path works, it stays.
+    let path = core.bfd_path(key).unwrap();
+    core.bfd_event(BfdEvent { path, change: BfdChange::Up });
+    core.bfd.follow_addresses(Addresses::default());
+    core.turn();
+    assert_eq!(core.bfd_path(key), Some(path));
 }
