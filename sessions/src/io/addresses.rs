@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::SockaddrStorage;
 
 use crate::types::{InterfaceName, LocalNextHops, Prefix};
 
@@ -24,8 +25,12 @@ struct InterfaceAddress {
     /// where there is none to tell apart.
     index: u32,
     address: IpAddr,
+    /// The address at the other end, where the link has two ends and the network is that end's.
+    other_end: Option<IpAddr>,
     /// Bits of the network that it is on.
     length: u8,
+    /// Whether others may be given it as the way to us.
+    is_fit: bool,
     /// The VRF that the interface is in, or is.
     vrf: Option<String>,
 }
@@ -56,19 +61,7 @@ impl Addresses {
     /// Asks the system. An error says nothing about the addresses: whoever knows earlier ones goes
     /// on with them.
     pub(super) fn now() -> io::Result<Self> {
-        let interfaces = getifaddrs()?;
-        let ipv4 = interfaces.filter_map(|it| {
-            let address = it.address?.as_sockaddr_in()?.ip();
-            let mask = it.netmask.as_ref().and_then(|mask| Some(mask.as_sockaddr_in()?.ip()));
-            let ones = mask.map_or(32, |mask| u32::from(mask).count_ones());
-            Some(InterfaceAddress {
-                interface: it.interface_name,
-                index: 0,
-                address: IpAddr::V4(address),
-                length: u8::try_from(ones).unwrap_or(32),
-                vrf: None,
-            })
-        });
+        let ipv4 = getifaddrs()?.filter_map(ipv4_address);
         let table = ipv6_table(std::fs::read_to_string(IPV6_ADDRESSES))?;
         let addresses = ipv4.chain(table.lines().filter_map(ipv6_address));
         Ok(Self(
@@ -76,9 +69,9 @@ impl Addresses {
         ))
     }
 
-    /// The link-local addresses of the interface with this number.
+    /// The link-local addresses of the interface with this number that are settled.
     pub(super) fn link_local(&self, index: u32) -> Vec<Ipv6Addr> {
-        let of_link = self.0.iter().filter(|it| it.index == index);
+        let of_link = self.0.iter().filter(|it| it.is_fit && it.index == index);
         let link_local = of_link.filter_map(|it| match it.address {
             IpAddr::V6(address) if address.is_unicast_link_local() => Some(address),
             _ => None,
@@ -86,10 +79,10 @@ impl Addresses {
         link_local.collect()
     }
 
-    /// Whether `remote` is on a network of this machine, in `vrf`.
+    /// Whether `remote` is on a network of this machine, in `vrf`: also where our address there is
+    /// not to be given to others.
     pub(super) fn are_beside(&self, remote: IpAddr, vrf: Option<InterfaceName>) -> bool {
-        let networks = self.0.iter().filter(|it| it.is_in(vrf));
-        let mut networks = networks.filter_map(|it| Prefix::new(it.address, it.length).ok());
+        let mut networks = self.0.iter().filter(|it| it.is_in(vrf)).filter_map(|it| it.network());
         networks.any(|network| network.contains(remote))
     }
 
@@ -107,7 +100,7 @@ impl Addresses {
         };
         let local = local.ip();
         // Another VRF may use the same addresses for other things, and so may another link.
-        let in_vrf = || self.0.iter().filter(|it| it.is_in(vrf));
+        let in_vrf = || self.0.iter().filter(|it| it.is_fit && it.is_in(vrf));
         let is_here = |it: &&InterfaceAddress| scope == 0 || it.index == scope;
         let own = in_vrf().filter(is_here).find(|it| it.address == local);
         let here = || {
@@ -129,12 +122,17 @@ impl Addresses {
             }
             IpAddr::V6(local) => next_hops.ipv6 = Some(local),
         }
-        let networks = in_vrf().filter_map(|it| Prefix::new(it.address, it.length).ok());
+        let networks = in_vrf().filter_map(InterfaceAddress::network);
         LocalEnd { next_hops, networks: networks.collect() }
     }
 }
 
 impl InterfaceAddress {
+    /// The network that it is on.
+    fn network(&self) -> Option<Prefix> {
+        Prefix::new(self.other_end.unwrap_or(self.address), self.length).ok()
+    }
+
     fn is_in(&self, vrf: Option<InterfaceName>) -> bool {
         match vrf {
             // The device of a VRF has its loopback address.
@@ -145,7 +143,7 @@ impl InterfaceAddress {
 }
 
 /// The VRF that an interface is in: the device above it, unless that is a bridge or a bond.
-fn vrf_of(interface: &str) -> Option<String> {
+pub(super) fn vrf_of(interface: &str) -> Option<String> {
     let folder = Path::new(INTERFACES);
     let above = std::fs::read_link(folder.join(interface).join("master")).ok()?;
     let above = above.file_name()?.to_str()?;
@@ -163,6 +161,26 @@ fn ipv6_table(read: io::Result<String>) -> io::Result<String> {
     }
 }
 
+/// An IPv4 address, as the system tells it.
+fn ipv4_address(it: nix::ifaddrs::InterfaceAddress) -> Option<InterfaceAddress> {
+    let ip = |it: &SockaddrStorage| Some(it.as_sockaddr_in()?.ip());
+    let address = it.address.as_ref().and_then(ip)?;
+    let ones = it.netmask.as_ref().and_then(ip).map_or(32, |mask| u32::from(mask).count_ones());
+    let length = u8::try_from(ones).unwrap_or(32);
+    // An interface that could have many others has the one in place of a broadcast address, which no
+    // network of one address has.
+    let other_end = it.destination.as_ref().or(it.broadcast.as_ref().filter(|_| length == 32));
+    Some(InterfaceAddress {
+        interface: it.interface_name,
+        index: 0,
+        address: IpAddr::V4(address),
+        other_end: other_end.and_then(ip).map(IpAddr::V4),
+        length,
+        is_fit: true,
+        vrf: None,
+    })
+}
+
 /// A line of the kernel's list: address, interface index, prefix length, scope, flags, name; all
 /// but the name in hexadecimal.
 fn ipv6_address(line: &str) -> Option<InterfaceAddress> {
@@ -173,8 +191,8 @@ fn ipv6_address(line: &str) -> Option<InterfaceAddress> {
     let flags = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
     let interface = fields.next()?.to_owned();
     let address = IpAddr::V6(Ipv6Addr::from(address));
-    let fit = flags & UNFIT_FLAGS == 0;
-    fit.then_some(InterfaceAddress { interface, index, address, length, vrf: None })
+    let is_fit = flags & UNFIT_FLAGS == 0;
+    Some(InterfaceAddress { interface, index, address, other_end: None, length, is_fit, vrf: None })
 }
 
 fn global_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
@@ -205,9 +223,49 @@ mod tests {
         let settled = line("80").unwrap();
         assert_eq!((settled.interface.as_str(), settled.length), ("eth0", 64));
         assert_eq!(settled.address, "2001:db8::1".parse::<IpAddr>().unwrap());
-        for unfit in ["40", "c0", "20", "01", "08"] {
-            assert_eq!(line(unfit), None, "flags {unfit}");
+        assert!(settled.is_fit);
+        let beside = "2001:db8::9".parse().unwrap();
+        for flags in ["40", "c0", "20", "01", "08"] {
+            let unfit = Addresses(vec![line(flags).unwrap()]);
+            let end = unfit.end_at(socket("2001:db8::1", 0), None);
+            assert_eq!(end.networks, Vec::new(), "flags {flags}");
+            assert_eq!(unfit.link_local(2), Vec::<Ipv6Addr>::new(), "flags {flags}");
+            assert!(unfit.are_beside(beside, None), "the link is what it is: flags {flags}");
         }
+    }
+
+    #[test]
+    fn the_other_end_of_a_link_of_two_is_beside_us() {
+        let socket_address = |text: &str| {
+            let address: Ipv4Addr = text.parse().unwrap();
+            Some(SockaddrStorage::from(SocketAddr::from((address, 0))))
+        };
+        let told = |mask: &str| nix::ifaddrs::InterfaceAddress {
+            interface_name: "eth0".to_owned(),
+            flags: nix::net::if_::InterfaceFlags::empty(),
+            address: socket_address("10.0.0.1"),
+            netmask: socket_address(mask),
+            broadcast: None,
+            destination: None,
+        };
+        let other_end = socket_address("10.9.0.2");
+        let is_beside = |it, remote: &str| {
+            let addresses = Addresses(vec![ipv4_address(it).unwrap()]);
+            let end = addresses.end_at(([10, 0, 0, 1], 179).into(), None);
+            assert_eq!(end.next_hops.ipv4, "10.0.0.1".parse().ok());
+            addresses.are_beside(remote.parse().unwrap(), None)
+        };
+        let host = || told("255.255.255.255");
+        assert!(!is_beside(host(), "10.9.0.2"));
+        let tunnel = || nix::ifaddrs::InterfaceAddress { destination: other_end, ..host() };
+        assert!(is_beside(tunnel(), "10.9.0.2") && !is_beside(tunnel(), "10.9.0.3"));
+        let ethernet = || nix::ifaddrs::InterfaceAddress { broadcast: other_end, ..host() };
+        assert!(is_beside(ethernet(), "10.9.0.2") && !is_beside(ethernet(), "10.9.0.3"));
+        let shared = || nix::ifaddrs::InterfaceAddress {
+            broadcast: socket_address("10.255.255.255"),
+            ..told("255.255.255.0")
+        };
+        assert!(is_beside(shared(), "10.0.0.9") && !is_beside(shared(), "10.255.255.9"));
     }
 
     #[test]
@@ -225,7 +283,9 @@ mod tests {
             interface: interface.to_owned(),
             index: interface.trim_start_matches(char::is_alphabetic).parse().unwrap_or(0),
             address: address.parse().unwrap(),
+            other_end: None,
             length,
+            is_fit: true,
             vrf: None,
         }
     }
