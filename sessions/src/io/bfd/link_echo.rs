@@ -5,9 +5,9 @@
 //! That takes a packet socket, and the capability `NET_RAW`. The other end's address on the link is
 //! in the kernel's table of neighbours, since control packets go there, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -15,7 +15,8 @@ use nix::libc::sock_filter;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt as options};
 
-use crate::io::sockopt;
+use crate::io::{addresses, sockopt};
+use crate::types::{BfdPath, InterfaceName};
 
 /// Octets of the headers of IPv4 (without options) and UDP.
 const HEADERS_LENGTH_BYTES: usize = 28;
@@ -40,19 +41,63 @@ pub(super) struct LinkNeighbour {
     pub(super) address: [u8; 6],
 }
 
-/// Who is where, as the kernel knows it now.
-pub(super) fn neighbours() -> BTreeMap<Ipv4Addr, LinkNeighbour> {
-    let table = fs::read_to_string("/proc/thread-self/net/arp").unwrap_or_default();
-    let rows = table.lines().skip(1).take(NEIGHBOURS_MAX).filter_map(parse_row);
-    let mut indices = BTreeMap::new();
-    let mut neighbours = BTreeMap::new();
-    for (neighbour, address, device) in rows {
-        let index = *indices.entry(device).or_insert_with(|| if_nametoindex(device).ok());
-        if let Some(index) = index {
-            neighbours.insert(neighbour, LinkNeighbour { index, address });
+/// Who is where, by VRF and address: each VRF may have the same addresses for others.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours(BTreeMap<NeighbourKey, LinkNeighbour>);
+
+type NeighbourKey = (Option<InterfaceName>, Ipv4Addr);
+
+/// A device and its VRF.
+type Device = (u32, Option<InterfaceName>);
+
+impl Neighbours {
+    /// Looks again at what the kernel knows of `wanted`, and knows nobody else then.
+    pub(super) fn look(&mut self, wanted: &BTreeSet<NeighbourKey>) {
+        let mut devices = BTreeMap::new();
+        let mut device = |name: &str| -> Option<Device> {
+            *devices.entry(name.to_owned()).or_insert_with(|| {
+                let vrf = addresses::vrf_of(name).map(|vrf| vrf.parse()).transpose();
+                Some((if_nametoindex(name).ok()?, vrf.ok()?))
+            })
+        };
+        // Nobody, where nobody is asked for.
+        let table = match wanted.is_empty() {
+            true => String::new(),
+            false => fs::read_to_string("/proc/thread-self/net/arp").unwrap_or_default(),
+        };
+        self.learn(wanted, &table, &mut device);
+    }
+
+    /// Who is not in the table right now, while the kernel asks who it is, is where they were.
+    fn learn(
+        &mut self,
+        wanted: &BTreeSet<NeighbourKey>,
+        table: &str,
+        device: &mut impl FnMut(&str) -> Option<Device>,
+    ) {
+        self.0.retain(|key, _| wanted.contains(key));
+        let rows = table.lines().skip(1).take(NEIGHBOURS_MAX).filter_map(parse_row);
+        for (neighbour, address, name) in rows {
+            if let Some((index, vrf)) = device(name)
+                && wanted.contains(&(vrf, neighbour))
+            {
+                self.0.insert((vrf, neighbour), LinkNeighbour { index, address });
+            }
         }
     }
-    neighbours
+
+    /// Where packets to the other end of `path` are handed over on its link.
+    pub(super) fn of(&self, path: &BfdPath) -> Option<LinkNeighbour> {
+        self.0.get(&key(path)?).copied()
+    }
+}
+
+/// What the other end of `path` is known by, if it may be known here.
+pub(super) fn key(path: &BfdPath) -> Option<NeighbourKey> {
+    match path.remote {
+        IpAddr::V4(address) => Some((path.vrf, address)),
+        IpAddr::V6(_) => None,
+    }
 }
 
 /// Address, address on the link and device of a row that is complete.
@@ -201,6 +246,39 @@ mod tests {
             assert_eq!(parse(&packet[..cut]), None, "{cut}");
         }
         assert_eq!(build(&mut packet, own, 3785, &[0; 101]), None);
+    }
+
+    #[test]
+    fn each_vrf_has_neighbours_of_its_own_and_they_stay_while_the_kernel_asks_again() {
+        let address = Ipv4Addr::new(192, 0, 2, 7);
+        let red: Option<InterfaceName> = "red".parse().ok();
+        let table = |flags: &str| {
+            format!(
+                "IP address HW type Flags HW address Mask Device\n\
+                 192.0.2.7  0x1  0x2    02:00:00:00:00:0a  *  eth0\n\
+                 192.0.2.7  0x1  {flags}  02:00:00:00:00:0b  *  eth1\n\
+                 192.0.2.8  0x1  0x2    02:00:00:00:00:0c  *  eth0\n\
+                 192.0.2.7  0x1  0x2    02:00:00:00:00:0d  *  gone\n"
+            )
+        };
+        let mut device = |name: &str| match name {
+            "eth0" => Some((2, None)),
+            "eth1" => Some((3, red)),
+            _ => None,
+        };
+        let both = BTreeSet::from([(None, address), (red, address)]);
+        let mut neighbours = Neighbours::default();
+        let mut indices = |wanted: &BTreeSet<_>, table: &str| {
+            neighbours.learn(wanted, table, &mut device);
+            neighbours.0.iter().map(|((vrf, _), it)| (*vrf, it.index)).collect::<Vec<_>>()
+        };
+        assert_eq!(indices(&both, &table("0x0")), [(None, 2)]);
+        assert_eq!(indices(&both, &table("0x2")), [(None, 2), (red, 3)]);
+        assert_eq!(indices(&both, &table("0x0")), [(None, 2), (red, 3)]);
+        assert_eq!(indices(&both, ""), [(None, 2), (red, 3)]);
+        let one = BTreeSet::from([(red, address)]);
+        assert_eq!(indices(&one, ""), [(red, 3)]);
+        assert_eq!(indices(&both, ""), [(red, 3)]);
     }
 
     #[test]

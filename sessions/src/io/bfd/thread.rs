@@ -1,8 +1,8 @@
 //! The thread: waits, reads, lets the sessions decide, sends, tells.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
@@ -17,7 +17,7 @@ use tracing::error;
 use super::clock::Clock;
 use super::endpoint::Endpoint;
 use super::handover::Handover;
-use super::link_echo::LinkNeighbour;
+use super::link_echo::Neighbours;
 use super::receive::{Drained, Place, ReceiveSockets};
 use super::send::Lines;
 use super::{BfdOptions, Wanted, echo, link_echo, realtime};
@@ -193,7 +193,7 @@ struct Driver<'a> {
     wanted: Wanted,
     /// Whether echo packets of some session go by `link_echo`, where that is possible.
     has_link_echo: bool,
-    neighbours: BTreeMap<Ipv4Addr, LinkNeighbour>,
+    neighbours: Neighbours,
 }
 
 /// Whether packets come in so quickly that reading each at once would cost more than it helps.
@@ -227,7 +227,7 @@ impl<'a> Driver<'a> {
             load: Load::default(),
             wanted: Wanted::default(),
             has_link_echo: false,
-            neighbours: BTreeMap::new(),
+            neighbours: Neighbours::default(),
         })
     }
 
@@ -332,15 +332,13 @@ impl<'a> Driver<'a> {
             settings.echo_interval.is_some() && !path.multihop
         };
         let with_echo = || self.wanted.sessions.iter().filter(has_echo).map(|(path, _)| path);
-        self.has_link_echo = with_echo().any(|path| path.remote.is_ipv4());
-        self.neighbours = match self.has_link_echo {
-            true => link_echo::neighbours(),
-            false => BTreeMap::new(),
-        };
+        let over_ipv4: BTreeSet<_> = with_echo().filter_map(link_echo::key).collect();
+        self.has_link_echo = !over_ipv4.is_empty();
+        self.neighbours.look(&over_ipv4);
         for path in with_echo() {
             let place = place(path, Port::Echo);
             places.insert(place);
-            if let Some(neighbour) = self.neighbour(path) {
+            if let Some(neighbour) = self.neighbours.of(path) {
                 places.insert(Place { link: Some(neighbour.index), ..place });
             }
         }
@@ -362,14 +360,6 @@ impl<'a> Driver<'a> {
             self.want_sockets(now);
         } else {
             self.plan_look(now);
-        }
-    }
-
-    /// Where echo packets to the other end of `path` are handed over on its link.
-    fn neighbour(&self, path: &BfdPath) -> Option<LinkNeighbour> {
-        match path.remote {
-            IpAddr::V4(address) => self.neighbours.get(&address).copied(),
-            IpAddr::V6(_) => None,
         }
     }
 
@@ -407,7 +397,7 @@ impl<'a> Driver<'a> {
         let (vrf, is_ipv4, port) = (path.vrf, path.remote.is_ipv4(), Port::Echo);
         let number = self.endpoint.remote_number(port);
         let place = Place { vrf, is_ipv4, port, link: None };
-        if let Some(neighbour) = self.neighbour(path)
+        if let Some(neighbour) = self.neighbours.of(path)
             && let Some(IpAddr::V4(own)) = self.lines.local(slot)
             && let Some(link) = self.sockets.get(Place { link: Some(neighbour.index), ..place })
         {
