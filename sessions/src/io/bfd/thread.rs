@@ -348,10 +348,12 @@ impl<'a> Driver<'a> {
 
     fn plan_look(&mut self, now: Instant) {
         let is_needed = self.sockets.needs_look() || self.lines.needs_look() || self.has_link_echo;
-        self.look_at = is_needed.then(|| now + LOOK_INTERVAL);
+        // Orders may come more often than that, and do not put it off.
+        self.look_at = is_needed.then(|| self.look_at.unwrap_or(now + LOOK_INTERVAL));
     }
 
     fn look(&mut self, now: Instant) {
+        self.look_at = None;
         self.sockets.look(now);
         for (slot, index) in self.lines.look() {
             self.sessions.set_interface_index(slot, index);
