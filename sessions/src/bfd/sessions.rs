@@ -69,6 +69,8 @@ pub struct Sessions {
     /// Slots that nobody has. Has room for all.
     free: Vec<usize>,
     drops: Drops,
+    /// See [`Sessions::note_unheard`].
+    has_unheard: bool,
     rng: Rng,
 }
 
@@ -97,6 +99,7 @@ impl Sessions {
             closed: VecDeque::new(),
             free: Vec::new(),
             drops: Drops::default(),
+            has_unheard: false,
             rng: Rng::seeded(seed),
         }
     }
@@ -194,6 +197,12 @@ impl Sessions {
         result
     }
 
+    /// Something came in that cannot be heard. A detection that falls due with the next
+    /// [`Sessions::expire`] is put off as if this process had been late, which it was not.
+    pub fn note_unheard(&mut self) {
+        self.has_unheard = true;
+    }
+
     /// What is due. Call it after the sockets were drained, so that what waited there was heard.
     /// `own_stall` is how late this process is, if it is: a detection that falls due then is put
     /// off once, by one interval of the other end, where the delay is more than half of that.
@@ -201,13 +210,17 @@ impl Sessions {
         if let Some(own_stall) = own_stall {
             self.slots.iter_mut().flatten().for_each(|slot| slot.session.note_stall(own_stall));
         }
+        let hindered = match std::mem::take(&mut self.has_unheard) {
+            true => Some(Duration::MAX),
+            false => own_stall,
+        };
         // Each slot is due once: what it is due for is over then, or ready to be sent.
         for _ in 0..self.slots.len() {
             let Some((_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) else {
                 return;
             };
             if let Some(Some(slot)) = self.slots.get_mut(index) {
-                slot.session.expire(now, own_stall);
+                slot.session.expire(now, hindered);
             }
             self.touch(now, index);
         }

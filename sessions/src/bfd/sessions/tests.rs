@@ -410,6 +410,19 @@ fn who_was_late_itself_gives_the_other_end_one_more_interval() {
 }
 
 #[test]
+fn what_was_not_heard_puts_a_detection_off_and_is_no_stall() {
+    let mut sessions = up();
+    sessions.note_unheard();
+    sessions.expire(at(300), None);
+    assert_eq!(states(&sessions), [State::Up]);
+    let counters = sessions.view(at(300))[0].counters;
+    assert_eq!((counters.stalls, counters.detections_put_off), (0, 1));
+    hear(&mut sessions, at(320), at(320), State::Up);
+    sessions.expire(at(600), None);
+    assert_eq!(states(&sessions), [State::Down], "that was once");
+}
+
+#[test]
 fn what_nobody_wants_says_so_and_is_gone() {
     let mut sessions = up();
     let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];

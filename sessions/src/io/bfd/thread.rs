@@ -245,7 +245,7 @@ impl<'a> Driver<'a> {
             self.load.note(now, drained.count);
             // Only now, since what waited in the sockets has been heard. And as of before that: what
             // became due meanwhile may have been answered meanwhile.
-            self.sessions.expire(now, stall(late, drained));
+            self.sessions.expire(now, (late > LATE).then_some(late));
             self.transmit();
             self.tell(now);
             if self.look_at.is_some_and(|look_at| look_at <= now) {
@@ -367,10 +367,14 @@ impl<'a> Driver<'a> {
 
     fn drain(&mut self) -> Drained {
         let Self { sessions, sockets, clock, .. } = self;
-        sockets.drain(*clock, |now, arrival| {
+        let drained = sockets.drain(*clock, |now, arrival| {
             // What is dropped is counted there.
             matches!(sessions.receive(now, arrival), Ok(Received::LoopBack))
-        })
+        });
+        if drained.is_incomplete {
+            sessions.note_unheard();
+        }
+        drained
     }
 
     fn transmit(&mut self) {
@@ -450,11 +454,6 @@ impl Load {
             self.heard_at = now;
         }
     }
-}
-
-/// How late this thread is, where that is its own fault: what it did not hear may have been said.
-fn stall(late: Duration, drained: Drained) -> Option<Duration> {
-    if drained.is_incomplete { Some(Duration::MAX) } else { (late > LATE).then_some(late) }
 }
 
 /// Sleeps to the next tick. Packets do not end it, and so cost no wake-up.
