@@ -11,7 +11,7 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, setsockopt, socket,
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, getsockopt, setsockopt, socket,
     sockopt as nix_sockopt,
 };
 use tracing::{info, warn};
@@ -34,6 +34,9 @@ const TTL: u8 = 255;
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
 /// Calls to read one socket before the sessions have their turn: what is left waits some
+/// What the kernel counts for each of them at least.
+const DATAGRAM_ROOM_BYTES: u64 = 768;
+
 /// microseconds. Some thousand packets, which take a few milliseconds.
 const READS_MAX: usize = 64;
 
@@ -79,6 +82,8 @@ struct ReceiveSocket {
     lost: u32,
 }
 
+    /// Octets that may wait, as the kernel counts them.
+    room_bytes: usize,
 /// What became of what waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Drained {
@@ -138,9 +143,18 @@ impl ReceiveSockets {
         }
     }
 
-    /// Why packets cannot be heard somewhere, and what to do.
-    pub(super) fn troubles(&self) -> impl Iterator<Item = String> + '_ {
-        self.troubles.iter().map(|(place, error)| self.describe(*place, *error))
+    /// Why packets cannot be heard somewhere, or may be lost, and what to do. So many of them are to
+    /// come in each second.
+    pub(super) fn troubles(&self, packets_per_second: u64) -> impl Iterator<Item = String> + '_ {
+        let short = self.sockets.values().filter(move |it| it.is_short(packets_per_second));
+        let short = short.map(|it| {
+            let name = self.name(it.place);
+            format!(
+                "{name}: packets may be lost while this machine is busy, for the kernel gives room \
+                 for few: raise net.core.rmem_max to {RECEIVE_BUFFER_BYTES}, and restart"
+            )
+        });
+        self.troubles.iter().map(|(place, error)| self.describe(*place, *error)).chain(short)
     }
 
     /// The socket for `place`, if it is open.
@@ -202,13 +216,17 @@ impl ReceiveSockets {
         }
     }
 
-    fn describe(&self, place: Place, error: Errno) -> String {
+    fn name(&self, place: Place) -> String {
         let port = self.endpoint.number(place.port);
         let family = if place.is_ipv4 { "IPv4" } else { "IPv6" };
         let vrf = place.vrf.map(|vrf| format!(" in VRF {vrf}")).unwrap_or_default();
         if place.link.is_some() {
             let hint = match error {
                 Errno::EPERM => " (it needs the capability NET_RAW)",
+        format!("UDP port {port} of {family}{vrf}")
+    }
+
+    fn describe(&self, place: Place, error: Errno) -> String {
                 _ => "",
             };
             return format!("echo packets over IPv4: {}{hint}", error.desc());
@@ -222,7 +240,7 @@ impl ReceiveSockets {
             }
             _ => "",
         };
-        format!("UDP port {port} of {family}{vrf}: {}{hint}", error.desc())
+        format!("{}: {}{hint}", self.name(place), error.desc())
     }
 }
 
@@ -263,7 +281,17 @@ impl ReceiveSocket {
             Some(index) => link_echo::open(index, address.port())?,
             None => hearing(address, place.vrf)?,
         };
-        Ok(Self { place, fd, vrf_index, empty_at: now, lost: 0 })
+        let room_bytes = getsockopt(&fd, nix_sockopt::RcvBuf)?;
+        Ok(Self { place, fd, vrf_index, empty_at: now, lost: 0, room_bytes })
+    }
+
+    /// Whether less may wait here than was asked for, and that matters: something was lost already,
+    /// or may be within a moment that this thread does not run.
+    fn is_short(&self, packets_per_second: u64) -> bool {
+        let asked = RECEIVE_BUFFER_BYTES.saturating_mul(2);
+        let room = u64::try_from(self.room_bytes).unwrap_or(u64::MAX);
+        let tenth = packets_per_second.saturating_mul(DATAGRAM_ROOM_BYTES) / 10;
+        self.place.link.is_none() && self.room_bytes < asked && (self.lost > 0 || room < tenth)
     }
 
     fn drain(
@@ -330,4 +358,25 @@ pub(super) fn hearing(address: SocketAddr, vrf: Option<InterfaceName>) -> Result
     }
     bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
     Ok(fd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::address;
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_is_cut_short_matters_where_much_comes_in_or_some_was_lost() {
+        let place = Place { vrf: None, is_ipv4: true, port: Port::Multihop, link: None };
+        let endpoint = Endpoint::test(address(), 40_000, 40_000);
+        let socket = ReceiveSocket::open(Instant::ZERO, endpoint, place).unwrap();
+        assert!(socket.room_bytes >= 2_304, "the kernel has a least");
+        // Common on machines that nobody tuned: 212,992, which the kernel doubles.
+        let short = ReceiveSocket { room_bytes: 425_984, ..socket };
+        assert!(!short.is_short(1_000) && short.is_short(20_000));
+        let short = ReceiveSocket { lost: 1, ..short };
+        assert!(short.is_short(0));
+        let granted = ReceiveSocket { room_bytes: 2 * RECEIVE_BUFFER_BYTES, ..short };
+        assert!(!granted.is_short(20_000));
+    }
 }

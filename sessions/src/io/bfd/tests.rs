@@ -27,7 +27,7 @@ pub(super) struct End {
 }
 
 /// An address that nobody else has.
-fn address() -> Ipv4Addr {
+pub(super) fn address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(2);
     let [_, _, high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, high, low, NEXT.fetch_add(1, Ordering::Relaxed))

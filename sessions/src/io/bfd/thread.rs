@@ -431,13 +431,19 @@ impl<'a> Driver<'a> {
     }
 
     fn view(&self, now: Instant) -> BfdView {
+        let sessions = self.sessions.view(now);
+        let rates = sessions.iter().map(|it| {
+            let interval_micros = it.receive_interval.as_micros().max(1);
+            u64::try_from(1_000_000 / interval_micros).unwrap_or(0)
+        });
+        let heard = self.sockets.troubles(rates.sum());
         let mut trouble: Vec<String> =
-            self.sockets.troubles().chain(self.lines.troubles()).take(TROUBLES_MAX).collect();
+            heard.chain(self.lines.troubles()).take(TROUBLES_MAX).collect();
         if trouble.len() == TROUBLES_MAX {
             trouble.push("and more of the kind".to_owned());
         }
         BfdView {
-            sessions: self.sessions.view(now),
+            sessions,
             realtime: self.realtime.clone(),
             drops: self.sessions.drops().clone(),
             trouble,
