@@ -7,9 +7,10 @@ use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, sendto};
+use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendto};
 
 use super::datagram::Notes;
 use crate::bfd::Arrival;
@@ -34,34 +35,54 @@ pub(super) fn send(
     sendto(socket.as_raw_fd(), bytes, &to, MsgFlags::MSG_DONTWAIT).map(drop)
 }
 
-/// Sends back what came in, from the address and over the interface that it came to. What cannot be
-/// sent is as good as lost on the way.
-pub(super) fn send_back(socket: &OwnedFd, notes: Notes, arrival: Arrival<'_>) {
-    let to = SockaddrStorage::from(arrival.source);
-    let parts = [IoSlice::new(arrival.bytes)];
-    let index = notes.interface_index.unwrap_or(0);
-    let fd = socket.as_raw_fd();
-    let flags = MsgFlags::MSG_DONTWAIT;
-    let _ = match notes.destination {
-        Some(IpAddr::V4(address)) => {
-            let info = libc::in_pktinfo {
-                ipi_ifindex: libc::c_int::try_from(index).unwrap_or(0),
-                ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) },
-                ipi_addr: libc::in_addr { s_addr: 0 },
-            };
-            let control =
-                [ControlMessage::Ipv4Ttl(&TTL_BACK), ControlMessage::Ipv4PacketInfo(&info)];
-            sendmsg(fd, &parts, &control, flags, Some(&to))
+/// Sends echo packets back to where they came from. What a call to the kernel needs beside the packet
+/// is kept from one to the next, so that sending needs no allocation.
+pub(super) struct Mirror {
+    ipv4: MultiHeaders<SockaddrStorage>,
+    ipv6: MultiHeaders<SockaddrStorage>,
+}
+
+impl Mirror {
+    pub(super) fn new() -> Self {
+        let ipv4 = cmsg_space!(libc::c_int, libc::in_pktinfo);
+        let ipv6 = cmsg_space!(libc::c_int, libc::in6_pktinfo);
+        Self {
+            ipv4: MultiHeaders::preallocate(1, Some(ipv4)),
+            ipv6: MultiHeaders::preallocate(1, Some(ipv6)),
         }
-        Some(IpAddr::V6(address)) => {
-            let info = libc::in6_pktinfo {
-                ipi6_addr: libc::in6_addr { s6_addr: address.octets() },
-                ipi6_ifindex: index,
-            };
-            let control =
-                [ControlMessage::Ipv6HopLimit(&TTL_BACK), ControlMessage::Ipv6PacketInfo(&info)];
-            sendmsg(fd, &parts, &control, flags, Some(&to))
-        }
-        None => Ok(0),
-    };
+    }
+
+    /// Sends back what came in, from the address and over the interface that it came to. What cannot
+    /// be sent is as good as lost on the way.
+    pub(super) fn send_back(&mut self, socket: &OwnedFd, notes: Notes, arrival: Arrival<'_>) {
+        let to = [Some(SockaddrStorage::from(arrival.source))];
+        let parts = [[IoSlice::new(arrival.bytes)]];
+        let index = notes.interface_index.unwrap_or(0);
+        let fd = socket.as_raw_fd();
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let _ = match notes.destination {
+            Some(IpAddr::V4(address)) => {
+                let info = libc::in_pktinfo {
+                    ipi_ifindex: libc::c_int::try_from(index).unwrap_or(0),
+                    ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) },
+                    ipi_addr: libc::in_addr { s_addr: 0 },
+                };
+                let control =
+                    [ControlMessage::Ipv4Ttl(&TTL_BACK), ControlMessage::Ipv4PacketInfo(&info)];
+                sendmmsg(fd, &mut self.ipv4, &parts, to, control, flags).map(drop)
+            }
+            Some(IpAddr::V6(address)) => {
+                let info = libc::in6_pktinfo {
+                    ipi6_addr: libc::in6_addr { s6_addr: address.octets() },
+                    ipi6_ifindex: index,
+                };
+                let control = [
+                    ControlMessage::Ipv6HopLimit(&TTL_BACK),
+                    ControlMessage::Ipv6PacketInfo(&info),
+                ];
+                sendmmsg(fd, &mut self.ipv6, &parts, to, control, flags).map(drop)
+            }
+            None => Ok(()),
+        };
+    }
 }

@@ -18,8 +18,9 @@ use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::datagram::{self, Notes};
+use super::echo::Mirror;
 use super::endpoint::Endpoint;
-use super::{echo, link_echo};
+use super::link_echo;
 use crate::bfd::{Arrival, Port};
 use crate::io::sockopt::{self, DATAGRAMS_MAX, Datagram};
 use crate::time::Instant;
@@ -33,10 +34,10 @@ const TTL: u8 = 255;
 /// allocated before.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
-/// Calls to read one socket before the sessions have their turn: what is left waits some
 /// What the kernel counts for each of them at least.
 const DATAGRAM_ROOM_BYTES: u64 = 768;
 
+/// Calls to read one socket before the sessions have their turn: what is left waits some
 /// microseconds. Some thousand packets, which take a few milliseconds.
 const READS_MAX: usize = 64;
 
@@ -67,6 +68,7 @@ pub(super) struct ReceiveSockets {
     /// What cannot be had, and why.
     troubles: BTreeMap<Place, Errno>,
     batch: Box<[Datagram; DATAGRAMS_MAX]>,
+    mirror: Mirror,
     ready: [EpollEvent; READY_MAX],
     ready_count: usize,
 }
@@ -80,10 +82,10 @@ struct ReceiveSocket {
     empty_at: Instant,
     /// What the kernel said last of datagrams that found no room.
     lost: u32,
-}
-
     /// Octets that may wait, as the kernel counts them.
     room_bytes: usize,
+}
+
 /// What became of what waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Drained {
@@ -105,6 +107,7 @@ impl ReceiveSockets {
             sockets: BTreeMap::new(),
             next_number: COMMANDS.saturating_add(1),
             troubles: BTreeMap::new(),
+            mirror: Mirror::new(),
             batch: Box::new([const { Datagram::empty() }; DATAGRAMS_MAX]),
             ready: [EpollEvent::empty(); READY_MAX],
             ready_count: 0,
@@ -185,7 +188,7 @@ impl ReceiveSockets {
         let mut drained = Drained::default();
         for event in self.ready.iter().take(self.ready_count) {
             if let Some(socket) = self.sockets.get_mut(&event.data()) {
-                let outcome = socket.drain(clock, &mut *self.batch, &mut hear);
+                let outcome = socket.drain(clock, &mut *self.batch, &mut self.mirror, &mut hear);
                 drained.count = drained.count.saturating_add(outcome.count);
                 drained.is_incomplete |= outcome.is_incomplete;
             }
@@ -220,13 +223,13 @@ impl ReceiveSockets {
         let port = self.endpoint.number(place.port);
         let family = if place.is_ipv4 { "IPv4" } else { "IPv6" };
         let vrf = place.vrf.map(|vrf| format!(" in VRF {vrf}")).unwrap_or_default();
-        if place.link.is_some() {
-            let hint = match error {
-                Errno::EPERM => " (it needs the capability NET_RAW)",
         format!("UDP port {port} of {family}{vrf}")
     }
 
     fn describe(&self, place: Place, error: Errno) -> String {
+        if place.link.is_some() {
+            let hint = match error {
+                Errno::EPERM => " (it needs the capability NET_RAW)",
                 _ => "",
             };
             return format!("echo packets over IPv4: {}{hint}", error.desc());
@@ -298,6 +301,7 @@ impl ReceiveSocket {
         &mut self,
         clock: Clock,
         batch: &mut [Datagram],
+        mirror: &mut Mirror,
         hear: &mut impl FnMut(Instant, Arrival<'_>) -> bool,
     ) -> Drained {
         let mut drained = Drained::default();
@@ -320,7 +324,7 @@ impl ReceiveSocket {
                 if let Some(arrival) = self.place.arrival(at, datagram, notes)
                     && hear(moment.now, arrival)
                 {
-                    echo::send_back(&self.fd, notes, arrival);
+                    mirror.send_back(&self.fd, notes, arrival);
                 }
             }
             drained.count = drained.count.saturating_add(count);

@@ -286,6 +286,38 @@ fn the_kernel_says_of_both_families_what_bfd_needs_to_know() {
     }
 }
 
+#[test]
+fn an_echo_packet_goes_back_as_if_it_had_been_forwarded() {
+    let mut mirror = echo::Mirror::new();
+    for address in ["127.0.0.1", "::1", "127.0.0.2"] {
+        let address: IpAddr = address.parse().unwrap();
+        let hearing = || receive::hearing(std::net::SocketAddr::new(address, 0), None).unwrap();
+        let (far, near) = (UdpSocket::from(hearing()), hearing());
+        let here = UdpSocket::from(near.try_clone().unwrap()).local_addr().unwrap();
+        for said in [&[7; 24][..], &[8; 52]] {
+            far.send_to(said, here).unwrap();
+            let mut batch = vec![Datagram::empty()];
+            assert_eq!(sockopt::receive_datagrams(&near, &mut batch), Ok(1));
+            let notes = Notes::of(&batch[0]);
+            let arrival = crate::bfd::Arrival {
+                at: crate::time::Instant::ZERO,
+                source: datagram::source(&batch[0]).unwrap(),
+                destination: notes.destination,
+                interface_index: notes.interface_index.unwrap(),
+                vrf: None,
+                ttl: notes.ttl,
+                port: Port::Echo,
+                bytes: said,
+            };
+            mirror.send_back(&near, notes, arrival);
+            assert_eq!(sockopt::receive_datagrams(&far, &mut batch), Ok(1));
+            assert_eq!(batch[0].payload(), Some(said));
+            assert_eq!(Notes::of(&batch[0]).ttl, Some(254));
+            assert_eq!(datagram::source(&batch[0]), Some(here));
+        }
+    }
+}
+
 #[allow(clippy::disallowed_methods, reason = "it is compared with the kernel's stamps")]
 fn wall_clock() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap()
