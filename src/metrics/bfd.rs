@@ -30,6 +30,8 @@ const NUMBERS: [(Family, Number); 10] = [
 /// Writes what is measured of the sessions. Two of one label (from two addresses of ours to one
 /// router) would be one series to Prometheus: only the first of them is shown.
 pub(super) fn write(page: &mut Page, bfd: Option<&BfdView>) {
+    // A gap says that nothing is known; a zero would say that counters began anew.
+    let bfd = bfd.filter(|it| !it.unanswered);
     let all = bfd.map(|it| it.sessions.as_slice()).unwrap_or_default();
     let mut sessions: BTreeMap<(String, String), &BfdSessionView> = BTreeMap::new();
     for session in all.iter().filter(|it| !it.is_closing) {
@@ -61,7 +63,7 @@ fn peer(session: &BfdSessionView) -> String {
     }
 }
 
-/// Packets that were not heard, of all sessions and of none.
+/// Packets that were not heard, of all sessions that are or were, and of none.
 fn dropped(bfd: &BfdView) -> BTreeMap<&'static str, u64> {
     let drops = bfd.sessions.iter().map(|it| &it.drops).chain([&bfd.drops]);
     let mut total = BTreeMap::new();
@@ -70,4 +72,22 @@ fn dropped(bfd: &BfdView) -> BTreeMap<&'static str, u64> {
         *sum = sum.saturating_add(count);
     }
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_said_to_be_zero() {
+        let text = |bfd: &BfdView| {
+            let mut page = Page::default();
+            write(&mut page, Some(bfd));
+            page.into_text()
+        };
+        let idle = BfdView::default();
+        assert!(text(&idle).contains("fairway_bfd_dropped_packets_total{reason=\"ttl\"} 0\n"));
+        assert!(text(&idle).contains("fairway_bfd_realtime 0\n"));
+        assert_eq!(text(&BfdView { unanswered: true, ..idle }), "");
+    }
 }

@@ -21,10 +21,12 @@ pub struct BfdView {
     pub sessions: Vec<BfdSessionView>,
     /// Whether it goes before all other work.
     pub realtime: Realtime,
-    /// Packets that were for no session.
+    /// Packets that were for no session, or for one that is gone.
     pub drops: Drops,
     /// What does not work, and what to do: a port that is taken, a socket that is forbidden.
     pub trouble: Vec<String>,
     /// A fault of ours ended its thread: nothing is watched any more.
     pub ended: bool,
+    /// It did not answer in time: but for `trouble`, nothing here is known.
+    pub unanswered: bool,
 }

@@ -294,7 +294,8 @@ impl Sessions {
         slots.map(|slot| slot.session.view(now, slot.path, slot.drops.clone())).collect()
     }
 
-    /// The packets of no session. Those that a session did not hear are in its view.
+    /// The packets of no session, and those that sessions did not hear that are gone. Those that a
+    /// session did not hear are in its view.
     pub fn drops(&self) -> &Drops {
         &self.drops
     }
@@ -323,6 +324,7 @@ impl Sessions {
     fn close(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index).and_then(Option::take) else { return };
         self.by_path.remove(&slot.path);
+        self.drops.add(&slot.drops);
         self.discriminators.retire(slot.session.local_discriminator());
         self.deadlines.set(index, None);
         self.ready.retain(|it| *it != index);

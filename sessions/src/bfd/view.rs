@@ -130,6 +130,13 @@ impl Drops {
         }
     }
 
+    /// All of `other` as well.
+    pub fn add(&mut self, other: &Self) {
+        for (place, count) in self.0.iter_mut().zip(other.0) {
+            *place = place.saturating_add(count);
+        }
+    }
+
     /// How many there were for this reason. What a packet said does not matter.
     pub fn of(&self, reason: Dropped) -> u64 {
         self.0.get(reason.index()).copied().unwrap_or(0)

@@ -423,6 +423,31 @@ fn what_was_not_heard_puts_a_detection_off_and_is_no_stall() {
 }
 
 #[test]
+fn what_a_session_did_not_hear_is_counted_when_it_is_gone() {
+    let mut sessions = up();
+    let bytes = hello().encode(0);
+    let far = Arrival { ttl: Some(64), ..arrival("192.0.2.1", &bytes) };
+    let your_discriminator = sessions.view(at(0))[0].local_discriminator;
+    assert!(sessions.receive(at(0), far).is_err());
+    let signed = ControlPacket { your_discriminator, authentication_present: true, ..hello() };
+    let bytes = [&signed.encode(28)[..], &[0; 28]].concat();
+    assert!(sessions.receive(at(0), arrival("192.0.2.1", &bytes)).is_err());
+    let total = |sessions: &Sessions| {
+        let of_sessions: u64 = sessions.view(at(0)).iter().map(|it| it.drops.total()).sum();
+        (of_sessions, sessions.drops().total() + of_sessions)
+    };
+    assert_eq!(total(&sessions), (1, 2));
+    sessions.leave(at(10));
+    let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];
+    for now in (10..20_000).step_by(10).map(at) {
+        sessions.expire(now, None);
+        while sessions.poll_transmit(now, &mut bytes).is_some() {}
+    }
+    assert_eq!(sessions.poll_closed(), Some(SlotId(0)));
+    assert_eq!(total(&sessions), (0, 2));
+}
+
+#[test]
 fn what_nobody_wants_says_so_and_is_gone() {
     let mut sessions = up();
     let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];

@@ -447,7 +447,7 @@ impl<'a> Driver<'a> {
             realtime: self.realtime.clone(),
             drops: self.sessions.drops().clone(),
             trouble,
-            ended: false,
+            ..BfdView::default()
         }
     }
 }

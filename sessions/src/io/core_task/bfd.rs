@@ -157,6 +157,7 @@ impl Coupling {
             let bfd = timeout(VIEW_TIMEOUT, bfd).await.ok().and_then(Result::ok);
             view.bfd = Some(bfd.unwrap_or_else(|| BfdView {
                 trouble: vec!["BFD was too busy to say how it is; ask again".to_owned()],
+                unanswered: true,
                 ..BfdView::default()
             }));
             let _ = answer.send(view);

@@ -160,7 +160,7 @@ pub(super) fn node(view: &BfdView) -> String {
         let _ = writeln!(text, "Trouble: {trouble}");
     }
     if let Some(dropped) = dropped(&view.drops) {
-        let _ = writeln!(text, "Packets for no session: {dropped}");
+        let _ = writeln!(text, "Packets for no session (any more): {dropped}");
     }
     text
 }

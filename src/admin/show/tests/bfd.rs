@@ -264,7 +264,7 @@ fn trouble_is_told_where_there_is_any() {
     for line in [
         "\nRealtime: refused: it needs SYS_NICE\n",
         "\nTrouble: port 3784 is taken: stop the other daemon\n",
-        "\nPackets for no session: unknown-sender 1\n",
+        "\nPackets for no session (any more): unknown-sender 1\n",
     ] {
         assert!(all.contains(line), "{line}{all}");
     }
