@@ -4,20 +4,23 @@
 //! not bound to one. Sessions that nobody wants any more, and that only say so, are not shown.
 //!
 //! Ours, behind FRR's: in JSON `agreed-...`, `detection-time`, `polling`, `remote-demand`,
-//! `remote-control-plane-independent`, `authentication`, `stalls`, `detections-put-off`, `realtime`
-//! and `dropped`; among the counters `transmit-failures`, `echo-looped`, `stalls`,
-//! `detections-put-off` and `dropped`; in the text the lines below `Agreed`, and what there is to say
+//! `remote-control-plane-independent`, `authentication`, `stalls`, `detections-put-off`, `dropped`
+//! and `realtime`; among the counters `transmit-failures`, `echo-looped`, `stalls`,
+//! `detections-put-off` and `dropped`; in both `trouble` and `ended`, which hold for all sessions, as
+//! `realtime` does: FRR's JSON has no place beside them; in the text the lines below `Agreed`, and what there is to say
 //! of stalls, of what was dropped, of the realtime class, and of what does not work.
 
 mod json;
 mod text;
+
+use std::net::IpAddr;
 
 use fairway_sessions::backend::BgpView;
 use fairway_sessions::bfd::{BfdSessionView, BfdView};
 use serde_json::Value;
 
 use super::object::Object;
-use super::{BfdDetail, ShowError, Snapshot};
+use super::{BfdDetail, ShowError, Snapshot, neighbor};
 
 /// The sessions that are shown.
 fn sessions(bgp: &BgpView) -> impl Iterator<Item = &BfdSessionView> {
@@ -25,10 +28,22 @@ fn sessions(bgp: &BgpView) -> impl Iterator<Item = &BfdSessionView> {
     all.iter().filter(|it| !it.is_closing)
 }
 
-/// The session with the neighbour at this address.
+/// The session with the neighbour at this address, or of this name.
 fn find<'a>(snapshot: &Snapshot<'a>, peer: &str) -> Result<&'a BfdSessionView, ShowError> {
-    let is_it = |it: &&BfdSessionView| it.path.remote.to_string() == peer;
+    let is_it: Box<dyn Fn(&&BfdSessionView) -> bool> = match peer.parse::<IpAddr>() {
+        Ok(address) => Box::new(move |it| it.path.remote == address),
+        Err(_) => {
+            let called = neighbor::find(snapshot, Some(peer));
+            Box::new(move |it| called.iter().any(|peer| peer.bfd_path == Some(it.path)))
+        }
+    };
     sessions(snapshot.bgp).find(is_it).ok_or_else(|| ShowError::NoSuchBfdPeer(peer.to_owned()))
+}
+
+/// What holds for all sessions, below `text`.
+fn with_node(snapshot: &Snapshot<'_>, text: String) -> String {
+    let node = snapshot.bgp.bfd.as_ref().map(text::node).filter(|node| !node.is_empty());
+    node.map_or_else(|| text.clone(), |node| format!("{text}\n{node}"))
 }
 
 /// All sessions for people.
@@ -37,11 +52,11 @@ pub(super) fn text(snapshot: &Snapshot<'_>, detail: BfdDetail) -> String {
     let blocks: Vec<String> = match detail {
         BfdDetail::Full => all.map(text::one).collect(),
         BfdDetail::Counters => all.map(text::counters).collect(),
-        BfdDetail::Brief => return text::brief(&all.collect::<Vec<_>>()),
+        BfdDetail::Brief => {
+            return with_node(snapshot, text::brief(&all.collect::<Vec<_>>()));
+        }
     };
-    let node = snapshot.bgp.bfd.as_ref().map(text::node).filter(|text| !text.is_empty());
-    let blocks: Vec<String> = blocks.into_iter().chain(node).collect();
-    format!("BFD Peers:\n{}", blocks.join("\n"))
+    with_node(snapshot, format!("BFD Peers:\n{}", blocks.join("\n")))
 }
 
 /// All sessions for programs.
@@ -62,7 +77,7 @@ pub(super) fn peer_text(
         BfdDetail::Counters => text::counters(session),
         BfdDetail::Full | BfdDetail::Brief => text::one(session),
     };
-    Ok(format!("BFD Peer:\n{one}"))
+    Ok(with_node(snapshot, format!("BFD Peer:\n{one}")))
 }
 
 /// One session for programs.
@@ -76,7 +91,7 @@ pub(super) fn peer_json(
 
 fn object(session: &BfdSessionView, detail: BfdDetail, node: Option<&BfdView>) -> Object {
     match detail {
-        BfdDetail::Counters => json::counters(session),
+        BfdDetail::Counters => json::counters(session, node),
         // FRR has no JSON of its own for `brief`.
         BfdDetail::Full | BfdDetail::Brief => json::one(session, node),
     }

@@ -71,6 +71,13 @@ pub(super) fn one(session: &BfdSessionView, node: Option<&BfdView>) -> Object {
         .extend(agreed(session))
         .extend(trouble(session))
         .field("realtime", realtime(node))
+        .extend(of_node(node))
+}
+
+/// What does not work, for all sessions; there where it can be seen.
+fn of_node(node: Option<&BfdView>) -> Object {
+    let trouble = node.map(|it| it.trouble.clone()).filter(|it| !it.is_empty());
+    Object::new().optional("trouble", trouble).flag("ended", node.is_some_and(|it| it.ended))
 }
 
 fn agreed(session: &BfdSessionView) -> Object {
@@ -106,7 +113,7 @@ fn dropped(drops: &Drops) -> Object {
 }
 
 /// What is counted.
-pub(super) fn counters(session: &BfdSessionView) -> Object {
+pub(super) fn counters(session: &BfdSessionView, node: Option<&BfdView>) -> Object {
     let counters = session.counters;
     head(session)
         .field("control-packet-input", counters.control_in)
@@ -119,4 +126,5 @@ pub(super) fn counters(session: &BfdSessionView) -> Object {
         .field("transmit-failures", counters.transmit_failures)
         .field("echo-looped", counters.echo_looped)
         .extend(trouble(session))
+        .extend(of_node(node))
 }

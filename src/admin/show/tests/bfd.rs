@@ -270,6 +270,31 @@ fn trouble_is_told_where_there_is_any() {
     }
     let session = shown(&lab, &peer("198.51.100.9"));
     assert_eq!(session["realtime"], "refused: it needs SYS_NICE");
+    // Wherever somebody looks.
+    let trouble = "port 3784 is taken: stop the other daemon";
+    for command in [peers(BfdDetail::Brief), peers(BfdDetail::Counters), peer("198.51.100.9")] {
+        let words = text(&lab, &command).unwrap();
+        assert!(words.contains(&format!("\nTrouble: {trouble}\n")), "{words}");
+        let object = shown(&lab, &command);
+        let session = object.get(0).unwrap_or(&object);
+        assert_eq!((&session["trouble"], &session["ended"]), (&json!([trouble]), &Value::Null));
+    }
+    lab.bgp.bfd.as_mut().unwrap().ended = true;
+    assert_eq!(shown(&lab, &peers(BfdDetail::Full))[0]["ended"], true);
+}
+
+#[test]
+fn a_session_is_found_by_the_address_and_by_the_name_of_its_peer() {
+    let session = up("2001:db8::1", "2001:db8::2");
+    let mut lab = lab(vec![up("10.1.1.99", "10.1.1.1"), session.clone()]);
+    let router = lab.router_one();
+    router.bfd_path = Some(session.path);
+    let name = router.config.name.clone();
+    for wanted in ["2001:db8::1", "2001:DB8:0::1", &name] {
+        assert_eq!(shown(&lab, &peer(wanted))["peer"], "2001:db8::1", "{wanted}");
+    }
+    let nobody = ShowError::NoSuchBfdPeer("nobody".to_owned());
+    assert_eq!(text(&lab, &peer("nobody")), Err(nobody));
 }
 
 #[test]
