@@ -5,7 +5,8 @@
 //! operators write. No key is ever among those.
 
 use fairway_sessions::types::{
-    BfdSettings, ChangeEffect, FamilySet, PeerBfd, PeerConfig, PeerSetting, Remote, RemoteAs,
+    BfdSettings, ChangeEffect, FamilySet, PeerBfd, PeerConfig, PeerKind, PeerSetting, Remote,
+    RemoteAs,
 };
 
 use super::super::{NodePlan, SessionDiff};
@@ -116,10 +117,16 @@ fn meanwhile(before: &PeerConfig, after: &PeerConfig) -> (bool, &'static str) {
 fn going_on(before: &PeerConfig, after: &PeerConfig) -> &'static str {
     let differences = before.differences(after);
     let has = |effect| differences.iter().any(|setting| setting.effect == effect);
-    let bfd_key =
-        |peer: &PeerConfig| peer.bfd.as_ref().map(|it| it.settings.authentication.clone());
-    if bfd_key(before).zip(bfd_key(after)).is_some_and(|(before, after)| before != after) {
+    let bfd = before.bfd.as_ref().zip(after.bfd.as_ref());
+    let has_other_bfd = |is_other: fn(&BfdSettings, &BfdSettings) -> bool| {
+        bfd.is_some_and(|(before, after)| is_other(&before.settings, &after.settings))
+    };
+    if has_other_bfd(|before, after| before.authentication != after.authentication) {
         "goes on, if the router gets the key of BFD within its detection time"
+    } else if (after.kind() == PeerKind::Internal || !after.is_next_door())
+        && has_other_bfd(|before, after| before.minimum_ttl < after.minimum_ttl)
+    {
+        "goes on, if what its BFD sends over several hops arrives with the new TTL"
     } else if has(ChangeEffect::ExchangesKeys) {
         "goes on, if the router gets the keys within the hold time"
     } else if has(ChangeEffect::AsksAgain) {
@@ -135,6 +142,8 @@ fn fields(before: &PeerConfig, after: &PeerConfig) -> Vec<FieldEdit> {
     for setting in before.differences(after) {
         let name = written(setting, after);
         let values = value(setting.field, before).zip(value(setting.field, after));
+        // What is other may be a key.
+        let values = values.filter(|(before, after)| before != after);
         // `myASN` is two settings.
         if !name.is_empty() && !fields.iter().any(|it| it.name == name) {
             fields.push(FieldEdit { name, values });
@@ -195,10 +204,29 @@ fn value(field: &str, peer: &PeerConfig) -> Option<String> {
 
 /// What BFD is asked for, in short. Its key is nobody's to see.
 fn bfd(bfd: &PeerBfd) -> String {
-    let BfdSettings { transmit_interval, receive_interval, detect_multiplier, .. } = &bfd.settings;
+    let BfdSettings {
+        transmit_interval,
+        receive_interval,
+        detect_multiplier,
+        echo_interval,
+        passive,
+        minimum_ttl,
+        authentication,
+    } = &bfd.settings;
     let (transmit, receive) = (transmit_interval.as_millis(), receive_interval.as_millis());
-    let strict = if bfd.strict { ", strict" } else { "" };
-    format!("{transmit}/{receive} ms x {detect_multiplier}{strict}")
+    let mut words = format!("{transmit}/{receive} ms x {detect_multiplier}");
+    let others = [
+        echo_interval.map(|it| format!("echo {} ms", it.as_millis())),
+        passive.then(|| "passive".to_owned()),
+        (*minimum_ttl != BfdSettings::MINIMUM_TTL_DEFAULT).then(|| format!("TTL {minimum_ttl}")),
+        authentication.as_ref().map(|it| format!("{} {}", it.kind(), it.key_id())),
+        bfd.strict.then(|| "strict".to_owned()),
+    ];
+    for other in others.into_iter().flatten() {
+        words.push_str(", ");
+        words.push_str(&other);
+    }
+    words
 }
 
 /// The field that says where a neighbour is.

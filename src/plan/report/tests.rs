@@ -1,10 +1,12 @@
 //! What an edit does to sessions and routes, setting by setting; whole outputs are in `docs/plan.md`.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU8, NonZeroU32};
+use std::time::Duration;
 
 use fairway_sessions::backend::DesiredRoute;
 use fairway_sessions::types::{
-    Asn, GracefulRestart, PeerConfig, PeerKey, RemoteAs, RouterId, ShutdownMessage,
+    Asn, BfdAuthentication, BfdAuthenticationKind, BfdSettings, GracefulRestart, PeerBfd,
+    PeerConfig, PeerKey, RemoteAs, RouterId, ShutdownMessage,
 };
 use fairway_sessions::types::{FamilySet, Password};
 
@@ -117,6 +119,35 @@ fn keys_are_never_shown() {
     let signed = PeerConfig { password: key("s3cret"), ..plain };
     let goes_on = "goes on, if the router gets the keys within the hold time";
     assert_eq!(fate(&signed, |peer| peer.password = key("other")), ["kept", "password", goes_on]);
+}
+
+#[test]
+fn an_edit_of_bfd_says_what_is_other_and_no_key() {
+    let profile = BfdSettings::default;
+    let watched = |settings: BfdSettings| Some(PeerBfd { settings, strict: false });
+    let plain = PeerConfig { bfd: watched(profile()), ..peer("tor", "192.0.2.1") };
+    let edit = |before: &PeerConfig, settings| fate(before, |peer| peer.bfd = watched(settings));
+    let echo = Some(Duration::from_millis(50));
+    let other = BfdSettings { echo_interval: echo, passive: true, ..profile() };
+    let fields = "bfdProfile 300/300 ms x 3 -> 300/300 ms x 3, echo 50 ms, passive";
+    assert_eq!(edit(&plain, other), ["kept", fields, "goes on"]);
+    let signed = |id, key: &[u8]| BfdSettings {
+        authentication: BfdAuthentication::new(BfdAuthenticationKind::Sha1, id, key).ok(),
+        ..profile()
+    };
+    let goes_on = "goes on, if the router gets the key of BFD within its detection time";
+    let fields = "bfdProfile 300/300 ms x 3 -> 300/300 ms x 3, keyed-sha1 7";
+    assert_eq!(edit(&plain, signed(7, b"s3cret")), ["kept", fields, goes_on]);
+    let before = PeerConfig { bfd: watched(signed(7, b"s3cret")), ..plain.clone() };
+    assert_eq!(edit(&before, signed(7, b"other")), ["kept", "bfdProfile", goes_on]);
+    // A router may be in between only where that was said.
+    let near = |ttl| BfdSettings { minimum_ttl: NonZeroU8::new(ttl).unwrap(), ..profile() };
+    let before = PeerConfig { bfd: watched(near(60)), ..plain };
+    let fields = "bfdProfile 300/300 ms x 3, TTL 60 -> 300/300 ms x 3, TTL 64";
+    assert_eq!(edit(&before, near(64)), ["kept", fields, "goes on"]);
+    let before = PeerConfig { multihop: true, ..before };
+    let goes_on = "goes on, if what its BFD sends over several hops arrives with the new TTL";
+    assert_eq!(edit(&before, near(64)), ["kept", fields, goes_on]);
 }
 
 #[test]
