@@ -32,7 +32,8 @@ pub(super) fn ask(is_wanted: bool) -> Realtime {
     if let Err(error) = sockopt::set_realtime(PRIORITY) {
         refused.push(match error {
             Errno::EPERM => "SCHED_FIFO: not permitted; it needs the capability SYS_NICE, or \
-                             LimitRTPRIO=5"
+                             LimitRTPRIO=5, and neither a sandbox (RestrictRealtime, \
+                             SystemCallFilter) nor a control group that forbids it"
                 .to_owned(),
             error => format!("SCHED_FIFO: {error}"),
         });
