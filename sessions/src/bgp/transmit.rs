@@ -152,7 +152,6 @@ impl Peer {
         }
     }
 
-    /// Our end of the session, while there is one.
     /// The other end of the session that is up.
     pub fn remote_address(&self) -> Option<SocketAddr> {
         let up = self.established.as_ref()?;
