@@ -362,7 +362,11 @@ fn judge(
     }
     let is_silent = matches!(
         effect,
-        Effect::Nothing | Effect::Kept | Effect::LaterAddresses | Effect::ExchangesBfdKeys
+        Effect::Nothing
+            | Effect::Kept
+            | Effect::LaterAddresses
+            | Effect::ExchangesBfdKeys
+            | Effect::HearsLess
     );
     let is_free = is_silent || matches!(effect, Effect::Session(_) | Effect::OtherObject);
     if !has_changed

@@ -21,6 +21,8 @@ pub enum Effect {
     PeerComesOrGoes,
     /// BFD signs otherwise, or wants otherwise what it hears to be signed.
     ExchangesBfdKeys,
+    /// BFD hears no longer what comes from afar.
+    HearsLess,
     /// The session ends, for there are more routes than it may have.
     TooManyPrefixes,
     /// Routes that it is about are announced or withdrawn.
@@ -120,6 +122,10 @@ impl Effect {
             Self::ExchangesBfdKeys => {
                 "nothing, if both sides change within the detection time of BFD; else the session \
                  ends with BFD Down (6/10)"
+            }
+            Self::HearsLess => {
+                "nothing, if what comes over several hops has the new TTL still; else the session ends \
+                 with BFD Down (6/10)"
             }
             Self::TooManyPrefixes => {
                 "the session ends with Maximum Number of Prefixes Reached (6/1), and is tried again \

@@ -6,7 +6,7 @@ use fairway_sessions::types::ChangeEffect::{
 
 use super::Change;
 use super::Effect::{
-    ExchangesBfdKeys, Kept, Nothing, PeerComesOrGoes, Routes, Session, TooManyPrefixes,
+    ExchangesBfdKeys, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes, Session, TooManyPrefixes,
 };
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
 
@@ -77,6 +77,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toAdvertise.nextHop.ipv4", Session(SaysAgain)),
     Change::field("spec.toAdvertise.nextHop.ipv6", Session(SaysAgain)),
     Change::field("spec.bfdProfile", Kept).when("no BFDProfile is called that"),
+    Change::field("spec.bfdProfile", ExchangesBfdKeys).when("that has another key"),
     Change::field("spec.bfdProfile", Nothing),
     Change::field("spec.bfdStrict", Nothing),
     Change::field("spec.installRoutes", Kept),
@@ -98,9 +99,10 @@ pub(super) const BFD_PROFILE: &[Change] = &[
     Change::field("spec.transmitInterval", Nothing),
     Change::field("spec.echoInterval", Nothing),
     Change::field("spec.detectMultiplier", Nothing),
-    Change::field("spec.minimumTtl", Nothing),
     Change::field("spec.echoMode", Nothing),
     Change::field("spec.passiveMode", Nothing),
+    Change::field("spec.minimumTtl", HearsLess).when("a larger one"),
+    Change::field("spec.minimumTtl", Nothing),
     Change::field("spec.authentication.type", ExchangesBfdKeys),
     Change::field("spec.authentication.keyID", ExchangesBfdKeys),
     Change::field("spec.authentication.secret.name", ExchangesBfdKeys),

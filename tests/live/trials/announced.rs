@@ -146,6 +146,7 @@ fn bfd_profiles() -> Vec<Trial> {
         field("spec.transmitInterval", json!(300), json!(50)),
         field("spec.echoInterval", json!(50), json!(60)),
         field("spec.detectMultiplier", json!(3), json!(5)),
+        field("spec.minimumTtl", json!(253), json!(254)).when("a larger one"),
         field("spec.minimumTtl", json!(254), json!(253)),
         field("spec.echoMode", json!(false), json!(true)),
         field("spec.passiveMode", json!(false), json!(true)),

@@ -216,7 +216,23 @@ fn policies() -> Vec<Trial> {
 
 /// BFD, which the router of the trial does not run, and fields of later versions.
 fn later() -> Vec<Trial> {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"name": "bfd", "namespace": "default"},
+        "stringData": {"key": "autumn"},
+    });
+    let authentication =
+        json!({"type": "sha1", "keyID": 1, "secret": {"name": "bfd", "key": "key"}});
+    let signed = json!({
+        "apiVersion": "metallb.io/v1beta1", "kind": "BFDProfile",
+        "metadata": {"name": "signed", "namespace": "default"},
+        "spec": {"authentication": authentication},
+    });
     vec![
+        field("spec.bfdProfile", json!("trial"), json!("signed"))
+            .when("that has another key")
+            .object("bfd-secret", Some(secret.clone()), Some(secret))
+            .object("signed-profile", Some(signed.clone()), Some(signed)),
         field("spec.bfdProfile", Value::Null, json!("fast")).when("no BFDProfile is called that"),
         field("spec.bfdProfile", Value::Null, json!("trial")),
         field("spec.bfdStrict", Value::Null, json!(true)).with(
