@@ -7,8 +7,8 @@
 //! `remote-control-plane-independent`, `authentication`, `stalls`, `detections-put-off`, `dropped`
 //! and `realtime`; among the counters `transmit-failures`, `echo-looped`, `stalls`,
 //! `detections-put-off` and `dropped`; in both `trouble` and `ended`, which hold for all sessions, as
-//! `realtime` does: FRR's JSON has no place beside them; in the text the lines below `Agreed`, and what there is to say
-//! of stalls, of what was dropped, of the realtime class, and of what does not work.
+//! `realtime` does: FRR's JSON has no place beside them. In the text the lines below `Agreed`, and what
+//! there is to say of stalls, of what was dropped, of the realtime class, and of what does not work.
 
 mod json;
 mod text;

@@ -16,7 +16,7 @@ use super::pinned::{OTHER_CORE, Pinned, WATCHED_CORE};
 use crate::lab::fairway::Fairway;
 use crate::lab::namespace::Namespace;
 use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, is_interrupted, wait_until};
+use crate::lab::wait::{PATIENCE, wait_until};
 use crate::lab::{NODE_INTERFACE, ROUTER_INTERFACE};
 
 const BIRD: &str = "/usr/sbin/bird";
@@ -171,16 +171,13 @@ impl OtherEnd {
         Ok(Self { _bird: start_bird(&place, &directory, &text)?, directory })
     }
 
-    /// How many of its sessions are up, once that is all of them, or when the time for that is over.
-    pub(crate) fn up(&self, pairs: u16) -> Result<usize> {
-        let mut up = 0;
-        let all = wait_until("all sessions are up at the other end", LONG, || {
-            up = up_in_bird(&self.directory)?;
+    /// Waits until every pair has a session that is up, as this end sees it.
+    pub(crate) fn all_up(&self, pairs: u16) -> Result<()> {
+        wait_until(&format!("{pairs} sessions are up at the other end"), LONG, || {
+            let up = up_in_bird(&self.directory)?;
             ensure!(up == usize::from(pairs), "{up} are");
             Ok(())
-        });
-        ensure!(!is_interrupted() && (all.is_ok() || up > 0), "no session has come up");
-        Ok(up)
+        })
     }
 
     pub(crate) fn changes(&self) -> Result<Changes> {
