@@ -216,7 +216,7 @@ fn typed(command: &Command) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// zebra, staticd and bgpd, loaded the way an operator's own start script does it.
+/// zebra, staticd, bfdd and bgpd, loaded the way an operator's own start script does it.
 fn start_frr(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Process>> {
     let folder = directory.join("frr");
     make_directory(&folder)?;
@@ -226,7 +226,7 @@ fn start_frr(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Pro
     fs::write(file("frr.conf"), text).context("frr.conf")?;
     output_of(Command::new("chown").args(["-R", "frr:frr"]).arg(&folder))?;
     let mut daemons = Vec::new();
-    for name in ["zebra", "staticd", "bgpd"] {
+    for name in ["zebra", "staticd", "bfdd", "bgpd"] {
         let mut arguments = vec!["-f".to_owned(), file("empty.conf")];
         for (option, value) in [
             ("-i", file(&format!("{name}.pid"))),
@@ -236,6 +236,9 @@ fn start_frr(router: &Namespace, directory: &Path, text: &str) -> Result<Vec<Pro
             ("--log", "stdout".to_owned()),
         ] {
             arguments.extend([option.to_owned(), value]);
+        }
+        if name == "bfdd" {
+            arguments.extend(["--bfdctl".to_owned(), file("bfdd.sock")]);
         }
         let program = Path::new("/usr/lib/frr").join(name);
         daemons.push(Process::spawn(router, &program, &arguments, &directory.join("router.log"))?);

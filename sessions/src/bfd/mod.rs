@@ -29,6 +29,7 @@ mod view;
 pub use arrival::{Arrival, Dropped, Port, Received};
 pub use node::{BfdView, Realtime};
 pub use packet::{ControlPacket, Diagnostic, PacketError, State};
+#[cfg(feature = "io")]
 pub(crate) use session::Untold;
 pub use session::{BfdChange, DownCause, Session, Written};
 pub use sessions::{BfdEvent, PACKET_LENGTH_BYTES_MAX, Sessions, SlotId, Transmit};
