@@ -66,7 +66,7 @@ fn service(name: &str) -> String {
 type Step = (&'static str, fn(&Machine) -> Result<()>);
 
 /// Each begins where the one before it ended.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("dpkg -i starts the daemon, which announces nothing", installs),
     ("the group may ask, others may not", asks),
     ("systemctl start returns when the route is at the router", starts),
@@ -75,6 +75,7 @@ const STEPS: [Step; 9] = [
     ("systemctl restart keeps the state", keeps_state),
     ("another version takes over", upgrades),
     ("the unit lets the daemon do little", confines),
+    ("the sandbox gives BFD real time by what docs/bfd.md says", grants_real_time),
     ("purge removes everything", purges),
 ];
 
@@ -265,6 +266,49 @@ fn confines(machine: &Machine) -> Result<()> {
     let problems = machine
         .ask("systemd-analyze verify --man=no fairway.service 2>&1 | grep -i fairway || true")?;
     ensure!(problems.is_empty(), "{problems}");
+    Ok(())
+}
+
+const PROFILE: &str = "\
+apiVersion: metallb.io/v1beta1
+kind: BFDProfile
+metadata: {name: fast}
+";
+
+fn grants_real_time(machine: &Machine) -> Result<()> {
+    let page = include_str!("../../docs/bfd.md");
+    let printed = page.split_once("```ini\n").and_then(|(_, rest)| rest.split_once("```"));
+    let (drop_in, _) = printed.context("docs/bfd.md prints no drop-in")?;
+    let realtime = |what: &str| {
+        wait_until(what, || {
+            let peers = machine.ask("fairway show bfd peers --json")?;
+            ensure!(peers.contains(&format!("\"realtime\": \"{what}")), "{peers}");
+            Ok(())
+        })
+    };
+    let folder = "/etc/systemd/system/fairway.service.d";
+    machine.ask(&format!(
+        "cat > /etc/fairway/bfd.yaml <<'END'\n{PROFILE}END
+         sed -i 's/password: secret/&, bfdProfile: fast/' /etc/fairway/fairway.yaml
+         mkdir -p {folder}
+         printf '[Service]\nEnvironment=FAIRWAY_BFD_REALTIME=true\n' > {folder}/bfd.conf
+         systemctl daemon-reload; systemctl restart fairway"
+    ))?;
+    realtime("refused")?;
+    // Who may not raise limits, as here perhaps, has the capabilities in their place.
+    let capabilities = "CAP_SYS_NICE CAP_IPC_LOCK";
+    machine.ask(&format!(
+        "cat > {folder}/bfd.conf <<'END'\n{drop_in}END
+         for set in CapabilityBoundingSet AmbientCapabilities; do
+           echo $set={capabilities} >> {folder}/bfd.conf
+         done
+         systemctl daemon-reload; systemctl restart fairway"
+    ))?;
+    realtime("granted")?;
+    machine.ask(&format!(
+        "sed -i 's/, bfdProfile: fast//' /etc/fairway/fairway.yaml
+         rm -r {folder} /etc/fairway/bfd.yaml; systemctl daemon-reload; systemctl restart fairway"
+    ))?;
     Ok(())
 }
 
