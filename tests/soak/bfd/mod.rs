@@ -26,6 +26,16 @@ impl Timers {
     pub(crate) fn milliseconds(self) -> u128 {
         self.interval.as_millis()
     }
+
+    /// The BFDProfile `watch`, which says so to fairway.
+    pub(crate) fn profile(self) -> String {
+        let (interval, multiplier) = (self.milliseconds(), self.multiplier);
+        format!(
+            "apiVersion: metallb.io/v1beta1\nkind: BFDProfile\nmetadata:\n  name: watch\nspec:\n  \
+             transmitInterval: {interval}\n  receiveInterval: {interval}\n  \
+             detectMultiplier: {multiplier}\n"
+        )
+    }
 }
 
 impl std::fmt::Display for Timers {

@@ -235,13 +235,7 @@ fn sum(list: &Value, key: &str) -> u64 {
 
 /// Neighbours that never dial: their BFD is all that there is.
 fn peers(pairs: u16, timers: Timers) -> String {
-    let interval = timers.milliseconds();
-    let mut text = format!(
-        "apiVersion: metallb.io/v1beta1\nkind: BFDProfile\nmetadata:\n  name: watch\nspec:\n  \
-         transmitInterval: {interval}\n  receiveInterval: {interval}\n  \
-         detectMultiplier: {}\n",
-        timers.multiplier
-    );
+    let mut text = timers.profile();
     for pair in 0..pairs {
         text += &format!(
             "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata:\n  name: peer-{pair}\n\

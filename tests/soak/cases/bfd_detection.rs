@@ -237,13 +237,7 @@ fn learned(table: &Value, beginning: &str) -> usize {
 }
 
 fn configure(fairway: &Fairway, pairs: u16) -> Result<()> {
-    let interval = TIMERS.milliseconds();
-    let mut peers = format!(
-        "apiVersion: metallb.io/v1beta1\nkind: BFDProfile\nmetadata:\n  name: watch\nspec:\n  \
-         transmitInterval: {interval}\n  receiveInterval: {interval}\n  \
-         detectMultiplier: {}\n",
-        TIMERS.multiplier
-    );
+    let mut peers = TIMERS.profile();
     for pair in 0..pairs {
         peers += &format!(
             "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata:\n  name: peer-{pair}\n\
