@@ -45,6 +45,18 @@ pub struct Desired {
     /// How long ago it happened what this follows from, when it is handed over; `None` when that was
     /// no change of any object.
     pub change_age: Option<Duration>,
+    /// Configuration of FRR in its own words, where the operator gave any. Who speaks BGP without FRR
+    /// has nothing to do with it.
+    pub extras: Option<Arc<Extras>>,
+}
+
+/// Configuration of FRR as the operator wrote it (ConfigMap `bgpextras`, key `extras`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extras {
+    /// The object that it is from, as messages name it: `ConfigMap metallb-system/bgpextras`.
+    pub origin: String,
+    /// The text, as it stands there.
+    pub text: String,
 }
 
 /// Whether a node is to be used by its neighbours.
@@ -229,6 +241,8 @@ pub struct BgpView {
     pub changes_told: Latencies,
     /// What BFD does and sees; `None` where no neighbour asked for it yet.
     pub bfd: Option<BfdView>,
+    /// What of the desired state is not in force, each with its cause. Empty where all of it is.
+    pub faults: Vec<String>,
 }
 
 /// A range from which neighbours are accepted.

@@ -43,6 +43,7 @@ impl Told {
             awaits_sources,
             drain,
             change_age: changed_at.map(|at| at.elapsed()),
+            extras: None,
         });
     }
 }

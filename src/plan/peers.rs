@@ -132,7 +132,7 @@ fn bfd<'a>(index: &'a ClusterIndex, peer: &Peer) -> Result<Option<PeerBfd>, Miss
             .ok_or(MissingKey { secret: &it.secret, key: &it.key })
     });
     let settings = profile.settings(authentication.transpose()?);
-    Ok(Some(PeerBfd { settings, strict: peer.bfd_strict }))
+    Ok(Some(PeerBfd { profile: name.clone(), settings, strict: peer.bfd_strict }))
 }
 
 /// The BGP identifier of a node towards peers that set none: its first IPv4 address, else a hash

@@ -126,6 +126,8 @@ pub struct ImportPolicy {
 /// How BFD watches the path to a neighbour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerBfd {
+    /// The operator's name for these settings: that of the BFDProfile.
+    pub profile: String,
     /// Of its BFD session, which other neighbours on the same path share.
     pub settings: BfdSettings,
     /// There is no BGP session before BFD is Up.

@@ -97,7 +97,8 @@ fn sessions_are_reported_as_frr_k8s_reports_them() {
     );
     assert_eq!(object["status"]["bfdStatus"], "N/A");
     drop(sessions);
-    let bfd = PeerBfd { settings: BfdSettings::default(), strict: false };
+    let bfd =
+        PeerBfd { profile: "fast".to_owned(), settings: BfdSettings::default(), strict: false };
     for (liveness, expected) in [(Liveness::Unknown, "Unknown"), (Liveness::Up, "Up")] {
         scene.bgp.peers[1].config.bfd = Some(bfd.clone());
         scene.bgp.peers[1].liveness = liveness;

@@ -124,7 +124,9 @@ fn keys_are_never_shown() {
 #[test]
 fn an_edit_of_bfd_says_what_is_other_and_no_key() {
     let profile = BfdSettings::default;
-    let watched = |settings: BfdSettings| Some(PeerBfd { settings, strict: false });
+    let watched = |settings: BfdSettings| {
+        Some(PeerBfd { profile: "fast".to_owned(), settings, strict: false })
+    };
     let plain = PeerConfig { bfd: watched(profile()), ..peer("tor", "192.0.2.1") };
     let edit = |before: &PeerConfig, settings| fate(before, |peer| peer.bfd = watched(settings));
     let echo = Some(Duration::from_millis(50));

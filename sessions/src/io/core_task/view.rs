@@ -53,6 +53,7 @@ impl CoreTask {
             prefixes: rib.counts(),
             changes_told: self.changes_told.clone(),
             bfd: None,
+            faults: Vec::new(),
         }
     }
 }

@@ -310,7 +310,7 @@ fn a_neighbor_says_what_bfd_says_of_it() {
     let mut lab = Lab::new();
     let peer = lab.router_one();
     let settings = BfdSettings { transmit_interval: milliseconds(50), ..BfdSettings::default() };
-    peer.config.bfd = Some(PeerBfd { settings, strict: true });
+    peer.config.bfd = Some(PeerBfd { profile: "fast".to_owned(), settings, strict: true });
     let of = |lab: &Lab| shown(lab, &neighbors("10.1.1.2"))["10.1.1.2"]["peerBfdInfo"].clone();
     let waiting = of(&lab);
     assert_shape(

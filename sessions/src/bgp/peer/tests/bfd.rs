@@ -37,7 +37,10 @@ const ANEW: Liveness = Liveness::Down {
 };
 
 fn watched(strict: bool, config: PeerConfig) -> PeerConfig {
-    PeerConfig { bfd: Some(PeerBfd { settings: BfdSettings::default(), strict }), ..config }
+    PeerConfig {
+        bfd: Some(PeerBfd { profile: "fast".to_owned(), settings: BfdSettings::default(), strict }),
+        ..config
+    }
 }
 
 fn peer(strict: bool) -> Scripted {

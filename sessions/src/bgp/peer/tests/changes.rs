@@ -54,7 +54,13 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
             let ranges = vec![PrefixRange::new(prefix, None, None).unwrap()];
             config.import = ImportPolicy { allowed: PrefixFilter::Listed(ranges), maximum: None };
         }
-        "bfd" => config.bfd = Some(PeerBfd { settings: BfdSettings::default(), strict: true }),
+        "bfd" => {
+            config.bfd = Some(PeerBfd {
+                profile: "fast".to_owned(),
+                settings: BfdSettings::default(),
+                strict: true,
+            })
+        }
         "pass_on" => config.pass_on = PrefixFilter::Everything,
         "next_hops" => {
             let ipv4 = Some(Ipv4Addr::new(192, 0, 2, 77));

@@ -49,7 +49,7 @@ fn every(interval: u64) -> BfdSettings {
 
 fn watched(address: &str, change: impl FnOnce(&mut PeerConfig)) -> PeerConfig {
     let key = PeerKey::from(address.parse::<IpAddr>().unwrap());
-    let bfd = Some(PeerBfd { settings: every(300), strict: false });
+    let bfd = Some(PeerBfd { profile: "fast".to_owned(), settings: every(300), strict: false });
     let mut config = PeerConfig { key, port: 1, bfd, ..PeerConfig::example(1) };
     change(&mut config);
     config
@@ -138,7 +138,11 @@ async fn a_neighbour_is_dialled_when_bfd_is_up_and_hears_when_it_is_not() {
     let config = |interval: u64| {
         watched(&there.to_string(), |it| {
             it.source_address = Some(here.into());
-            it.bfd = Some(PeerBfd { settings: every(interval), strict: true });
+            it.bfd = Some(PeerBfd {
+                profile: "fast".to_owned(),
+                settings: every(interval),
+                strict: true,
+            });
         })
     };
     apply(&mut core, &[config(60)]);

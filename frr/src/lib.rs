@@ -1,0 +1,1 @@
+//! FRR as the one who speaks BGP.
