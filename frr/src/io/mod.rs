@@ -1,0 +1,3 @@
+//! The edge: FRR's sockets and the clock.
+
+pub mod vty;
