@@ -10,6 +10,7 @@ use fairway::cluster::{
     SecretReply, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, WriteReply, WrittenKind,
 };
 use fairway::model::{Kind, ObjectName};
+use fairway::resources::BackendKind;
 use fairway_model_api::WatchId;
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::Prefix;
@@ -209,6 +210,7 @@ fn speaker_settings(node: usize, seed: u64) -> SpeakerSettings {
         node: node_name(node),
         load_balancer_class: None,
         ignore_exclude_label: false,
+        backend: BackendKind::Native,
         seed,
     }
 }

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::paths;
 use crate::admin::SocketMode;
-use crate::host::{HostOptions, ListenOption, host_name};
+use crate::host::{BackendOptions, HostOptions, ListenOption, host_name};
 use crate::metrics::HttpListen;
 
 /// Threads: the loop has one; sockets, the disk or a large file have the other.
@@ -97,8 +97,10 @@ impl HostArguments {
         Ok(HostOptions {
             node: node_name(self.node.as_deref())?,
             load_balancer_class: self.daemon.load_balancer_class(),
-            bgp_listen: self.bgp_listen,
-            bfd_realtime: self.bfd_realtime,
+            backend: BackendOptions::Native {
+                bgp_listen: self.bgp_listen,
+                bfd_realtime: self.bfd_realtime,
+            },
             socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
             socket_mode: self.socket_mode,
             vty_dir: path(self.vty_dir),

@@ -15,7 +15,7 @@ use fairway_sessions::time::Instant;
 use serde_json::Value;
 
 use crate::model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
-use crate::resources::{Finding, FindingObject, Severity};
+use crate::resources::{BackendKind, Finding, FindingObject, Severity};
 
 use super::in_force::InForce;
 use super::object_text::ObjectText;
@@ -33,14 +33,15 @@ pub struct Belief {
 }
 
 impl Belief {
-    /// Nothing is known of these kinds yet. `seed` is for the jitter of pauses.
-    pub fn new(kinds: &[Kind], seed: u64) -> Self {
+    /// Nothing is known of these kinds yet. What `backend` cannot do is a fault. `seed` is for the
+    /// jitter of pauses.
+    pub fn new(kinds: &[Kind], backend: BackendKind, seed: u64) -> Self {
         let mut random = Rng::seeded(seed);
         let reflector = |kind: &Kind| (*kind, Reflector::new(random.next_u64()));
         Self {
             reflectors: kinds.iter().map(reflector).collect(),
             secrets: Secrets::new(seed),
-            in_force: InForce::default(),
+            in_force: InForce::for_backend(backend),
             is_complete: false,
         }
     }

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::allocator::Outcomes;
 use crate::model::{ClusterIndex, Kind, ObjectName};
-use crate::resources::Finding;
+use crate::resources::{BackendKind, Finding};
 
 use super::admission::judge;
 use super::belief::Belief;
@@ -119,7 +119,7 @@ impl ControllerCore {
     /// A controller that has just started.
     pub fn new(settings: ControllerSettings) -> Self {
         Self {
-            belief: Belief::new(&CONTROLLER_KINDS, settings.seed),
+            belief: Belief::new(&CONTROLLER_KINDS, BackendKind::Native, settings.seed),
             lease: Lease::new(settings.identity.clone(), settings.seed),
             claims: Claims::default(),
             watches_since: None,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::model::{Changes, ClusterIndex, Kind, Object, ObjectKey, ObjectName};
-use crate::resources::{self, Catalog, Finding, FindingObject};
+use crate::resources::{self, BackendKind, Catalog, Finding, FindingObject};
 
 use super::object_text::ObjectText;
 use super::reflector::name_of;
@@ -56,6 +56,11 @@ fn key_of(value: &Value) -> Option<ObjectKey> {
 }
 
 impl InForce {
+    /// Nothing yet. What `backend` cannot do is a fault.
+    pub fn for_backend(backend: BackendKind) -> Self {
+        Self { catalog: Catalog::for_backend(backend), ..Self::default() }
+    }
+
     /// Goes on from what an earlier run had in force.
     pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
         let mut changes = Changes::default();

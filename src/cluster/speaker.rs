@@ -19,7 +19,7 @@ use fairway_sessions::types::PeerConfig;
 use crate::allocator::{Outcome, Outcomes, PoolLookup, Reason};
 use crate::model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
 use crate::plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
-use crate::resources::Finding;
+use crate::resources::{BackendKind, Finding};
 
 use super::belief::Belief;
 use super::object_text::ObjectText;
@@ -52,6 +52,8 @@ pub struct SpeakerSettings {
     pub load_balancer_class: Option<String>,
     /// `--ignore-exclude-lb`.
     pub ignore_exclude_label: bool,
+    /// Who speaks BGP: what he cannot do is a fault.
+    pub backend: BackendKind,
     /// For the jitter of pauses.
     pub seed: u64,
 }
@@ -116,7 +118,7 @@ pub struct SpeakerCore {
 impl SpeakerCore {
     /// A speaker that has just started, with what the run before it kept.
     pub fn new(settings: SpeakerSettings, snapshot: Option<Snapshot>) -> Self {
-        let belief = Belief::new(&SPEAKER_KINDS, settings.seed);
+        let belief = Belief::new(&SPEAKER_KINDS, settings.backend, settings.seed);
         let options = PlanOptions {
             ignore_exclude_label: settings.ignore_exclude_label,
             unsliced_services_are_served: false,

@@ -11,6 +11,7 @@ use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
 use super::machine::seed;
 use crate::admin::{SocketError, SocketMode, vty};
 use crate::metrics::HttpListen;
+use crate::resources::BackendKind;
 
 /// The port that BGP has (RFC 4271 §8.2.1), of both families.
 const BGP_ADDRESSES: [SocketAddr; 2] = [
@@ -25,10 +26,8 @@ pub struct HostOptions {
     pub node: String,
     /// Services of which class are ours; `None`: those without one.
     pub load_balancer_class: Option<String>,
-    /// Where to accept BGP connections; empty means the default.
-    pub bgp_listen: Vec<ListenOption>,
-    /// BFD goes before all other work.
-    pub bfd_realtime: bool,
+    /// Who speaks BGP.
+    pub backend: BackendOptions,
     /// The admin socket.
     pub socket: PathBuf,
     /// Who may use it, and FRR's.
@@ -41,27 +40,50 @@ pub struct HostOptions {
     pub state_dir: PathBuf,
 }
 
+/// Who speaks BGP, and what he is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackendOptions {
+    /// We do.
+    Native {
+        /// Where to accept connections; empty means the default.
+        bgp_listen: Vec<ListenOption>,
+        /// BFD goes before all other work.
+        bfd_realtime: bool,
+    },
+}
+
+impl BackendOptions {
+    /// As resources are judged by. Which version FRR has is known once it answers; what that one
+    /// cannot do is a fault then (`BgpView::faults`).
+    pub(crate) fn kind(&self) -> BackendKind {
+        match self {
+            Self::Native { .. } => BackendKind::Native,
+        }
+    }
+}
+
+/// Where connections are accepted when nobody said where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsaid {
+    /// Port 179 of both families.
+    Listen,
+    /// There, once somebody needs it: in a cluster another daemon may own the port.
+    ListenWhenNeeded,
+}
+
 impl HostOptions {
-    /// Where to listen: port 179 of both families unless said otherwise.
-    pub(crate) fn listen(&self) -> Listen {
-        listen(&self.bgp_listen).unwrap_or_else(|| Listen::at(BGP_ADDRESSES))
-    }
-
-    /// The same in a cluster, where another daemon may own the port: without a word, port 179 is
-    /// opened once somebody needs it.
-    pub(crate) fn listen_in_cluster(&self) -> Listen {
-        let needed = || Listen { only_when_needed: true, ..Listen::at(BGP_ADDRESSES) };
-        listen(&self.bgp_listen).unwrap_or_else(needed)
-    }
-
     /// Starts who speaks to the routers, after what an earlier run left behind.
     pub(crate) fn start_backend(
         &self,
-        listen: Listen,
+        unsaid: Unsaid,
         earlier: Option<EarlierRun>,
     ) -> Arc<dyn Backend> {
-        let bfd = BfdOptions { realtime: self.bfd_realtime };
-        Arc::new(NativeBackend::start(listen, bfd, seed(), earlier))
+        match &self.backend {
+            BackendOptions::Native { bgp_listen, bfd_realtime } => {
+                let bfd = BfdOptions { realtime: *bfd_realtime };
+                Arc::new(NativeBackend::start(listen(bgp_listen, unsaid), bfd, seed(), earlier))
+            }
+        }
     }
 
     /// FRR's sockets, where they are asked for.
@@ -71,13 +93,16 @@ impl HostOptions {
     }
 }
 
-/// What these values ask for; `None`: nothing was said.
-fn listen(options: &[ListenOption]) -> Option<Listen> {
-    let addresses = options.iter().filter_map(|option| match option {
+/// What these values ask for.
+fn listen(options: &[ListenOption], unsaid: Unsaid) -> Listen {
+    if options.is_empty() {
+        let only_when_needed = unsaid == Unsaid::ListenWhenNeeded;
+        return Listen { only_when_needed, ..Listen::at(BGP_ADDRESSES) };
+    }
+    Listen::at(options.iter().filter_map(|option| match option {
         ListenOption::None => None,
         ListenOption::Address(address) => Some(*address),
-    });
-    (!options.is_empty()).then(|| Listen::at(addresses))
+    }))
 }
 
 /// A value of `--bgp-listen`.

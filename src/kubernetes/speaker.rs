@@ -20,7 +20,7 @@ use super::reporting::{Reporting, ReportingInbox};
 use super::secrets::{SecretAnswer, Secrets};
 use crate::admin::{self, Observer};
 use crate::cluster::{OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings};
-use crate::host::{self, Clock, Enquirer, HostOptions, LockError, Published, Saving};
+use crate::host::{self, Clock, Enquirer, HostOptions, LockError, Published, Saving, Unsaid};
 use crate::metrics::{NodeMetrics, Server};
 use crate::model::Kind;
 
@@ -88,7 +88,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     host::raise_descriptor_limit();
     let api = Api::connect(&options.connection).await?;
     let earlier = host::earlier_run(&host.state_dir);
-    let backend = host.start_backend(host.listen_in_cluster(), earlier.clone());
+    let backend = host.start_backend(Unsaid::ListenWhenNeeded, earlier.clone());
     let clock = Clock::start();
     let (enquirer, mut enquiries) = Enquirer::new();
     let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));
@@ -177,6 +177,7 @@ impl Speaker {
             node: options.host.node.clone(),
             load_balancer_class: options.host.load_balancer_class.clone(),
             ignore_exclude_label: options.ignore_exclude_label,
+            backend: options.host.backend.kind(),
             seed: host::seed(),
         };
         let now = clock.now();

@@ -109,7 +109,7 @@ fn needs(
     match version {
         None => report.warning(
             path,
-            format_args!("needs FRR {major}.{minor} or newer; --frr-version says which one there is"),
+            format_args!("needs FRR {major}.{minor} or newer; check with --frr-version X.Y to see whether yours is"),
         ),
         Some((has_major, has_minor)) if (has_major, has_minor) < (major, minor) => report.fault(
             path,

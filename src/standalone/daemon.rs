@@ -20,7 +20,7 @@ use crate::host::{
 use crate::metrics::{ClientCounters, HttpListen, NodeMetrics, Server};
 use crate::model::{Changes, ClusterIndex, Node, Object};
 use crate::plan::{self, PlanChanges};
-use crate::resources::{Catalog, Finding, StaleObject};
+use crate::resources::{BackendKind, Catalog, Finding, StaleObject};
 use crate::source::FileBatch;
 use crate::speaker::Speaker;
 
@@ -69,7 +69,7 @@ impl Daemon {
             saver.save_announced(announced(Vec::new()));
         }
         Self {
-            catalog: restored_catalog(&options.state_dir),
+            catalog: restored_catalog(&options.state_dir, options.backend.kind()),
             objects: Vec::new(),
             index: Arc::default(),
             controller: Controller::new(restored_allocator(
@@ -242,8 +242,8 @@ fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> 
     Allocator::restore(load_balancer_class, memory)
 }
 
-fn restored_catalog(directory: &Path) -> Catalog {
-    let mut catalog = Catalog::default();
+fn restored_catalog(directory: &Path, backend: BackendKind) -> Catalog {
+    let mut catalog = Catalog::for_backend(backend);
     if let Err(error) = saver::restore(directory, &mut catalog) {
         error!("{error}; earlier versions of broken objects are not known");
     }
@@ -259,15 +259,14 @@ mod tests {
 
     use super::*;
     use crate::drain::DrainStatus;
-    use crate::host::earlier_run;
+    use crate::host::{BackendOptions, earlier_run};
 
     fn options(state_dir: &Path) -> HostOptions {
         HostOptions {
             node: "node-a".to_owned(),
-            bgp_listen: Vec::new(),
+            backend: BackendOptions::Native { bgp_listen: Vec::new(), bfd_realtime: false },
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
-            bfd_realtime: false,
             metrics_listen: HttpListen::Nowhere,
             vty_dir: None,
             state_dir: state_dir.to_owned(),

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tracing::{error, info};
 
 use crate::admin::{self, Observer};
-use crate::host::{self, Clock, Enquirer, HostOptions, LockError, Saving};
+use crate::host::{self, Clock, Enquirer, HostOptions, LockError, Saving, Unsaid};
 use crate::service::Service;
 use crate::source::{FileSource, FileSourceError};
 
@@ -81,7 +81,7 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
     host::raise_descriptor_limit();
     let (source, mut changes) = FileSource::start(&config)?;
     let earlier = host::earlier_run(&options.state_dir);
-    let backend = options.start_backend(options.listen(), earlier.clone());
+    let backend = options.start_backend(Unsaid::Listen, earlier.clone());
     let clock = Clock::start();
     let mut daemon = Daemon::new(&options, &config, Arc::clone(&backend), earlier, clock.now());
     let (enquirer, mut enquiries) = Enquirer::new();

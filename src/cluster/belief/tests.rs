@@ -100,7 +100,7 @@ impl Server {
     }
 
     fn started(&mut self, kinds: &[Kind]) -> Belief {
-        let mut belief = Belief::new(kinds, 1);
+        let mut belief = Belief::new(kinds, BackendKind::Native, 1);
         self.tell_all(&mut belief);
         assert!(belief.is_synced());
         belief
@@ -273,7 +273,7 @@ fn a_secret_that_vanishes_or_breaks_ends_no_session_and_a_restart_knows_it_still
         is_as_it_was(&belief);
         assert!(!faults(&belief).is_empty());
         let kept: Vec<_> = belief.in_force().cloned().collect();
-        let mut again = Belief::new(&SPEAKER_KINDS, 2);
+        let mut again = Belief::new(&SPEAKER_KINDS, BackendKind::Native, 2);
         assert!(!again.restore(kept).is_empty());
         is_as_it_was(&again);
         assert_eq!(again.next_secret(NOW), Some(name("key")), "it need not wait for the lists");
@@ -305,7 +305,7 @@ fn what_an_earlier_run_had_in_force_is_so_at_once_and_outlives_a_broken_edit() {
     let mut belief = server.started(&SPEAKER_KINDS);
     apply(&mut belief, server.pool("a", 3, "192.0.2.0/24"));
     let kept: Vec<_> = belief.in_force().cloned().collect();
-    let mut again = Belief::new(&SPEAKER_KINDS, 2);
+    let mut again = Belief::new(&SPEAKER_KINDS, BackendKind::Native, 2);
     again.restore(kept);
     assert_eq!(pools(&again), pools(&belief));
     server.tell_all(&mut again);
