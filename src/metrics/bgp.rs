@@ -12,7 +12,8 @@ use super::families::{
     BGP_KEEPALIVES_SENT, BGP_MALFORMED, BGP_NOTIFICATIONS_RECEIVED, BGP_NOTIFICATIONS_SENT,
     BGP_OPENS_RECEIVED, BGP_OPENS_SENT, BGP_PEER, BGP_PENDING, BGP_RECEIVED,
     BGP_REFRESHES_RECEIVED, BGP_REFRESHES_SENT, BGP_REFUSED, BGP_SENT, BGP_SESSION_UP, BGP_STALE,
-    BGP_UNANNOUNCED, BGP_UPDATES_RECEIVED, BGP_UPDATES_SENT, DRAIN, EVENT_TO_UPDATE, RIB_PREFIXES,
+    BGP_UNANNOUNCED, BGP_UPDATES_RECEIVED, BGP_UPDATES_SENT, DRAIN, EVENT_TO_UPDATE, NOT_IN_FORCE,
+    RIB_PREFIXES,
 };
 use super::page::{Family, Page};
 use crate::plan::NodePlan;
@@ -129,6 +130,7 @@ pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
     ];
     let mut samples = page.family(&DRAIN);
     states.iter().for_each(|(state, word)| samples.add(&[word], u8::from(*state == bgp.drain)));
+    page.number(&NOT_IN_FORCE, bgp.faults.len());
     page.histogram(&EVENT_TO_UPDATE, &bgp.changes_told);
     bfd::write(page, bgp.bfd.as_ref());
 }

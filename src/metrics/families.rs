@@ -171,6 +171,8 @@ families! {
         "What is wrong (fault) or suspicious (warning) about objects; fairway show config lists it";
     STALE_OBJECTS: Gauge, Node, "fairway_config_stale_objects" []
         "Objects of which an older version is in force, for the newest has a fault";
+    NOT_IN_FORCE: Gauge, Node, "fairway_bgp_not_in_force" []
+        "Things that who speaks BGP could not bring about; fairway show config lists them";
     KUBERNETES_REQUESTS: Counter, Kubernetes, "fairway_kubernetes_requests_total" ["verb", "code"]
         "Requests to the API server by their answers; none where there was no answer";
     BUILD: Gauge, Everywhere, "fairway_build_info" ["version", "commit"]

@@ -97,8 +97,9 @@ fn text(facts: &Facts<'_>, missing: Vec<String>, set_aside: Vec<String>) -> Stri
         let verb = if set_aside.len() == 1 { "is" } else { "are" };
         parts.push(format!("{} {verb} set aside", listed(set_aside)));
     }
-    if facts.faults > 0 {
-        parts.push(format!("{}: fairway show config", counted(count(facts.faults), "fault")));
+    let faults = facts.faults.saturating_add(facts.view.faults.len());
+    if faults > 0 {
+        parts.push(format!("{}: fairway show config", counted(count(faults), "fault")));
     }
     parts.join("; ")
 }

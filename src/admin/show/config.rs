@@ -51,14 +51,15 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
         section("Findings", &findings),
         section("Stale", &stale),
         section("Left out on this node", &left_out),
+        section("Not in force", &snapshot.bgp.faults),
         DrainView::of(snapshot).line(),
     ]
     .concat()
 }
 
 /// Everything in force, with `file` and `line` of what makes an object stale; and beside it the
-/// sources, the findings, what this node had to leave out, and whether it is
-/// drained.
+/// sources, the findings, what this node had to leave out, what the backend could not bring about,
+/// and whether it is drained.
 pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     let stale: BTreeMap<&ObjectKey, &StaleObject> =
         snapshot.stale.iter().map(|it| (&it.key, it)).collect();
@@ -83,5 +84,6 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
         .field("sources", snapshot.sources.to_vec())
         .field("findings", findings)
         .field("leftOut", left_out)
+        .field("notInForce", snapshot.bgp.faults.clone())
         .optional("drain", DrainView::of(snapshot).json())
 }

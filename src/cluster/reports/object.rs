@@ -196,7 +196,8 @@ impl Writer {
             let name = &peer.config.name;
             Some(fault_of_this_node(format!("BGPPeer {name} is left alone: {why}")))
         });
-        let here: Vec<Finding> = left_out.chain(set_aside).collect();
+        let not_in_force = facts.bgp.faults.iter().cloned().map(fault_of_this_node);
+        let here: Vec<Finding> = left_out.chain(set_aside).chain(not_in_force).collect();
         let summary = fault_summary(facts.findings.iter().chain(&here));
         let object = configuration_status(&self.component, &self.namespace, &summary, since);
         let kind = WrittenKind::ConfigurationState;

@@ -336,16 +336,18 @@ fn faults_are_summed_up_and_the_time_is_that_of_the_change() {
     scene.tell_and_run(100);
     scene.findings.push(fault("tor-2"));
     scene.bgp.peers[1].set_aside = Some("this kernel has no TCP-AO".to_owned());
+    scene.bgp.faults = vec!["bgpd does not answer".to_owned()];
     scene.tell_and_run(100);
     let invalid = condition(&scene);
     assert_eq!((&invalid["status"], &invalid["lastTransitionTime"]), (&json!("False"), &time(100)));
     let summary = scene.configuration()["errorSummary"].as_str().unwrap();
     assert_eq!(scene.configuration()["result"], "Invalid");
-    for words in ["BGPPeer/tor-1: spec.peerPort", "BGPPeer/tor-2", "no TCP-AO"] {
+    for words in ["BGPPeer/tor-1: spec.peerPort", "BGPPeer/tor-2", "no TCP-AO", "bgpd does"] {
         assert!(summary.contains(words), "{summary}");
     }
     scene.findings.clear();
     scene.bgp.peers[1].set_aside = None;
+    scene.bgp.faults.clear();
     scene.tell_and_run(100);
     assert_eq!(condition(&scene)["lastTransitionTime"], time(300));
 }

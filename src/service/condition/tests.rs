@@ -140,8 +140,9 @@ fn a_line_names_three_and_counts_the_others() {
 
 #[test]
 fn a_line_says_what_an_operator_should_look_into() {
-    let condition = look_with(&[told(1)], Some(Duration::ZERO), |(.., facts)| {
-        facts.faults = 2;
+    let condition = look_with(&[told(1)], Some(Duration::ZERO), |(_, view, facts)| {
+        facts.faults = 1;
+        view.faults = vec!["bgpd does not answer".to_owned()];
         facts.drain = Some("this node is draining".to_owned());
     });
     assert_eq!(

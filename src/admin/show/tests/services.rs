@@ -237,9 +237,14 @@ Findings:
 Stale:
   pools.yaml:3: IPAddressPool/spare: an earlier version is in force
 Left out on this node: none
+Not in force: none
 ";
     assert_eq!(text(&lab, &ShowCommand::Config).unwrap(), expected);
+    lab.bgp.faults = vec!["bgpd does not answer".to_owned()];
+    let words = text(&lab, &ShowCommand::Config).unwrap();
+    assert!(words.ends_with("Not in force:\n  bgpd does not answer\n"), "{words}");
     let config = shown(&lab, &ShowCommand::Config);
+    assert_eq!(config["notInForce"], json!(["bgpd does not answer"]));
     let stale = json!({
         "kind": "IPAddressPool",
         "namespace": "default",
