@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// What decides or encodes, and so must give the same answer to the same question: it may not
 /// know what time it is, where it runs, or who else does.
 const PURE: &[&str] = &[
+    "frr/src/render",
     "model-api/src",
     "sessions/src/backend",
     "sessions/src/backend.rs",

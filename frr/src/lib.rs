@@ -5,3 +5,4 @@
 
 #[cfg(feature = "io")]
 pub mod io;
+pub mod render;

@@ -42,6 +42,16 @@ impl PrefixRange {
         }
     }
 
+    /// The prefix that they are inside of.
+    pub fn prefix(&self) -> Prefix {
+        self.prefix
+    }
+
+    /// How long they may be.
+    pub fn lengths(&self) -> RangeInclusive<u8> {
+        self.lengths.clone()
+    }
+
     /// Whether `prefix` is one of them.
     pub fn contains(&self, prefix: Prefix) -> bool {
         self.lengths.contains(&prefix.length()) && self.prefix.contains(prefix.address())
