@@ -6,3 +6,4 @@
 #[cfg(feature = "io")]
 pub mod io;
 pub mod render;
+pub mod status;
