@@ -10,11 +10,8 @@ use std::path::{Path, PathBuf};
 /// What decides or encodes, and so must give the same answer to the same question: it may not
 /// know what time it is, where it runs, or who else does.
 const PURE: &[&str] = &[
-<<<<<<< HEAD
     "frr/src/render",
-=======
     "frr/src/status",
->>>>>>> dea7a58 (frr: what FRR says becomes the view that every backend gives)
     "model-api/src",
     "sessions/src/backend",
     "sessions/src/backend.rs",
