@@ -3,7 +3,13 @@
 //!
 //! Knows no Kubernetes and no file of Fairway's. Pure but for [`io`].
 
+pub mod application;
+pub mod configuration;
+pub mod daemon;
+pub mod difference;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod render;
-pub mod status;
+
+#[cfg(test)]
+mod model;

@@ -1,0 +1,369 @@
+//! When is FRR told what, and what if it refuses, hangs or forgets?
+//!
+//! A machine on virtual time: it says what to do next, and is told what came of it. The last wanted
+//! configuration wins; what is in force is read back, never assumed. A resource of which FRR refuses a
+//! line stays as it was when all was well, and is not tried again before it changes or FRR restarts;
+//! everything else goes on. Knows no socket. Driven by `io::backend`.
+
+mod memory;
+mod refusals;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::configuration::{Configuration, Statement, without_secrets};
+use crate::daemon::{Daemon, Takes};
+use crate::difference::{Batch, Purpose, Sides, Step, difference};
+use memory::Memory;
+use refusals::Refusals;
+
+/// Between a failure and the next attempt, at least and at most: FRR restarts within a second.
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
+/// See [`BACKOFF_MIN`].
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// How often is looked whether somebody changed something by hand, without a hint that they did.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+/// Between two such hints that are followed, at least.
+const HINT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Time since some moment.
+pub type Now = Duration;
+
+/// What should be so.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Counts up with every change.
+    pub generation: u64,
+    /// The configuration.
+    pub configuration: Configuration,
+    /// There may be more: nothing is taken away yet.
+    pub is_partial: bool,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Read the running configuration of every daemon: [`Application::read`].
+    Read,
+    /// Say this: [`Application::said`].
+    Say(Orders),
+    /// Nothing before this moment, or before something happens.
+    Wait(Now),
+}
+
+/// What to say, daemon by daemon: all additions in this order, then all removals backwards.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Orders {
+    /// The batches; none is empty.
+    pub batches: Vec<(Daemon, Batch)>,
+    /// Nothing new is wanted: FRR lost it, or somebody changed it by hand.
+    pub is_repair: bool,
+}
+
+/// What every daemon has.
+#[derive(Debug, Clone, Default)]
+pub struct Running {
+    /// Those that answered.
+    pub daemons: BTreeMap<Daemon, Configuration>,
+    /// Why the others did not.
+    pub away: BTreeMap<Daemon, String>,
+}
+
+/// What became of one batch, as far as it came.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// What was taken, in order.
+    pub taken: Vec<(Daemon, Step)>,
+    /// What a daemon does not take of what it only may take, and its words.
+    pub unknown: Vec<(Daemon, Step, String)>,
+    /// What was taken with a remark: it may have been done or not.
+    pub remarks: Vec<(Daemon, Step, String)>,
+    /// Where it ended before its end.
+    pub broken: Option<Broken>,
+}
+
+/// Why a batch was not said to its end.
+#[derive(Debug, Clone)]
+pub enum Broken {
+    /// FRR refused a line, in its words.
+    Refused(Daemon, Step, String),
+    /// A daemon went away, or hangs.
+    Lost(Daemon, String),
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Application {
+    min_interval: Duration,
+    wanted: Option<Wanted>,
+    /// What was in force last, without a word about what was refused then.
+    good: Option<Vec<Statement>>,
+    /// What FRR had at the very first look.
+    first: Vec<Statement>,
+    known: Option<Running>,
+    memory: BTreeMap<Daemon, Memory>,
+    refusals: Refusals,
+    /// No line is said before.
+    say_at: Now,
+    /// When to read next.
+    read_at: Now,
+    read_last: Now,
+    failures: u32,
+    /// What is in force is what is wanted, but for what was refused.
+    is_settled: bool,
+    in_force: Option<u64>,
+}
+
+impl Application {
+    /// Between two applications are `min_interval` at least.
+    pub fn new(min_interval: Duration) -> Self {
+        Self {
+            min_interval,
+            wanted: None,
+            good: None,
+            first: Vec::new(),
+            known: None,
+            memory: BTreeMap::new(),
+            refusals: Refusals::default(),
+            say_at: Now::ZERO,
+            read_at: Now::ZERO,
+            read_last: Now::ZERO,
+            failures: 0,
+            is_settled: false,
+            in_force: None,
+        }
+    }
+
+    /// This is wanted from now on, and nothing that was before.
+    pub fn want(&mut self, wanted: Wanted) {
+        self.refusals.forget_what_changed(&wanted.configuration.statements);
+        for memory in self.memory.values_mut() {
+            memory.attempts.clear();
+        }
+        self.is_settled = false;
+        self.wanted = Some(wanted);
+    }
+
+    /// A daemon began anew, or the conversation with it did: what it took before may be gone, and what
+    /// it refused it may take.
+    pub fn connected(&mut self, daemon: Daemon) {
+        self.refusals.forget_daemon(daemon);
+        self.memory.entry(daemon).or_default().begin_anew();
+    }
+
+    /// A daemon went away while nothing was said to it.
+    pub fn lost(&mut self, now: Now) {
+        self.known = None;
+        self.is_settled = false;
+        self.back_off(now);
+    }
+
+    /// Somebody else seems to have changed the configuration.
+    pub fn hint(&mut self, now: Now) {
+        if self.known.is_some() {
+            self.read_at = self.read_at.min(now.max(self.read_last.saturating_add(HINT_INTERVAL)));
+        }
+    }
+
+    /// The generation that is in force, all of it, and nothing else of ours.
+    pub fn in_force(&self) -> Option<u64> {
+        self.in_force
+    }
+
+    /// What of the wanted configuration is not in force, and why.
+    pub fn faults(&self) -> Vec<String> {
+        let away = self.known.iter().flat_map(|known| &known.away);
+        let away = away.filter(|(daemon, _)| self.needs(**daemon));
+        let away = away.map(|(daemon, why)| format!("FRR's {} is away: {why}", daemon.name()));
+        let stubborn = self.memory.iter().flat_map(|(daemon, memory)| {
+            let name = daemon.name();
+            let left = memory.stubborn.iter().map(move |(_, line)| (name, without_secrets(line)));
+            left.map(|(name, line)| format!("FRR's {name} does not do `{line}`"))
+        });
+        away.chain(self.refusals.faults()).chain(stubborn).collect()
+    }
+
+    /// What to do now. Nothing changes by asking twice.
+    pub fn next(&mut self, now: Now) -> Next {
+        if self.wanted.is_none() {
+            return Next::Wait(Now::MAX);
+        }
+        if now >= self.read_at {
+            return Next::Read;
+        }
+        let orders = loop {
+            let Some(orders) = self.orders() else { return Next::Wait(self.read_at) };
+            // What was said again and again and is not shown is shown otherwise.
+            if !self.learn(&orders) {
+                break orders;
+            }
+        };
+        if orders.batches.is_empty() {
+            self.settle();
+            return Next::Wait(self.read_at);
+        }
+        if now < self.say_at {
+            return Next::Wait(self.say_at.min(self.read_at));
+        }
+        Next::Say(orders)
+    }
+
+    /// The answer to [`Next::Read`].
+    pub fn read(&mut self, now: Now, running: Running) {
+        if self.good.is_none() && self.first.is_empty() {
+            let all = running.daemons.values().flat_map(|it| it.statements.iter().cloned());
+            self.first = all.collect();
+        }
+        for (daemon, configuration) in &running.daemons {
+            self.memory.entry(*daemon).or_default().compare(configuration);
+        }
+        let is_missed = running.away.keys().any(|it| self.needs(*it));
+        self.known = Some(running);
+        self.read_last = now;
+        if is_missed {
+            self.is_settled = false;
+            self.back_off(now);
+        } else {
+            self.failures = 0;
+            self.read_at = now.saturating_add(LOOK_INTERVAL);
+        }
+    }
+
+    /// What came of [`Next::Say`].
+    pub fn said(&mut self, now: Now, said: Said) {
+        self.say_at = now.saturating_add(self.min_interval);
+        self.known = None;
+        self.read_at = now;
+        for (daemon, step) in said.taken {
+            self.memory.entry(daemon).or_default().took(step);
+        }
+        for (daemon, step, words) in said.unknown {
+            self.memory.entry(daemon).or_default().does_not_know(step, words);
+        }
+        for (daemon, step, words) in said.remarks {
+            self.memory.entry(daemon).or_default().remarked(step, words);
+        }
+        match said.broken {
+            Some(Broken::Refused(daemon, step, words)) => self.refuse(daemon, &step, words),
+            Some(Broken::Lost(..)) => self.back_off(now),
+            None => {}
+        }
+    }
+
+    fn back_off(&mut self, now: Now) {
+        let doubled = BACKOFF_MIN.saturating_mul(1 << self.failures.min(10));
+        self.failures = self.failures.saturating_add(1);
+        self.read_at = now.saturating_add(doubled.min(BACKOFF_MAX));
+    }
+
+    fn refuse(&mut self, daemon: Daemon, step: &Step, words: String) {
+        if step.purpose == Purpose::Remove {
+            self.memory.entry(daemon).or_default().stubborn.insert(step.place());
+            return;
+        }
+        let wanted = self.wanted.iter().flat_map(|it| &it.configuration.statements);
+        self.refusals.add(daemon, step, words, wanted);
+    }
+
+    /// Whether anything is for a daemon, and for no other.
+    fn needs(&self, daemon: Daemon) -> bool {
+        let statements = self.wanted.iter().flat_map(|it| &it.configuration.statements);
+        daemon == Daemon::Bgpd || statements.into_iter().any(|it| daemon.takes(it) == Takes::Must)
+    }
+
+    /// What FRR should have, going by what was refused.
+    fn target(&self) -> Vec<&Statement> {
+        let wanted = self.wanted.as_ref().map(|it| it.configuration.statements.as_slice());
+        let good = self.good.as_ref().unwrap_or(&self.first);
+        let shown = self.known.iter().flat_map(|it| it.daemons.values());
+        self.refusals.target(wanted.unwrap_or_default(), good, shown)
+    }
+
+    /// What is missing in FRR, going by what is known of it.
+    fn orders(&self) -> Option<Orders> {
+        let (wanted, known) = (self.wanted.as_ref()?, self.known.as_ref()?);
+        let target = self.target();
+        let batches = known.daemons.iter().filter_map(|(daemon, running)| {
+            let memory = self.memory.get(daemon)?;
+            let here = target.iter().copied().filter(|it| memory.may_take(*daemon, it));
+            let batch = difference(&Sides {
+                running,
+                wanted: &here.collect::<Vec<_>>(),
+                told: &memory.told,
+                hidden: &memory.hidden,
+                keep: wanted.is_partial,
+            });
+            let batch = memory.without_stubborn(batch);
+            (!batch.is_empty()).then_some((*daemon, batch))
+        });
+        Some(Orders { batches: batches.collect(), is_repair: self.is_settled })
+    }
+
+    /// Draws conclusions from lines that were said before and are to be said again. Whether there
+    /// were any.
+    fn learn(&mut self, orders: &Orders) -> bool {
+        let Some(known) = &self.known else { return false };
+        let mut learnt = false;
+        let mut refused = Vec::new();
+        for (daemon, batch) in &orders.batches {
+            let Some(running) = known.daemons.get(daemon) else { continue };
+            let memory = self.memory.entry(*daemon).or_default();
+            for step in batch.additions.iter().chain(&batch.removals) {
+                match memory.learn(step, running) {
+                    memory::Learnt::Nothing => continue,
+                    memory::Learnt::Accepted => {}
+                    memory::Learnt::Refused(words) => refused.push((*daemon, step.clone(), words)),
+                }
+                learnt = true;
+            }
+        }
+        refused.extend(self.known_by_nobody());
+        learnt |= !refused.is_empty();
+        for (daemon, step, words) in refused {
+            self.refuse(daemon, &step, words);
+        }
+        learnt
+    }
+
+    /// Lines that some daemon must know, and none does.
+    fn known_by_nobody(&self) -> Vec<(Daemon, Step, String)> {
+        if self.memory.values().all(Memory::knows_all) {
+            return Vec::new();
+        }
+        let daemons: BTreeSet<Daemon> =
+            self.known.iter().flat_map(|it| it.daemons.keys().copied()).collect();
+        let words = |daemon, statement| self.memory.get(&daemon)?.words_about(statement);
+        let target = self.target().into_iter();
+        let may_be_for_any = target.filter(|it| Daemon::Bgpd.takes(it) == Takes::May);
+        may_be_for_any
+            .filter_map(|it| {
+                let all: Option<Vec<&String>> = daemons.iter().map(|d| words(*d, it)).collect();
+                Some((Daemon::Bgpd, Step::add(it), (*all?.last()?).clone()))
+            })
+            .collect()
+    }
+
+    /// Nothing is left to be said.
+    fn settle(&mut self) {
+        let (Some(wanted), Some(known)) = (&self.wanted, &self.known) else { return };
+        let (generation, is_partial) = (wanted.generation, wanted.is_partial);
+        if known.away.keys().any(|it| self.needs(*it)) {
+            return;
+        }
+        if !self.is_settled {
+            let good = self.target().into_iter().cloned().collect();
+            self.good = Some(good);
+            self.first = Vec::new();
+        }
+        self.is_settled = true;
+        if !is_partial && self.refusals.is_empty() {
+            self.in_force = Some(generation);
+        }
+        for memory in self.memory.values_mut() {
+            memory.attempts.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

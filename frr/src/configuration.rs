@@ -1,0 +1,254 @@
+//! What a text of FRR's configuration says, line by line, each with the context it stands in.
+//!
+//! Reads what we render, what operators wrote, and what daemons show as their running configuration.
+//! Lines are brought to one spelling, so that two texts can be compared. Knows neither which lines
+//! are ours nor what they do. Asked by [`crate::difference`] and [`crate::application`].
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+/// Contexts inside contexts, at most: FRR has three. What is deeper counts as being in the last one.
+const DEPTH_MAX: usize = 6;
+/// Lines of a text that count, at most: a rendered one has a few for each route.
+const LINES_MAX: usize = 2_000_000;
+/// Words after which a line is the operator's own, to be left as it is.
+const FREE_TEXT: &[&str] = &["description", "password", "message"];
+
+/// Where a line stands: the lines that lead there, outermost first. Empty at the top.
+pub type Context = Arc<[Arc<str>]>;
+
+/// A line of configuration. A line that opens a context is a statement, too.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Statement {
+    /// Where it stands.
+    pub context: Context,
+    /// What it says, in one spelling.
+    pub line: Arc<str>,
+    /// What it is from, as the comment above it has it: `BGPPeer tor-a`.
+    pub origin: Option<Arc<str>>,
+}
+
+impl std::fmt::Debug for Statement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for line in self.context.iter() {
+            write!(f, "{line} / ")?;
+        }
+        f.write_str(&without_secrets(&self.line))
+    }
+}
+
+/// A text of configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Configuration {
+    /// In the order of the text.
+    pub statements: Vec<Statement>,
+}
+
+impl Configuration {
+    /// Reads a text. There is none that it refuses: what a line means is FRR's to say.
+    ///
+    /// A comment with words, `! BGPPeer tor-a`, is the origin of the lines below it, until the next.
+    pub fn parse(text: &str) -> Self {
+        let mut reader = Reader::default();
+        for line in text.lines().take(LINES_MAX) {
+            reader.read(line);
+        }
+        Self { statements: reader.statements }
+    }
+}
+
+/// A line as it may be shown: the password is left out.
+pub fn without_secrets(line: &str) -> String {
+    match line.split_once(" password ") {
+        Some((before, _)) => format!("{before} password ..."),
+        None => line.to_owned(),
+    }
+}
+
+/// A context that is open.
+struct Open {
+    line: Arc<str>,
+    indent: usize,
+    /// Its lines are further in than itself; not known before the first.
+    indents: Option<bool>,
+}
+
+impl Open {
+    /// Whether a line with this indent is outside.
+    fn is_left_at(&self, indent: usize) -> bool {
+        self.indents == Some(true) && indent <= self.indent
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    statements: Vec<Statement>,
+    open: Vec<Open>,
+    /// The same as `open`, shared by the statements in it.
+    context: Option<Context>,
+    origin: Option<Arc<str>>,
+}
+
+impl Reader {
+    fn read(&mut self, raw: &str) {
+        let trimmed = raw.trim_start();
+        let indent = raw.len().saturating_sub(trimmed.len());
+        if let Some(comment) = trimmed.strip_prefix(['!', '#']) {
+            let comment = comment.trim();
+            if !comment.is_empty() {
+                self.origin = Some(Arc::from(comment));
+            }
+            return;
+        }
+        let line = canonical(trimmed);
+        if line.is_empty() || line.contains('\0') {
+            return;
+        }
+        if let Some(innermost) = self.open.last_mut() {
+            innermost.indents.get_or_insert(indent > innermost.indent);
+        }
+        if is_exit(&line) {
+            self.exit(&line, indent);
+            return;
+        }
+        while self.open.last().is_some_and(|open| open.is_left_at(indent)) {
+            self.close();
+        }
+        while self.open.last().is_some_and(|open| !may_stand_in(&open.line, &line)) {
+            self.close();
+        }
+        let context = self.context();
+        let line: Arc<str> = Arc::from(line);
+        let opens = self.open.len() < DEPTH_MAX && opens_context(&context, &line);
+        let origin = self.origin.clone();
+        self.statements.push(Statement { context, line: line.clone(), origin });
+        if opens {
+            self.open.push(Open { line, indent, indents: None });
+            self.context = None;
+        }
+    }
+
+    fn exit(&mut self, line: &str, indent: usize) {
+        if line == "end" {
+            self.open.clear();
+            self.context = None;
+            return;
+        }
+        // The end of a context that we do not know to be one leaves the one around it open.
+        let closes = |open: &Open| open.indents != Some(true) || indent <= open.indent;
+        if self.open.last().is_some_and(closes) {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        self.open.pop();
+        self.context = None;
+    }
+
+    fn context(&mut self) -> Context {
+        let open = &self.open;
+        self.context.get_or_insert_with(|| open.iter().map(|it| it.line.clone()).collect()).clone()
+    }
+}
+
+fn is_exit(line: &str) -> bool {
+    matches!(line, "exit" | "end" | "quit") || line.starts_with("exit-")
+}
+
+/// The first words of a line that are there, and empty ones for the rest.
+fn words<const N: usize>(line: &str) -> [&str; N] {
+    let mut words = line.split(' ');
+    std::array::from_fn(|_| words.next().unwrap_or_default())
+}
+
+/// Whether `line` at this place leads into a context.
+fn opens_context(context: &[Arc<str>], line: &str) -> bool {
+    let [first, second, third, fourth] = words(line);
+    let Some(around) = context.last() else { return opens_at_top(line) };
+    match words::<2>(around) {
+        ["router", _] => match first {
+            "address-family" | "vnc" => true,
+            "segment-routing" => second == "srv6",
+            "bmp" => second == "targets",
+            _ => false,
+        },
+        ["bfd", ""] => matches!(first, "profile" | "peer"),
+        ["key", _] => first == "key" && !second.is_empty(),
+        ["interface", _] => first == "link-params",
+        ["segment-routing", _] => matches!(first, "traffic-eng" | "srv6"),
+        ["address-family", _] => (first, second, third, fourth) == ("vni", second, "", ""),
+        _ => false,
+    }
+}
+
+fn opens_at_top(line: &str) -> bool {
+    let [first, second, third, fourth] = words(line);
+    match first {
+        "router" => !second.is_empty(),
+        "route-map" => matches!(third, "permit" | "deny") && !fourth.is_empty(),
+        "vrf" | "interface" | "nexthop-group" | "pbr-map" | "pseudowire" => !second.is_empty(),
+        "key" => second == "chain",
+        "line" => second == "vty",
+        "mpls" => second == "ldp",
+        "bfd" | "rpki" | "segment-routing" => second.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether `line` may stand in the context that `around` opened, where the text has no indents to
+/// tell: FRR, too, leaves a context for a line that belongs outside.
+fn may_stand_in(around: &str, line: &str) -> bool {
+    let [first, second] = words(line);
+    let [place, _] = words(around);
+    match first {
+        "router" | "route-map" | "interface" | "vrf" | "nexthop-group" => false,
+        "bfd" if second.is_empty() => false,
+        "address-family" => place == "router",
+        "profile" => place == "bfd",
+        "hostname" | "log" | "frr" => false,
+        "debug" => false,
+        "ip" | "ipv6" => {
+            !matches!(second, "prefix-list" | "access-list" | "nht")
+                || (second != "nht" && place == "interface")
+        }
+        "bgp" => !matches!(
+            second,
+            "as-path" | "community-list" | "large-community-list" | "extcommunity-list"
+        ),
+        _ => true,
+    }
+}
+
+/// A line in one spelling: single blanks, and addresses as we write them.
+fn canonical(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut free = false;
+    for word in line.split_ascii_whitespace() {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        match (!free).then(|| canonical_address(word)).flatten() {
+            Some(address) => text.push_str(&address),
+            None => text.push_str(word),
+        }
+        free |= FREE_TEXT.contains(&word);
+    }
+    text
+}
+
+fn canonical_address(word: &str) -> Option<String> {
+    // IPv4 has one spelling only.
+    if !word.contains(':') {
+        return None;
+    }
+    match word.contains('/') {
+        true => word.parse::<IpNet>().ok().map(|it| it.to_string()),
+        false => word.parse::<IpAddr>().ok().map(|it| it.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

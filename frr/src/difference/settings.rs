@@ -1,0 +1,168 @@
+//! What a line sets, and how it is unset: two lines that set the same replace each other.
+//!
+//! Knows FRR's grammar as far as lines of ours and of operators' extras need it. A line that is not
+//! known sets what nothing else does.
+
+use std::sync::Arc;
+
+/// Settings of a neighbour that are named by one word, and have one value.
+const OF_NEIGHBOR: &[&str] = &[
+    "remote-as",
+    "local-as",
+    "port",
+    "description",
+    "password",
+    "update-source",
+    "ebgp-multihop",
+    "interface",
+    "advertisement-interval",
+    "shutdown",
+    "peer-group",
+    "ttl-security",
+    "weight",
+    "maximum-prefix",
+    "maximum-prefix-out",
+    "allowas-in",
+    "default-originate",
+    "local-role",
+    "tcp-mss",
+    "send-community",
+];
+/// Those that can be unset by their name alone, or can only be unset so.
+const UNSET_BY_NAME: &[&str] = &[
+    "local-as",
+    "port",
+    "description",
+    "password",
+    "update-source",
+    "ebgp-multihop",
+    "shutdown",
+    "maximum-prefix",
+    "timers",
+    "advertisement-interval",
+    "allowas-in",
+];
+/// Settings of a router that end in their value.
+const OF_ROUTER: &[&str] = &[
+    "bgp router-id",
+    "bgp cluster-id",
+    "bgp listen limit",
+    "bgp default local-preference",
+    "bgp graceful-restart restart-time",
+    "bgp graceful-restart stalepath-time",
+    "bgp graceful-restart select-defer-time",
+    "bgp graceful-restart rib-stale-time",
+    "bgp long-lived-graceful-restart stale-time",
+    "timers bgp",
+    "coalesce-time",
+    "maximum-paths ibgp",
+    "maximum-paths",
+    "table-map",
+];
+/// What holds in a BFD profile of which nothing is said. FRR shows none of it, and knows no other way
+/// to unset its opposite.
+const OF_PROFILE: &[&str] = &[
+    "detect-multiplier 3",
+    "receive-interval 300",
+    "transmit-interval 300",
+    "echo receive-interval 50",
+    "echo transmit-interval 50",
+    "no echo-mode",
+    "no passive-mode",
+    "no shutdown",
+    "no minimum-ttl",
+];
+
+/// What `line` sets in `context`: the line without its value. `no` makes no difference.
+pub(crate) fn setting(context: &[Arc<str>], line: &str) -> String {
+    let line = line.strip_prefix("no ").unwrap_or(line);
+    let words: Vec<&str> = line.split(' ').collect();
+    let first = |count: usize| words.iter().take(count).copied().collect::<Vec<_>>().join(" ");
+    let Some(top) = context.first() else {
+        return match words.as_slice() {
+            ["ip" | "ipv6", "prefix-list", _, "seq", _, ..] => first(5),
+            ["route-map", name, "permit" | "deny", sequence] => {
+                format!("route-map {name} {sequence}")
+            }
+            ["hostname", ..] => first(1),
+            ["bgp", "route-map", "delay-timer", ..] => first(3),
+            _ => line.to_owned(),
+        };
+    };
+    match top.split(' ').next() {
+        Some("router") => of_router(line, &words),
+        Some("route-map") => of_entry(&words),
+        Some("bfd") if context.len() > 1 => match words.as_slice() {
+            ["echo", _, ..] => first(2),
+            _ => first(1),
+        },
+        _ => line.to_owned(),
+    }
+}
+
+fn of_router(line: &str, words: &[&str]) -> String {
+    match words {
+        ["neighbor", name, rest @ ..] => return format!("neighbor {name} {}", of_neighbor(rest)),
+        ["network" | "aggregate-address", prefix, ..] => return format!("network {prefix}"),
+        ["bgp", "listen", "range", range, ..] => return format!("bgp listen range {range}"),
+        _ => {}
+    }
+    let of_router = |it: &&&str| line.strip_prefix(**it).is_some_and(|rest| rest.starts_with(' '));
+    OF_ROUTER.iter().find(of_router).map_or_else(|| line.to_owned(), |it| (*it).to_owned())
+}
+
+fn of_neighbor(words: &[&str]) -> String {
+    match words {
+        ["timers", which @ ("connect" | "delayopen"), ..] => format!("timers {which}"),
+        ["timers", ..] => "timers".to_owned(),
+        ["bfd", "profile", ..] => "bfd profile".to_owned(),
+        ["route-map" | "prefix-list" | "filter-list" | "distribute-list", _, way] => {
+            format!("{} {way}", words.first().copied().unwrap_or_default())
+        }
+        ["graceful-restart" | "graceful-restart-helper" | "graceful-restart-disable"] => {
+            "graceful-restart".to_owned()
+        }
+        [one, ..] if OF_NEIGHBOR.contains(one) => (*one).to_owned(),
+        _ => words.join(" "),
+    }
+}
+
+/// In an entry of a route-map.
+fn of_entry(words: &[&str]) -> String {
+    let count = match words {
+        ["set", "ipv6", "next-hop", ..] => 4,
+        ["set", "as-path" | "extcommunity" | "ip", ..] => 3,
+        ["match", "ip" | "ipv6", "address", "prefix-list" | "prefix-len", ..] => 4,
+        ["match", "ip" | "ipv6", ..] => 3,
+        ["set" | "match", ..] => 2,
+        _ => 1,
+    };
+    words.iter().take(count).copied().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether `line` says what holds anyway, and what FRR does not show.
+pub(crate) fn holds_anyway(context: &[Arc<str>], line: &str) -> bool {
+    match context.first().and_then(|top| top.split(' ').next()) {
+        Some("bfd") => context.len() > 1 && OF_PROFILE.contains(&line),
+        Some("router") => line.starts_with("neighbor ") && line.ends_with(" port 179"),
+        _ => false,
+    }
+}
+
+/// The line that unsets what `line` sets.
+pub(super) fn unset(context: &[Arc<str>], line: &str) -> String {
+    if let Some(opposite) = line.strip_prefix("no ") {
+        return opposite.to_owned();
+    }
+    let what = setting(context, line);
+    let in_profile = context.len() > 1 && context.first().is_some_and(|top| &**top == "bfd");
+    let default = OF_PROFILE.iter().find(|it| in_profile && setting(context, it) == what);
+    if let Some(default) = default {
+        return (*default).to_owned();
+    }
+    let mut words = what.split(' ').skip(2);
+    if what.starts_with("neighbor ") && words.next().is_some_and(|it| UNSET_BY_NAME.contains(&it)) {
+        return format!("no {what}");
+    }
+    format!("no {line}")
+}

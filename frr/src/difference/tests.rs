@@ -1,0 +1,331 @@
+//! Changes as they come, on a model of FRR: it ends up with what is wanted, and nobody notices who is
+//! not concerned.
+
+use super::*;
+use crate::model::{Model, lines, without_origins};
+
+/// What two routers and three routes look like.
+const BEFORE: &str = "\
+route-map FW-kernel deny 10
+exit
+route-map FW-set-77 permit 10
+ set tag 77
+exit
+! BGPPeer a
+route-map FW-in-10.0.0.1 deny 65535
+exit
+route-map FW-out-10.0.0.1 permit 5
+ match tag 77
+ set community 65000:1
+exit
+route-map FW-out-10.0.0.1 deny 65535
+exit
+! BGPPeer b
+route-map FW-in-10.0.0.2 deny 65535
+exit
+! BFD
+bfd
+ ! BFDProfile fast
+ profile FW-fast
+  transmit-interval 100
+  passive-mode
+ exit
+exit
+! router 65000
+router bgp 65000
+ bgp router-id 10.0.0.9
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ ! BGPPeer a
+ neighbor 10.0.0.1 remote-as 65001
+ neighbor 10.0.0.1 bfd
+ neighbor 10.0.0.1 bfd profile FW-fast
+ neighbor 10.0.0.1 password secret
+ neighbor 10.0.0.1 timers 30 90
+ neighbor 10.0.0.1 timers connect 5
+ ! BGPPeer b
+ neighbor 10.0.0.2 remote-as 65002
+ address-family ipv4 unicast
+  network 192.0.2.1/32 route-map FW-set-77
+  network 192.0.2.2/32 route-map FW-set-77
+  ! BGPPeer a
+  neighbor 10.0.0.1 activate
+  neighbor 10.0.0.1 route-map FW-in-10.0.0.1 in
+  neighbor 10.0.0.1 route-map FW-out-10.0.0.1 out
+  ! BGPPeer b
+  neighbor 10.0.0.2 activate
+  neighbor 10.0.0.2 route-map FW-in-10.0.0.2 in
+  table-map FW-kernel
+ exit-address-family
+exit
+";
+
+struct Story {
+    frr: Model,
+    told: BTreeSet<Place>,
+    batch: Batch,
+}
+
+impl Story {
+    fn beginning_with(text: &str) -> Self {
+        Self { frr: Model::with(text), told: BTreeSet::new(), batch: Batch::default() }
+    }
+
+    fn apply(&mut self, wanted: &str, keep: bool) {
+        let wanted = Configuration::parse(wanted);
+        let wanted: Vec<&Statement> = wanted.statements.iter().collect();
+        self.batch = self.difference(&wanted, keep);
+        self.frr.take(&self.batch);
+        let added = self.batch.additions.iter().filter(|it| it.purpose == Purpose::Add);
+        self.told.extend(added.map(Step::place));
+        let again = self.difference(&wanted, keep);
+        assert!(again.is_empty(), "it is not all done: {again:?}");
+    }
+
+    fn difference(&self, wanted: &[&Statement], keep: bool) -> Batch {
+        let (running, told, hidden) = (&self.frr.running, &self.told, &NOTHING_HIDDEN);
+        difference(&Sides { running, wanted, told, hidden, keep })
+    }
+
+    fn said(&self) -> Vec<&str> {
+        self.batch.additions.iter().chain(&self.batch.removals).map(|it| &*it.line).collect()
+    }
+}
+
+static NOTHING_HIDDEN: BTreeMap<Place, Option<Arc<str>>> = BTreeMap::new();
+
+/// From one to the other, and it is exactly the other.
+fn change(before: &str, after: &str) -> Story {
+    let mut story = Story::beginning_with(before);
+    story.apply(after, false);
+    assert_eq!(story.frr.lines(), lines(&without_origins(&Configuration::parse(after))));
+    story
+}
+
+#[test]
+fn nothing_is_said_when_all_is_as_wanted() {
+    assert!(change(BEFORE, BEFORE).said().is_empty());
+}
+
+#[test]
+fn all_is_said_to_a_frr_that_knows_nothing_and_its_profile_is_there_before_the_neighbour() {
+    let story = change("", BEFORE);
+    let said = story.said();
+    let place = |line: &str| said.iter().position(|it| *it == line).unwrap();
+    assert!(place("profile FW-fast") < place("router bgp 65000"));
+    assert!(place("set tag 77") < place("network 192.0.2.1/32 route-map FW-set-77"));
+    assert!(story.batch.refreshes.is_empty());
+}
+
+#[test]
+fn a_changed_community_is_a_new_tag_and_no_route_is_away_meanwhile() {
+    let after = BEFORE
+        .replace("FW-out-10.0.0.1 permit 5", "FW-out-10.0.0.1 permit 6")
+        .replace("65000:1", "65000:2")
+        .replace("tag 77", "tag 78")
+        .replace("FW-set-77", "FW-set-78");
+    let story = change(BEFORE, &after);
+    assert!(story.frr.reset.is_empty() && story.frr.withdrawn.is_empty());
+    assert_eq!(
+        story.said(),
+        [
+            "route-map FW-set-78 permit 10",
+            "set tag 78",
+            "route-map FW-out-10.0.0.1 permit 6",
+            "match tag 78",
+            "set community 65000:2",
+            "network 192.0.2.1/32 route-map FW-set-78",
+            "network 192.0.2.2/32 route-map FW-set-78",
+            "no route-map FW-out-10.0.0.1 permit 5",
+            "no route-map FW-set-77",
+        ]
+    );
+    assert!(story.batch.refreshes.is_empty(), "{:?}", story.batch.refreshes);
+}
+
+#[test]
+fn a_neighbour_that_goes_is_removed_with_one_line_and_the_other_notices_nothing() {
+    let after: String =
+        BEFORE.lines().filter(|it| !it.contains("10.0.0.2")).map(|it| format!("{it}\n")).collect();
+    let story = change(BEFORE, &after);
+    assert_eq!(story.said(), ["no neighbor 10.0.0.2", "no route-map FW-in-10.0.0.2"]);
+    assert_eq!(story.frr.reset, ["10.0.0.2"]);
+}
+
+#[test]
+fn settings_change_without_the_neighbour_going_away() {
+    let after = BEFORE
+        .replace("timers 30 90", "timers 1 3")
+        .replace("password secret", "password other")
+        .replace(
+            " neighbor 10.0.0.1 timers connect 5\n",
+            " neighbor 10.0.0.1 ttl-security hops 1\n",
+        )
+        .replace(" neighbor 10.0.0.1 bfd profile FW-fast\n", "")
+        .replace("  passive-mode\n", "")
+        .replace("transmit-interval 100", "receive-interval 100");
+    let story = change(BEFORE, &after);
+    assert!(story.frr.reset.is_empty());
+    let mut said = story.said();
+    said.sort_unstable();
+    assert_eq!(
+        said,
+        [
+            "neighbor 10.0.0.1 password other",
+            "neighbor 10.0.0.1 timers 1 3",
+            "neighbor 10.0.0.1 ttl-security hops 1",
+            "no neighbor 10.0.0.1 bfd profile FW-fast",
+            "no neighbor 10.0.0.1 timers connect",
+            "no passive-mode",
+            "receive-interval 100",
+            "transmit-interval 300",
+        ]
+    );
+}
+
+#[test]
+fn another_as_is_another_router_and_its_neighbours_are_removed_before_it() {
+    let after = BEFORE.replace("router bgp 65000", "router bgp 65009");
+    let story = change(BEFORE, &after);
+    let said = story.said();
+    let place = |line: &str| said.iter().position(|it| *it == line).unwrap();
+    assert!(place("no neighbor 10.0.0.1") < place("no router bgp 65000"));
+    assert!(place("no router bgp 65000") < place("router bgp 65009"));
+}
+
+/// What an operator has beside us.
+const FOREIGN: &str = "\
+hostname node
+ip prefix-list MINE seq 5 permit 10.0.0.0/8
+route-map MINE permit 10
+ match ip address prefix-list MINE
+exit
+router bgp 65000
+ neighbor 172.16.0.1 remote-as 64999
+ neighbor 172.16.0.1 description FW-not-ours
+ address-family ipv4 unicast
+  network 172.16.5.0/24
+  neighbor 172.16.0.1 route-map MINE out
+ exit-address-family
+exit
+router bgp 4 vrf red
+ neighbor 172.16.0.1 remote-as 5
+exit
+";
+
+#[test]
+fn lines_of_others_are_left_alone_even_when_everything_of_ours_goes() {
+    let mut story = Story::beginning_with(FOREIGN);
+    story.apply(BEFORE, false);
+    let foreign = lines(&without_origins(&Configuration::parse(FOREIGN)));
+    assert!(foreign.iter().all(|it| story.frr.lines().contains(it)), "{:?}", story.frr.lines());
+    story.apply("", false);
+    let left: Vec<String> =
+        story.frr.lines().into_iter().filter(|it| !foreign.contains(it)).collect();
+    assert_eq!(left, ["bfd"], "only what leads into a context may be left");
+}
+
+#[test]
+fn an_empty_wish_leaves_nothing_of_an_earlier_run_either() {
+    let mut story = Story::beginning_with(BEFORE);
+    story.apply("", false);
+    assert_eq!(story.frr.lines(), ["bfd"]);
+}
+
+#[test]
+fn what_an_earlier_run_left_stays_until_all_sources_have_spoken() {
+    let partial: String = BEFORE
+        .lines()
+        .filter(|it| !it.contains("192.0.2.2") && !it.contains("10.0.0.2"))
+        .map(|it| format!("{it}\n"))
+        .collect();
+    let mut story = Story::beginning_with(BEFORE);
+    story.apply(&partial.replace("65000:1", "65000:9"), true);
+    assert_eq!(story.said(), ["set community 65000:9"]);
+    // What this run said itself may go.
+    let more = partial
+        .replace("  table-map", "  network 198.51.100.1/32 route-map FW-set-77\n  table-map");
+    story.apply(&more, true);
+    story.apply(&partial, true);
+    assert_eq!(story.frr.withdrawn, ["198.51.100.1/32"]);
+    story.apply(&partial, false);
+    assert_eq!(story.frr.reset, ["10.0.0.2"]);
+    assert_eq!(story.frr.lines(), lines(&without_origins(&Configuration::parse(&partial))));
+}
+
+#[test]
+fn a_place_that_another_class_had_is_not_taken_from_it_before_all_sources_have_spoken() {
+    let wanted = "\
+route-map FW-set-78 permit 10
+ set tag 78
+exit
+route-map FW-out-10.0.0.1 permit 5
+ match tag 78
+exit
+router bgp 65000
+ address-family ipv4 unicast
+  network 192.0.2.3/32 route-map FW-set-78
+  network 192.0.2.2/32 route-map FW-set-77
+";
+    let mut story = Story::beginning_with(BEFORE);
+    story.apply(wanted, true);
+    assert_eq!(story.said(), ["route-map FW-set-78 permit 10", "set tag 78"]);
+}
+
+#[test]
+fn hands_that_changed_what_is_ours_are_undone() {
+    let edited = BEFORE
+        .replace("timers 30 90", "timers 1 3\n neighbor 10.0.0.1 shutdown")
+        .replace(" network 192.0.2.1/32 route-map FW-set-77\n", "")
+        .replace("set community 65000:1", "set community 65000:666\n set metric 5");
+    let story = change(&edited, BEFORE);
+    let mut said = story.said();
+    said.sort_unstable();
+    assert_eq!(
+        said,
+        [
+            "neighbor 10.0.0.1 timers 30 90",
+            "network 192.0.2.1/32 route-map FW-set-77",
+            "no neighbor 10.0.0.1 shutdown",
+            "no set metric 5",
+            "set community 65000:1",
+        ]
+    );
+    assert_eq!(story.batch.refreshes, ["clear bgp ipv4 unicast 10.0.0.1 soft out"]);
+}
+
+#[test]
+fn a_changed_filter_counts_at_once_for_those_who_have_it() {
+    let list = |prefix: &str| {
+        format!(
+            "ip prefix-list FW-in-10.0.0.1 seq 5 permit {prefix}\n\
+             route-map FW-in-10.0.0.1 permit 1\n match ip address prefix-list FW-in-10.0.0.1\n{BEFORE}"
+        )
+    };
+    let story = change(&list("10.0.0.0/8"), &list("11.0.0.0/8"));
+    assert_eq!(story.said(), ["ip prefix-list FW-in-10.0.0.1 seq 5 permit 11.0.0.0/8"]);
+    assert_eq!(story.batch.refreshes, ["clear bgp ipv4 unicast 10.0.0.1 soft in"]);
+    let story = change(&list("10.0.0.0/8"), BEFORE);
+    assert_eq!(story.batch.refreshes, ["clear bgp ipv4 unicast 10.0.0.1 soft in"]);
+    assert_eq!(
+        story.said(),
+        ["no route-map FW-in-10.0.0.1 permit 1", "no ip prefix-list FW-in-10.0.0.1"]
+    );
+}
+
+#[test]
+fn defaults_that_frr_does_not_show_are_there() {
+    let said = "bfd\n profile FW-fast\n  transmit-interval 300\n  no echo-mode\n";
+    let mut story = Story::beginning_with("bfd\n profile FW-fast\n");
+    story.apply(said, false);
+    assert!(story.said().is_empty());
+}
+
+#[test]
+fn of_two_lines_that_set_the_same_the_later_counts() {
+    let extras =
+        format!("{BEFORE}! ConfigMap x/y\nrouter bgp 65000\n neighbor 10.0.0.1 timers 1 3\n");
+    let mut story = Story::beginning_with(BEFORE);
+    story.apply(&extras, false);
+    assert_eq!(story.said(), ["neighbor 10.0.0.1 timers 1 3"]);
+}

@@ -1,0 +1,92 @@
+//! Whose is a line that a daemon shows: ours, or somebody else's?
+//!
+//! Ours is what we said, what carries our mark, and everything of a neighbour that is one of ours. A
+//! router is ours when nothing in it is anybody else's.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{MARK, Place, Sides, words};
+use crate::configuration::Statement;
+
+/// How lines of a router begin that we say for each, and that do not make it somebody else's.
+const OF_EVERY_ROUTER: &[&str] = &[
+    "address-family ",
+    "bgp router-id ",
+    "no bgp ebgp-requires-policy",
+    "no bgp hard-administrative-reset",
+    "no bgp default ipv4-unicast",
+    "no bgp network import-check",
+    "bgp graceful-restart ",
+    "bgp long-lived-graceful-restart ",
+    "bgp listen limit ",
+];
+
+/// What is ours.
+pub(super) struct Ours {
+    told: BTreeSet<Place>,
+    /// Neighbours, each with its router.
+    neighbors: BTreeSet<(Arc<str>, String)>,
+    routers: BTreeSet<Arc<str>>,
+}
+
+impl Ours {
+    pub(super) fn find(sides: &Sides<'_>) -> Self {
+        let marked = sides.running.statements.iter().filter(|it| is_marked(it));
+        let wanted = sides.wanted.iter().copied();
+        let told = sides.told.iter().filter_map(|(context, line)| neighbor(context, line));
+        let neighbors = marked.chain(wanted).filter_map(|it| neighbor(&it.context, &it.line));
+        let mut ours = Self {
+            told: sides.told.clone(),
+            neighbors: neighbors.chain(told).collect(),
+            routers: BTreeSet::new(),
+        };
+        ours.routers = ours.find_routers(sides);
+        ours
+    }
+
+    fn find_routers(&self, sides: &Sides<'_>) -> BTreeSet<Arc<str>> {
+        let in_router = |it: &&Statement| it.context.first().is_some_and(|it| is_router(it));
+        let router = |it: &Statement| it.context.first().cloned();
+        let lines = || sides.running.statements.iter().filter(in_router);
+        let of_all =
+            |it: &Statement| OF_EVERY_ROUTER.iter().any(|begin| it.line.starts_with(begin));
+        let foreign: BTreeSet<_> =
+            lines().filter(|it| !of_all(it) && !self.has(it)).filter_map(router).collect();
+        let ours = lines().filter(|it| is_marked(it)).filter_map(router);
+        let told = self.told.iter().filter(|(context, it)| context.is_empty() && is_router(it));
+        ours.chain(told.map(|(_, it)| it.clone())).filter(|it| !foreign.contains(it)).collect()
+    }
+
+    /// Whether a line is ours.
+    pub(super) fn has(&self, statement: &Statement) -> bool {
+        let Statement { context, line, .. } = statement;
+        if context.is_empty() && is_router(line) {
+            return self.routers.contains(line);
+        }
+        is_marked(statement)
+            || neighbor(context, line).is_some_and(|it| self.neighbors.contains(&it))
+            || self.told.contains(&(context.clone(), line.clone()))
+    }
+}
+
+fn is_router(line: &str) -> bool {
+    line.starts_with("router bgp ")
+}
+
+/// It has a name of ours, or stands in something that has.
+fn is_marked(statement: &Statement) -> bool {
+    let names = |line: &str| line.split(' ').any(|word| word.starts_with(MARK));
+    let free =
+        words(&statement.line).get(2).is_some_and(|it| matches!(*it, "description" | "password"));
+    (!free && names(&statement.line)) || statement.context.iter().any(|it| names(it))
+}
+
+/// The neighbour that a line is about, with its router.
+fn neighbor(context: &[Arc<str>], line: &str) -> Option<(Arc<str>, String)> {
+    let router = context.first().filter(|it| is_router(it))?;
+    match words(line.strip_prefix("no ").unwrap_or(line)).as_slice() {
+        ["neighbor", name, ..] => Some((router.clone(), (*name).to_owned())),
+        _ => None,
+    }
+}
