@@ -226,7 +226,8 @@ impl World {
         {
             let peers = self.truth.plans.get(node).map(|it| it.peers.clone()).unwrap_or_default();
             let routes = Vec::new().into();
-            self.announce(who, Announced { peers, routes, awaits_sources: false });
+            let announced = Announced { peers, routes, extras: None, awaits_sources: false };
+            self.announce(who, announced);
         }
         self.drive(who);
     }

@@ -46,6 +46,7 @@ pub(crate) fn resource(kind: Kind) -> Resource {
         Kind::Node => Resource::core("nodes"),
         Kind::Namespace => Resource::core("namespaces"),
         Kind::Secret => Resource::core("secrets"),
+        Kind::ConfigMap => Resource::core("configmaps"),
     }
 }
 

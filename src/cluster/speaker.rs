@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use fairway_sessions::backend::{DesiredRoute, Leave};
+use fairway_sessions::backend::{DesiredRoute, Extras, Leave};
 use fairway_sessions::time::Instant;
 use fairway_sessions::types::PeerConfig;
 
@@ -26,7 +26,8 @@ use super::object_text::ObjectText;
 use super::reflector::{Reply, Request};
 use super::secrets::SecretReply;
 
-/// Everything a speaker decides by, but for Secrets, which it gets one by one.
+/// Everything a speaker decides by, but for Secrets, which it gets one by one, and for what is for
+/// FRR alone.
 pub const SPEAKER_KINDS: [Kind; 10] = [
     Kind::BgpPeer,
     Kind::BfdProfile,
@@ -58,6 +59,16 @@ pub struct SpeakerSettings {
     pub seed: u64,
 }
 
+/// What a speaker reads, with this backend. A kind that nobody needs is not asked for: who has no
+/// permission for it would never have read everything.
+pub(super) fn speaker_kinds(backend: BackendKind) -> Vec<Kind> {
+    let mut kinds = SPEAKER_KINDS.to_vec();
+    if let BackendKind::Frr { .. } = backend {
+        kinds.push(Kind::ConfigMap);
+    }
+    kinds
+}
+
 /// What the speaker wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpeakerAction {
@@ -78,6 +89,8 @@ pub struct Announced {
     pub peers: Vec<PeerConfig>,
     /// The routes.
     pub routes: Arc<[DesiredRoute]>,
+    /// What FRR is to be told in the operator's words.
+    pub extras: Option<Arc<Extras>>,
     /// There may be more than that.
     pub awaits_sources: bool,
 }
@@ -118,7 +131,7 @@ pub struct SpeakerCore {
 impl SpeakerCore {
     /// A speaker that has just started, with what the run before it kept.
     pub fn new(settings: SpeakerSettings, snapshot: Option<Snapshot>) -> Self {
-        let belief = Belief::new(&SPEAKER_KINDS, settings.backend, settings.seed);
+        let belief = Belief::new(&speaker_kinds(settings.backend), settings.backend, settings.seed);
         let options = PlanOptions {
             ignore_exclude_label: settings.ignore_exclude_label,
             unsliced_services_are_served: false,
@@ -241,11 +254,11 @@ impl SpeakerCore {
     }
 
     fn announced(&self) -> Announced {
-        let (peers, routes) = match self.plan() {
-            Some(plan) => (plan.peers.clone(), Arc::clone(&plan.routes)),
+        let (peers, routes, extras) = match self.plan() {
+            Some(plan) => (plan.peers.clone(), Arc::clone(&plan.routes), plan.extras.clone()),
             None => Default::default(), // Whoever took the node away wants no traffic there.
         };
-        Announced { peers, routes, awaits_sources: !self.belief.is_synced() }
+        Announced { peers, routes, extras, awaits_sources: !self.belief.is_synced() }
     }
 
     fn follow(&mut self) {
@@ -302,4 +315,57 @@ fn outcome(service: &Service, index: &ClusterIndex, pools: &PoolLookup<'_>) -> O
     let pool = names.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(",");
     let reason = index.pools.is_empty().then_some(Reason::NoPools);
     Outcome { pool: (!addresses.is_empty()).then_some(pool), addresses, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fairway_sessions::backend::Extras;
+    use serde_json::json;
+
+    use super::*;
+
+    fn started(backend: BackendKind) -> SpeakerCore {
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}),
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"extras": "log syslog"},
+                "metadata": {"name": "bgpextras", "namespace": "metallb-system"},
+            }),
+        ];
+        let settings = SpeakerSettings {
+            node: "n1".to_owned(),
+            load_balancer_class: None,
+            ignore_exclude_label: false,
+            backend,
+            seed: 1,
+        };
+        let objects = objects.iter().map(ObjectText::from).collect();
+        SpeakerCore::new(settings, Some(Snapshot { objects }))
+    }
+
+    #[test]
+    fn what_is_for_frr_alone_is_read_where_frr_speaks_and_announced_from_the_first_moment() {
+        for (backend, reads) in
+            [(BackendKind::Native, false), (BackendKind::Frr { version: None }, true)]
+        {
+            let mut speaker = started(backend);
+            let mut asked = BTreeSet::new();
+            let mut told = Vec::new();
+            while let Some(action) = speaker.poll_action(Instant::ZERO) {
+                match action {
+                    SpeakerAction::Ask(kind, _) => drop(asked.insert(kind)),
+                    SpeakerAction::Announce(Announced { extras, .. }) => told.push(extras),
+                    _ => {}
+                }
+            }
+            assert_eq!(asked.contains(&Kind::ConfigMap), reads, "{backend:?}");
+            let extras = Extras {
+                origin: "ConfigMap metallb-system/bgpextras".to_owned(),
+                text: "log syslog".to_owned(),
+            };
+            assert_eq!(told, [Some(Arc::new(extras))], "{backend:?}");
+        }
+    }
 }

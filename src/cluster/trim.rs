@@ -39,6 +39,7 @@ pub fn trimmed(kind: Kind, mut object: Value) -> Value {
         Kind::Node => trim_node(fields),
         Kind::Namespace => keep(fields, &["apiVersion", "kind", "metadata"]),
         Kind::Service => trim_service(fields),
+        Kind::ConfigMap => trim_config_map(fields),
         Kind::Secret
         | Kind::BgpPeer
         | Kind::BfdProfile
@@ -91,6 +92,13 @@ fn trim_slice(fields: &mut Map<String, Value>) {
             addresses.truncate(1);
             addresses.shrink_to_fit();
         }
+    }
+}
+
+fn trim_config_map(fields: &mut Map<String, Value>) {
+    keep(fields, &["apiVersion", "kind", "metadata", "data"]);
+    if let Some(data) = fields.get_mut("data").and_then(Value::as_object_mut) {
+        keep(data, &["extras"]);
     }
 }
 
@@ -182,6 +190,20 @@ mod tests {
             assert!(text.contains("resourceVersion"), "{text}");
             assert_eq!(text.contains("30s"), kind != Kind::EndpointSlice, "{text}");
         }
+    }
+
+    #[test]
+    fn of_a_config_map_only_what_is_for_frr_stays() {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "bgpextras", "namespace": "b", "managedFields": [{"manager": "x"}]},
+            "data": {"extras": "log syslog", "others": "y"}, "binaryData": {"z": "AA=="},
+        });
+        let kept = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "bgpextras", "namespace": "b"}, "data": {"extras": "log syslog"},
+        });
+        assert_eq!(trimmed(Kind::ConfigMap, object), kept);
     }
 
     #[test]

@@ -34,7 +34,9 @@ impl Told {
     /// The same, or what there is since, from a node in this state.
     fn say(&mut self, drain: DrainState, changed_at: Option<time::Instant>) {
         // Before the first plan there is nobody to tell.
-        let Some(Announced { peers, routes, awaits_sources }) = self.last.clone() else { return };
+        let Some(Announced { peers, routes, extras, awaits_sources }) = self.last.clone() else {
+            return;
+        };
         self.generation = self.generation.saturating_add(1);
         self.backend.apply(Desired {
             generation: self.generation,
@@ -43,7 +45,7 @@ impl Told {
             awaits_sources,
             drain,
             change_age: changed_at.map(|at| at.elapsed()),
-            extras: None,
+            extras,
         });
     }
 }

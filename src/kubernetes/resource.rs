@@ -70,6 +70,7 @@ impl Resource {
             Kind::Node => everywhere("v1", "Node", "nodes"),
             Kind::Namespace => everywhere("v1", "Namespace", "namespaces"),
             Kind::Secret => ours("v1", "Secret", "secrets"),
+            Kind::ConfigMap => ours("v1", "ConfigMap", "configmaps"),
         }
     }
 

@@ -24,8 +24,9 @@ use crate::host::{self, Clock, Enquirer, HostOptions, LockError, Published, Savi
 use crate::metrics::{NodeMetrics, Server};
 use crate::model::Kind;
 
-/// Only these Services can have an address.
-const SERVICES: &str = "spec.type=LoadBalancer";
+/// Only these Services can have an address, and of all ConfigMaps one has lines for FRR.
+const SELECTORS: [(Kind, &str); 2] =
+    [(Kind::Service, "spec.type=LoadBalancer"), (Kind::ConfigMap, "metadata.name=bgpextras")];
 /// Answers that are handed in before anything is done about them: a burst of changes is one plan.
 const NEWS_AT_ONCE: usize = 256;
 
@@ -191,7 +192,7 @@ impl Speaker {
         let (backend, counters) = (Arc::clone(backend), Arc::clone(&api.counters));
         let mut announcing = Announcing::new(&options.host, backend, earlier, counters, now);
         let core = SpeakerCore::new(settings, announcing.take_snapshot());
-        let (reading, news) = Reading::new(api.clone(), [(Kind::Service, SERVICES)]);
+        let (reading, news) = Reading::new(api.clone(), SELECTORS);
         let (secrets, answers) = Secrets::new(api.clone());
         let sources = vec![format!("{} (namespace {})", api.server, api.namespace)];
         let saving = Saving::default();

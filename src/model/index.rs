@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{
-    BfdProfile, BgpAdvertisement, Changes, CommunityAliases, EndpointSlice, Kind, Labels,
-    Layer2Advertisement, Namespace, Node, ObjectKey, ObjectName, Peer, Pool, Secret, Service,
+    BfdProfile, BgpAdvertisement, Changes, CommunityAliases, EndpointSlice, FrrExtras, Kind,
+    Labels, Layer2Advertisement, Namespace, Node, ObjectKey, ObjectName, Peer, Pool, Secret,
+    Service,
 };
 
 /// A valid object of any kind.
@@ -39,6 +40,8 @@ pub enum Object {
     Namespace(Namespace),
     /// Secret that holds keys of sessions.
     Secret(Secret),
+    /// ConfigMap `bgpextras`.
+    FrrExtras(FrrExtras),
 }
 
 impl Object {
@@ -56,6 +59,7 @@ impl Object {
             Self::Node(it) => (Kind::Node, ObjectName::new("", &it.name)),
             Self::Namespace(it) => (Kind::Namespace, ObjectName::new("", &it.name)),
             Self::Secret(it) => (Kind::Secret, it.name.clone()),
+            Self::FrrExtras(it) => (Kind::ConfigMap, it.name.clone()),
         };
         ObjectKey { kind, name }
     }
@@ -86,6 +90,8 @@ pub struct ClusterIndex {
     pub namespaces: BTreeMap<String, Namespace>,
     /// Secrets.
     pub secrets: BTreeMap<ObjectName, Secret>,
+    /// ConfigMap `bgpextras`, of which there is one at most.
+    pub frr_extras: BTreeMap<ObjectName, FrrExtras>,
     /// IPAddressPools that are at fault, and of which no good version is known: nobody can tell
     /// what they hold.
     pub unknown_pools: BTreeSet<ObjectName>,
@@ -134,6 +140,7 @@ impl ClusterIndex {
             Object::Node(it) => put(&mut self.nodes, it.name.clone(), it),
             Object::Namespace(it) => put(&mut self.namespaces, it.name.clone(), it),
             Object::Secret(it) => put(&mut self.secrets, it.name.clone(), it),
+            Object::FrrExtras(it) => put(&mut self.frr_extras, it.name.clone(), it),
         };
         if is_other { Changes::of(key) } else { Changes::default() }
     }
@@ -177,6 +184,7 @@ impl ClusterIndex {
             Kind::Node => self.nodes.remove(&name.name).is_some(),
             Kind::Namespace => self.namespaces.remove(&name.name).is_some(),
             Kind::Secret => self.secrets.remove(name).is_some(),
+            Kind::ConfigMap => self.frr_extras.remove(name).is_some(),
         };
         if was_there { Changes::of(key.clone()) } else { Changes::default() }
     }
@@ -255,6 +263,7 @@ impl ClusterIndex {
             .chain(cluster_wide(Kind::Node, &self.nodes))
             .chain(cluster_wide(Kind::Namespace, &self.namespaces))
             .chain(of(Kind::Secret, &self.secrets))
+            .chain(of(Kind::ConfigMap, &self.frr_extras))
     }
 }
 

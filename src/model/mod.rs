@@ -7,6 +7,7 @@
 mod bfd_profile;
 mod changes;
 mod endpoints;
+mod extras;
 mod index;
 mod layer2;
 mod name;
@@ -22,6 +23,7 @@ mod service;
 pub use bfd_profile::{BfdKeyReference, BfdProfile};
 pub use changes::Changes;
 pub use endpoints::{Endpoint, EndpointSlice};
+pub use extras::FrrExtras;
 pub use index::{ClusterIndex, Object};
 pub use layer2::{Layer2Advertisement, PreferredNodes};
 pub use name::{Kind, ObjectKey, ObjectName};

@@ -24,11 +24,12 @@ pub enum Kind {
     Node,
     Namespace,
     Secret,
+    ConfigMap,
 }
 
 impl Kind {
     /// Every kind, in the order in which findings and `show config` list them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::BgpPeer,
         Self::BfdProfile,
         Self::IpAddressPool,
@@ -40,6 +41,7 @@ impl Kind {
         Self::Node,
         Self::Namespace,
         Self::Secret,
+        Self::ConfigMap,
     ];
 
     /// Whether it is a kind of MetalLB's group; the others are Kubernetes' own.
@@ -51,9 +53,12 @@ impl Kind {
             | Self::BgpAdvertisement
             | Self::Layer2Advertisement
             | Self::Community => true,
-            Self::Service | Self::EndpointSlice | Self::Node | Self::Namespace | Self::Secret => {
-                false
-            }
+            Self::Service
+            | Self::EndpointSlice
+            | Self::Node
+            | Self::Namespace
+            | Self::Secret
+            | Self::ConfigMap => false,
         }
     }
 }
@@ -72,6 +77,7 @@ impl fmt::Display for Kind {
             Self::Node => "Node",
             Self::Namespace => "Namespace",
             Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
         })
     }
 }

@@ -56,6 +56,7 @@ fn touches_all(kind: Kind) -> bool {
         | Kind::BgpAdvertisement
         | Kind::Layer2Advertisement
         | Kind::Community
+        | Kind::ConfigMap
         // Every node may be the one that answers on layer 2.
         | Kind::Node => true,
         // By name.
@@ -76,13 +77,15 @@ pub struct PlanUpdate {
     pub sessions: SessionDiff,
     /// What is answered for on layer 2 is other.
     pub layer2: bool,
+    /// What FRR is told in the operator's words is other.
+    pub extras: bool,
     /// Objects that are left out and were not before.
     pub faults: Vec<Fault>,
 }
 
 impl PlanUpdate {
-    /// Whether routers have to be told.
+    /// Whether routers have to be told, or FRR.
     pub fn is_for_routers(&self) -> bool {
-        !self.sessions.is_empty() || !self.routes.is_empty()
+        !self.sessions.is_empty() || !self.routes.is_empty() || self.extras
     }
 }

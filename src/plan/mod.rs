@@ -28,7 +28,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairway_sessions::backend::DesiredRoute;
+use fairway_sessions::backend::{DesiredRoute, Extras};
 use fairway_sessions::types::{PeerConfig, PeerKey, Prefix};
 
 use crate::allocator::Outcomes;
@@ -54,6 +54,8 @@ pub struct NodePlan {
     pub layer2: Vec<Layer2Announcement>,
     /// What becomes of each Service of our class.
     pub services: BTreeMap<ObjectName, Arc<Announcement>>,
+    /// What FRR is to be told in the operator's words.
+    pub extras: Option<Arc<Extras>>,
     /// Objects that had to be left out, and what they lack.
     pub faults: Vec<Fault>,
 }

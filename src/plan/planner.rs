@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_sessions::backend::DesiredRoute;
+use fairway_sessions::backend::{DesiredRoute, Extras};
 use fairway_sessions::types::Prefix;
 
 use crate::allocator::Outcomes;
-use crate::model::{ClusterIndex, Node, ObjectName};
+use crate::model::{ClusterIndex, FrrExtras, Kind, Node, ObjectName};
 
 use super::basis::Basis;
 use super::decision::{Decision, Facts};
@@ -117,6 +117,7 @@ impl NodePlanner {
             routes,
             sessions,
             layer2: before.layer2 != self.plan.layer2,
+            extras: before.extras != self.plan.extras,
             faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
         }
     }
@@ -135,6 +136,7 @@ impl NodePlanner {
         self.plan.faults = faults;
         self.plan.routes = routes.into_values().flatten().collect();
         self.plan.layer2 = layer2.into_values().flatten().collect();
+        self.plan.extras = index.frr_extras.values().next().map(extras);
     }
 
     /// Decides about Services as if none contradicted another, and notes what that touches.
@@ -263,6 +265,11 @@ impl NodePlanner {
         }
         edits
     }
+}
+
+/// What an object asks of FRR.
+fn extras(FrrExtras { name, text }: &FrrExtras) -> Arc<Extras> {
+    Arc::new(Extras { origin: format!("{} {name}", Kind::ConfigMap), text: text.clone() })
 }
 
 /// The routes for one prefix, among routes by prefix.

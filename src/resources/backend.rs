@@ -38,6 +38,10 @@ impl BackendKind {
                 &FieldPath::of("kind"),
                 "is planned, and this version does not answer ARP and NDP yet",
             ),
+            (Self::Native, Object::FrrExtras(_)) => report.warning(
+                &FieldPath::of("data.extras"),
+                "does nothing: it is for FRR, and needs --bgp frr",
+            ),
             (Self::Frr { version }, Object::Peer(it)) => frr_peer(it, version, report),
             (Self::Frr { .. }, Object::BfdProfile(it)) => frr_profile(it, report),
             (Self::Frr { version }, Object::BgpAdvertisement(it)) => {

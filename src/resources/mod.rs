@@ -16,6 +16,7 @@ mod bgp_advertisement;
 mod bgp_peer;
 mod catalog;
 mod community;
+mod config_map;
 mod crds;
 mod endpoint_slice;
 mod field_lines;

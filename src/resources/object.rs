@@ -16,15 +16,15 @@ use super::yaml::node::{Entry, Node, Value};
 use super::yaml::scalar::ScalarKind;
 use super::yaml::{Document, YamlFault};
 use super::{
-    bfd_profile, bgp_advertisement, bgp_peer, community, endpoint_slice, ip_address_pool,
-    l2_advertisement, namespace, node, secret, service, suggest,
+    bfd_profile, bgp_advertisement, bgp_peer, community, config_map, endpoint_slice,
+    ip_address_pool, l2_advertisement, namespace, node, secret, service, suggest,
 };
 use crate::model::{Kind, Object, ObjectKey, ObjectName};
 
 const GROUP: &str = "metallb.io";
 
 /// The kinds that are read, and what `apiVersion` they may have, the best first.
-const KINDS: [(&str, Kind, &[&str]); 11] = [
+const KINDS: [(&str, Kind, &[&str]); 12] = [
     ("BGPPeer", Kind::BgpPeer, &["metallb.io/v1beta2", bgp_peer::VERSION_OLD]),
     ("BFDProfile", Kind::BfdProfile, &["metallb.io/v1beta1"]),
     ("IPAddressPool", Kind::IpAddressPool, &["metallb.io/v1beta1"]),
@@ -36,6 +36,7 @@ const KINDS: [(&str, Kind, &[&str]); 11] = [
     ("Node", Kind::Node, &["v1"]),
     ("Namespace", Kind::Namespace, &["v1"]),
     ("Secret", Kind::Secret, &["v1"]),
+    ("ConfigMap", Kind::ConfigMap, &["v1"]),
 ];
 
 /// MetalLB's kinds that nobody writes by hand: they say how things are, and ask for nothing, so they
@@ -305,6 +306,7 @@ pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
         Kind::Node => node::parse(metadata, report),
         Kind::Namespace => Some(namespace::parse(metadata)),
         Kind::Secret => secret::parse(metadata, report),
+        Kind::ConfigMap => config_map::parse(metadata, report),
     }
 }
 
@@ -367,6 +369,7 @@ fn class(root: &Node) -> Result<Class, ClassProblem> {
             problem("apiVersion", format!("is missing; expected {expected}"), kind)
         }
         (Some(version), Some(kind)) => match named(kind) {
+            Some((_, Kind::ConfigMap, _)) if config_map::is_another(root) => Ok(Class::Other),
             Some((_, kind, versions)) if versions.contains(&version) => Ok(Class::Ours(*kind)),
             Some((name, kind, versions)) if is_meant(*kind, best(versions), version) => problem(
                 "apiVersion",

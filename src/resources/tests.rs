@@ -22,6 +22,7 @@ const DOCUMENTS: &[(Kind, &str)] = &[
     (Kind::Node, "status: {}"),
     (Kind::Namespace, ""),
     (Kind::Secret, "type: kubernetes.io/basic-auth\nstringData: {password: x}"),
+    (Kind::ConfigMap, "data: {extras: x}"),
 ];
 
 /// Fields of the table that no parser reads, since that is what the table has to say of them.

@@ -77,7 +77,7 @@ impl Speaker {
             drain: self.drain,
             awaits_sources: self.awaits_sources,
             change_age: changed_at.map(|at| at.elapsed()),
-            extras: None,
+            extras: plan.extras.clone(),
         });
     }
 

@@ -84,6 +84,14 @@ pub(crate) fn secret(name: &str, password: &str) -> Value {
     })
 }
 
+/// What is for FRR alone.
+pub(crate) fn extras(lines: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "bgpextras", "namespace": "default"}, "data": {"extras": lines},
+    })
+}
+
 /// The node's peer on session `name`, between addresses that end so.
 fn peer(name: &str, asn: u32, ours: u8, theirs: u8) -> Value {
     object(

@@ -233,6 +233,7 @@ pub(crate) fn file_of(kind: Kind) -> &'static str {
         Kind::Node => "node",
         Kind::Namespace => "namespace",
         Kind::Secret => "secret",
+        Kind::ConfigMap => "extras",
     }
 }
 
@@ -367,6 +368,8 @@ fn judge(
             | Effect::LaterAddresses
             | Effect::ExchangesBfdKeys
             | Effect::HearsLess
+            // Nobody here speaks through FRR.
+            | Effect::FrrLines
     );
     let is_free = is_silent || matches!(effect, Effect::Session(_) | Effect::OtherObject);
     if !has_changed

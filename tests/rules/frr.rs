@@ -50,7 +50,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("frr-profile-authentication", MANUAL, "FRR's BFD signs nothing", profile("new", "authentication: {type: sha1, keyID: 1, secret: {name: a, key: b}}")).frr(NEWEST).refused("signs nothing"),
         row("frr-role", MANUAL, "Roles came with FRR 8.4", new("myASN: 64500, role: customer")).frr(Some((8, 3))).refused("needs FRR 8.4 or newer, and this is 8.3"),
         row("frr-role-since", MANUAL, "FRR 8.4 knows roles", new("myASN: 64500, role: customer")).frr(Some((8, 4))),
-        row("frr-role-unknown", MANUAL, "Whether an unknown version has roles is not known", new("myASN: 64500, role: customer")).frr(None).warned("needs FRR 8.4 or newer; --frr-version"),
+        row("frr-role-unknown", MANUAL, "Whether an unknown version has roles is not known", new("myASN: 64500, role: customer")).frr(None).warned("needs FRR 8.4 or newer; check with --frr-version"),
         row("frr-bfd-strict", MANUAL, "Strict BFD came with FRR 10.4", all(&[&new("myASN: 64500, bfdProfile: fast, bfdStrict: true"), &profile("fast", "")])).frr(Some((10, 3))).refused("needs FRR 10.4 or newer"),
         row("frr-bfd-strict-since", MANUAL, "FRR 10.4 has strict BFD", all(&[&new("myASN: 64500, bfdProfile: fast, bfdStrict: true"), &profile("fast", "")])).frr(Some((10, 4))),
         row("frr-add-path", MANUAL, "FRR sends 6 paths at most", new("myASN: 64500, addPath: {send: 7}")).frr(NEWEST).refused("more than FRR can do; expected 1 to 6"),

@@ -52,6 +52,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>)> {
         ("Community", objects::communities()),
         ("Service", objects::services()),
         ("Secret", objects::secrets()),
+        ("ConfigMap", objects::config_maps()),
     ]
 }
 

@@ -141,3 +141,21 @@ pub(crate) fn secrets() -> Vec<Row> {
         row("secret-other", OURS, "Secrets of other types are left alone", secret("data: {a: '!'}").replace("basic-auth", "tls")),
     ]
 }
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn config_maps() -> Vec<Row> {
+    let extras = |data: &str| manifest("v1", "ConfigMap", "bgpextras", data);
+    let lines = extras("data: {extras: log syslog}");
+    let elsewhere = lines.replace("name: bgpextras", "name: bgpextras, namespace: z");
+    let two = all(&[&lines, &elsewhere]);
+    vec![
+        row("extras", METALLB, "bgpextras has lines for FRR", lines.as_str()).frr(None),
+        row("extras-native", METALLB, "Our own sessions have no use for them", lines.as_str()).warned("needs --bgp frr"),
+        row("extras-other", METALLB, "Other ConfigMaps are left alone", lines.replace("bgpextras", "others")),
+        row("extras-missing", OURS, "It has the key extras", extras("data: {extra: log syslog}")).frr(None).warned("data.extras: is missing"),
+        row("extras-text", KUBERNETES, "The lines are text", extras("data: {extras: [log syslog]}")).frr(None).refused("data.extras"),
+        row("extras-control", OURS, "They have no control characters", extras(r#"data: {extras: "log syslog\u0000"}"#)).frr(None).refused("control character U+0000"),
+        row("extras-two", OURS, "FRR has one configuration", two.as_str()).frr(None).refused("there is another ConfigMap/bgpextras in namespace default"),
+        row("extras-two-edit", OURS, "A second one never replaces the first", two.as_str()).after(elsewhere.as_str()).frr(None).refused("there is another ConfigMap/bgpextras in namespace z"),
+    ]
+}

@@ -43,6 +43,8 @@ pub enum Effect {
     LaterAddresses,
     /// It is another object.
     OtherObject,
+    /// FRR's configuration has other lines of the operator's.
+    FrrLines,
     /// A fault: what was in force before stays.
     Kept,
     /// Nothing.
@@ -97,6 +99,7 @@ impl Change {
         match kind {
             Kind::BgpPeer => peers::BGP_PEER,
             Kind::Secret => peers::SECRET,
+            Kind::ConfigMap => peers::CONFIG_MAP,
             Kind::BfdProfile => peers::BFD_PROFILE,
             Kind::IpAddressPool => announced::IP_ADDRESS_POOL,
             Kind::BgpAdvertisement => announced::BGP_ADVERTISEMENT,
@@ -149,6 +152,10 @@ impl Effect {
             }
             Self::LaterAddresses => {
                 "nothing: what has been given out stays, and only addresses given out later follow it"
+            }
+            Self::FrrLines => {
+                "with `--bgp frr` FRR is told the lines that differ, and what it refuses is a fault; \
+                 else nothing"
             }
             Self::OtherObject => "it is another object: the old one is gone, the new one appears",
             Self::Kept => "a fault: what was in force before stays, and nothing is noticed",

@@ -1,4 +1,4 @@
-//! What changes of BGPPeers, and of the Secrets that they need, do.
+//! What changes of BGPPeers, of the Secrets that they need, and of what is for FRR alone, do.
 
 use fairway_sessions::types::ChangeEffect::{
     AsksAgain, Down, ExchangesKeys, NewExternalSession, NewSession, OtherPeer, SaysAgain,
@@ -6,7 +6,8 @@ use fairway_sessions::types::ChangeEffect::{
 
 use super::Change;
 use super::Effect::{
-    ExchangesBfdKeys, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes, Session, TooManyPrefixes,
+    ExchangesBfdKeys, FrrLines, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes, Session,
+    TooManyPrefixes,
 };
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
 
@@ -127,6 +128,20 @@ pub(super) const SECRET: &[Change] = &[
     Change::of(OtherFields, Nothing),
     Change::of(Appears, PeerComesOrGoes).when("a peer waits for it"),
     Change::of(Vanishes, Kept).when("a running session needs it"),
+    Change::of(Breaks, Kept),
+    Change::of(Moves, Nothing),
+];
+
+/// Only the one called `bgpextras` is read.
+pub(super) const CONFIG_MAP: &[Change] = &[
+    Change::field("metadata.name", FrrLines),
+    Change::field("metadata.namespace", Nothing),
+    Change::field("metadata.labels", Nothing),
+    Change::field("metadata.annotations", Nothing),
+    Change::field("data.extras", FrrLines),
+    Change::of(OtherFields, Nothing),
+    Change::of(Appears, FrrLines),
+    Change::of(Vanishes, FrrLines),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),
 ];

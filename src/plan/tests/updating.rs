@@ -2,7 +2,7 @@
 
 use fairway_sessions::rng::Rng;
 
-use crate::model::{Bandwidth, Changes, Layer2Advertisement, PreferredNodes};
+use crate::model::{Bandwidth, Changes, FrrExtras, Layer2Advertisement, PreferredNodes};
 
 use super::*;
 
@@ -56,6 +56,10 @@ impl World {
             3 => Object::Layer2Advertisement(self.any_layer2_advertisement()),
             4 => Object::Node(self.any_node()),
             5..20 => Object::Service(self.any_service()),
+            20 => Object::FrrExtras(FrrExtras {
+                name: name("bgpextras"),
+                text: self.any_name('x', 3),
+            }),
             _ => Object::EndpointSlice(self.any_slice()),
         };
         if self.one_in(5) { self.index.delete(&object.key()) } else { self.index.apply(object) }
@@ -164,6 +168,7 @@ fn assert_update(before: &NodePlan, now: &NodePlan, update: &PlanUpdate, number:
     let PlanDiff { routes, sessions } = diff(before, now);
     assert_eq!((&update.routes, &update.sessions), (&routes, &sessions), "change {number}");
     assert_eq!(update.layer2, before.layer2 != now.layer2, "change {number}");
+    assert_eq!(update.extras, before.extras != now.extras, "change {number}");
     let all: BTreeSet<_> = before.services.keys().chain(now.services.keys()).collect();
     for name in all {
         let (was, is) = (before.services.get(name), now.services.get(name));
@@ -177,16 +182,17 @@ fn assert_update(before: &NodePlan, now: &NodePlan, update: &PlanUpdate, number:
 fn after_every_change_the_plan_is_the_one_made_of_all_facts() {
     let seed = std::env::var("FAIRWAY_SEED").ok().and_then(|it| it.parse().ok()).unwrap_or(7);
     let mut world = World::new(seed);
-    let (mut routes, mut conflicts, mut answers) = (0, 0, 0);
+    let (mut routes, mut conflicts, mut answers, mut extras) = (0, 0, 0, 0);
     let mut number = 0;
     while number < CHANGES {
         number += world.step(number);
         let plan = world.planner.plan();
         routes += plan.routes.len();
         answers += plan.layer2.len();
+        extras += usize::from(plan.extras.is_some());
         let reasons = plan.services.values().flat_map(|it| it.reasons());
         conflicts += reasons.filter(|it| it.word() == "conflictingAdvertisements").count();
     }
     // A world in which nothing happens shows nothing.
-    assert!(routes > CHANGES && conflicts > CHANGES / 20 && answers > CHANGES / 20);
+    assert!(routes > CHANGES && conflicts > CHANGES / 20 && answers > CHANGES / 20 && extras > 0);
 }

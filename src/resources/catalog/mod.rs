@@ -7,6 +7,7 @@
 
 mod advertisements;
 mod contradictions;
+mod extras;
 mod file;
 mod frr;
 mod last_good;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::advertisements::{Advertisements, Communities};
+use super::extras::Extras;
 use super::needs::needs;
 use super::nodes::Nodes;
 use super::peers::{Peers, Profiles};
@@ -160,7 +161,8 @@ fn is_free(kind: Kind) -> bool {
         | Kind::BfdProfile
         | Kind::IpAddressPool
         | Kind::BgpAdvertisement
-        | Kind::Community => false,
+        | Kind::Community
+        | Kind::ConfigMap => false,
         Kind::Layer2Advertisement
         | Kind::Service
         | Kind::EndpointSlice
@@ -246,6 +248,7 @@ impl Settlement {
             peers.follow_frr(it.versions(), &pools);
         }
         it.settle(candidates, Kind::BgpPeer, &mut peers);
+        it.settle(candidates, Kind::ConfigMap, &mut Extras::default());
         it.add_needed(candidates, &now, &former);
         it
     }

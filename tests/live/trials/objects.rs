@@ -14,13 +14,37 @@ pub(crate) const WATCHING: &str = "`bfdProfile` of a BGPPeer names it";
 pub(crate) fn all() -> Vec<Trial> {
     let same =
         Kind::ALL.into_iter().flat_map(|kind| [moves(kind), breaks(kind), other_fields(kind)]);
-    same.chain(come_and_go()).collect()
+    same.chain(come_and_go()).chain(extras()).collect()
+}
+
+fn extras() -> [Trial; 5] {
+    let field = |path, before, after| {
+        let trial = with_extras(Trial::of(Kind::ConfigMap, Part::Field(path)));
+        trial.set(file_of(Kind::ConfigMap), path, before, after)
+    };
+    [
+        field("metadata.name", json!("bgpextras"), json!("other")),
+        field("metadata.namespace", json!("default"), json!("other")),
+        field("metadata.labels", json!({"a": "b"}), json!({"a": "c"})),
+        field("metadata.annotations", json!({"a": "b"}), json!({"a": "c"})),
+        field("data.extras", json!("log syslog"), json!("log stdout")),
+    ]
 }
 
 /// A trial of a kind whose object is there and in use.
 fn of(kind: Kind, part: Part) -> Trial {
     let trial = Trial::of(kind, part);
-    if kind == Kind::Secret { with_secret(trial) } else { trial }
+    match kind {
+        Kind::Secret => with_secret(trial),
+        Kind::ConfigMap => with_extras(trial),
+        _ => trial,
+    }
+}
+
+/// With lines for FRR.
+pub(crate) fn with_extras(trial: Trial) -> Trial {
+    let extras = scene::extras("log syslog");
+    trial.object("extras", Some(extras.clone()), Some(extras))
 }
 
 /// With a session that has its key from the Secret.
@@ -49,13 +73,14 @@ fn breaks(kind: Kind) -> Trial {
         Kind::Node => ("status.addresses", json!([{"type": "InternalIP", "address": "here"}])),
         Kind::Namespace => ("metadata.labels", json!(5)),
         Kind::Secret => ("stringData", json!({"password": ""})),
+        Kind::ConfigMap => ("data", json!({"extras": ["log syslog"]})),
     };
     of(kind, Part::Breaks).change(file_of(kind), path, value)
 }
 
 fn other_fields(kind: Kind) -> Trial {
     let path = match kind {
-        Kind::EndpointSlice | Kind::Secret | Kind::Namespace => "color",
+        Kind::EndpointSlice | Kind::Secret | Kind::Namespace | Kind::ConfigMap => "color",
         _ => "spec.color",
     };
     of(kind, Part::OtherFields).change(file_of(kind), path, json!("green"))
@@ -119,5 +144,7 @@ fn come_and_go() -> Vec<Trial> {
             // Another one than was there before, or that would go on.
             .with("peer", "metadata.name", json!("new")),
         vanishes(Kind::Secret).when("a running session needs it"),
+        appears(Kind::ConfigMap),
+        vanishes(Kind::ConfigMap),
     ]
 }
