@@ -131,9 +131,10 @@ pub trait Backend: Send + Sync {
     /// What the backend does and sees right now.
     fn view(&self, scope: ViewScope) -> ViewFuture<'_>;
 
-    /// Resolves when a neighbour, its session, or what it was told is other than it was at `seen`,
-    /// with the number to wait for next. The first to wait for is 0. Counters and times that run by
-    /// themselves do not count. Cancel-safe; never resolves after the end of the backend.
+    /// Resolves when a neighbour, its session, what it was told, or what is not in force
+    /// ([`BgpView::faults`]) is other than it was at `seen`, with the number to wait for next. The
+    /// first to wait for is 0. Counters and times that run by themselves do not count. Cancel-safe;
+    /// never resolves after the end of the backend.
     fn changed(&self, seen: u64) -> Pin<Box<dyn Future<Output = u64> + Send + '_>>;
 
     /// Resets the session with `peer`, or has its routes said again.
