@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// know what time it is, where it runs, or who else does.
 const PURE: &[&str] = &[
     "frr/src/render",
+    "frr/src/status",
     "model-api/src",
     "sessions/src/backend",
     "sessions/src/backend.rs",

@@ -10,6 +10,7 @@ pub mod difference;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod render;
+pub mod status;
 
 #[cfg(test)]
 mod model;

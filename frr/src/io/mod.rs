@@ -1,3 +1,0 @@
-//! The edge: FRR's sockets and the clock.
-
-pub mod vty;

@@ -1,0 +1,113 @@
+//! The log of a daemon, as it is written.
+//!
+//! `terminal monitor` on the socket that vtysh uses is answered with a descriptor beside the bytes: a
+//! socket of packets, one for each record, that ends with the daemon or with the conversation. FRR
+//! sends what does not block, and counts what it leaves out. What the records say nobody reads here:
+//! their form differs between releases, and that there is one is all that is asked. Used by `watch`.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use tokio::io::Interest;
+use tokio::net::{UnixDatagram, UnixStream};
+use tokio::time::timeout;
+
+/// The most bytes of an answer to one of the two commands: they have none but their trailer.
+const ANSWER_BYTES_MAX: usize = 4096;
+/// Three NULs, and how it went.
+const TRAILER_LENGTH: usize = 4;
+/// The most of a record that is looked at.
+const RECORD_BYTES: usize = 512;
+/// What a record has that only says which command somebody gave (`log commands`). Each look would
+/// make one.
+const COMMAND_MARK: &[u8] = b"vty[";
+
+/// A log that is being written.
+#[derive(Debug)]
+pub(super) struct Log {
+    records: UnixDatagram,
+    /// The log ends with it.
+    _conversation: UnixStream,
+}
+
+impl Log {
+    /// Asks the daemon at `socket` for its log.
+    pub(super) async fn open(socket: &Path, patience: Duration) -> io::Result<Self> {
+        let opened = timeout(patience, async {
+            let stream = UnixStream::connect(socket).await?;
+            command(&stream, "enable").await?;
+            let descriptor = command(&stream, "terminal monitor").await?;
+            let descriptor = descriptor.ok_or(io::ErrorKind::Unsupported)?;
+            // A socket of packets in order, which is read as one of packets is.
+            let records = std::os::unix::net::UnixDatagram::from(descriptor);
+            records.set_nonblocking(true)?;
+            Ok(Self { records: UnixDatagram::from_std(records)?, _conversation: stream })
+        });
+        opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Waits for a record; false when there will be none any more. Cancel-safe.
+    pub(super) async fn record(&mut self) -> bool {
+        let mut bytes = [0u8; RECORD_BYTES];
+        loop {
+            // The rest of a packet is dropped. An empty one is the end.
+            let length = self.records.recv(&mut bytes).await.unwrap_or(0);
+            if length == 0 {
+                return false;
+            }
+            let record = bytes.get(..length).unwrap_or_default();
+            let mut parts = record.windows(COMMAND_MARK.len());
+            if !parts.any(|part| part == COMMAND_MARK) {
+                return true;
+            }
+        }
+    }
+}
+
+/// Says `line`, and waits for the answer and what comes with it.
+async fn command(stream: &UnixStream, line: &str) -> io::Result<Option<OwnedFd>> {
+    let said = [line.as_bytes(), &[0]].concat();
+    let mut unsaid = said.as_slice();
+    while !unsaid.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(unsaid) {
+            Ok(length) => unsaid = unsaid.get(length..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (mut answer, mut descriptor) = (Vec::new(), None);
+    while answer.len() < ANSWER_BYTES_MAX {
+        let mut bytes = [0u8; 512];
+        let (length, came) =
+            stream.async_io(Interest::READABLE, || receive(stream, &mut bytes)).await?;
+        descriptor = came.or(descriptor);
+        answer.extend_from_slice(bytes.get(..length).unwrap_or_default());
+        match answer.as_slice() {
+            _ if length == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            [.., 0, 0, 0, 0] if answer.len() == TRAILER_LENGTH => return Ok(descriptor),
+            [.., 0, 0, 0, _] => return Err(io::ErrorKind::Unsupported.into()),
+            _ => {}
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
+/// Reads once, and takes the last descriptor that comes along; all others are closed.
+fn receive(stream: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(bytes)];
+    let message = recvmsg(stream.as_fd(), &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptor = None;
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = part {
+            descriptor = descriptors.last();
+        }
+    }
+    Ok((message.bytes, descriptor))
+}

@@ -1,0 +1,145 @@
+//! When to look again at what bgpd does.
+//!
+//! bgpd gives its log to whoever asks for it (`terminal monitor`), and what it logs means that
+//! something may be other than it was; what, its summary says. Where the log is silent, a look every
+//! few seconds notices. Counts up when two looks differ. Used by the observer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::daemon::Daemon;
+use super::log::Log;
+use crate::status::{Digest, SUMMARY};
+
+/// How long bgpd may take for a summary, and between two looks where nothing happens.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// How long after something happened to look: what bgpd logs it has not always finished.
+const LOOK_DELAY: Duration = Duration::from_millis(10);
+/// The least time between two looks because of the log. A look costs bgpd a millisecond, and one that
+/// logs for debugging logs without end.
+const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// How often to look after something was configured, and how long from look to look at first: bgpd
+/// collects changes before it tells neighbours, for a second at most.
+const LOOKS_AFTER_CHANGE: u32 = 6;
+const FIRST_LOOK_AFTER_CHANGE: Duration = Duration::from_millis(40);
+
+/// Watches, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Watch {
+    task: JoinHandle<()>,
+    requests: mpsc::Sender<()>,
+}
+
+impl Watch {
+    /// Watches bgpd at `socket`. The number counts what changed.
+    pub(super) fn start(socket: PathBuf) -> (Self, watch::Receiver<u64>) {
+        let (changes, receiver) = watch::channel(1);
+        // One that waits says all there is to say.
+        let (requests, asked) = mpsc::channel(1);
+        let watching = Watching {
+            bgpd: Daemon::new(socket.clone(), LOOK_INTERVAL),
+            socket,
+            log: None,
+            looked_at: Instant::now(),
+            seen: None,
+            changes,
+        };
+        let task = tokio::spawn(watching.run(asked));
+        (Self { task, requests }, receiver)
+    }
+
+    /// Something was configured.
+    pub(super) fn look_again(&self) {
+        let _ = self.requests.try_send(());
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Watching {
+    socket: PathBuf,
+    bgpd: Daemon,
+    log: Option<Log>,
+    looked_at: Instant,
+    /// The last answer; `None` where there was none.
+    seen: Option<Digest>,
+    changes: watch::Sender<u64>,
+}
+
+/// Why it is time to look.
+enum Cause {
+    Time,
+    Log,
+    Configured,
+    Over,
+}
+
+impl Watching {
+    async fn run(mut self, mut asked: mpsc::Receiver<()>) {
+        let mut looks_left = 0u32;
+        loop {
+            if self.log.is_none() {
+                self.log = Log::open(&self.socket, LOOK_INTERVAL).await.ok();
+            }
+            let looks_done = LOOKS_AFTER_CHANGE.saturating_sub(looks_left);
+            let patience = match looks_left {
+                0 => LOOK_INTERVAL,
+                _ => FIRST_LOOK_AFTER_CHANGE.saturating_mul(1 << looks_done.min(8)),
+            };
+            looks_left = looks_left.saturating_sub(1);
+            match self.cause(Instant::now() + patience, &mut asked).await {
+                Cause::Time | Cause::Log => self.look(false).await,
+                Cause::Configured => {
+                    looks_left = LOOKS_AFTER_CHANGE;
+                    self.look(true).await;
+                }
+                Cause::Over => return,
+            }
+        }
+    }
+
+    async fn cause(&mut self, at: Instant, asked: &mut mpsc::Receiver<()>) -> Cause {
+        let log = async {
+            match &mut self.log {
+                Some(log) => log.record().await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_open = tokio::select! {
+            () = sleep_until(at) => return Cause::Time,
+            request = asked.recv() => {
+                return request.map_or(Cause::Over, |()| Cause::Configured);
+            }
+            is_open = log => is_open,
+        };
+        if !is_open {
+            // The daemon went; the next look says so, and the one after it may find it back.
+            self.log = None;
+        }
+        // What follows at once is the same event.
+        sleep_until((self.looked_at + LOOK_INTERVAL_MIN).max(Instant::now() + LOOK_DELAY)).await;
+        if let Some(log) = &mut self.log {
+            while timeout(Duration::ZERO, log.record()).await == Ok(true) {}
+        }
+        Cause::Log
+    }
+
+    /// Counts where anything is other than before, or surely is.
+    async fn look(&mut self, has_changed: bool) {
+        self.looked_at = Instant::now();
+        let answer = timeout(LOOK_INTERVAL, self.bgpd.ask(SUMMARY)).await;
+        let now = answer.ok().and_then(Result::ok).and_then(|it| Digest::of(&it.text).ok());
+        if has_changed || now != self.seen {
+            self.changes.send_modify(|count| *count = count.saturating_add(1));
+        }
+        self.seen = now;
+    }
+}
