@@ -149,10 +149,11 @@ manifests: ## What is made from the Helm chart: deploy/base, deploy/components, 
 compose: ## Bring the compose lab up and leave it running
 	scripts/compose.sh up
 
-bench: build ## Latency from a file's rename to the router; 500 peers; allocation and plan; size and memory (root or sudo)
-	@scripts/setup.sh routers network
+bench: build ## Latency from a file's rename to the router, by FRR too; 500 peers; allocation and plan; size and memory (root or sudo)
+	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr
 	$(CARGO) bench --locked --bench allocation --bench plan
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source

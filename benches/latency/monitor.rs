@@ -1,5 +1,6 @@
 //! The witness: one open netlink monitor in the router's namespace.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -11,8 +12,9 @@ use anyhow::{Context, Result};
 use crate::lab::namespace::{Namespace, Place};
 use crate::lab::wait::wait_until;
 
-/// How long one change may take before it counts as lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long one change may take before it counts as lost. There are slow programs among those that are
+/// measured for comparison.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A documentation address that no announcer here uses.
 const PROBE: &str = "192.0.2.99";
@@ -76,6 +78,37 @@ impl Monitor {
                 return Ok(when);
             }
         }
+    }
+}
+
+impl Monitor {
+    /// Waits until each of these hosts has had a line that is as it has to be; says when. The line of a
+    /// route that goes begins with `Deleted`.
+    pub(crate) fn wait_for_all(
+        &mut self,
+        addresses: &BTreeSet<String>,
+        is_it: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, Instant>> {
+        let end = Instant::now() + PATIENCE;
+        let mut seen = BTreeMap::new();
+        while seen.len() < addresses.len() {
+            let left = end.saturating_duration_since(Instant::now());
+            let (when, line) = self.lines.recv_timeout(left).with_context(|| {
+                let missing = addresses.iter().find(|address| !seen.contains_key(*address));
+                let count = addresses.len() - seen.len();
+                format!("{count} routes did not change at the router; one of them is {missing:?}")
+            })?;
+            let address = line.strip_prefix("Deleted ").unwrap_or(&line).split_whitespace().next();
+            if let Some(address) = address.filter(|it| addresses.contains(*it) && is_it(&line)) {
+                seen.entry(address.to_owned()).or_insert(when);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Forgets what has been heard.
+    pub(crate) fn forget(&self) {
+        self.lines.try_iter().for_each(drop);
     }
 }
 

@@ -184,6 +184,14 @@ impl Fairway {
         output_of(&mut command)
     }
 
+    /// What `fairway render` makes of the folder of resources: a configuration for FRR.
+    #[allow(dead_code, reason = "asked by the benchmark of FRR")]
+    pub(crate) fn render(&self) -> Result<String> {
+        let mut command = bounded(&self.program);
+        command.args(["render", "--show-secrets", "--node", "node-a", "--config"]);
+        output_of(command.arg(self.path("config")))
+    }
+
     /// A command that will run `fairway drain WORDS`.
     #[allow(dead_code, reason = "asked by the cases about drains")]
     pub(crate) fn drain(&self, words: &[&str]) -> Command {

@@ -1,0 +1,118 @@
+//! What if FRR is away, dies or hangs, or the disk is full? It is said, nothing that is announced is
+//! lost by it, and nobody has to help when all is well again.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Cell;
+use crate::lab::process::{bounded, output_of};
+use crate::lab::wait::PATIENCE;
+use crate::lab::{Family, make_directory};
+use crate::scene::{Scene, prefix};
+
+/// How soon an operator is told.
+const SOON: Duration = Duration::from_secs(8);
+
+const SOME: usize = 10;
+const MANY: usize = 500;
+
+pub(crate) fn frr_that_comes_later_is_told_all(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_fairway()?;
+    scene.fault_is_shown(&["bgpd"], SOON)?;
+    scene.start_speaker()?;
+    scene.router_has(SOME)?;
+    scene.expect_community(0)?;
+    scene.all_is_in_force()
+}
+
+pub(crate) fn bgpd_killed_amid_five_hundred_changes_is_told_all_again(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    scene.apply_services("more", SOME, MANY)?;
+    scene.wait("FRR has the first of the new routes", PATIENCE, |scene| {
+        let last = prefix(SOME);
+        let text = scene.speaker.running_configuration()?;
+        ensure!(text.contains(&format!("network {last} ")), "no {last}");
+        Ok(())
+    })?;
+    scene.speaker.kill("bgpd")?;
+    scene.fault_is_shown(&["bgpd"], SOON)?;
+    scene.restart_daemon("bgpd")?;
+    scene.router_has(SOME + MANY)?;
+    scene.expect_community(SOME + MANY - 1)?;
+    scene.all_is_in_force()
+}
+
+/// Between the first command and the last, for certain.
+pub(crate) fn bgpd_killed_while_it_hangs_is_told_all_again(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    scene.speaker.freeze("bgpd")?;
+    scene.apply_services("more", SOME, MANY)?;
+    scene.fault_is_shown(&["bgpd"], SOON)?;
+    scene.speaker.kill("bgpd")?;
+    scene.restart_daemon("bgpd")?;
+    scene.router_has(SOME + MANY)?;
+    scene.all_is_in_force()
+}
+
+pub(crate) fn a_daemon_that_hangs_is_named_and_told_later(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    let before = scene.session()?;
+    scene.speaker.freeze("bgpd")?;
+    scene.apply_services("more", SOME, 1)?;
+    scene.fault_is_shown(&["bgpd"], SOON)?;
+    let routes = scene.router.prefixes(Family::Ipv4)?;
+    ensure!(!routes.contains(&prefix(SOME)), "bgpd has spoken although it was frozen");
+    scene.speaker.thaw("bgpd")?;
+    scene.router_has(SOME + 1)?;
+    scene.all_is_in_force()?;
+    scene.expect_same_session(&before)
+}
+
+/// A state directory on a file system of its own, which is full. Unmounted at the end.
+struct FullDisk(String);
+
+impl FullDisk {
+    fn below(scene: &Scene) -> Result<Self> {
+        let folder = scene.lab.directory.join("state");
+        make_directory(&folder)?;
+        let path = folder.display().to_string();
+        let mount = ["-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", &path];
+        output_of(bounded("mount").args(mount))?;
+        let disk = Self(path);
+        // The last write fails, as it should.
+        let fill = std::fs::write(folder.join("ballast"), vec![0; 64 * 1024]);
+        ensure!(fill.is_err() || std::fs::write(folder.join("more"), "x").is_err(), "not full");
+        Ok(disk)
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        if let Err(error) = output_of(bounded("umount").args(["--lazy", &self.0])) {
+            eprintln!("warning: {} stays mounted: {error:#}", self.0);
+        }
+    }
+}
+
+pub(crate) fn a_full_disk_delays_no_route_and_is_said(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    let disk = FullDisk::below(&scene)?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_speaker()?;
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
+    scene.apply_services("more", SOME, 1)?;
+    scene.router_has(SOME + 1)?;
+    let log = crate::lab::fairway::log_in(&scene.lab.directory);
+    scene.wait("the log says that the disk is full", SOON, |_| {
+        let text = std::fs::read_to_string(&log).context("fairway's log")?;
+        let is_said = |line: &str| line.contains("ERROR") && line.contains("No space left");
+        text.lines().any(is_said).then_some(()).context("it does not")
+    })?;
+    scene.fairway.stop()?;
+    drop(disk);
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What if Fairway itself ends, starts again, or leaves its part to FRR and takes it back? No router
+//! notices.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Cell;
+use crate::lab::Family;
+use crate::lab::resources::{pool, service};
+use crate::lab::wait::{PATIENCE, holds_for};
+use crate::routers::{GracefulRestart, Release, RouterKind};
+use crate::scene::{ROUTER, Scene, expect_none_gone, prefix};
+
+const SOME: usize = 50;
+
+/// How long FRR is watched while it is alone.
+const ALONE: Duration = Duration::from_secs(3);
+
+/// Ends Fairway in some way, and starts it again.
+fn frr_goes_on_speaking(cell: &Cell, end: fn(&mut Scene) -> Result<()>) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    scene.all_is_in_force()?;
+    let all: BTreeSet<String> = (0..SOME).map(prefix).collect();
+    let (before, mut withdrawals) = (scene.session()?, scene.watch()?);
+    let updates = scene.router.received()?.updates;
+    end(&mut scene)?;
+    holds_for("the router has all routes", ALONE, || scene.expect_routes(&all))?;
+    scene.start_fairway()?;
+    scene.all_is_in_force()?;
+    // It has acted on what it found when it acts on what comes after.
+    scene.apply_services("more", SOME, 1)?;
+    scene.router_has(SOME + 1)?;
+    scene.expect_same_session(&before)?;
+    expect_none_gone(&mut withdrawals)?;
+    let said = scene.router.received()?.updates - updates;
+    ensure!(said == 1, "expected one UPDATE, for the new route; {said} came");
+    Ok(())
+}
+
+pub(crate) fn fairway_killed_leaves_frr_speaking(cell: &Cell) -> Result<()> {
+    frr_goes_on_speaking(cell, |scene| scene.fairway.kill())
+}
+
+pub(crate) fn fairway_ended_leaves_frr_speaking(cell: &Cell) -> Result<()> {
+    frr_goes_on_speaking(cell, |scene| scene.fairway.stop())
+}
+
+pub(crate) fn what_went_meanwhile_is_withdrawn_and_nothing_else(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    scene.apply_services("more", SOME, 2)?;
+    scene.router_has(SOME + 2)?;
+    let (before, mut withdrawals) = (scene.session()?, scene.watch()?);
+    scene.fairway.kill()?;
+    scene.fairway.remove("more")?;
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
+    let ours = |prefix: &str| prefix.starts_with("198.18.");
+    let gone = withdrawals.lines(ours)?;
+    ensure!(gone.len() == 2, "expected two routes to go, these went: {gone:?}");
+    scene.expect_same_session(&before)
+}
+
+/// In the order of their files, which is not that of their names.
+const PLAIN: [&str; 3] = ["zebra", "mango", "apple"];
+
+/// The router's own restart is not part of it.
+const KEEPS: GracefulRestart =
+    GracefulRestart { restart_seconds: 60, notifications: true, long_lived_seconds: None };
+
+pub(crate) fn a_node_goes_over_to_frr_and_back(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open_beside(cell, RouterKind::Frr(Release::Bookworm), Some(KEEPS))?;
+    scene.fairway.apply("pool", &pool("main", &["198.18.0.0/28"]))?;
+    scene.start_native()?;
+    // Each takes the next address that is free, so without a memory they would change.
+    for (count, name) in (1..).zip(PLAIN) {
+        scene.fairway.apply(name, &service(name, None))?;
+        scene.wait(&format!("the router has the address of {name}"), PATIENCE, |scene| {
+            let routes = scene.router.prefixes(Family::Ipv4)?;
+            ensure!(routes.len() == count, "it has {routes:?}");
+            Ok(())
+        })?;
+    }
+    let all = scene.router.prefixes(Family::Ipv4)?;
+    let assigned = scene.assigned()?;
+    has_end_of_rib(&mut scene)?;
+    let mut withdrawals = scene.watch()?;
+
+    scene.fairway.stop()?;
+    scene.start_speaker()?;
+    scene.start_fairway()?;
+    scene.settles(&all)?;
+    ensure!(scene.speaker.connections_established(ROUTER)? == 1, "FRR has no session");
+    expect_none_gone(&mut withdrawals).context("from native to FRR")?;
+    ensure!(scene.assigned()? == assigned, "addresses have changed");
+
+    scene.fairway.stop()?;
+    scene.speaker.stop()?;
+    scene.start_native()?;
+    scene.settles(&all)?;
+    expect_none_gone(&mut withdrawals).context("from FRR to native")?;
+    ensure!(scene.assigned()? == assigned, "addresses have changed");
+    Ok(())
+}
+
+fn has_end_of_rib(scene: &mut Scene) -> Result<()> {
+    scene.wait("the router was told all", PATIENCE, |scene| {
+        ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "not yet");
+        Ok(())
+    })
+}
+
+impl Scene {
+    /// Waits for the session that follows, with these routes and none that is only kept.
+    fn settles(&mut self, all: &BTreeSet<String>) -> Result<()> {
+        self.wait("the router has heard all again", 2 * PATIENCE, |scene| {
+            ensure!(scene.session()?.established, "there is no session");
+            ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "no End-of-RIB");
+            let kept = scene.router.kept(Family::Ipv4)?;
+            ensure!(kept.values().all(|stale| !stale), "some are stale: {kept:?}");
+            ensure!(kept.keys().eq(all), "it has {kept:?}");
+            Ok(())
+        })
+    }
+
+    /// The Services and their addresses.
+    fn assigned(&self) -> Result<String> {
+        self.fairway.show_text(&["services"])
+    }
+}

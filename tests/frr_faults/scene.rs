@@ -1,0 +1,218 @@
+//! What do all stories do alike? FRR and Fairway on a node, a router beside it that keeps what it hears
+//! in its kernel, some Services, and waits for what either side says. Used by every story.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Cell;
+use crate::lab::fairway::Fairway;
+use crate::lab::resources::{Advertisement, Peer, pool, service};
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::lab::withdrawals::Withdrawals;
+use crate::lab::{Family, Lab, NODE_IPV4, Wiring};
+use crate::routers::{Dialling, GracefulRestart, Release, Router, RouterKind, RouterSpec, Session};
+use crate::speaker::Speaker;
+
+/// The router, as FRR and Fairway know it.
+pub(crate) const ROUTER: &str = "10.77.0.2";
+
+/// What is said about every route.
+pub(crate) const COMMUNITY: &str = "65001:7";
+
+const POOL: &str = "198.18.0.0/16";
+
+/// The node and its router. Parts are dropped in this order: daemons before their namespaces.
+pub(crate) struct Scene {
+    pub(crate) fairway: Fairway,
+    pub(crate) speaker: Speaker,
+    pub(crate) router: Box<dyn Router>,
+    spec: RouterSpec,
+    pub(crate) lab: Lab,
+}
+
+impl Scene {
+    /// Builds it; nothing runs yet but the router, which is BIRD.
+    pub(crate) fn open(cell: &Cell) -> Result<Self> {
+        Self::open_beside(cell, RouterKind::Bird(Release::Bookworm), None)
+    }
+
+    /// The same with this router, which keeps routes over restarts of its neighbour in this way.
+    pub(crate) fn open_beside(
+        cell: &Cell,
+        router: RouterKind,
+        graceful_restart: Option<GracefulRestart>,
+    ) -> Result<Self> {
+        let lab = Lab::build(cell.number, &cell.directory, Wiring::Direct)?;
+        let ipv6 = Wiring::Direct.router_address(Family::Ipv6)?.to_string();
+        let spec = RouterSpec {
+            dialling: Dialling::Dials,
+            graceful_restart,
+            ..RouterSpec::between(
+                Wiring::Direct.router_address(Family::Ipv4)?,
+                ipv6.parse().context("the router's IPv6 address")?,
+                NODE_IPV4.parse().context("the node's address")?,
+            )
+        };
+        // Beside FRR, whose directory it would share.
+        let mut router = router.prepare(&lab.router, &spec)?;
+        router.start(&lab.router)?;
+        let speaker = Speaker::prepare(cell.release, &cell.directory.join("node"))?;
+        let fairway = Fairway::prepare(&lab)?;
+        let scene = Self { fairway, speaker, router, spec, lab };
+        scene.fairway.apply("peer", &Peer::towards(&scene.spec).yaml())?;
+        scene.fairway.apply("pool", &pool("main", &[POOL]))?;
+        let advertisement =
+            Advertisement { name: "main", communities: &[COMMUNITY], ..<_>::default() };
+        scene.fairway.apply("advertisement", &advertisement.yaml())?;
+        Ok(scene)
+    }
+
+    /// Everything runs, and the router has this many Services.
+    pub(crate) fn with_services(cell: &Cell, services: usize) -> Result<Self> {
+        let mut scene = Self::open(cell)?;
+        scene.apply_services("web", 0, services)?;
+        scene.start_speaker()?;
+        scene.start_fairway()?;
+        scene.router_has(services)?;
+        Ok(scene)
+    }
+
+    /// Services with the addresses `first`.. of the pool, all in one file.
+    pub(crate) fn apply_services(&self, file: &str, first: usize, count: usize) -> Result<()> {
+        let services = (first..first + count)
+            .map(|number| service(&format!("service-{number}"), Some(&address(number))) + "---\n");
+        self.fairway.apply(file, &services.collect::<String>())
+    }
+
+    pub(crate) fn start_speaker(&mut self) -> Result<()> {
+        self.speaker.start(&self.lab.node)
+    }
+
+    pub(crate) fn restart_daemon(&mut self, name: &'static str) -> Result<()> {
+        self.speaker.start_daemon(&self.lab.node, name)
+    }
+
+    /// Fairway with FRR as the one who speaks.
+    pub(crate) fn start_fairway(&mut self) -> Result<()> {
+        let folder = self.speaker.directory().display().to_string();
+        let words = ["--bgp", "frr", "--frr-socket-dir", &folder];
+        self.fairway.extra_arguments = words.map(str::to_owned).to_vec();
+        self.fairway.start(&self.lab.node)
+    }
+
+    /// Fairway that speaks itself.
+    pub(crate) fn start_native(&mut self) -> Result<()> {
+        self.fairway.extra_arguments.clear();
+        self.fairway.start(&self.lab.node)
+    }
+
+    /// Looks until it is so; fails at once when a program has ended.
+    pub(crate) fn wait<T>(
+        &mut self,
+        expected: &str,
+        limit: Duration,
+        mut look: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        wait_until(expected, limit, || {
+            self.fairway.check_running()?;
+            self.speaker.check_running()?;
+            self.router.check_running()?;
+            look(self)
+        })
+    }
+
+    /// Waits until the router has the routes to the first `count` Services and no others.
+    pub(crate) fn router_has(&mut self, count: usize) -> Result<()> {
+        self.router_has_exactly(&(0..count).map(prefix).collect())
+    }
+
+    pub(crate) fn router_has_exactly(&mut self, expected: &BTreeSet<String>) -> Result<()> {
+        let count = expected.len();
+        self.wait(&format!("the router has {count} routes"), 2 * PATIENCE, |scene| {
+            scene.expect_routes(expected)
+        })
+    }
+
+    pub(crate) fn expect_routes(&self, expected: &BTreeSet<String>) -> Result<()> {
+        let routes = self.router.prefixes(Family::Ipv4)?;
+        let missing = expected.difference(&routes).count();
+        let other = routes.difference(expected).count();
+        ensure!(missing == 0 && other == 0, "{missing} are missing, {other} are too many");
+        Ok(())
+    }
+
+    /// Waits until the router has this one, beside any others.
+    pub(crate) fn router_gets(&mut self, number: usize) -> Result<()> {
+        let expected = prefix(number);
+        self.wait(&format!("the router has {expected}"), PATIENCE, |scene| {
+            ensure!(scene.router.prefixes(Family::Ipv4)?.contains(&expected), "not yet");
+            Ok(())
+        })
+    }
+
+    /// The route to a Service is as the advertisement wants it.
+    pub(crate) fn expect_community(&self, number: usize) -> Result<()> {
+        let prefix = prefix(number);
+        let route = self.router.route(&prefix)?.with_context(|| format!("no {prefix}"))?;
+        let is_there = route.communities.contains(COMMUNITY);
+        ensure!(is_there, "expected {COMMUNITY} on {prefix}: {route:?}");
+        Ok(())
+    }
+
+    /// Waits until `show config` has all of these words, in one line.
+    pub(crate) fn fault_is_shown(&mut self, words: &[&str], limit: Duration) -> Result<()> {
+        self.wait(&format!("show config has a line with {words:?}"), limit, |scene| {
+            let text = scene.fairway.show_text(&["config"])?;
+            let has_all = |line: &str| words.iter().all(|word| line.contains(word));
+            ensure!(text.lines().any(has_all), "it says:\n{text}");
+            Ok(())
+        })
+    }
+
+    /// Waits until everything is in force.
+    pub(crate) fn all_is_in_force(&mut self) -> Result<()> {
+        self.wait("show config has nothing that is not in force", 2 * PATIENCE, |scene| {
+            let text = scene.fairway.show_text(&["config"])?;
+            ensure!(!text.contains("Not in force"), "it says:\n{text}");
+            Ok(())
+        })
+    }
+
+    pub(crate) fn session(&self) -> Result<Session> {
+        self.router.session()
+    }
+
+    /// The session is the same as it was.
+    pub(crate) fn expect_same_session(&self, before: &Session) -> Result<()> {
+        let after = self.session()?;
+        ensure!(
+            after.established && after.incarnation == before.incarnation,
+            "expected the session of before, {before:?}; it is {after:?}"
+        );
+        Ok(())
+    }
+
+    /// Who sees each route that goes at the router, if only for an instant.
+    pub(crate) fn watch(&self) -> Result<Withdrawals> {
+        let log = self.lab.directory.join("withdrawals.log");
+        Withdrawals::of_kernel(&self.lab.router.namespace, &log)
+    }
+}
+
+/// Nothing went of what Services have.
+pub(crate) fn expect_none_gone(withdrawals: &mut Withdrawals) -> Result<()> {
+    let gone = withdrawals.lines(|prefix| prefix.starts_with("198.18."))?;
+    ensure!(gone.is_empty(), "{} routes went, the first as {:?}", gone.len(), gone.first());
+    Ok(())
+}
+
+/// The address of a Service, from the pool.
+pub(crate) fn address(number: usize) -> String {
+    format!("198.18.{}.{}", number / 250, number % 250 + 1)
+}
+
+pub(crate) fn prefix(number: usize) -> String {
+    address(number) + "/32"
+}
