@@ -163,19 +163,8 @@ fn sessions() -> Vec<(&'static str, Desired)> {
     let without = PeerConfig { hold_time: HoldTime::OFF, ..address("off", "192.0.2.3") };
     let message = ShutdownMessage::new("Wartung über Nacht! #42").ok();
     let silent = ShutdownMessage::new("").ok();
-    let role = |role, role_strict, peer| PeerConfig { role: Some(role), role_strict, ..peer };
     let source: Option<IpAddr> = "192.0.2.1".parse().ok();
     let hops = NonZeroU8::new(3);
-    let profile = BfdSettings {
-        transmit_interval: Duration::from_millis(100),
-        receive_interval: Duration::from_millis(150),
-        detect_multiplier: NonZeroU8::new(5).unwrap(),
-        echo_interval: Some(Duration::from_millis(20)),
-        passive: true,
-        minimum_ttl: NonZeroU8::new(200).unwrap(),
-        authentication: None,
-    };
-    let strict = bfd(BfdSettings::default()).map(|bfd| PeerBfd { strict: true, ..bfd });
     let local_as = PeerConfig { local_asn: asn(64_999), ..tor() };
     vec![
         ("timers", plain([timers, without])),
@@ -204,6 +193,25 @@ fn sessions() -> Vec<(&'static str, Desired)> {
                 address("c", "192.0.2.3"),
             ]),
         ),
+    ]
+}
+
+/// What a session has beside what every router knows.
+fn extensions() -> Vec<(&'static str, Desired)> {
+    let role = |role, role_strict, peer| PeerConfig { role: Some(role), role_strict, ..peer };
+    let profile = BfdSettings {
+        transmit_interval: Duration::from_millis(100),
+        receive_interval: Duration::from_millis(150),
+        detect_multiplier: NonZeroU8::new(5).unwrap(),
+        echo_interval: Some(Duration::from_millis(20)),
+        passive: true,
+        minimum_ttl: NonZeroU8::new(200).unwrap(),
+        authentication: None,
+    };
+    let strict = bfd(BfdSettings::default()).map(|bfd| PeerBfd { strict: true, ..bfd });
+    let usual =
+        bfd(BfdSettings::default()).map(|bfd| PeerBfd { profile: "usual".to_owned(), ..bfd });
+    vec![
         (
             "role",
             plain([role(Role::Customer, false, tor()), role(Role::RouteServer, true, tor6())]),
@@ -212,7 +220,7 @@ fn sessions() -> Vec<(&'static str, Desired)> {
             "bfd",
             plain([
                 PeerConfig { bfd: bfd(profile), ..tor() },
-                PeerConfig { multihop: true, bfd: bfd(BfdSettings::default()), ..tor6() },
+                PeerConfig { multihop: true, bfd: usual, ..tor6() },
             ]),
         ),
         ("bfd-defaults", plain([PeerConfig { bfd: bfd(BfdSettings::default()), ..tor() }])),
@@ -274,8 +282,8 @@ fn routes() -> Vec<(&'static str, Desired)> {
             .to_owned(),
     };
     vec![
-        ("attributes-external", of(&[tor.clone()])),
-        ("attributes-internal", of(&[inside.clone()])),
+        ("attributes-external", of(std::slice::from_ref(&tor))),
+        ("attributes-internal", of(std::slice::from_ref(&inside))),
         ("attributes-by-neighbor", mixed),
         ("bandwidth-narrow", to_all(vec![tor.clone()], &wide)),
         ("bandwidth-wide.10.3", to_all(vec![tor.clone()], &wide)),
@@ -302,7 +310,7 @@ fn version(name: &str) -> Option<(u8, u8)> {
 
 #[test]
 fn what_is_rendered_is_what_was_rendered() {
-    let cases = [neighbours(), sessions(), routes()].concat();
+    let cases = [neighbours(), sessions(), extensions(), routes()].concat();
     let names: BTreeSet<&str> = cases.iter().map(|(name, _)| *name).collect();
     assert_eq!(names.len(), cases.len());
     let write = std::env::var_os("FAIRWAY_WRITE").is_some();
