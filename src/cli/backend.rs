@@ -27,7 +27,14 @@ enum Bgp {
 
 /// The first two numbers of a version; a third one says nothing of what FRR can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FrrVersion(u8, u8);
+pub(super) struct FrrVersion(u8, u8);
+
+impl FrrVersion {
+    /// The two numbers.
+    pub(super) fn numbers(self) -> (u8, u8) {
+        (self.0, self.1)
+    }
+}
 
 impl FromStr for FrrVersion {
     type Err = String;
@@ -45,7 +52,7 @@ impl BackendArguments {
         match self.bgp {
             Bgp::Native => BackendKind::Native,
             Bgp::Frr => {
-                let version = self.frr_version.map(|FrrVersion(major, minor)| (major, minor));
+                let version = self.frr_version.map(FrrVersion::numbers);
                 BackendKind::Frr { version }
             }
         }

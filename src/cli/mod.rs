@@ -17,9 +17,11 @@ mod duration;
 mod explain;
 mod host;
 mod man;
+mod offline;
 mod output;
 mod paths;
 mod plan;
+mod render;
 mod run;
 mod show;
 mod speaker;
@@ -45,7 +47,8 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FAIRWAY_COM
   fairway clear bgp 192.0.2.1 soft           have all routes said again
   fairway drain --wait 30s                   move traffic elsewhere before maintenance
   fairway check /etc/fairway                 find faults before they are applied
-  fairway plan --config new --against old    what an edit does to addresses, routes and sessions")]
+  fairway plan --config new --against old    what an edit does to addresses, routes and sessions
+  fairway render --config /etc/fairway       what FRR would be told, with `--bgp frr`")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -79,6 +82,8 @@ enum Command {
     Check(check::CheckArguments),
     /// Say what resource files lead to, or what an edit of them does, without a daemon
     Plan(plan::PlanArguments),
+    /// Print the configuration that FRR would be given, without a daemon
+    Render(render::RenderArguments),
     /// Two daemons on loopback: sessions come up, services arrive and leave
     Demo(demo::DemoArguments),
     /// CustomResourceDefinitions of all kinds, for kubectl, on stdout
@@ -106,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Drain(arguments) => drain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Render(arguments) => render::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::StateDir(arguments) => state_dir::run(arguments),

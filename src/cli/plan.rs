@@ -1,20 +1,17 @@
 //! `fairway plan`: what resource files lead to, without a daemon; with `--against`, what changes.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use fairway_sessions::time::Instant;
 
-use super::host::node_name;
+use super::offline::{Nodes, Reader, State, say_faults, settle};
 use super::output;
 use crate::allocator::Allocator;
-use crate::model::{Changes, ClusterIndex, Node, NodeName};
 use crate::plan::{ClusterPlan, report};
-use crate::resources::{Catalog, Finding, Resolution};
-use crate::source::{FileChange, STANDARD_INPUT, read_all};
+use crate::resources::BackendKind;
+use crate::source::STANDARD_INPUT;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -65,11 +62,11 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
         eprintln!("error: standard input (-) can be read only once");
         return Ok(ExitCode::from(2));
     }
-    let node = node.clone().filter(|node| !node.is_empty());
-    let mut reader = Reader::default();
+    let mut reader = Reader::new(BackendKind::Native);
     let before = if against.is_empty() { None } else { Some(reader.read(against)?) };
     let after = reader.read(config)?;
-    let nodes = Nodes::among(before.iter().chain([&after]).map(|state| &state.index), node)?;
+    let nodes =
+        Nodes::among(before.iter().chain([&after]).map(|state| &state.index), node.as_deref())?;
     let class = lb_class.clone().filter(|class| !class.is_empty());
     let mut allocator = Allocator::new(class);
     let mut plan = |State { index, changes }: &State| {
@@ -79,7 +76,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let before = before.as_ref().map(&mut plan);
     let after = plan(&after);
     let plans = before.iter().chain([&after]);
-    let has_faults = say_faults(&reader.findings, plans);
+    let has_faults = say_faults(reader.findings(), plans);
     output::print(&match (before, json) {
         (None, false) => report::text(&after),
         (None, true) => format!("{:#}\n", report::json(&after)),
@@ -87,102 +84,4 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
         (Some(before), true) => format!("{:#}\n", report::edit_json(&before, &after)),
     })?;
     Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Gives out all there is to give, and what is withdrawn for it, too: a plan shows what things come
-/// to, once every router has heard.
-fn settle(allocator: &mut Allocator, index: &ClusterIndex, changes: &Changes) {
-    let mut other = allocator.converge(Instant::ZERO, index, changes);
-    // Each round has fewer addresses to release.
-    while !other.is_empty() && allocator.withdrawn(allocator.last_release()) {
-        other = allocator.converge(Instant::ZERO, index, &Changes::default());
-    }
-}
-
-/// What the files say at one time, and what is other than before.
-struct State {
-    index: ClusterIndex,
-    changes: Changes,
-}
-
-/// Reads one state of the resources after the other, as a daemon would that sees the one become
-/// the other: an object that has a fault now stays as it was.
-#[derive(Default)]
-struct Reader {
-    catalog: Catalog,
-    files: BTreeSet<String>,
-    index: ClusterIndex,
-    findings: Vec<Finding>,
-}
-
-impl Reader {
-    fn read(&mut self, paths: &[PathBuf]) -> Result<State> {
-        let changes = read_all(paths)?;
-        let file = |change: &FileChange| match change {
-            FileChange::Read { path, .. } | FileChange::Ignored { path, .. } => Some(path.clone()),
-            _ => None,
-        };
-        let files: BTreeSet<String> = changes.iter().filter_map(file).collect();
-        for gone in self.files.difference(&files) {
-            self.catalog.file_gone(gone);
-        }
-        for change in &changes {
-            change.apply_to(&mut self.catalog);
-        }
-        self.files = files;
-        let Resolution { objects, findings, .. } = self.catalog.resolve();
-        let news = findings.into_iter().filter(|finding| !self.findings.contains(finding));
-        let news: Vec<_> = news.collect();
-        self.findings.extend(news);
-        let changes = self.index.reset(objects);
-        Ok(State { index: self.index.clone(), changes })
-    }
-}
-
-/// Which nodes are planned for.
-enum Nodes {
-    /// One that is there, whether or not an object describes it.
-    One(NodeName),
-    /// All that are described.
-    Described,
-}
-
-impl Nodes {
-    fn among<'a>(
-        mut indexes: impl Iterator<Item = &'a ClusterIndex>,
-        chosen: Option<NodeName>,
-    ) -> Result<Self> {
-        match chosen {
-            Some(name) => Ok(Self::One(name)),
-            None if indexes.any(|index| !index.nodes.is_empty()) => Ok(Self::Described),
-            None => node_name(None).map(Self::One),
-        }
-    }
-
-    fn of(&self, index: &ClusterIndex) -> Vec<Node> {
-        match self {
-            Self::Described => index.nodes.values().cloned().collect(),
-            Self::One(name) => {
-                let described = index.nodes.get(name).cloned();
-                vec![described.unwrap_or_else(|| Node::assumed(name, Vec::new()))]
-            }
-        }
-    }
-}
-
-/// Prints all that is wrong, or odd, and what could not be planned for it; says whether anything
-/// is wrong.
-fn say_faults<'a>(findings: &[Finding], plans: impl Iterator<Item = &'a ClusterPlan>) -> bool {
-    for finding in findings {
-        eprintln!("{finding}");
-    }
-    let of_nodes = plans.flat_map(|plan| &plan.nodes);
-    let of_nodes = of_nodes.flat_map(|(name, node)| {
-        node.faults.iter().map(move |fault| format!("Node/{name}: {fault}"))
-    });
-    let of_nodes: BTreeSet<String> = of_nodes.collect();
-    for fault in &of_nodes {
-        eprintln!("{fault}");
-    }
-    !of_nodes.is_empty() || findings.iter().any(Finding::is_fault)
 }
