@@ -20,7 +20,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
+	test-vtysh test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -36,7 +36,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-early test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-interop test-restart test-walk test-kubernetes test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-early test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-frr test-interop test-restart test-walk test-kubernetes test-service test-compose ## What CI runs (root or sudo)
 
 # The linker of the release binary keeps one core busy for minutes, and no other.
 test-early: ## The two that take longest to compile, at once
@@ -76,6 +76,11 @@ test-soak: build ## Ten seconds of flapping peers and strangers; BFD beside FRR 
 
 test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
+
+test-frr: ## What is rendered for FRR, in FRR 8.4 and 10.3: taken, shown, and taken again without a change (root or sudo)
+	$(CARGO) test --locked --package fairway-frr
+	@scripts/setup.sh routers trixie
+	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr -- --all
 
 test-crds: build ## A real Kubernetes API server takes our definitions and objects; builds it once, from Go's modules
 	@scripts/setup.sh kubernetes

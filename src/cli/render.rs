@@ -68,8 +68,12 @@ pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
     let settings = Settings { version, hide_secrets: !show_secrets };
     let mut text = String::new();
     for (name, node) in &plan.nodes {
-        let (peers, routes) = (node.peers.clone(), node.routes.clone());
-        let desired = Desired { peers, routes, ..Desired::default() };
+        let desired = Desired {
+            peers: node.peers.clone(),
+            routes: node.routes.clone(),
+            extras: node.extras.clone(),
+            ..Desired::default()
+        };
         let Rendered { text: of_node, faults } = render(&desired, &settings)?;
         for fault in &faults {
             eprintln!("Node/{name}: {fault}");

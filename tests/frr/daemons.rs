@@ -1,0 +1,124 @@
+//! How is an empty FRR started, given a configuration, and asked? Its daemons with sockets of their
+//! own, without the configuration of the machine. Used by all stories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::lab::make_directory;
+use crate::lab::namespace::Namespace;
+use crate::lab::process::{Process, output_of};
+use crate::lab::wait::{PATIENCE, wait_until};
+use crate::routers::Release;
+use crate::routers::installation::Installation;
+
+pub(crate) const VTYSH: &str = "/usr/bin/vtysh";
+const DAEMONS: &str = "/usr/lib/frr";
+
+pub(crate) struct Daemons {
+    installation: Installation,
+    directory: PathBuf,
+    /// The first two numbers.
+    pub(crate) version: (u8, u8),
+    processes: Vec<Process>,
+}
+
+impl Daemons {
+    pub(crate) fn start(release: Release, namespace: &Namespace, directory: &Path) -> Result<Self> {
+        if let Some(above) = directory.parent() {
+            make_directory(above)?;
+        }
+        make_directory(directory)?;
+        fs::write(directory.join("empty.conf"), "").context("writing empty.conf")?;
+        fs::write(directory.join("vtysh.conf"), "service integrated-vtysh-config\n")
+            .context("writing vtysh.conf")?;
+        // mgmtd has its sockets here, whatever it is told.
+        let installation = Installation::new(release, directory, "/run/frr");
+        let owned = ["-R", "frr:frr", &installation.seen("")];
+        output_of(installation.command("chown").args(owned))?;
+        let (directory, version) = (directory.to_owned(), (0, 0));
+        let mut started = Self { installation, directory, version, processes: Vec::new() };
+        let is_new = release == Release::Trixie;
+        if is_new {
+            started.add("mgmtd", namespace, &[])?;
+        }
+        let empty = ["-f".to_owned(), started.installation.seen("empty.conf")];
+        started.add("zebra", namespace, &empty)?;
+        let mut bfdd = empty.to_vec();
+        if !is_new {
+            bfdd.extend(["--bfdctl".to_owned(), started.installation.seen("bfdd.sock")]);
+        }
+        started.add("bfdd", namespace, &bfdd)?;
+        started.add("bgpd", namespace, &empty)?;
+        started.version = version_in(&started.ask("show version")?)?;
+        Ok(started)
+    }
+
+    fn add(&mut self, name: &str, namespace: &Namespace, extra: &[String]) -> Result<()> {
+        let file = |name: &str| self.installation.seen(name);
+        let mut arguments = vec!["-i".to_owned(), file(&format!("{name}.pid"))];
+        arguments.extend(["-z".to_owned(), file("zserv.api"), "--vty_socket".to_owned(), file("")]);
+        arguments.extend(["-A", "127.0.0.1", "-P", "0", "--log", "stdout"].map(str::to_owned));
+        arguments.extend_from_slice(extra);
+        let place = self.installation.within(namespace);
+        let program = Path::new(DAEMONS).join(name);
+        let log = self.directory.join("log");
+        let mut process = Process::spawn(&place, &program, &arguments, &log)?;
+        let socket = self.directory.join(format!("{name}.vty"));
+        wait_until(&format!("FRR's {name} opens its socket"), PATIENCE, || {
+            process.check_running()?;
+            socket.exists().then_some(()).context("no socket yet")
+        })?;
+        self.processes.insert(0, process);
+        Ok(())
+    }
+
+    fn vtysh(&self, words: &[&str]) -> Result<String> {
+        let directory = self.installation.seen("");
+        let places = ["--vty_socket", directory.as_str(), "--config_dir", directory.as_str()];
+        output_of(self.installation.command(VTYSH).args(places).args(words))
+    }
+
+    pub(crate) fn ask(&self, command: &str) -> Result<String> {
+        self.vtysh(&["-c", command])
+    }
+
+    pub(crate) fn json(&self, command: &str) -> Result<Value> {
+        let text = self.ask(&format!("{command} json"))?;
+        serde_json::from_str(&text).with_context(|| format!("{command}: no JSON: {text}"))
+    }
+
+    pub(crate) fn running(&self) -> Result<String> {
+        self.ask("show running-config")
+    }
+
+    fn written(&self, text: &str) -> Result<String> {
+        fs::write(self.directory.join("given.conf"), text).context("writing given.conf")?;
+        Ok(self.installation.seen("given.conf"))
+    }
+
+    /// Fails at a line that vtysh does not know.
+    pub(crate) fn check(&self, text: &str) -> Result<()> {
+        self.vtysh(&["-C", "-f", &self.written(text)?]).map(drop)
+    }
+
+    /// Fails at a line that a daemon refuses.
+    pub(crate) fn load(&self, text: &str) -> Result<()> {
+        let said = self.vtysh(&["-f", &self.written(text)?])?;
+        // Of a line that one of several daemons refuses, the exit code says nothing.
+        let refused = said.lines().find(|line| line.starts_with("line "));
+        ensure!(refused.is_none(), "{said}");
+        Ok(())
+    }
+}
+
+/// `FRRouting 8.4.4 (host) on Linux(...)`.
+fn version_in(text: &str) -> Result<(u8, u8)> {
+    let word = text.split_whitespace().nth(1).with_context(|| format!("no version in {text}"))?;
+    let mut numbers = word.split('.').map(str::parse);
+    let mut next =
+        || numbers.next().and_then(Result::ok).with_context(|| format!("version {word}"));
+    Ok((next()?, next()?))
+}
