@@ -39,6 +39,8 @@ mod columns;
 pub mod controller;
 pub mod drain;
 #[cfg(feature = "daemon")]
+pub mod frr_agent;
+#[cfg(feature = "daemon")]
 pub mod history;
 #[cfg(feature = "daemon")]
 pub mod host;

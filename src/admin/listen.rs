@@ -96,7 +96,7 @@ impl Drop for SocketFile {
 
 /// Opens the socket at `path`; a missing folder is made, for the same users. What a dead daemon left
 /// behind is replaced. `option` is what chose the place.
-pub(super) fn listen(
+pub(crate) fn listen(
     path: &Path,
     mode: SocketMode,
     option: &'static str,

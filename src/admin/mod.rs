@@ -20,6 +20,7 @@ use drain::{DrainReport, DrainRequest};
 use show::{Format, ShowCommand};
 
 pub use drain::{ORDERS_MAX, Order};
+pub(crate) use listen::listen as listen_at;
 pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
 pub use socket::{listen, serve};

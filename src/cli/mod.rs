@@ -15,6 +15,7 @@ mod demo;
 mod drain;
 mod duration;
 mod explain;
+mod frr_agent;
 mod host;
 mod man;
 mod offline;
@@ -88,6 +89,8 @@ enum Command {
     Demo(demo::DemoArguments),
     /// CustomResourceDefinitions of all kinds, for kubectl, on stdout
     Crds(crds::CrdsArguments),
+    /// Hand FRR's sockets to a Fairway in another container
+    FrrAgent(frr_agent::FrrAgentArguments),
     /// Make the state folder one that the daemon may write
     StateDir(state_dir::StateDirArguments),
     /// Completions for a shell, on stdout
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
         Command::Render(arguments) => render::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
+        Command::FrrAgent(arguments) => frr_agent::run(arguments),
         Command::StateDir(arguments) => state_dir::run(arguments),
         Command::Completions(arguments) => completions::run(&arguments, &mut Cli::command()),
         Command::Man(arguments) => man::run(&arguments, Cli::command()),

@@ -1,0 +1,41 @@
+//! `fairway frr-agent`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::host::run_daemon;
+use crate::admin::SocketMode;
+use crate::frr_agent;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway frr-agent --socket-dir /run/fairway-frr      beside FRR, in its container
+  fairway run --config /etc/fairway --bgp frr --frr-socket-dir /run/fairway-frr
+                                                       in the other one, which shares that folder")]
+pub(super) struct FrrAgentArguments {
+    /// Where sockets with the names of FRR's are opened: a folder that is shared with Fairway
+    #[arg(long, value_name = "DIR", env = "FAIRWAY_SOCKET_DIR")]
+    socket_dir: PathBuf,
+
+    /// Where FRR has its own
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/run/frr",
+        env = "FAIRWAY_FRR_SOCKET_DIR"
+    )]
+    frr_socket_dir: PathBuf,
+
+    /// Who may use the sockets: 0600 for the agent's user, 0660 for its group, or that of a folder that
+    /// hands its group on (setgid); whoever may can configure FRR
+    #[arg(long, value_name = "MODE", default_value = "0660", env = "FAIRWAY_SOCKET_MODE")]
+    socket_mode: SocketMode,
+}
+
+pub(super) fn run(arguments: FrrAgentArguments) -> Result<ExitCode> {
+    let FrrAgentArguments { socket_dir, frr_socket_dir, socket_mode } = arguments;
+    run_daemon(frr_agent::run(frr_agent::Options { frr_socket_dir, socket_dir, socket_mode }))
+}
