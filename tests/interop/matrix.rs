@@ -17,6 +17,7 @@ use crate::lab::process::tail;
 use crate::lab::wait::{is_interrupted, now};
 use crate::lab::{fairway, make_directory};
 use crate::routers::{self, RouterKind};
+use crate::speaker::{self, SpeakerKind};
 
 /// How much of each log a failing cell shows.
 const TAIL_LINES: usize = 60;
@@ -36,6 +37,7 @@ enum Outcome {
 
 /// What is about to run, with the versions of the routers.
 pub(crate) struct Matrix {
+    speaker: SpeakerKind,
     squares: Vec<Square>,
     versions: Vec<(RouterKind, String)>,
     directory: PathBuf,
@@ -51,7 +53,7 @@ pub(crate) struct Results {
 
 impl Matrix {
     /// Fails when a router that is needed is not installed.
-    pub(crate) fn of(squares: Vec<Square>) -> Result<Self> {
+    pub(crate) fn of(squares: Vec<Square>, speaker: SpeakerKind) -> Result<Self> {
         let needed = RouterKind::ALL
             .into_iter()
             .filter(|kind| squares.iter().any(|square| square.router == *kind));
@@ -59,7 +61,7 @@ impl Matrix {
             needed.map(|kind| Ok((kind, kind.version()?))).collect::<Result<Vec<_>>>()?;
         let directory =
             std::env::temp_dir().join(format!("fairway-interop-{}", std::process::id()));
-        Ok(Self { squares, versions, directory })
+        Ok(Self { speaker, squares, versions, directory })
     }
 
     /// Runs all cells, `jobs` at a time.
@@ -98,12 +100,12 @@ impl Matrix {
 
     /// None when the run was interrupted meanwhile: such a cell says nothing.
     fn run_cell(&self, number: usize, square: &Square) -> Option<Outcome> {
-        if let Some(reason) = square.case.not_applicable(square.router) {
+        if let Some(reason) = square.case.not_applicable(square.router, self.speaker) {
             return Some(Outcome::NotApplicable(reason));
         }
         let name = format!("{number:02}-{}", square.router.word());
         let directory = self.directory.join(name);
-        let cell = Cell { number, router: square.router, directory };
+        let cell = Cell { number, router: square.router, speaker: self.speaker, directory };
         let start = now();
         let result = make_directory(&cell.directory).and_then(|()| {
             catch_unwind(AssertUnwindSafe(|| (square.case.run)(&cell)))
@@ -230,7 +232,11 @@ fn next<T>(waiting: &Mutex<VecDeque<T>>) -> Option<T> {
 
 fn logs_of(directory: &Path) -> String {
     let mut text = String::new();
-    for log in [fairway::log_in(directory), routers::log_in(directory)] {
+    for log in [fairway::log_in(directory), speaker::log_in(directory), routers::log_in(directory)]
+    {
+        if !log.exists() {
+            continue;
+        }
         let _ = write!(text, "  the end of {}:\n{}", log.display(), tail(&log, TAIL_LINES));
     }
     text + &format!("  kept: {}", directory.display())

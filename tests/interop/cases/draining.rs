@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal};
 use super::shown::expect_at;
+use crate::frr_beside::Speaker as Frr;
 use crate::lab::fairway::Fairway;
 use crate::lab::namespace::Namespace;
 use crate::lab::probe::{Answerer, Prober};
@@ -132,6 +133,7 @@ fn drained_beside_a_twin(cell: &Cell, router_as: u32) -> Result<()> {
 /// that they live in.
 struct Shared {
     twin: Fairway,
+    _twin_speaker: Option<Frr>,
     node_answers: Option<Answerer>,
     _twin_answers: Answerer,
     scene: Scene,
@@ -154,6 +156,7 @@ impl Shared {
             place.add_address("lo", PREFIX)?;
         }
         let mut twin = Fairway::prepare_in(&site.directory)?;
+        let twin_speaker = cell.speaker.join(&mut twin, &site.namespace, &site.directory)?;
         let towards_twin = RouterSpec {
             local_address: ROUTER_TO_TWIN.parse()?,
             peer_address: TWIN.parse()?,
@@ -170,6 +173,7 @@ impl Shared {
         let twin_answers = answerer(cell, "twin", &site.namespace)?;
         Ok(Self {
             twin,
+            _twin_speaker: twin_speaker,
             node_answers: Some(node_answers),
             _twin_answers: twin_answers,
             scene,

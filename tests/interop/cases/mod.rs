@@ -21,6 +21,7 @@ mod transit;
 use anyhow::Result;
 
 use crate::routers::{Release, RouterKind};
+use crate::speaker::SpeakerKind;
 use scene::Cell;
 
 /// A row of the matrix.
@@ -36,15 +37,23 @@ impl Case {
     }
 
     /// Why a router cannot take part, said in its cell instead of a result.
-    pub(crate) fn not_applicable(&self, router: RouterKind) -> Option<&'static str> {
+    pub(crate) fn not_applicable(
+        &self,
+        router: RouterKind,
+        speaker: SpeakerKind,
+    ) -> Option<&'static str> {
         let lack =
             |(routers, names, _): &&Lack| routers.contains(&router) && names.contains(&self.name);
-        LACKS.iter().find(lack).map(|(_, _, reason)| *reason)
+        let of_router = LACKS.iter().find(lack).map(|(_, _, reason)| *reason);
+        speaker.not_applicable(self.name).or(of_router)
     }
 
     /// Whether the short form has it with this router. Of BFD it has each case once: with the newest BIRD,
     /// and with the newest FRR what only that can do.
-    pub(crate) fn is_short(&self, router: RouterKind) -> bool {
+    pub(crate) fn is_short(&self, router: RouterKind, speaker: SpeakerKind) -> bool {
+        if speaker != SpeakerKind::Fairway {
+            return SHORT_WITH_FRR.contains(&(self.name, router));
+        }
         match router {
             _ if !BFD.contains(&self.name) => true,
             RouterKind::Frr(Release::Trixie) => BFD_OF_FRR.contains(&self.name),
@@ -90,6 +99,19 @@ const BFD: &[&str] = &[
     "bfd_lets_a_planned_restart_of_ours_pass",
     "bfd_lets_a_crash_of_ours_pass_where_the_router_is_told_so",
     "bfd_that_we_take_away_ends_no_session",
+];
+
+/// What the short form has where FRR speaks: one of each kind.
+const SHORT_WITH_FRR: &[(&str, RouterKind)] = &[
+    ("one_ipv4_session_carries_both_families", RouterKind::Bird(Release::Trixie)),
+    ("a_changed_address_moves_without_a_reset", RouterKind::Bird(Release::Trixie)),
+    ("a_removed_peer_is_told_so", RouterKind::Frr(Release::Trixie)),
+    (
+        "communities_arrive_as_numbers_well_known_large_and_alias",
+        RouterKind::Bird(Release::Bookworm),
+    ),
+    ("received_routes_are_those_that_the_filter_lists", RouterKind::Frr(Release::Bookworm)),
+    ("bfd_notices_a_cut_cable", RouterKind::Bird(Release::Trixie)),
 ];
 
 /// What only FRR has of BFD, or where it is unlike BIRD.

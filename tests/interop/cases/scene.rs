@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::frr_beside::Speaker as Frr;
 use crate::lab::fairway::Fairway;
 use crate::lab::resources::{Advertisement, Peer, pool, service};
 use crate::lab::wait::{PATIENCE, holds_for, wait_until};
@@ -19,6 +20,7 @@ use crate::lab::{
 use crate::routers::{
     Dialling, FEEDER_AS, Origination, Release, Router, RouterKind, RouterRoute, RouterSpec,
 };
+use crate::speaker::SpeakerKind;
 
 pub(crate) const NODE_AS: u32 = 65001;
 pub(crate) const ROUTER_AS: u32 = 65002;
@@ -34,6 +36,8 @@ const DISTRUST: Duration = Duration::from_secs(3);
 pub(crate) struct Cell {
     pub(crate) number: usize,
     pub(crate) router: RouterKind,
+    /// Who speaks on the node.
+    pub(crate) speaker: SpeakerKind,
     pub(crate) directory: PathBuf,
 }
 
@@ -42,6 +46,8 @@ pub(crate) struct Cell {
 pub(crate) struct Scene {
     pub(crate) fairway: Fairway,
     pub(crate) router: Box<dyn Router>,
+    /// FRR, where that speaks for fairway. It runs from the beginning to the end of the scene.
+    pub(crate) speaker: Option<Frr>,
     kind: RouterKind,
     /// What fairway calls the router.
     pub(crate) neighbour: String,
@@ -79,12 +85,13 @@ impl Scene {
         adjust(&mut spec)?;
         let lab = Lab::build(cell.number, &cell.directory, wiring)?;
         let router = cell.router.prepare(&lab.router, &spec)?;
-        let fairway = Fairway::prepare(&lab)?;
+        let mut fairway = Fairway::prepare(&lab)?;
+        let speaker = cell.speaker.join(&mut fairway, &lab.node, &lab.directory)?;
         let neighbour = match spec.interface {
             Some(_) => NODE_INTERFACE.to_owned(),
             None => spec.local_address.to_string(),
         };
-        Ok(Self { fairway, router, kind: cell.router, neighbour, spec, lab })
+        Ok(Self { fairway, router, speaker, kind: cell.router, neighbour, spec, lab })
     }
 
     /// A direct eBGP session of one family, the plainest scene.
@@ -292,6 +299,7 @@ impl Scene {
 
     pub(crate) fn check_running(&mut self) -> Result<()> {
         self.router.check_running()?;
+        self.speaker.as_mut().map_or(Ok(()), Frr::check_running)?;
         self.fairway.check_running()
     }
 }

@@ -79,7 +79,10 @@ pub(super) fn only_the_router_dials(cell: &Cell) -> Result<()> {
            add chain inet dialling output { type filter hook output priority 0; }; \
            add rule inet dialling output tcp dport 179 tcp flags & (syn | ack) == syn drop"],
     )?;
-    scene.fairway.extra_arguments = vec!["--bgp-listen".to_owned(), "0.0.0.0:179".to_owned()];
+    if scene.speaker.is_none() {
+        let listen = ["--bgp-listen", "0.0.0.0:179"].map(str::to_owned);
+        scene.fairway.extra_arguments.extend(listen);
+    }
     scene.bring_up("203.0.113.10")?;
     let route = scene.route_arrives("203.0.113.10/32")?;
     expect_next_hop(&route, NODE_IPV4)

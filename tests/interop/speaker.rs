@@ -1,0 +1,90 @@
+//! Who speaks BGP on the node: fairway itself, or FRR beside it (`--bgp frr8|frr10`)? Which cases that
+//! changes so much that they say nothing, and why. Used by main, the matrix and the scene.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::frr_beside::Speaker as Frr;
+use crate::lab::fairway::Fairway;
+use crate::lab::make_directory;
+use crate::lab::namespace::Namespace;
+use crate::routers::{Release, RouterKind};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpeakerKind {
+    Fairway,
+    Frr(Release),
+}
+
+/// The FRRs.
+pub(crate) const FRR: [SpeakerKind; 2] =
+    [SpeakerKind::Frr(Release::Bookworm), SpeakerKind::Frr(Release::Trixie)];
+
+/// Which cases say nothing with which of them, and why.
+type Lack = (&'static [SpeakerKind], &'static [&'static str], &'static str);
+
+const LACKS: &[Lack] = &[
+    (
+        &FRR,
+        &[
+            "bfd_packets_are_signed",
+            "bfd_packets_are_signed_meticulously",
+            "bfd_packets_with_a_wrong_key_are_not_heard",
+        ],
+        "its BFD signs nothing",
+    ),
+    (&FRR, &["bfd_in_strict_mode_comes_before_the_session"], "has no strict mode of BFD"),
+];
+
+impl SpeakerKind {
+    /// `native`, `frr8` or `frr10`.
+    pub(crate) fn called(word: &str) -> Option<Self> {
+        match word {
+            "native" => Some(Self::Fairway),
+            "frr8" => Some(Self::Frr(Release::Bookworm)),
+            "frr10" => Some(Self::Frr(Release::Trixie)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is asked about a router where nobody says which: FRR is one thing that many tests
+    /// are about already, and the routers that people have beside it are BIRD and FRR.
+    pub(crate) fn meets(self, router: RouterKind) -> bool {
+        match self {
+            Self::Fairway => true,
+            Self::Frr(_) => !matches!(router, RouterKind::Gobgp | RouterKind::Openbgpd),
+        }
+    }
+
+    /// Why a case says nothing with it.
+    pub(crate) fn not_applicable(self, case: &str) -> Option<&'static str> {
+        let lack = |(kinds, names, _): &&Lack| kinds.contains(&self) && names.contains(&case);
+        LACKS.iter().find(lack).map(|(_, _, reason)| *reason)
+    }
+
+    /// Lets `fairway`, which runs in `node` and has its files in `directory`, speak by way of it: it
+    /// runs from now on.
+    pub(crate) fn join(
+        self,
+        fairway: &mut Fairway,
+        node: &Namespace,
+        directory: &Path,
+    ) -> Result<Option<Frr>> {
+        let Self::Frr(release) = self else { return Ok(None) };
+        let folder = directory.join("speaker");
+        make_directory(&folder)?;
+        let mut frr = Frr::prepare(release, &folder)?;
+        frr.start(node).context("starting FRR beside fairway")?;
+        let sockets = frr.directory().to_string_lossy().into_owned();
+        fairway.extra_arguments =
+            ["--bgp", "frr", "--frr-socket-dir", &sockets].map(str::to_owned).to_vec();
+        Ok(Some(frr))
+    }
+}
+
+/// Where the log of its daemons is.
+pub(crate) fn log_in(directory: &Path) -> std::path::PathBuf {
+    directory.join("speaker/frr/daemons.log")
+}
