@@ -20,7 +20,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop restart vm compose sim mutants bench soak docs image manifests \
+	test-vtysh test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -92,6 +92,8 @@ test-deploy: static ## What is in deploy/: chart, manifests, alerts, permissions
 
 test-interop: build ## Real routers in network namespaces (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr8
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr10
 
 test-restart: build ## Restarts beside four routers, each way once (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short
@@ -126,6 +128,13 @@ interop: build ## The whole matrix; writes the table of docs/interop.md
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --table $(CURDIR)/target/interop.md
 	scripts/table.sh target/interop.md docs/interop.md
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh -- --all
+
+interop-frr: build ## The matrix with FRR 8.4 and FRR 10.3 as the speaker; writes the tables of docs/frr.md
+	@scripts/setup.sh routers trixie network
+	for who in frr8 frr10; do \
+		FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --bgp $$who --table $(CURDIR)/target/interop-$$who.md || exit 1; \
+		MARK=interop-$$who scripts/table.sh target/interop-$$who.md docs/frr.md || exit 1; \
+	done
 
 restart: build ## kill -9, SIGTERM and upgrade, ten times each: a thousand routes, a probe every 10 ms
 	@scripts/setup.sh routers trixie network

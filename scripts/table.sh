@@ -4,9 +4,9 @@ set -euo pipefail
 
 usage() {
     cat <<'EOT'
-Usage: scripts/table.sh TABLE PAGE...
+Usage: [MARK=interop] scripts/table.sh TABLE PAGE...
 
-Replaces what stands between <!-- interop:begin --> and <!-- interop:end --> in each PAGE by the lines of
+Replaces what stands between <!-- MARK:begin --> and <!-- MARK:end --> in each PAGE by the lines of
 TABLE that begin with |.
 Example: scripts/table.sh target/interop.md docs/interop.md
 EOT
@@ -18,18 +18,19 @@ if [[ ${1:-} == --help || $# -lt 2 ]]; then
     exit 2
 fi
 table=$1
+mark=${MARK:-interop}
 shift
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 for page in "$@"; do
-    if [[ $(grep -c '^<!-- interop:\(begin\|end\) -->$' "$page") -ne 2 ]]; then
-        echo "table.sh: $page has no marks for the table" >&2
+    if [[ $(grep -c "^<!-- $mark:\(begin\|end\) -->$" "$page") -ne 2 ]]; then
+        echo "table.sh: $page has no marks $mark for the table" >&2
         exit 1
     fi
-    awk -v table="$table" '
-        /^<!-- interop:end -->$/ { inside = 0 }
+    awk -v table="$table" -v mark="$mark" '
+        $0 == "<!-- " mark ":end -->" { inside = 0 }
         !inside { print }
-        /^<!-- interop:begin -->$/ {
+        $0 == "<!-- " mark ":begin -->" {
             inside = 1
             while ((getline line < table) > 0) if (line ~ /^\|/) print line
         }

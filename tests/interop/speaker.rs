@@ -36,6 +36,11 @@ const LACKS: &[Lack] = &[
         "its BFD signs nothing",
     ),
     (&FRR, &["bfd_in_strict_mode_comes_before_the_session"], "has no strict mode of BFD"),
+    (
+        &FRR,
+        &["a_fairway_that_stays_away_is_the_last_resort"],
+        "goes on with all sessions when fairway is away",
+    ),
 ];
 
 impl SpeakerKind {

@@ -111,3 +111,92 @@ fn receive(stream: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Option<O
     }
     Ok((message.bytes, descriptor))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{IoSlice, Read};
+    use std::os::unix::net::{UnixListener, UnixStream as StdStream};
+
+    use rustix::net::{
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+        SocketType, send, sendmsg, socketpair,
+    };
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    /// One command, up to its NUL.
+    fn heard(stream: &mut StdStream) -> String {
+        let (mut line, mut byte) = (String::new(), [0]);
+        while stream.read_exact(&mut byte).is_ok() && byte != [0] {
+            line.push(char::from(byte[0]));
+        }
+        line
+    }
+
+    fn say(stream: &StdStream, bytes: &[u8], descriptors: &[&OwnedFd]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors: Vec<_> = descriptors.iter().map(|it| it.as_fd()).collect();
+        if !descriptors.is_empty() {
+            assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        }
+        sendmsg(stream, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+    }
+
+    /// A daemon that hands out the end of its log as FRR does, and its other end.
+    fn daemon(folder: &Path) -> (std::path::PathBuf, std::thread::JoinHandle<(StdStream, OwnedFd)>) {
+        let socket = folder.join("bgpd.vty");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert_eq!(heard(&mut stream), "enable");
+            say(&stream, &[0; 4], &[]);
+            assert_eq!(heard(&mut stream), "terminal monitor");
+            let (ours, theirs) = socketpair(
+                AddressFamily::UNIX,
+                SocketType::SEQPACKET,
+                SocketFlags::CLOEXEC,
+                None,
+            )
+            .unwrap();
+            say(&stream, &[0; 4], &[&theirs]);
+            (stream, ours)
+        });
+        (socket, serving)
+    }
+
+    #[tokio::test]
+    async fn each_record_is_heard_but_those_that_a_look_makes_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, serving) = daemon(folder.path());
+        let mut log = Log::open(&socket, PATIENCE).await.unwrap();
+        let (_conversation, records) = serving.join().unwrap();
+        let write = |text: &str| send(&records, text.as_bytes(), SendFlags::empty()).unwrap();
+        write("[M59KS-A3ZXZ] vty[9]@> show bgp vrf all summary json");
+        assert!(timeout(Duration::from_millis(50), log.record()).await.is_err());
+        write(&format!("{} %ADJCHANGE: neighbor 10.1.1.2 in vrf default Down", " ".repeat(4_000)));
+        assert_eq!(timeout(PATIENCE, log.record()).await, Ok(true));
+        drop(records);
+        assert_eq!(timeout(PATIENCE, log.record()).await, Ok(false));
+    }
+
+    #[tokio::test]
+    async fn who_has_no_log_says_so_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("old.vty");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            heard(&mut stream);
+            say(&stream, &[0; 4], &[]);
+            heard(&mut stream);
+            say(&stream, b"% Unknown command\n\0\0\0\x02", &[]);
+            heard(&mut stream);
+        });
+        let error = Log::open(&socket, PATIENCE).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        serving.join().unwrap();
+    }
+}

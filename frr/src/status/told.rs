@@ -63,15 +63,20 @@ fn bandwidth(wanted: &RouteAttributes, config: &PeerConfig) -> Vec<ExtendedCommu
     wanted.link_bandwidth.map(community).into_iter().collect()
 }
 
-/// The routes for `peer` whose family its session does not have. Other reasons FRR does not tell.
+/// The routes for `peer` that it cannot get, as far as that follows from the desired state and its
+/// session. Other reasons FRR does not tell.
 pub(super) fn note_unannounced(peer: &mut PeerView, desired: &Desired) {
     let Some(session) = &peer.session else { return };
     let (families, key) = (session.families, peer.config.route_key());
-    if peer.config.families.intersection(families) == peer.config.families {
+    let is_drained = desired.drain == DrainState::Drained;
+    if !is_drained && peer.config.families.intersection(families) == peer.config.families {
         return;
     }
+    let reason = |prefix: Prefix| match families.contains(prefix.family()) {
+        false => Some(format!("the session does not carry {}", prefix.family())),
+        true => is_drained.then(|| "the node is drained".to_owned()),
+    };
     let own = desired.routes.iter().filter(|route| route.peers.contains(&key));
-    let missing = own.filter(|route| !families.contains(route.prefix.family()));
-    let reason = |route: &Prefix| format!("the session does not carry {}", route.family());
-    peer.unannounced = missing.map(|route| (route.prefix, reason(&route.prefix))).collect();
+    peer.unannounced =
+        own.filter_map(|route| Some((route.prefix, reason(route.prefix)?))).collect();
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use fairway_sessions::backend::{Liveness, ResetCause, SessionState, StalePhase};
+use fairway_sessions::backend::{
+    Desired, DrainState, Liveness, ResetCause, SessionState, StalePhase,
+};
 use fairway_sessions::bfd::State;
 use fairway_sessions::types::{AddressFamily, DecisionStep, FamilySet, Refusal};
 use fairway_sessions::wire::Capability;
@@ -245,4 +247,22 @@ fn the_digest_changes_with_states_and_not_with_counters() {
         assert_ne!(summary, later);
         assert_eq!(Digest::of(&later).unwrap(), digest("steady"));
     }
+}
+
+#[test]
+fn a_route_that_cannot_get_there_says_why() {
+    both(|release, recording| {
+        let reasons = |desired: &Desired| {
+            let peer = find(&recording.view(desired), "10.1.1.2").clone();
+            peer.unannounced.into_iter().map(|(_, reason)| reason).collect::<Vec<_>>()
+        };
+        // Its session has IPv4 only, as was asked for.
+        assert!(reasons(&desired()).is_empty(), "{release}");
+        let mut both = desired();
+        both.peers[1].families = FamilySet::BOTH;
+        assert_eq!(reasons(&both), ["the session does not carry IPv6 Unicast"], "{release}");
+        both.drain = DrainState::Drained;
+        assert!(reasons(&both).contains(&"the node is drained".to_owned()), "{release}");
+        assert_eq!(reasons(&both).len(), 3);
+    });
 }
