@@ -121,7 +121,7 @@ impl Reader {
         }
         let context = self.context();
         let line: Arc<str> = Arc::from(line);
-        let opens = self.open.len() < DEPTH_MAX && opens_context(&context, &line);
+        let opens = self.open.len() < DEPTH_MAX && leads_into_context(&context, &line);
         let origin = self.origin.clone();
         self.statements.push(Statement { context, line: line.clone(), origin });
         if opens {
@@ -165,7 +165,7 @@ fn words<const N: usize>(line: &str) -> [&str; N] {
 }
 
 /// Whether `line` at this place leads into a context.
-fn opens_context(context: &[Arc<str>], line: &str) -> bool {
+pub fn leads_into_context(context: &[Arc<str>], line: &str) -> bool {
     let [first, second, third, fourth] = words(line);
     let Some(around) = context.last() else { return opens_at_top(line) };
     match words::<2>(around) {

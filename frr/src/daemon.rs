@@ -2,6 +2,8 @@
 //!
 //! Knows no socket. Asked by [`crate::application`], and by `io::daemons` for names.
 
+use std::sync::Arc;
+
 use crate::configuration::Statement;
 
 /// One of FRR's daemons, in the order in which they are told what is new; what goes is told the other
@@ -37,7 +39,12 @@ impl Daemon {
 
     /// Whether a statement is for this daemon.
     pub fn takes(self, statement: &Statement) -> Takes {
-        match only_for(statement.context.first().unwrap_or(&statement.line)) {
+        self.takes_line(&statement.context, &statement.line)
+    }
+
+    /// The same, by where a line stands.
+    pub fn takes_line(self, context: &[Arc<str>], line: &str) -> Takes {
+        match only_for(context.first().map_or(line, |it| it)) {
             Some(only) if only == self => Takes::Must,
             Some(_) => Takes::Not,
             None => Takes::May,

@@ -1,7 +1,11 @@
 //! The edge: FRR's sockets and the clock.
 
+mod backend;
 mod daemon;
+mod daemons;
 mod log;
 pub mod observer;
 pub mod vty;
 mod watch;
+
+pub use backend::{FrrBackend, FrrOptions};

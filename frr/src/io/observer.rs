@@ -97,11 +97,11 @@ impl Observer {
     /// next.
     pub async fn changed(&self, seen: u64) -> u64 {
         let mut changes = self.changes.clone();
-        match changes.wait_for(|count| *count > seen).await {
-            Ok(count) => *count,
-            // The watching goes on as long as this does.
-            Err(_) => std::future::pending().await,
+        if let Ok(count) = changes.wait_for(|count| *count > seen).await {
+            return *count;
         }
+        // The watching goes on as long as this does.
+        std::future::pending().await
     }
 
     /// Something was configured, or is no longer as it was said to be: whoever waits should look, now

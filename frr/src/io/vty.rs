@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -160,6 +161,21 @@ impl Connection {
         };
         self.unanswered = false;
         Ok(reply)
+    }
+
+    /// Ready when the daemon has ended the conversation, or said what nobody asked for. Only to be asked
+    /// while no command is under way.
+    pub(super) fn poll_ended(&self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.stream.poll_read_ready(context).is_pending() {
+                return Poll::Pending;
+            }
+            match self.stream.try_read(&mut [0]) {
+                // It was not ready after all, and has to be asked again to say when it is.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return Poll::Ready(()),
+            }
+        }
     }
 
     async fn exchange(&mut self, line: &str) -> Result<Reply, VtyError> {

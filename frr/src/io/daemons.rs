@@ -1,0 +1,251 @@
+//! FRR's daemons on this machine: what they have, and how they are told.
+//!
+//! A conversation with each that is there, kept open: its end is the first sign of a restart. Decides
+//! nothing: what to say is [`crate::application`]'s, and what came of it is told to it. Driven by
+//! [`super::backend`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::vty::{Connection, Reply, Status, VtyError};
+use crate::application::{Broken, Orders, Running, Said};
+use crate::configuration::{Configuration, leads_into_context};
+use crate::daemon::{Daemon, Takes};
+use crate::difference::{Batch, Purpose, Step};
+
+/// How long a daemon may take for one line: what it changes at once takes milliseconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// FRR.
+#[derive(Debug)]
+pub(super) struct Daemons {
+    socket_dir: PathBuf,
+    connections: BTreeMap<Daemon, Connection>,
+    version: Option<(u8, u8)>,
+}
+
+/// What a look at all of them found.
+pub(super) struct Look {
+    pub(super) running: Running,
+    /// Those with whom the conversation is a new one.
+    pub(super) new: Vec<Daemon>,
+}
+
+/// What one of them said.
+struct Answer {
+    connection: Connection,
+    configuration: Configuration,
+    version: Option<(u8, u8)>,
+}
+
+impl Daemons {
+    pub(super) fn new(socket_dir: &Path) -> Self {
+        Self { socket_dir: socket_dir.to_owned(), connections: BTreeMap::new(), version: None }
+    }
+
+    /// FRR's version, as bgpd said it last.
+    pub(super) fn version(&self) -> Option<(u8, u8)> {
+        self.version
+    }
+
+    /// What they all have. Who is not there is asked for anew.
+    pub(super) async fn look(&mut self) -> Look {
+        let mut asked = JoinSet::new();
+        let mut new = Vec::new();
+        for daemon in Daemon::ALL {
+            let connection = self.connections.remove(&daemon);
+            if connection.is_none() {
+                new.push(daemon);
+            }
+            let path = self.socket_dir.join(format!("{}.vty", daemon.name()));
+            asked.spawn(async move { (daemon, ask(connection, path).await) });
+        }
+        let mut running = Running::default();
+        while let Some(Ok((daemon, answer))) = asked.join_next().await {
+            match answer {
+                Ok(Answer { connection, configuration, version }) => {
+                    if daemon == Daemon::Bgpd && version.is_some() {
+                        self.version = version;
+                    }
+                    self.connections.insert(daemon, connection);
+                    running.daemons.insert(daemon, configuration);
+                }
+                Err(error) => {
+                    running.away.insert(daemon, error.to_string());
+                }
+            }
+        }
+        new.retain(|it| running.daemons.contains_key(it));
+        Look { running, new }
+    }
+
+    /// Says everything, until somebody refuses or goes away.
+    pub(super) async fn say(&mut self, orders: &Orders) -> Said {
+        let mut said = Said::default();
+        let additions = orders.batches.iter().map(|(daemon, batch)| (*daemon, &batch.additions));
+        let removals =
+            orders.batches.iter().rev().map(|(daemon, batch)| (*daemon, &batch.removals));
+        for (daemon, steps) in additions.chain(removals).filter(|(_, steps)| !steps.is_empty()) {
+            if let Err(broken) = self.say_to(daemon, steps, &mut said).await {
+                said.broken = Some(broken);
+                return said;
+            }
+        }
+        for (daemon, Batch { refreshes, .. }) in &orders.batches {
+            if let Err(broken) = self.refresh(*daemon, refreshes).await {
+                said.broken = Some(broken);
+            }
+        }
+        said
+    }
+
+    async fn say_to(
+        &mut self,
+        daemon: Daemon,
+        steps: &[Step],
+        said: &mut Said,
+    ) -> Result<(), Broken> {
+        let lost = |error: VtyError| Broken::Lost(daemon, error.to_string());
+        let Some(connection) = self.connections.remove(&daemon) else {
+            return Err(Broken::Lost(daemon, "there is no connection".to_owned()));
+        };
+        let mut session = Session { daemon, connection, context: Vec::new() };
+        let reply = session.connection.command("configure terminal").await.map_err(lost)?;
+        if reply.status != Status::Success {
+            return Err(Broken::Lost(daemon, words(&reply)));
+        }
+        let mut outcome = Ok(());
+        for step in steps {
+            outcome = session.step(step, said).await;
+            if outcome.is_err() {
+                break;
+            }
+        }
+        if !matches!(outcome, Err(Broken::Lost(..))) {
+            session.connection.command("end").await.map_err(lost)?;
+            self.connections.insert(daemon, session.connection);
+        }
+        outcome
+    }
+
+    async fn refresh(&mut self, daemon: Daemon, commands: &[String]) -> Result<(), Broken> {
+        for command in commands {
+            let Some(connection) = self.connections.get_mut(&daemon) else { return Ok(()) };
+            // It has no session then, and will hear everything when it has one.
+            if let Err(error) = connection.command(command).await {
+                self.connections.remove(&daemon);
+                return Err(Broken::Lost(daemon, error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Resolves when a daemon ends a conversation while nothing is said. Cancel-safe.
+    pub(super) async fn left(&mut self) -> Daemon {
+        let daemon = std::future::poll_fn(|context| {
+            let mut connections = self.connections.iter();
+            let left = connections.find(|(_, it)| it.poll_ended(context).is_ready());
+            left.map_or(Poll::Pending, |(daemon, _)| Poll::Ready(*daemon))
+        })
+        .await;
+        self.connections.remove(&daemon);
+        daemon
+    }
+}
+
+/// What a daemon has, in the conversation that there is, or in a new one.
+async fn ask(connection: Option<Connection>, path: PathBuf) -> Result<Answer, VtyError> {
+    let (mut connection, mut version) = (connection, None);
+    let mut connection = match connection.take() {
+        Some(connection) => connection,
+        None => {
+            let mut new = Connection::connect_with_timeout(path, ANSWER_TIMEOUT).await?;
+            new.command("enable").await?;
+            version = version_in(&new.command("show version").await?.text);
+            new
+        }
+    };
+    let text = connection.command("show running-config").await?.text;
+    Ok(Answer { connection, configuration: Configuration::parse(&text), version })
+}
+
+/// `FRRouting 8.4.4 (node) on Linux(6.1)`.
+fn version_in(text: &str) -> Option<(u8, u8)> {
+    let mut words = text.split_whitespace().skip_while(|it| *it != "FRRouting").skip(1);
+    let mut numbers = words.next()?.split(['.', '-', '_']).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// What a daemon said, on one line.
+fn words(reply: &Reply) -> String {
+    let text = reply.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() { format!("{:?}", reply.status) } else { text }
+}
+
+/// A daemon that is being configured.
+struct Session {
+    daemon: Daemon,
+    connection: Connection,
+    /// Where it is.
+    context: Vec<Arc<str>>,
+}
+
+impl Session {
+    async fn step(&mut self, step: &Step, said: &mut Said) -> Result<(), Broken> {
+        let may_be_unknown = step.purpose == Purpose::Add && self.takes(step) == Takes::May;
+        let reply = match self.enter(step).await? {
+            Ok(()) => self.command(&step.line).await?,
+            // It is not known what the line would be in the wrong place.
+            Err(reply) => reply,
+        };
+        match reply.status {
+            Status::Success | Status::Warning => {
+                if leads_into_context(&self.context, &step.line) && step.purpose == Purpose::Add {
+                    self.context.push(step.line.clone());
+                }
+                if reply.status == Status::Warning || reply.text.trim_start().starts_with('%') {
+                    said.remarks.push((self.daemon, step.clone(), words(&reply)));
+                }
+                said.taken.push((self.daemon, step.clone()));
+                Ok(())
+            }
+            _ if may_be_unknown => {
+                said.unknown.push((self.daemon, step.clone(), words(&reply)));
+                Ok(())
+            }
+            _ => Err(Broken::Refused(self.daemon, step.clone(), words(&reply))),
+        }
+    }
+
+    fn takes(&self, step: &Step) -> Takes {
+        self.daemon.takes_line(&step.context, &step.line)
+    }
+
+    /// Goes to where the step belongs, or says why that is not possible.
+    async fn enter(&mut self, step: &Step) -> Result<Result<(), Reply>, Broken> {
+        let same = self.context.iter().zip(step.context.iter()).take_while(|(is, to)| is == to);
+        let same = same.count();
+        while self.context.len() > same {
+            self.command("exit").await?;
+            self.context.pop();
+        }
+        for opener in step.context.iter().skip(same) {
+            let reply = self.command(opener).await?;
+            if !matches!(reply.status, Status::Success | Status::Warning) {
+                return Ok(Err(reply));
+            }
+            self.context.push(opener.clone());
+        }
+        Ok(Ok(()))
+    }
+
+    async fn command(&mut self, line: &str) -> Result<Reply, Broken> {
+        let reply = self.connection.command(line).await;
+        reply.map_err(|error| Broken::Lost(self.daemon, error.to_string()))
+    }
+}
