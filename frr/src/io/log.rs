@@ -146,7 +146,9 @@ mod tests {
     }
 
     /// A daemon that hands out the end of its log as FRR does, and its other end.
-    fn daemon(folder: &Path) -> (std::path::PathBuf, std::thread::JoinHandle<(StdStream, OwnedFd)>) {
+    fn daemon(
+        folder: &Path,
+    ) -> (std::path::PathBuf, std::thread::JoinHandle<(StdStream, OwnedFd)>) {
         let socket = folder.join("bgpd.vty");
         let listener = UnixListener::bind(&socket).unwrap();
         let serving = std::thread::spawn(move || {
@@ -154,13 +156,9 @@ mod tests {
             assert_eq!(heard(&mut stream), "enable");
             say(&stream, &[0; 4], &[]);
             assert_eq!(heard(&mut stream), "terminal monitor");
-            let (ours, theirs) = socketpair(
-                AddressFamily::UNIX,
-                SocketType::SEQPACKET,
-                SocketFlags::CLOEXEC,
-                None,
-            )
-            .unwrap();
+            let (ours, theirs) =
+                socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                    .unwrap();
             say(&stream, &[0; 4], &[&theirs]);
             (stream, ours)
         });

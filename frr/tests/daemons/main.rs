@@ -4,7 +4,13 @@
 //! Needs root, and FRR 8.4 of Debian 12; FRR 10.3 where `scripts/trixie.sh` made it. Says so and does
 //! nothing without. `make test-frr`; words after `--` choose stories, `--bench` measures.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // What fails here fails the test.
+// What fails here fails the test.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing
+)]
 
 mod bench;
 mod lab;
