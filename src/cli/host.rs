@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 
-use super::paths;
+use super::{duration, paths};
 use crate::admin::SocketMode;
 use crate::host::{BackendOptions, HostOptions, ListenOption, host_name};
 use crate::metrics::HttpListen;
@@ -19,6 +21,8 @@ const THREADS: usize = 2;
 enum BackendChoice {
     /// Fairway itself
     Native,
+    /// FRR on this machine, which Fairway configures over FRR's own sockets
+    Frr,
 }
 
 /// Every daemon is asked these.
@@ -68,6 +72,26 @@ pub(super) struct HostArguments {
     #[arg(long, env = "FAIRWAY_BFD_REALTIME")]
     bfd_realtime: bool,
 
+    /// With `--bgp frr`: the folder with FRR's sockets bgpd.vty, bfdd.vty and so on
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/run/frr",
+        env = "FAIRWAY_FRR_SOCKET_DIR"
+    )]
+    frr_socket_dir: PathBuf,
+
+    /// With `--bgp frr`: how long one change of FRR's configuration keeps the next one waiting; what
+    /// comes meanwhile goes together, and the first goes at once
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "100ms",
+        value_parser = duration::parse,
+        env = "FAIRWAY_FRR_MIN_INTERVAL"
+    )]
+    frr_min_interval: Duration,
+
     /// The socket that `fairway show` talks to [default: /run/fairway/fairway.sock, or without
     /// root $XDG_RUNTIME_DIR/fairway.sock]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
@@ -92,21 +116,42 @@ pub(super) struct HostArguments {
 impl HostArguments {
     /// With the defaults of this machine. An empty value, which manifests write for none, is none.
     pub(super) fn options(self) -> Result<HostOptions> {
-        let BackendChoice::Native = self.bgp;
+        let backend = self.backend();
         let path = |path: Option<PathBuf>| path.filter(|it| !it.as_os_str().is_empty());
         Ok(HostOptions {
             node: node_name(self.node.as_deref())?,
             load_balancer_class: self.daemon.load_balancer_class(),
-            backend: BackendOptions::Native {
-                bgp_listen: self.bgp_listen,
-                bfd_realtime: self.bfd_realtime,
-            },
+            backend,
             socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
             socket_mode: self.socket_mode,
             vty_dir: path(self.vty_dir),
             metrics_listen: self.daemon.metrics_listen,
             state_dir: path(self.state_dir).map_or_else(paths::default_state_dir, Ok)?,
         })
+    }
+
+    /// Who speaks BGP. What he would not do, although somebody asks for it, is wrong usage.
+    fn backend(&self) -> BackendOptions {
+        let bgp_listen = self.bgp_listen.clone();
+        if self.bgp == BackendChoice::Native {
+            return BackendOptions::Native { bgp_listen, bfd_realtime: self.bfd_realtime };
+        }
+        if !bgp_listen.is_empty() {
+            wrong_usage(
+                "--bgp-listen cannot be used with --bgp frr: FRR's bgpd listens by itself; its own \
+                 options -l and -p in /etc/frr/daemons say where",
+            );
+        }
+        if self.bfd_realtime {
+            wrong_usage(
+                "--bfd-realtime cannot be used with --bgp frr: BFD is spoken by FRR's bfdd there, \
+                 not by this process",
+            );
+        }
+        BackendOptions::Frr {
+            socket_dir: self.frr_socket_dir.clone(),
+            min_interval: self.frr_min_interval,
+        }
     }
 }
 
@@ -119,6 +164,11 @@ pub(super) fn node_name(named: Option<&str>) -> Result<String> {
 /// A value that says something.
 pub(super) fn filled(text: Option<&str>) -> Option<String> {
     text.filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// Ends the process with exit code 2.
+fn wrong_usage(message: &str) -> ! {
+    clap::Error::raw(ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
 }
 
 /// Lives through a daemon, to its end.

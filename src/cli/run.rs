@@ -14,6 +14,7 @@ use crate::standalone::{self, Options};
   fairway run --config examples/quickstart
   fairway run --config peers.yaml --config services/ --bgp-listen none
   fairway run --config /etc/fairway --vty-dir /run/fairway/vty
+  fairway run --config /etc/fairway --bgp frr
   kill -HUP PID                              read all files again")]
 pub(super) struct RunArguments {
     /// A file, or a folder of *.yaml, *.yml and *.json; may be given more than once, or several

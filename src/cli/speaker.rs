@@ -14,6 +14,7 @@ use crate::kubernetes::{SpeakerOptions, run_speaker};
   fairway speaker                            in a pod, as deploy/ runs it
   fairway speaker --node worker-1 --kubeconfig admin.conf --state-dir /var/lib/fairway
   fairway speaker --bgp-listen 0.0.0.0:179,[::]:179
+  fairway speaker --bgp frr --frr-socket-dir /var/run/frr
   fairway show bgp summary                   ask it, on its node")]
 pub(super) struct SpeakerArguments {
     #[command(flatten)]

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use fairway_frr::io::{FrrBackend, FrrOptions};
 use fairway_sessions::backend::{Backend, EarlierRun};
 use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
 
@@ -50,6 +52,13 @@ pub enum BackendOptions {
         /// BFD goes before all other work.
         bfd_realtime: bool,
     },
+    /// FRR does.
+    Frr {
+        /// Where its daemons' sockets are.
+        socket_dir: PathBuf,
+        /// From one change of its configuration to the next.
+        min_interval: Duration,
+    },
 }
 
 impl BackendOptions {
@@ -58,6 +67,7 @@ impl BackendOptions {
     pub(crate) fn kind(&self) -> BackendKind {
         match self {
             Self::Native { .. } => BackendKind::Native,
+            Self::Frr { .. } => BackendKind::Frr { version: None },
         }
     }
 }
@@ -82,6 +92,13 @@ impl HostOptions {
             BackendOptions::Native { bgp_listen, bfd_realtime } => {
                 let bfd = BfdOptions { realtime: *bfd_realtime };
                 Arc::new(NativeBackend::start(listen(bgp_listen, unsaid), bfd, seed(), earlier))
+            }
+            BackendOptions::Frr { socket_dir, min_interval } => {
+                Arc::new(FrrBackend::start(FrrOptions {
+                    socket_dir: socket_dir.clone(),
+                    min_interval: *min_interval,
+                    earlier,
+                }))
             }
         }
     }

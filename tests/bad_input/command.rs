@@ -58,3 +58,15 @@ fn what_frr_cannot_do_is_a_fault_only_where_frr_is_to_do_it() {
     assert!(said.contains("spec.tcpAO") && !said.contains("needs FRR 9.1"), "{said}");
     assert_eq!(check(&["--bgp", "frr", "--frr-version", "ten"], &text).status.code(), Some(2));
 }
+
+#[test]
+fn what_frr_does_itself_is_not_asked_of_us_as_well() {
+    for (option, who) in [(&["--bgp-listen", "none"][..], "bgpd"), (&["--bfd-realtime"], "bfdd")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+        command.args(["run", "--config", "/nonexistent", "--bgp", "frr"]).args(option);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(option.first().unwrap()) && said.contains(who), "{said}");
+    }
+}
