@@ -106,10 +106,27 @@ impl Daemons {
 
     /// Fails at a line that a daemon refuses.
     pub(crate) fn load(&self, text: &str) -> Result<()> {
-        let said = self.vtysh(&["-f", &self.written(text)?])?;
-        // Of a line that one of several daemons refuses, the exit code says nothing.
-        let refused = said.lines().find(|line| line.starts_with("line "));
-        ensure!(refused.is_none(), "{said}");
+        self.load_but(text, |_| false)
+    }
+
+    /// What is in force already. FRR refuses to be told once more that a neighbour has graceful
+    /// restart, or has none; all else it takes.
+    pub(crate) fn load_again(&self, text: &str) -> Result<()> {
+        self.load_but(text, |line| line.contains(" graceful-restart"))
+    }
+
+    fn load_but(&self, text: &str, may_be_refused: impl Fn(&str) -> bool) -> Result<()> {
+        let directory = self.installation.seen("");
+        let given = self.written(text)?;
+        let places = ["--vty_socket", directory.as_str(), "--config_dir", directory.as_str()];
+        let mut command = self.installation.command(VTYSH);
+        let output = command.args(places).args(["-f", &given]).output().context("running vtysh")?;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        // Where one of several daemons refuses a line, the exit code does not always say so.
+        let mut refused = said.lines().filter(|line| line.starts_with("line ")).peekable();
+        let has_failed = !output.status.success() && refused.peek().is_none();
+        ensure!(!has_failed && refused.all(may_be_refused), "{}: {said}", output.status);
         Ok(())
     }
 }

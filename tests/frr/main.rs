@@ -88,7 +88,7 @@ fn is_taken(daemons: &Daemons, text: &str) -> Result<()> {
     daemons.load(text)?;
     let before = daemons.running()?;
     shown::as_sent(text, &before)?;
-    daemons.load(text).context("for the second time")?;
+    daemons.load_again(text).context("for the second time")?;
     let after = daemons.running()?;
     ensure!(before == after, "loaded again, it is:\n{after}\nand was:\n{before}");
     Ok(())

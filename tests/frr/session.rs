@@ -2,17 +2,20 @@
 //! a rendered configuration, and a neighbour that takes everything.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::daemons::Daemons;
 use crate::lab::namespace::Namespace;
-use crate::lab::wait::{PATIENCE, wait_until};
+use crate::lab::wait::{PATIENCE, holds_for, wait_until};
 use crate::routers::Release;
 
 const NODE: &str = "192.0.2.1";
 const ROUTER: &str = "192.0.2.2";
+/// Longer than FRR waits before a changed route map counts (`bgp route-map delay-timer`).
+const DELAY: Duration = Duration::from_secs(6);
 const PREFIX: &str = "203.0.113.10/32";
 
 /// The router of the goldens.
@@ -45,12 +48,15 @@ pub(crate) fn survives(release: Release, directory: &Path) -> Result<()> {
     let bandwidth = path.pointer("/extendedCommunity/string").and_then(Value::as_str);
     let bandwidth = bandwidth.with_context(|| format!("no bandwidth in {path:#}"))?;
     ensure!(bandwidth.contains("LB:65001:1250000000"), "{bandwidth}");
-    let before = updates(&neighbour)?;
+    let before = settled(&neighbour)?;
     for _ in 0..2 {
-        daemons.load(&text)?;
+        daemons.load_again(&text)?;
     }
-    let after = updates(&neighbour)?;
-    ensure!(before == after, "a session and its UPDATEs were {before:?}, and are {after:?}");
+    holds_for("the same session, and no UPDATE", DELAY, || {
+        let after = updates(&neighbour)?;
+        ensure!(before == after, "a session and its UPDATEs were {before:?}, and are {after:?}");
+        Ok(())
+    })?;
     // What is drained is taken back, and the session stays.
     daemons.load("router bgp 65001\naddress-family ipv4 unicast\nno network 203.0.113.10/32\n")?;
     wait_until("the router forgets the prefix", PATIENCE, || {
@@ -72,6 +78,18 @@ fn path(router: &Daemons) -> Result<Value> {
     let answer = router.json(&format!("show bgp ipv4 unicast {PREFIX}"))?;
     let path = answer.pointer("/paths/0").cloned();
     path.with_context(|| format!("no path in {answer:#}"))
+}
+
+/// What [`updates`] says once nothing more comes.
+fn settled(router: &Daemons) -> Result<(u64, u64)> {
+    wait_until("the router has heard everything", PATIENCE, || {
+        let before = updates(router)?;
+        holds_for("no UPDATE", Duration::from_secs(2), || {
+            ensure!(updates(router)? == before, "there was one");
+            Ok(())
+        })?;
+        Ok(before)
+    })
 }
 
 /// How many sessions there were, and how many UPDATEs came.

@@ -15,7 +15,8 @@ use super::attributes::{Dialect, SetLines};
 use super::names::Hash;
 use super::neighbour::Neighbour;
 
-/// The tag of learned routes.
+/// The tag of learned routes; and of all that leaves, so that FRR sees that a route in another class
+/// is the same to a neighbour, and does not say it again.
 pub(super) const LEARNED_TAG: u32 = 18_007;
 
 /// The last sequence number of an entry for a class; those for learned routes follow.
