@@ -137,9 +137,6 @@ impl Application {
     /// This is wanted from now on, and nothing that was before.
     pub fn want(&mut self, wanted: Wanted) {
         self.refusals.forget_what_changed(&wanted.configuration.statements);
-        for memory in self.memory.values_mut() {
-            memory.attempts.clear();
-        }
         self.is_settled = false;
         self.wanted = Some(wanted);
     }
@@ -244,7 +241,12 @@ impl Application {
             self.memory.entry(daemon).or_default().remarked(step, words);
         }
         match said.broken {
-            Some(Broken::Refused(daemon, step, words)) => self.refuse(daemon, &step, words),
+            // Once it may have been somebody's hand that was faster.
+            Some(Broken::Refused(daemon, step, words)) => {
+                if self.memory.entry(daemon).or_default().tried(&step) {
+                    self.refuse(daemon, &step, words);
+                }
+            }
             Some(Broken::Lost(..)) => self.back_off(now),
             None => {}
         }
@@ -280,7 +282,7 @@ impl Application {
     }
 
     /// What is missing in FRR, going by what is known of it.
-    fn orders(&self) -> Option<Orders> {
+    fn orders(&mut self) -> Option<Orders> {
         let (wanted, known) = (self.wanted.as_ref()?, self.known.as_ref()?);
         let target = self.target();
         let batches = known.daemons.iter().filter_map(|(daemon, running)| {
@@ -293,10 +295,14 @@ impl Application {
                 hidden: &memory.hidden,
                 keep: wanted.is_partial,
             });
-            let batch = memory.without_stubborn(batch);
-            (!batch.is_empty()).then_some((*daemon, batch))
+            Some((*daemon, batch))
         });
-        Some(Orders { batches: batches.collect(), is_repair: self.is_settled })
+        let mut batches: Vec<(Daemon, Batch)> = batches.collect();
+        for (daemon, batch) in &mut batches {
+            self.memory.entry(*daemon).or_default().sort_out(batch);
+        }
+        batches.retain(|(_, batch)| !batch.is_empty());
+        Some(Orders { batches, is_repair: self.is_settled })
     }
 
     /// Draws conclusions from lines that were said before and are to be said again. Whether there
@@ -308,7 +314,13 @@ impl Application {
         for (daemon, batch) in &orders.batches {
             let Some(running) = known.daemons.get(daemon) else { continue };
             let memory = self.memory.entry(*daemon).or_default();
-            for step in batch.additions.iter().chain(&batch.removals) {
+            let made: Vec<&Step> =
+                batch.additions.iter().filter(|it| it.makes_something()).collect();
+            learnt |= memory.forget_what_is_in(&made);
+            let is_in_new =
+                |step: &Step| made.iter().any(|it| it.is_around(&step.context, &step.line));
+            let steps = batch.additions.iter().chain(&batch.removals);
+            for step in steps.filter(|it| !is_in_new(it)) {
                 match memory.learn(step, running) {
                     memory::Learnt::Nothing => continue,
                     memory::Learnt::Accepted => {}
@@ -358,9 +370,6 @@ impl Application {
         self.is_settled = true;
         if !is_partial && self.refusals.is_empty() {
             self.in_force = Some(generation);
-        }
-        for memory in self.memory.values_mut() {
-            memory.attempts.clear();
         }
     }
 }

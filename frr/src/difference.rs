@@ -12,7 +12,7 @@ mod whose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::configuration::{Configuration, Context, Statement};
+use crate::configuration::{Configuration, Context, Statement, leads_into_context};
 use settings::unset;
 pub(crate) use settings::{holds_anyway, setting};
 use whose::Ours;
@@ -154,6 +154,34 @@ impl Step {
     /// Where it stands, and what it says.
     pub fn place(&self) -> Place {
         (self.context.clone(), self.line.clone())
+    }
+
+    /// It makes something that others are settings of: a context, or a neighbour.
+    pub fn makes_something(&self) -> bool {
+        self.purpose == Purpose::Add
+            && (leads_into_context(&self.context, &self.line) || self.made_neighbor().is_some())
+    }
+
+    fn made_neighbor(&self) -> Option<&str> {
+        match words(&self.line).as_slice() {
+            ["neighbor", name, "remote-as" | "interface" | "peer-group", ..] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether a line is about what this one makes.
+    pub fn is_around(&self, context: &[Arc<str>], line: &str) -> bool {
+        let depth = self.context.len();
+        if context.get(..depth) != Some(&*self.context) {
+            return false;
+        }
+        match self.made_neighbor() {
+            Some(name) => {
+                *line != *self.line
+                    && matches!(words(line).as_slice(), ["neighbor", it, ..] if *it == name)
+            }
+            None => context.get(depth) == Some(&self.line),
+        }
     }
 
     pub(crate) fn add(statement: &Statement) -> Self {

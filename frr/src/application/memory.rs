@@ -31,8 +31,8 @@ pub(super) struct Memory {
     pub(super) hidden: BTreeMap<Place, Option<Arc<str>>>,
     /// Lines that it does not do although they unset something that it shows.
     pub(super) stubborn: BTreeSet<Place>,
-    /// How often a line was said since all was as wanted.
-    pub(super) attempts: BTreeMap<Place, u8>,
+    /// How often a line was said in a row.
+    attempts: BTreeMap<Place, u8>,
     unknown: BTreeMap<Place, String>,
     remarks: BTreeMap<Place, String>,
 }
@@ -63,12 +63,18 @@ impl Memory {
     }
 
     pub(super) fn took(&mut self, step: Step) {
+        self.tried(&step);
         let place = step.place();
-        let attempts = self.attempts.entry(place.clone()).or_default();
-        *attempts = attempts.saturating_add(1);
         if step.purpose == Purpose::Add {
             self.told.insert(place);
         }
+    }
+
+    /// It was said, or refused. Whether that was not the first time in a row.
+    pub(super) fn tried(&mut self, step: &Step) -> bool {
+        let attempts = self.attempts.entry(step.place()).or_default();
+        *attempts = attempts.saturating_add(1);
+        *attempts > 1
     }
 
     pub(super) fn does_not_know(&mut self, step: Step, words: String) {
@@ -92,6 +98,13 @@ impl Memory {
         });
     }
 
+    /// What is made anew has nothing of what it had. Whether something was thought to be there.
+    pub(super) fn forget_what_is_in(&mut self, made: &[&Step]) -> bool {
+        let before = self.hidden.len();
+        self.hidden.retain(|(context, line), _| !made.iter().any(|it| it.is_around(context, line)));
+        self.hidden.len() != before
+    }
+
     /// What follows from `step`, which is to be said, having been said before.
     pub(super) fn learn(&mut self, step: &Step, running: &Configuration) -> Learnt {
         let place = step.place();
@@ -113,9 +126,13 @@ impl Memory {
         Learnt::Accepted
     }
 
-    pub(super) fn without_stubborn(&self, mut batch: Batch) -> Batch {
+    /// Leaves out what is not done however often it is said. What need not be said any more is forgotten.
+    pub(super) fn sort_out(&mut self, batch: &mut Batch) {
+        let steps = batch.additions.iter().chain(&batch.removals);
+        let places: BTreeSet<Place> = steps.map(Step::place).collect();
+        self.attempts.retain(|it, _| places.contains(it));
+        self.stubborn.retain(|it| places.contains(it));
         batch.additions.retain(|it| !self.stubborn.contains(&it.place()));
         batch.removals.retain(|it| !self.stubborn.contains(&it.place()));
-        batch
     }
 }

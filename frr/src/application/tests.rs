@@ -1,1 +1,349 @@
+//! What is wanted meets a FRR that refuses, hangs, forgets and is edited by hand: stories, and
+//! schedules drawn from a seed.
 
+use super::*;
+use crate::model::{Model, lines, without_origins};
+
+const INTERVAL: Duration = Duration::from_millis(100);
+
+fn wanted(generation: u64, text: &str) -> Wanted {
+    Wanted { generation, configuration: Configuration::parse(text), is_partial: false }
+}
+
+/// FRR's daemons as models, and the machine.
+struct World {
+    application: Application,
+    bgpd: Model,
+    bfdd: Model,
+    now: Now,
+    is_away: bool,
+    /// After how many lines bgpd goes away.
+    dies_after: Option<usize>,
+    /// When something was said to it.
+    said_at: Vec<Now>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            application: Application::new(INTERVAL),
+            bgpd: Model::default(),
+            bfdd: Model::default(),
+            now: Now::ZERO,
+            is_away: false,
+            dies_after: None,
+            said_at: Vec::new(),
+        }
+    }
+
+    fn running(&self) -> Running {
+        let mut running = Running::default();
+        running.daemons.insert(Daemon::Bfdd, self.bfdd.running.clone());
+        match self.is_away {
+            true => drop(running.away.insert(Daemon::Bgpd, "no such file".to_owned())),
+            false => drop(running.daemons.insert(Daemon::Bgpd, self.bgpd.running.clone())),
+        }
+        running
+    }
+
+    fn say(&mut self, orders: &Orders) -> Said {
+        self.said_at.push(self.now);
+        let mut said = Said::default();
+        let additions = orders
+            .batches
+            .iter()
+            .flat_map(|(it, batch)| batch.additions.iter().map(|step| (*it, step)));
+        let removals = orders
+            .batches
+            .iter()
+            .rev()
+            .flat_map(|(it, batch)| batch.removals.iter().map(|step| (*it, step)));
+        for (daemon, step) in additions.chain(removals) {
+            if self.is_away && daemon == Daemon::Bgpd || self.dies_after == Some(0) {
+                self.restart();
+                said.broken = Some(Broken::Lost(Daemon::Bgpd, "end of file".to_owned()));
+                return said;
+            }
+            self.dies_after = self.dies_after.map(|it| it - 1);
+            let model = if daemon == Daemon::Bgpd { &mut self.bgpd } else { &mut self.bfdd };
+            match model.say(step) {
+                Ok(()) => said.taken.push((daemon, step.clone())),
+                Err(words) if daemon.takes_line(&step.context, &step.line) == Takes::May => {
+                    said.unknown.push((daemon, step.clone(), words));
+                }
+                Err(words) => {
+                    said.broken = Some(Broken::Refused(daemon, step.clone(), words));
+                    return said;
+                }
+            }
+        }
+        said
+    }
+
+    fn restart(&mut self) {
+        self.dies_after = None;
+        self.bgpd = Model::default();
+        self.application.connected(Daemon::Bgpd);
+    }
+
+    /// One thing; whether there was one to do now.
+    fn step(&mut self) -> bool {
+        match self.application.next(self.now) {
+            Next::Read => self.application.read(self.now, self.running()),
+            Next::Say(orders) => {
+                let said = self.say(&orders);
+                self.application.said(self.now, said);
+            }
+            Next::Wait(until) => {
+                assert!(until > self.now, "it waits for what is past");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Everything that is to be done now.
+    fn settle(&mut self) {
+        for _ in 0..50 {
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("it never rests: {:?}", self.application);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.settle();
+        while let Next::Wait(until) = self.application.next(self.now) {
+            if until > end {
+                break;
+            }
+            self.now = until;
+            self.settle();
+        }
+        self.now = end;
+        self.settle();
+    }
+
+    fn want(&mut self, generation: u64, text: &str) {
+        self.application.want(wanted(generation, text));
+    }
+
+    fn has(&self, text: &str) -> bool {
+        let both = [self.bgpd.lines(), self.bfdd.lines()].concat();
+        let mut both: Vec<String> = both.into_iter().filter(|it| it != "bfd").collect();
+        both.sort();
+        let is = lines(&without_origins(&Configuration::parse(text)));
+        both == is.into_iter().filter(|it| it != "bfd").collect::<Vec<_>>()
+    }
+}
+
+/// Routers by their settings.
+fn text(routers: &[(u8, &str)]) -> String {
+    let mut text = "! router\nrouter bgp 1\n".to_owned();
+    for (number, setting) in routers {
+        text += &format!(
+            "! BGPPeer {number}\n neighbor 10.0.0.{number} remote-as 2\n neighbor 10.0.0.{number} description {setting}\n neighbor 10.0.0.{number} route-map FW-in-{number} in\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn the_first_change_is_said_at_once_and_those_that_follow_are_one() {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "a")]));
+    world.settle();
+    assert!(world.has(&text(&[(1, "a")])));
+    assert_eq!(
+        (world.said_at.as_slice(), world.application.in_force()),
+        (&[Now::ZERO][..], Some(1))
+    );
+    for generation in 2..20 {
+        world.want(generation, &text(&[(1, &generation.to_string())]));
+        world.pass(Duration::from_millis(5));
+    }
+    world.pass(INTERVAL);
+    assert!(world.has(&text(&[(1, "19")])));
+    assert_eq!(world.said_at, [Now::ZERO, INTERVAL]);
+    assert_eq!(world.application.in_force(), Some(19));
+}
+
+#[test]
+fn what_is_so_already_is_not_said() {
+    let mut world = World::new();
+    world.bgpd = Model::with(&text(&[(1, "a")]));
+    world.want(7, &text(&[(1, "a")]));
+    world.pass(LOOK_INTERVAL * 3);
+    assert!(world.said_at.is_empty());
+    assert_eq!(world.application.in_force(), Some(7));
+}
+
+#[test]
+fn a_refused_line_leaves_its_resource_as_it_was_and_the_others_go_on() {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "a"), (2, "a")]));
+    world.settle();
+    world.want(2, &text(&[(1, "bad"), (2, "b")]));
+    world.pass(LOOK_INTERVAL * 3);
+    assert!(world.has(&text(&[(1, "a"), (2, "b")])), "{:?}", world.bgpd.lines());
+    let faults = world.application.faults();
+    assert_eq!(
+        faults,
+        [
+            "BGPPeer 1 is as it was before: FRR's bgpd refuses `neighbor 10.0.0.1 description bad`: % Unknown command"
+        ]
+    );
+    assert_eq!(world.application.in_force(), Some(1), "not all of it is");
+    let times = world.said_at.len();
+    world.want(3, &text(&[(1, "bad"), (2, "c")]));
+    world.pass(INTERVAL);
+    assert_eq!(world.said_at.len(), times + 1, "what is refused is not tried again");
+    world.want(4, &text(&[(1, "d"), (2, "c")]));
+    world.pass(INTERVAL * 3);
+    assert!(world.has(&text(&[(1, "d"), (2, "c")])) && world.application.faults().is_empty());
+    assert_eq!(world.application.in_force(), Some(4));
+}
+
+#[test]
+fn what_is_refused_is_tried_again_by_a_frr_that_is_another() {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "bad")]));
+    world.pass(INTERVAL * 3);
+    assert_eq!(world.application.faults().len(), 1);
+    let times = world.said_at.len();
+    world.restart();
+    world.application.lost(world.now);
+    world.pass(INTERVAL * 3);
+    assert!(world.said_at.len() > times && world.application.faults().len() == 1);
+}
+
+#[test]
+fn frr_that_is_away_is_a_fault_and_is_told_when_it_is_there() {
+    let mut world = World::new();
+    world.is_away = true;
+    world.want(1, &text(&[(1, "a")]));
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.application.faults(), ["FRR's bgpd is away: no such file"]);
+    world.is_away = false;
+    world.restart();
+    world.pass(BACKOFF_MAX);
+    assert!(world.has(&text(&[(1, "a")])) && world.application.faults().is_empty());
+}
+
+#[test]
+fn a_restart_in_the_middle_is_put_right() {
+    for lines in 0..8 {
+        let mut world = World::new();
+        world.dies_after = Some(lines);
+        world.want(1, &text(&[(1, "a"), (2, "b")]));
+        world.pass(Duration::from_secs(2));
+        assert!(world.has(&text(&[(1, "a"), (2, "b")])), "after {lines} lines");
+        assert_eq!(world.application.in_force(), Some(1));
+    }
+}
+
+#[test]
+fn what_hands_did_is_undone_at_the_next_look_or_at_a_hint() {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "a")]));
+    world.pass(HINT_INTERVAL);
+    for hint in [false, true] {
+        world.bgpd = Model::with(&text(&[(1, "edited")]));
+        if hint {
+            world.application.hint(world.now);
+        }
+        world.pass(if hint { HINT_INTERVAL } else { LOOK_INTERVAL });
+        assert!(world.has(&text(&[(1, "a")])));
+    }
+}
+
+#[test]
+fn a_line_that_nobody_knows_is_refused() {
+    let mut world = World::new();
+    let extras = format!("{}! ConfigMap x/bgpextras\nbad line\n", text(&[(1, "a")]));
+    world.want(1, &extras);
+    world.pass(INTERVAL * 3);
+    assert!(world.has(&text(&[(1, "a")])));
+    assert!(
+        world.application.faults()[0].starts_with("ConfigMap x/bgpextras"),
+        "{:?}",
+        world.application.faults()
+    );
+}
+
+/// Whatever happens: when nothing happens any more, FRR has what is wanted, or of a resource with a
+/// fault what it had when all was well.
+#[test]
+fn any_schedule_ends_with_what_is_wanted_or_with_a_fault() {
+    let seeds = std::env::var("FAIRWAY_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(100);
+    for seed in 0..seeds {
+        let mut state: u64 = seed;
+        let mut draw = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut world = World::new();
+        let mut last = String::new();
+        let mut now_wanted: Vec<(u8, &str)> = Vec::new();
+        for generation in 1..30 {
+            match draw(10) {
+                0..5 => {
+                    let settings = ["a", "b", "c", "bad"];
+                    now_wanted = (1..4_u8)
+                        .filter_map(|it| {
+                            let setting = settings.get(usize::try_from(draw(6)).unwrap())?;
+                            Some((it, *setting))
+                        })
+                        .collect();
+                    last = text(&now_wanted);
+                    world.want(generation, &last);
+                }
+                5 => world.dies_after = Some(usize::try_from(draw(6)).unwrap()),
+                6 => {
+                    world.is_away = !world.is_away;
+                    world.restart();
+                    world.application.lost(world.now);
+                }
+                7 => {
+                    let edited = [
+                        "router bgp 1\n neighbor 10.0.0.1 remote-as 9\n neighbor 10.0.0.1 route-map FW-in-1 in\n",
+                        "",
+                    ];
+                    world.bgpd = Model::with(edited[usize::try_from(draw(2)).unwrap()]);
+                }
+                8 => world.application.hint(world.now),
+                _ => {}
+            }
+            world.pass(Duration::from_millis(draw(400)));
+        }
+        if world.is_away {
+            world.is_away = false;
+            world.restart();
+        }
+        world.dies_after = None;
+        world.pass(Duration::from_secs(40));
+        let sane: Vec<_> = now_wanted.iter().copied().filter(|it| it.1 != "bad").collect();
+        let faulty: Vec<_> = now_wanted.iter().filter(|it| it.1 == "bad").map(|it| it.0).collect();
+        for (number, setting) in &sane {
+            let line = format!("router bgp 1 / neighbor 10.0.0.{number} description {setting}");
+            assert!(world.bgpd.lines().contains(&line), "seed {seed}: {line} of {last}");
+        }
+        let unexpected = world.bgpd.lines().into_iter().filter(|line| {
+            let of = |number: &u8| line.contains(&format!(" 10.0.0.{number} "));
+            line.contains("bad")
+                || line.contains(" neighbor ") && !now_wanted.iter().any(|it| of(&it.0))
+        });
+        let unexpected: Vec<String> = unexpected.collect();
+        assert!(unexpected.is_empty(), "seed {seed}: {unexpected:?} beside {last}");
+        let faults = world.application.faults();
+        assert_eq!(faults.len(), faulty.len(), "seed {seed}: {faults:?}");
+        for number in faulty {
+            let name = format!("BGPPeer {number} ");
+            assert!(faults.iter().any(|it| it.starts_with(&name)), "seed {seed}: {faults:?}");
+        }
+    }
+}
