@@ -77,8 +77,8 @@ test-soak: build ## Ten seconds of flapping peers and strangers; BFD beside FRR 
 test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
 
-test-frr: ## What is rendered for FRR, in FRR 8.4 and 10.3: taken, shown, and taken again without a change (root or sudo)
-	$(CARGO) test --locked --package fairway-frr
+test-frr: ## FRR 8.4 and 10.3: what is rendered for it, how it is told, and told again when it forgets (root or sudo)
+	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --package fairway-frr
 	@scripts/setup.sh routers trixie
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr -- --all
 

@@ -10,6 +10,12 @@ use std::path::{Path, PathBuf};
 /// What decides or encodes, and so must give the same answer to the same question: it may not
 /// know what time it is, where it runs, or who else does.
 const PURE: &[&str] = &[
+    "frr/src/application",
+    "frr/src/application.rs",
+    "frr/src/configuration.rs",
+    "frr/src/daemon.rs",
+    "frr/src/difference",
+    "frr/src/difference.rs",
     "frr/src/render",
     "frr/src/status",
     "model-api/src",

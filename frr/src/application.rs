@@ -241,9 +241,10 @@ impl Application {
             self.memory.entry(daemon).or_default().remarked(step, words);
         }
         match said.broken {
-            // Once it may have been somebody's hand that was faster.
             Some(Broken::Refused(daemon, step, words)) => {
-                if self.memory.entry(daemon).or_default().tried(&step) {
+                let is_again = self.memory.entry(daemon).or_default().tried(&step);
+                // Once, it may have been somebody's hand that was faster.
+                if is_again {
                     self.refuse(daemon, &step, words);
                 }
             }
