@@ -369,7 +369,8 @@ impl Application {
             self.first = Vec::new();
         }
         self.is_settled = true;
-        if !is_partial && self.refusals.is_empty() {
+        let does_all = self.memory.values().all(|it| it.stubborn.is_empty());
+        if !is_partial && does_all && self.refusals.is_empty() {
             self.in_force = Some(generation);
         }
     }

@@ -347,3 +347,12 @@ fn any_schedule_ends_with_what_is_wanted_or_with_a_fault() {
         }
     }
 }
+
+#[test]
+fn extras_go_to_whoever_knows_them() {
+    let text = "! router\nrouter bgp 1\n bgp router-id 1.1.1.1\nexit\n!\n! ConfigMap x/y\nip route 203.0.113.0/24 blackhole\ninterface cable\n description to the router\n!\n";
+    let mut world = World::new();
+    world.want(1, text);
+    world.settle();
+    assert!(world.bfdd.lines().contains(&"ip route 203.0.113.0/24 blackhole".to_owned()));
+}

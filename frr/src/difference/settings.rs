@@ -154,6 +154,9 @@ pub(super) fn unset(context: &[Arc<str>], line: &str) -> String {
     if let Some(opposite) = line.strip_prefix("no ") {
         return opposite.to_owned();
     }
+    if line.starts_with("description ") {
+        return "no description".to_owned();
+    }
     let what = setting(context, line);
     let in_profile = context.len() > 1 && context.first().is_some_and(|top| &**top == "bfd");
     let default = OF_PROFILE.iter().find(|it| in_profile && setting(context, it) == what);

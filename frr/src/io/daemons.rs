@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::vty::{Connection, Reply, Status, VtyError};
 use crate::application::{Broken, Orders, Running, Said};
-use crate::configuration::{Configuration, leads_into_context};
+use crate::configuration::{Configuration, leads_into_context, without_secrets};
 use crate::daemon::{Daemon, Takes};
 use crate::difference::{Batch, Purpose, Step};
 
@@ -181,9 +181,9 @@ fn version_in(text: &str) -> Option<(u8, u8)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// What a daemon said, on one line.
+/// What a daemon said, on one line. It may repeat what it was told.
 fn words(reply: &Reply) -> String {
-    let text = reply.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = without_secrets(&reply.text.split_whitespace().collect::<Vec<_>>().join(" "));
     if text.is_empty() { format!("{:?}", reply.status) } else { text }
 }
 

@@ -152,6 +152,16 @@ impl Node {
         waited.with_context(|| format!("it is not in force: {faults:?}"))
     }
 
+    /// What the daemons have that are there beside bgpd.
+    pub(crate) async fn running_of_others(&self) -> String {
+        let mut all = String::new();
+        for daemon in ["mgmtd", "staticd", "zebra"] {
+            let Ok(mut vty) = self.host.vty(daemon).await else { continue };
+            all += &vty.command("show running-config").await.map(|it| it.text).unwrap_or_default();
+        }
+        all
+    }
+
     pub(crate) async fn running(&self) -> Result<String> {
         self.host.ask("show running-config").await
     }

@@ -17,6 +17,7 @@ pub(crate) const ALL: &[(&str, Story)] = &[
     ("broken_extras_leave_everything_else_as_it_was_and_going_on", |it| {
         Box::pin(broken_extras(it))
     }),
+    ("extras_reach_the_daemon_that_knows_them", |it| Box::pin(extras_for_others(it))),
     ("bgpd_that_is_killed_while_it_is_told_is_told_again", |it| Box::pin(killed(it))),
     ("bgpd_that_hangs_is_a_fault_and_then_is_put_right", |it| Box::pin(hangs(it))),
     ("what_hands_changed_is_put_right_and_lines_of_others_stay", |it| Box::pin(hands(it))),
@@ -62,6 +63,19 @@ async fn broken_extras(mut node: Node) -> Result<()> {
     node.wait_for_force().await?;
     ensure!(!node.running().await?.contains("advertisement-interval"), "extras are left");
     ensure!(node.sessions().await? == sessions, "the session was reset");
+    Ok(())
+}
+
+async fn extras_for_others(mut node: Node) -> Result<()> {
+    let route = "ip route 203.0.113.0/24 blackhole";
+    node.set_extras(Some(&format!("{route}\ninterface cable\n description to the router\n")));
+    node.wait_for_force().await?;
+    let others = node.running_of_others().await;
+    ensure!(others.contains(route) && others.contains("to the router"), "{others}");
+    node.set_extras(None);
+    node.wait_for_force().await?;
+    let others = node.running_of_others().await;
+    ensure!(!others.contains(route) && !others.contains("to the router"), "{others}");
     Ok(())
 }
 
