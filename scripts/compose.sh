@@ -5,9 +5,10 @@ cd "$(dirname "$0")/.."
 
 usage() {
     cat <<'EOT'
-Usage: scripts/compose.sh [up | down | logs | routes]      default: up
+Usage: scripts/compose.sh [up | frr | down | logs | routes]      default: up
 
   up        build and start Fairway, FRR and BIRD, and wait until both routers have routes of both families
+  frr       beside what is up: a second Fairway that has FRR speak for it
   down      remove containers, network, volume and the lab's images
   logs      what the containers said
   routes    what the routers have
@@ -85,14 +86,23 @@ Up. To try next:
   docker compose exec frr vtysh -c 'show bgp ipv4 unicast'
   docker compose exec bird birdc show route all
   mv examples/compose/web.yaml /tmp/    and look again: its routes are gone; move it back, they return
+  scripts/compose.sh frr                 and the same with FRR as the speaker
   scripts/compose.sh down
 EOT
 }
 
+frr_speaker() {
+    scripts/docker.sh ready
+    choose_build
+    say "building and starting, with FRR as a speaker"
+    compose --profile frr up --build -d >&2
+}
+
 case ${1:-up} in
 up) up ;;
-down) compose down --rmi local -v -t 1 ;;
-logs) compose logs --no-color ;;
+frr) frr_speaker ;;
+down) compose --profile frr down --rmi local -v -t 1 ;;
+logs) compose --profile frr logs --no-color ;;
 routes) routes ;;
 -h | --help) usage ;;
 *)

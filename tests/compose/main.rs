@@ -122,7 +122,65 @@ impl Lab {
         self.timed(Change::Gone, || Ok(fs::remove_file(&web)?))?;
         // Editors write beside the file and rename over it.
         self.timed(Change::Back, || Ok(fs::rename(&aside, &web)?))?;
-        self.sessions().context("after the changes")
+        self.sessions().context("after the changes")?;
+        self.with_frr_as_speaker()
+    }
+
+    /// The second Fairway, whose routes FRR announces: beside the first one, the same ones.
+    fn with_frr_as_speaker(&self) -> Result<()> {
+        run(self.script("compose.sh", &["frr"]), 600)?;
+        self.until("FRR as a speaker: all routes", || self.spoken_by_frr(&[WEB, DNS]))?;
+        let config = self.json("fairway-frr", &["fairway", "show", "config", "--json"])?;
+        ensure!(config["notInForce"].as_array().is_some_and(Vec::is_empty), "{config}");
+        let status = self.exec("fairway-frr", &["cat", "/proc/1/status"])?;
+        let has_none = ["CapPrm:\t0000000000000000", "CapEff:\t0000000000000000"];
+        ensure!(has_none.iter().all(|line| status.contains(line)), "it has capabilities: {status}");
+
+        let resources = self.dir.join("resources");
+        let (web, aside) = (resources.join("web.yaml"), self.dir.join("web.yaml"));
+        fs::rename(&web, &aside)?;
+        self.until("FRR as a speaker: a withdrawal", || self.spoken_by_frr(&[DNS]))?;
+        fs::rename(&aside, &web)?;
+        self.until("FRR as a speaker: it is back", || self.spoken_by_frr(&[WEB, DNS]))?;
+
+        // watchfrr starts it anew, and Fairway tells it all again.
+        self.exec("frr-speaker", &["bash", "-c", "kill -9 $(cat /run/frr/bgpd.pid)"])?;
+        self.until("bgpd of FRR is missed", || {
+            let config = self.json("fairway-frr", &["fairway", "show", "config", "--json"])?;
+            let faults = config["notInForce"].to_string();
+            ensure!(faults.contains("bgpd"), "not in force: {faults}");
+            Ok(())
+        })?;
+        self.until("bgpd of FRR is back", || self.spoken_by_frr(&[WEB, DNS]))
+    }
+
+    /// These Services are in the table of FRR, of both routers by it, and no others; the session of either
+    /// router with it is Established.
+    fn spoken_by_frr(&self, services: &[[&str; 2]]) -> Result<()> {
+        let summary =
+            self.json("fairway-frr", &["fairway", "show", "bgp", "summary", "--json"])?;
+        for peer in [&self.hosts(3)[0], &self.hosts(4)[1]] {
+            for family in ["ipv4Unicast", "ipv6Unicast"] {
+                let row = &summary[family]["peers"][peer];
+                ensure!(row["state"] == "Established", "fairway-frr: {family} {peer}: {row}");
+                ensure!(row["pfxSnt"] == services.len(), "fairway-frr: {family} {peer}: {row}");
+            }
+        }
+        let speaker = self.hosts(5);
+        for (number, family) in ["ipv4", "ipv6"].into_iter().enumerate() {
+            let show = format!("show bgp {family} unicast json");
+            let own = self.json("frr-speaker", &["vtysh", "-c", &show])?;
+            let routes = own["routes"].as_object().map_or(0, serde_json::Map::len);
+            ensure!(routes == services.len(), "frr-speaker: {own}");
+            let theirs = self.json("frr", &["vtysh", "-c", &show])?;
+            for service in services {
+                let paths = theirs["routes"][service[number]].as_array();
+                let by_frr = |path: &&Value| path["peerId"] == speaker[0].as_str();
+                let path = paths.and_then(|paths| paths.iter().find(by_frr));
+                ensure!(path.is_some(), "frr: no {} by FRR: {theirs}", service[number]);
+            }
+        }
+        Ok(())
     }
 
     /// Established on both routers, and the segments signed.
