@@ -42,17 +42,15 @@ async fn community(mut node: Node) -> Result<()> {
 
 async fn broken_extras(mut node: Node) -> Result<()> {
     let sessions = node.sessions().await?;
-    node.set_extras(Some("router bgp 65001\n neighbor 10.77.0.2 advertisement-interval 7\n"));
+    node.set_extras(Some("router bgp 65001\n bgp default local-preference 7\n"));
     node.wait_for_force().await?;
-    ensure!(node.running().await?.contains("advertisement-interval 7"), "extras are not there");
-    node.set_extras(Some(
-        "router bgp 65001\n neighbor 10.77.0.2 advertisement-interval 9\n bogus line\n",
-    ));
+    ensure!(node.running().await?.contains("local-preference 7"), "extras are not there");
+    node.set_extras(Some("router bgp 65001\n bgp default local-preference 9\n bogus line\n"));
     node.wait_for_faults(|it| it.iter().any(|it| it.contains("bogus line"))).await?;
     let faults = node.faults().await?;
     ensure!(faults[0].contains("ConfigMap metallb-system/bgpextras"), "{faults:?}");
     wait_until("the extras are what they were", || async {
-        Ok(node.running().await?.contains("advertisement-interval 7"))
+        Ok(node.running().await?.contains("local-preference 7"))
     })
     .await?;
     // A service that has nothing to do with it.
@@ -61,7 +59,7 @@ async fn broken_extras(mut node: Node) -> Result<()> {
     ensure!(!node.faults().await?.is_empty(), "the fault is forgotten");
     node.set_extras(None);
     node.wait_for_force().await?;
-    ensure!(!node.running().await?.contains("advertisement-interval"), "extras are left");
+    ensure!(!node.running().await?.contains("local-preference"), "extras are left");
     ensure!(node.sessions().await? == sessions, "the session was reset");
     Ok(())
 }
