@@ -5,6 +5,7 @@
 //! What is not ours is left alone. Knows no socket and remembers nothing. Called by
 //! [`crate::application`].
 
+mod beginnings;
 mod refresh;
 mod settings;
 mod whose;
@@ -126,7 +127,7 @@ pub fn difference(sides: &Sides<'_>) -> Batch {
     let early = early.into_iter().map(Removal::into_step);
     let late = late.into_iter().map(Removal::into_step);
     let mut batch = Batch {
-        additions: early.chain(others).chain(in_routers).collect(),
+        additions: early.chain(others).chain(beginnings::whole(sides, in_routers)).collect(),
         removals: late.collect(),
         refreshes: Vec::new(),
     };

@@ -329,3 +329,25 @@ fn of_two_lines_that_set_the_same_the_later_counts() {
     story.apply(&extras, false);
     assert_eq!(story.said(), ["neighbor 10.0.0.1 timers 1 3"]);
 }
+
+#[test]
+fn a_new_neighbour_begins_when_all_is_said_and_bfd_comes_last() {
+    let mut story = Story::beginning_with("");
+    story.apply(BEFORE, false);
+    let said: Vec<&str> = story.batch.additions.iter().map(|it| &*it.line).collect();
+    let at =
+        |line: &str| said.iter().position(|it| *it == line).unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(at("neighbor 10.0.0.1 shutdown"), at("neighbor 10.0.0.1 remote-as 65001") + 1);
+    assert!(at("no neighbor 10.0.0.1 shutdown") > at("neighbor 10.0.0.1 activate"));
+    assert!(at("no neighbor 10.0.0.1 shutdown") < at("neighbor 10.0.0.1 bfd"));
+
+    story.apply(&BEFORE.replace("timers 30 90", "timers 1 3"), false);
+    let said: Vec<&str> = story.batch.additions.iter().map(|it| &*it.line).collect();
+    assert_eq!(said, ["neighbor 10.0.0.1 timers 1 3"], "who is there already goes on");
+
+    let mut story = Story::beginning_with("");
+    let down = "remote-as 65001\n neighbor 10.0.0.1 shutdown";
+    story.apply(&BEFORE.replace("remote-as 65001", down), false);
+    let mut said = story.batch.additions.iter().map(|it| &*it.line);
+    assert!(!said.any(|it| it == "no neighbor 10.0.0.1 shutdown"), "it is to stay down");
+}

@@ -205,15 +205,19 @@ impl Daemons {
     ) -> Result<(), ClearError> {
         let view = self.view(desired, ViewScope::SESSIONS).await;
         let peer = view.peers.iter().find(|peer| peer.config.key == key);
-        may_be_cleared(peer.ok_or(ClearError::NoSuchPeer)?, how)?;
+        let commands = clear_commands(peer.ok_or(ClearError::NoSuchPeer)?, how)?;
         let deadline = Instant::now() + SESSIONS_TIMEOUT;
-        let command = clear_command(key, how);
-        match within(deadline, SESSIONS_TIMEOUT, self.bgpd.ask(&command)).await {
-            // What it has to say is that there is nobody: it went meanwhile.
-            Ok(reply) if reply.text.trim_start().starts_with('%') => Err(ClearError::NoSuchPeer),
-            Ok(_) => Ok(()),
-            Err(_) => Err(BackendError::Stopped.into()),
+        for command in commands {
+            match within(deadline, SESSIONS_TIMEOUT, self.bgpd.ask(&command)).await {
+                // What it has to say is that there is nobody: it went meanwhile.
+                Ok(reply) if reply.text.trim_start().starts_with('%') => {
+                    return Err(ClearError::NoSuchPeer);
+                }
+                Ok(_) => {}
+                Err(_) => return Err(BackendError::Stopped.into()),
+            }
         }
+        Ok(())
     }
 }
 
@@ -249,28 +253,25 @@ async fn within<T>(
     }
 }
 
-fn may_be_cleared(peer: &PeerView, how: Clear) -> Result<(), ClearError> {
-    if how == Clear::Hard {
-        return Ok(());
-    }
+/// What to tell bgpd. Without a family it would ask the neighbour twice.
+fn clear_commands(peer: &PeerView, how: Clear) -> Result<Vec<String>, ClearError> {
+    let PeerKey { remote, vrf } = peer.config.key;
+    let vrf = vrf.map(|vrf| format!("vrf {vrf} ")).unwrap_or_default();
+    let how = match how {
+        Clear::Hard => return Ok(vec![format!("clear bgp {vrf}{remote}")]),
+        Clear::SoftIn => "soft in",
+        Clear::SoftOut => "soft out",
+        Clear::Soft => "soft",
+    };
     let session = peer.session.as_ref().filter(|_| peer.state == SessionState::Established);
     let session = session.ok_or(ClearError::NotEstablished)?;
     let refreshes = session.capabilities_received.contains(&Capability::RouteRefresh);
-    match how {
-        Clear::SoftIn | Clear::Soft if !refreshes => Err(ClearError::NoRouteRefresh),
-        _ => Ok(()),
+    if !refreshes && how != "soft out" {
+        return Err(ClearError::NoRouteRefresh);
     }
-}
-
-fn clear_command(key: PeerKey, how: Clear) -> String {
-    let vrf = key.vrf.map(|vrf| format!("vrf {vrf} ")).unwrap_or_default();
-    let how = match how {
-        Clear::Hard => "",
-        Clear::SoftIn => " soft in",
-        Clear::SoftOut => " soft out",
-        Clear::Soft => " soft",
-    };
-    format!("clear bgp {vrf}{}{how}", key.remote)
+    let family = |family: AddressFamily| format!("{} unicast", status::show_word(family));
+    let families = session.families.iter().map(family);
+    Ok(families.map(|family| format!("clear bgp {vrf}{family} {remote} {how}")).collect())
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use fairway_sessions::types::{AddressFamily, BfdPath, InterfaceName, PeerKey};
 pub use answer::{ANSWER_BYTES_MAX, AnswerError};
 pub use digest::Digest;
 pub use sessions::{NEIGHBORS, SUMMARY, Sessions};
-pub use tables::{advertised_question, table_question};
+pub use tables::{advertised_question, show_word, table_question};
 
 use told::Wanted;
 

@@ -21,8 +21,8 @@ use super::answer::{AnswerError, Fields, object};
 use super::attributes::{as_path_of_text, attributes, flat_next_hop, is_here, origin};
 use super::words::vrf_word;
 
-/// What `show` calls a family.
-fn show_word(family: AddressFamily) -> &'static str {
+/// What commands call a family.
+pub fn show_word(family: AddressFamily) -> &'static str {
     match family {
         AddressFamily::Ipv4Unicast => "ipv4",
         AddressFamily::Ipv6Unicast => "ipv6",

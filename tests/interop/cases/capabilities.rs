@@ -62,7 +62,7 @@ fn paths_become(scene: &mut Scene, prefix: &str, expected: &[String]) -> Result<
 }
 
 /// Topology: router --- node --- second router, eBGP over IPv4; both announce the address of the
-/// service, `toAdvertise` of the first lets through what the second says, `addPath: {send: 8}`.
+/// service, `toAdvertise` of the first lets through what the second says, `addPath: {send: 6}`.
 /// Proves: the router has fairway's own path and that of the second router; when the second goes,
 /// its path goes.
 pub(super) fn several_paths_are_sent_to_a_router(cell: &Cell) -> Result<()> {

@@ -137,7 +137,7 @@ impl Peer {
             passive: false,
             ttl_security_hops: router.ttl_security_hops,
             extended_next_hop: router.extended_next_hop && router.interface.is_none(),
-            add_path: router.add_path.then_some((8, true)),
+            add_path: router.add_path.then_some((6, true)),
             role: None,
             role_strict: false,
             shutdown: None,

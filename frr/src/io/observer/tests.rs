@@ -107,7 +107,7 @@ async fn what_frr_says_is_the_view_and_a_restart_is_bridged() {
     let key = view.peers[0].config.key;
     observer.clear(&desired(), key, Clear::SoftIn).await.unwrap();
     let last = asked.lock().unwrap().iter().rev().find(|it| it.starts_with("clear")).cloned();
-    assert_eq!(last.as_deref(), Some("clear bgp 10.1.1.2 soft in"));
+    assert_eq!(last.as_deref(), Some("clear bgp ipv4 unicast 10.1.1.2 soft in"));
     daemon.abort();
 }
 

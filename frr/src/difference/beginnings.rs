@@ -1,0 +1,65 @@
+//! How a neighbour begins: whole.
+//!
+//! FRR answers a neighbour that dials as soon as it knows its AS, and resets the session at each line
+//! that says more. So a new one is shut down until all is said. BFD comes last: FRR 10.3 leaves a
+//! neighbour alone, now and then for good, whose BFD was there before its session.
+
+use std::sync::Arc;
+
+use super::{Context, Purpose, Sides, Step, words};
+
+/// The lines in routers, with each new neighbour shut down while it is described.
+pub(super) fn whole(sides: &Sides<'_>, steps: Vec<Step>) -> Vec<Step> {
+    let (mut described, mut begun, mut watched) = (Vec::new(), Vec::new(), Vec::new());
+    let mut new: Vec<(Context, Arc<str>)> = Vec::new();
+    for step in steps {
+        let begins = begins(&step).filter(|name| is_new(sides, &step.context, name));
+        let shut = begins.map(|name| command(&step, format!("neighbor {name} shutdown")));
+        let starts = begins.map(|name| command(&step, format!("no neighbor {name} shutdown")));
+        if let Some(name) = begins {
+            new.push((step.context.clone(), Arc::from(name)));
+        }
+        let is_watched = neighbour(&step.line).is_some_and(|(name, rest)| {
+            rest.first() == Some(&"bfd")
+                && new.iter().any(|(context, it)| *context == step.context && **it == *name)
+        });
+        if is_watched { &mut watched } else { &mut described }.push(step);
+        described.extend(shut);
+        begun.extend(starts);
+    }
+    described.into_iter().chain(begun).chain(watched).collect()
+}
+
+/// Not a part of what is wanted: it is taken back.
+fn command(step: &Step, line: String) -> Step {
+    let Step { context, origin, .. } = step.clone();
+    Step { context, line: line.into(), origin, purpose: Purpose::Remove }
+}
+
+/// The name of a neighbour, and what is said of it.
+fn neighbour(line: &str) -> Option<(&str, Vec<&str>)> {
+    let mut words = words(line).into_iter();
+    match (words.next(), words.next()) {
+        (Some("neighbor"), Some(name)) => Some((name, words.collect())),
+        _ => None,
+    }
+}
+
+/// Whose first line it is, if it is one.
+fn begins(step: &Step) -> Option<&str> {
+    let (name, rest) = neighbour(&step.line)?;
+    let is_first = matches!(rest.first(), Some(&"remote-as" | &"interface"));
+    (is_first && step.context.len() == 1).then_some(name)
+}
+
+/// Whether FRR knows nothing of it, and it is not to stay down.
+fn is_new(sides: &Sides<'_>, context: &Context, name: &str) -> bool {
+    let is_about = |line: &str| neighbour(line).is_some_and(|(it, _)| it == name);
+    let mut known = sides.running.statements.iter();
+    let is_known = known.any(|it| it.context == *context && is_about(&it.line));
+    let is_down = |line: &str| {
+        neighbour(line).is_some_and(|(it, rest)| it == name && rest.first() == Some(&"shutdown"))
+    };
+    let mut wanted = sides.wanted.iter();
+    !is_known && !wanted.any(|it| it.context == *context && is_down(&it.line))
+}
