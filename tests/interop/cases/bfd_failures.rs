@@ -95,8 +95,8 @@ pub(super) fn bfd_notices_a_cable_cut_towards_the_node(cell: &Cell) -> Result<()
 pub(super) fn bfd_notices_a_cable_cut_towards_the_router(cell: &Cell) -> Result<()> {
     let mut scene = plain(cell, |_| ())?;
     Cut::TowardsRouter.apply(&scene.lab)?;
-    if matches!(cell.router, RouterKind::Bird(_)) {
-        // With its session of BGP it ends that of BFD, and begins another one.
+    if matches!(cell.router, RouterKind::Bird(_)) || scene.speaker.is_some() {
+        // With its session of BGP it ends that of BFD, and begins another one; as FRR does here.
         is_over(&mut scene)?;
     } else {
         ended_by_bfd(&mut scene, SIGNALED)?;
@@ -248,11 +248,14 @@ fn comes_back_unnoticed(
         scene.kernel_next_hops(OURS)?.context("it is not").map(drop)
     })?;
     end(scene)?;
-    scene.wait("the router has noticed", PATIENCE, |scene| {
-        let session = scene.router.session()?;
-        ensure!(!session.established, "it says {}", session.state);
-        Ok(())
-    })?;
+    // FRR goes on without us, and nobody notices anything.
+    if scene.speaker.is_none() {
+        scene.wait("the router has noticed", PATIENCE, |scene| {
+            let session = scene.router.session()?;
+            ensure!(!session.established, "it says {}", session.state);
+            Ok(())
+        })?;
+    }
     // More than a detection time.
     holds_for("the route stays", detection(), || {
         scene.kernel_next_hops(OURS)?.context("it went").map(drop)
