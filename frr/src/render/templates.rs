@@ -16,11 +16,11 @@ static TEMPLATES: LazyLock<Result<Tera, tera::Error>> = LazyLock::new(|| {
     // This is no page for a browser.
     tera.autoescape_on(Vec::<&str>::new());
     tera.add_raw_templates([
-        (MAIN, include_str!("../../templates/frr.conf.tera")),
-        ("filters.conf", include_str!("../../templates/filters.conf.tera")),
-        ("instance.conf", include_str!("../../templates/instance.conf.tera")),
-        ("neighbour.conf", include_str!("../../templates/neighbour.conf.tera")),
-        ("bfd.conf", include_str!("../../templates/bfd.conf.tera")),
+        (MAIN, include_str!("../../../templates/frr.conf.tera")),
+        ("filters.conf", include_str!("../../../templates/filters.conf.tera")),
+        ("instance.conf", include_str!("../../../templates/instance.conf.tera")),
+        ("neighbour.conf", include_str!("../../../templates/neighbour.conf.tera")),
+        ("bfd.conf", include_str!("../../../templates/bfd.conf.tera")),
     ])?;
     Ok(tera)
 });
