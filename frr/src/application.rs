@@ -17,10 +17,11 @@ use crate::difference::{Batch, Purpose, Sides, Step, difference};
 use memory::Memory;
 use refusals::Refusals;
 
-/// Between a failure and the next attempt, at least and at most: FRR restarts within a second.
+/// Between a failure and the next attempt, at least and at most: FRR restarts within a second, and to
+/// ask whether it is there costs next to nothing.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// See [`BACKOFF_MIN`].
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// How often is looked whether somebody changed something by hand, without a hint that they did.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// Between two such hints that are followed, at least.
@@ -112,6 +113,7 @@ pub struct Application {
     /// What is in force is what is wanted, but for what was refused.
     is_settled: bool,
     in_force: Option<u64>,
+    withdrawn: Option<u64>,
 }
 
 impl Application {
@@ -131,6 +133,7 @@ impl Application {
             failures: 0,
             is_settled: false,
             in_force: None,
+            withdrawn: None,
         }
     }
 
@@ -165,6 +168,11 @@ impl Application {
     /// The generation that is in force, all of it, and nothing else of ours.
     pub fn in_force(&self) -> Option<u64> {
         self.in_force
+    }
+
+    /// The generation beside which nothing is announced, whatever else of it was refused.
+    pub fn withdrawn(&self) -> Option<u64> {
+        self.withdrawn
     }
 
     /// What of the wanted configuration is not in force, and why.
@@ -356,6 +364,17 @@ impl Application {
             .collect()
     }
 
+    /// Whether nothing is in force beside what is wanted that a neighbour hears a route by. What FRR does
+    /// not take away is not gone, whatever it is.
+    fn announces_no_more(&self) -> bool {
+        let wanted = self.wanted.iter().flat_map(|it| &it.configuration.statements);
+        let place = |it: &Statement| (it.context.clone(), it.line.clone());
+        let networks: BTreeSet<_> = wanted.filter(|it| is_network(it)).map(place).collect();
+        let mut stays = self.target().into_iter().filter(|it| is_network(it));
+        stays.all(|it| networks.contains(&place(it)))
+            && self.memory.values().all(|it| it.stubborn.is_empty())
+    }
+
     /// Nothing is left to be said.
     fn settle(&mut self) {
         let (Some(wanted), Some(known)) = (&self.wanted, &self.known) else { return };
@@ -369,11 +388,22 @@ impl Application {
             self.first = Vec::new();
         }
         self.is_settled = true;
+        if is_partial {
+            return;
+        }
+        if self.announces_no_more() {
+            self.withdrawn = Some(generation);
+        }
         let does_all = self.memory.values().all(|it| it.stubborn.is_empty());
-        if !is_partial && does_all && self.refusals.is_empty() {
+        if does_all && self.refusals.is_empty() {
             self.in_force = Some(generation);
         }
     }
+}
+
+/// Whether it originates a route.
+fn is_network(statement: &Statement) -> bool {
+    statement.line.starts_with("network ")
 }
 
 #[cfg(test)]

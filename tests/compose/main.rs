@@ -157,8 +157,7 @@ impl Lab {
     /// These Services are in the table of FRR, of both routers by it, and no others; the session of either
     /// router with it is Established.
     fn spoken_by_frr(&self, services: &[[&str; 2]]) -> Result<()> {
-        let summary =
-            self.json("fairway-frr", &["fairway", "show", "bgp", "summary", "--json"])?;
+        let summary = self.json("fairway-frr", &["fairway", "show", "bgp", "summary", "--json"])?;
         for peer in [&self.hosts(3)[0], &self.hosts(4)[1]] {
             for family in ["ipv4Unicast", "ipv6Unicast"] {
                 let row = &summary[family]["peers"][peer];

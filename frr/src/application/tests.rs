@@ -196,6 +196,7 @@ fn a_refused_line_leaves_its_resource_as_it_was_and_the_others_go_on() {
         ]
     );
     assert_eq!(world.application.in_force(), Some(1), "not all of it is");
+    assert_eq!(world.application.withdrawn(), Some(2), "it announces nothing of before");
     let times = world.said_at.len();
     world.want(3, &text(&[(1, "bad"), (2, "c")]));
     world.pass(INTERVAL);

@@ -50,7 +50,7 @@ pub struct FrrOptions {
 pub struct FrrBackend {
     socket_dir: PathBuf,
     desired: watch::Sender<Option<Arc<Desired>>>,
-    in_force: watch::Receiver<u64>,
+    withdrawn: watch::Receiver<u64>,
     shared: Arc<Shared>,
     leave: mpsc::Sender<(Leave, oneshot::Sender<()>)>,
 }
@@ -88,7 +88,7 @@ impl FrrBackend {
     pub fn start(options: FrrOptions) -> Self {
         let FrrOptions { socket_dir, min_interval, earlier: _ } = options;
         let (desired, wanted) = watch::channel(None);
-        let (reached, in_force) = watch::channel(0);
+        let (reached, withdrawn) = watch::channel(0);
         let (leave, leaving) = mpsc::channel(1);
         let observer = Observer::start(&socket_dir);
         let shared = Arc::new(Shared { observer, state: Mutex::default() });
@@ -104,7 +104,7 @@ impl FrrBackend {
             shared: shared.clone(),
         };
         tokio::spawn(task.run(wanted, leaving));
-        Self { socket_dir, desired, in_force, shared, leave }
+        Self { socket_dir, desired, withdrawn, shared, leave }
     }
 }
 
@@ -143,13 +143,12 @@ impl Backend for FrrBackend {
         })
     }
 
-    /// Resolves when FRR shows the configuration of `generation`, or of a later one, all of it, and has
-    /// nothing left to write to any neighbour, or 2 seconds after that. While a resource is refused, what
-    /// it was before goes on, so this waits for the next generation that is not.
+    /// Resolves when FRR shows no route that `generation`, or a later one, does not have, and has nothing
+    /// left to write to any neighbour, or 2 seconds after that. What else is refused does not matter.
     fn withdrawn(&self, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let mut in_force = self.in_force.clone();
+        let mut withdrawn = self.withdrawn.clone();
         Box::pin(async move {
-            if in_force.wait_for(|it| *it >= generation).await.is_err() {
+            if withdrawn.wait_for(|it| *it >= generation).await.is_err() {
                 std::future::pending::<()>().await;
             }
             told::everything_is_told(&self.socket_dir).await;
@@ -327,7 +326,8 @@ impl Task {
         if is_news {
             self.shared.observer.applied();
         }
-        self.reached.send_if_modified(|it| std::mem::replace(it, in_force) != in_force);
+        let withdrawn = self.application.withdrawn().unwrap_or_default();
+        self.reached.send_if_modified(|it| std::mem::replace(it, withdrawn) != withdrawn);
     }
 
     async fn leave(&mut self, how: Leave) {
