@@ -22,12 +22,16 @@ pub(crate) enum SpeakerKind {
 pub(crate) const FRR: [SpeakerKind; 2] =
     [SpeakerKind::Frr(Release::Bookworm), SpeakerKind::Frr(Release::Trixie)];
 
-/// Which cases say nothing with which of them, and why.
-type Lack = (&'static [SpeakerKind], &'static [&'static str], &'static str);
+/// Which cases say nothing with which of them towards which routers (none named: all), and why.
+type Lack = (&'static [SpeakerKind], &'static [RouterKind], &'static [&'static str], &'static str);
+
+const FRR_ROUTERS: [RouterKind; 2] =
+    [RouterKind::Frr(Release::Bookworm), RouterKind::Frr(Release::Trixie)];
 
 const LACKS: &[Lack] = &[
     (
         &FRR,
+        &[],
         &[
             "bfd_packets_are_signed",
             "bfd_packets_are_signed_meticulously",
@@ -35,11 +39,48 @@ const LACKS: &[Lack] = &[
         ],
         "its BFD signs nothing",
     ),
-    (&FRR, &["bfd_in_strict_mode_comes_before_the_session"], "has no strict mode of BFD"),
+    (&FRR, &[], &["bfd_in_strict_mode_comes_before_the_session"], "has no strict mode of BFD"),
     (
         &FRR,
+        &[],
         &["a_fairway_that_stays_away_is_the_last_resort"],
         "goes on with all sessions when fairway is away",
+    ),
+    (
+        &FRR,
+        &[],
+        &["bfd_leaves_the_routes_of_a_frozen_router"],
+        "drops the routes of who fails by BFD",
+    ),
+    (
+        &[SpeakerKind::Frr(Release::Bookworm)],
+        &[],
+        &["several_paths_of_a_router_are_received", "several_paths_are_sent_to_a_router"],
+        "8.4 cannot limit the paths that it sends (9.1 can): the peer is left out",
+    ),
+    (
+        &FRR,
+        &FRR_ROUTERS,
+        &["bfd_that_is_taken_down_ends_no_session"],
+        "takes AdminDown for Down, and ends its session",
+    ),
+    (
+        &FRR,
+        &[],
+        &["ttl_security_refuses_a_router_further_away"],
+        "lets in who dials from further away: 8.4 nearly always, 10.3 now and then",
+    ),
+    (
+        &FRR,
+        &FRR_ROUTERS,
+        &["a_softly_cleared_session_receives_again_without_a_reset"],
+        "asks twice for each refresh, which the case counts",
+    ),
+    (
+        &FRR,
+        &[RouterKind::Frr(Release::Bookworm)],
+        &["received_routes_follow_a_live_change_of_the_filter"],
+        "8.4 answers no refresh before an End-of-RIB that it does not send to who has no graceful restart",
     ),
 ];
 
@@ -63,10 +104,14 @@ impl SpeakerKind {
         }
     }
 
-    /// Why a case says nothing with it.
-    pub(crate) fn not_applicable(self, case: &str) -> Option<&'static str> {
-        let lack = |(kinds, names, _): &&Lack| kinds.contains(&self) && names.contains(&case);
-        LACKS.iter().find(lack).map(|(_, _, reason)| *reason)
+    /// Why a case says nothing with it, towards this router.
+    pub(crate) fn not_applicable(self, case: &str, router: RouterKind) -> Option<&'static str> {
+        let lack = |(kinds, routers, names, _): &&Lack| {
+            kinds.contains(&self)
+                && (routers.is_empty() || routers.contains(&router))
+                && names.contains(&case)
+        };
+        LACKS.iter().find(lack).map(|(.., reason)| *reason)
     }
 
     /// Lets `fairway`, which runs in `node` and has its files in `directory`, speak by way of it: it

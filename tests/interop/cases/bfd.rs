@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::scene::{Cell, Scene, expect_equal};
+use super::scene::{Cell, POOL_IPV4, Scene, expect_equal};
 use super::shown::{expect_at, neighbour, number_at, table_becomes};
 use crate::lab::cut::Cut;
-use crate::lab::resources::{Allowed, BfdProfile, Peer, opaque_secret};
+use crate::lab::resources::{Allowed, BfdProfile, Peer, opaque_secret, pool};
 use crate::lab::wait::{PATIENCE, holds_for};
 use crate::lab::{Family, ROUTER_INTERFACE, Wiring};
 use crate::routers::bfd::{BfdKey, BfdSpec, the_only};
@@ -255,6 +255,10 @@ pub(super) fn bfd_echo_packets_come_back(cell: &Cell) -> Result<()> {
     let echo = BfdSpec { echo: true, ..spec() };
     let mut scene = scene(cell, Wiring::Direct, Family::Ipv4, |router| router.bfd = Some(echo))?;
     scene.fairway.apply("bfd", &BfdProfile { echo: true, ..profile() }.yaml())?;
+    if scene.speaker.is_some() {
+        // FRR echoes for IPv4 only, and a profile for it with routes of both families is refused.
+        scene.fairway.apply("pool", &pool("main", &[POOL_IPV4]))?;
+    }
     scene.lab.node.enable_forwarding()?;
     scene.lab.router.namespace.enable_forwarding()?;
     scene.start()?;

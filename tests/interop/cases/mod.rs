@@ -45,7 +45,7 @@ impl Case {
         let lack =
             |(routers, names, _): &&Lack| routers.contains(&router) && names.contains(&self.name);
         let of_router = LACKS.iter().find(lack).map(|(_, _, reason)| *reason);
-        speaker.not_applicable(self.name).or(of_router)
+        speaker.not_applicable(self.name, router).or(of_router)
     }
 
     /// Whether the short form has it with this router. Of BFD it has each case once: with the newest BIRD,

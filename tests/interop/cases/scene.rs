@@ -87,6 +87,12 @@ impl Scene {
         let router = cell.router.prepare(&lab.router, &spec)?;
         let mut fairway = Fairway::prepare(&lab)?;
         let speaker = cell.speaker.join(&mut fairway, &lab.node, &lab.directory)?;
+        if speaker.is_some() {
+            // FRR dials from the address that the kernel likes best: not one that a router's
+            // advertisement made.
+            let autoconf = format!("net.ipv6.conf.{NODE_INTERFACE}.autoconf=0");
+            lab.node.run("sysctl", &["-q", "-w", &autoconf])?;
+        }
         let neighbour = match spec.interface {
             Some(_) => NODE_INTERFACE.to_owned(),
             None => spec.local_address.to_string(),
