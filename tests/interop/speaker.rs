@@ -60,6 +60,12 @@ const LACKS: &[Lack] = &[
     ),
     (
         &FRR,
+        &[RouterKind::Bird(Release::Bookworm), RouterKind::Bird(Release::Trixie)],
+        &["bfd_crosses_a_middle_hop"],
+        "does not hear BIRD's BFD over several hops, which begins with a TTL of 64",
+    ),
+    (
+        &FRR,
         &FRR_ROUTERS,
         &["bfd_that_is_taken_down_ends_no_session"],
         "takes AdminDown for Down, and ends its session",
