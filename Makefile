@@ -14,12 +14,13 @@ RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
 CASE ?=
 IMAGE ?= fairway:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+IMAGE_FRR ?= $(subst fairway:,fairway-frr:,$(IMAGE))
 PREFIX ?= /usr/local
 DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
+.PHONY: help image-frr run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
@@ -156,6 +157,10 @@ soak: build ## Promises that need real time, routers and floods (root or sudo; m
 image: static ## The container image for clusters (IMAGE=registry.example/fairway:0.1.0)
 	@scripts/docker.sh engine && scripts/docker.sh base
 	docker build -f docker/kubernetes/host.Dockerfile -t $(IMAGE) .
+
+image-frr: static ## The image of FRR with the agent, for `speaker.frr.enabled` (IMAGE_FRR=registry.example/fairway-frr:0.1.0)
+	@scripts/docker.sh engine && scripts/docker.sh base
+	docker build -f frr/docker/host.Dockerfile -t $(IMAGE_FRR) .
 
 manifests: ## What is made from the Helm chart: deploy/base, deploy/components, tables of docs/kubernetes.md
 	scripts/manifests.sh

@@ -7,8 +7,9 @@ set -euo pipefail
 
 /usr/lib/frr/watchfrr zebra staticd bgpd bfdd &
 
-# FRR's sockets are open to its own user, so the agent needs no more than to be that.
-setpriv --reuid frr --regid frrvty --keep-groups --no-new-privs \
+# FRR's sockets are open to its own user, so the agent needs no more than to be that. Its own are for the group of
+# Fairway's container.
+setpriv --reuid frr --regid "${FAIRWAY_GID:-65532}" --clear-groups --no-new-privs \
     fairway frr-agent --socket-dir "${FAIRWAY_SOCKET_DIR:-/run/fairway-frr}" &
 
 trap 'exit 0' TERM INT

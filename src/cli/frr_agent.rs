@@ -29,8 +29,8 @@ pub(super) struct FrrAgentArguments {
     )]
     frr_socket_dir: PathBuf,
 
-    /// Who may use the sockets: 0600 for the agent's user, 0660 for its group, or that of a folder that
-    /// hands its group on (setgid); whoever may can configure FRR
+    /// Who may use the sockets: 0600 for the agent's user, 0660 for its group, too; whoever may can
+    /// configure FRR
     #[arg(long, value_name = "MODE", default_value = "0660", env = "FAIRWAY_SOCKET_MODE")]
     socket_mode: SocketMode,
 }

@@ -69,6 +69,8 @@ chart() {
     refused "/speaker/secretNames" helm template x "$chart" --set speaker.secretNames=tor-1
     refused "does not match pattern" helm template x "$chart" --set speaker.stateHostPath=var/lib
     refused "an image of MetalLB" helm template x "$chart" --set speaker.image.repository=quay.io/metallb/speaker
+    refused "no agent of Fairway" helm template x "$chart" --set speaker.frr.enabled=true,speaker.frr.image.repository=quay.io/frrouting/frr
+    refused "speaker.bfdRealtime is of no use" helm template x "$chart" --set speaker.frr.enabled=true,speaker.bfdRealtime=true
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
     ok "values of MetalLB's chart are taken"
@@ -233,6 +235,34 @@ EOT
     kubectl apply --dry-run=server -k deploy/migration >/dev/null
     ok "components, and the page's patch for Secrets"
 
+    may speaker no get configmaps/bgpextras -n metallb-system
+    local way
+    for way in component chart; do
+        if [[ $way == component ]]; then
+            cat >"$folder/overlay/kustomization.yaml" <<EOT
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [$(realpath --relative-to="$folder/overlay" deploy)]
+components: [$(realpath --relative-to="$folder/overlay" deploy/components/frr)]
+EOT
+            kubectl apply -k "$folder/overlay" >/dev/null
+        else
+            helm template fairway "$chart" -n metallb-system --set speaker.frr.enabled=true --no-hooks |
+                kubectl apply -n metallb-system -f - >/dev/null
+        fi
+        for verb in get list watch; do may speaker yes $verb configmaps/bgpextras -n metallb-system; done
+        may speaker no get configmaps/another -n metallb-system
+        pod daemonset/fairway-speaker | jq -e '.spec.containers as [$speaker, $frr]
+            | ($speaker.securityContext.capabilities == {"drop": ["ALL"]})
+            and any($speaker.env[]; .name == "FAIRWAY_BGP" and .value == "frr")
+            and ($frr.securityContext.capabilities.drop == ["ALL"])
+            and ($frr.securityContext.capabilities.add | index("SYS_ADMIN"))
+            and ([$speaker, $frr] | all(any(.volumeMounts[]; .mountPath == "/run/fairway-frr")))' >/dev/null ||
+            fail "FRR by the $way is not as it should be"
+        kubectl apply -k deploy >/dev/null
+    done
+    ok "FRR as the speaker, by component and by chart"
+
     kubectl delete --wait=false -n metallb-system daemonset,deployment,pdb,role,rolebinding,serviceaccount,secret,service,networkpolicy --all >/dev/null
     kubectl delete clusterrole,clusterrolebinding,validatingwebhookconfiguration -l app.kubernetes.io/name=fairway >/dev/null
     kubectl apply -f - >/dev/null <<'EOT'
@@ -247,7 +277,7 @@ EOT
     may speaker no get secrets/tor-2 -n metallb-system
     helm upgrade fairway "$chart" -n metallb-system -f tests/deploy/metallb-values.yaml \
         --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false >"$folder/notes"
-    grep -qF "mean nothing here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.frr, speaker.memberlist, speaker.startupProbe" \
+    grep -qF "mean nothing here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.memberlist, speaker.startupProbe" \
         "$folder/notes" || fail "the notes do not name what is unused: $(<"$folder/notes")"
     helm uninstall fairway -n metallb-system >/dev/null
     kubectl get ipaddresspool public -n metallb-system >/dev/null || fail "helm uninstall took the definitions along"

@@ -48,6 +48,15 @@ image: {{ printf "%s:%s" $repository $tag | quote }}
 imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 {{- end }}
 
+{{/* FRR with our agent. MetalLB's has none. */}}
+{{- define "fairway.frrImage" -}}
+{{- $image := .Values.speaker.frr.image }}
+{{- if contains "frrouting/" $image.repository }}
+{{- fail (printf "speaker.frr.image.repository is %s, which has no agent of Fairway's; name one that was built from frr/docker, or leave it out" $image.repository) }}
+{{- end }}
+{{- printf "%s:%s" (default "fairway-frr" $image.repository) (coalesce $image.tag .Values.speaker.image.tag .Values.image.tag .Chart.AppVersion) | quote }}
+{{- end }}
+
 {{/* MetalLB's levels in our words. */}}
 {{- define "fairway.logLevel" -}}
 {{- get (dict "all" "trace" "none" "error") . | default . }}
