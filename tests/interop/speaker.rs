@@ -66,6 +66,12 @@ const LACKS: &[Lack] = &[
     ),
     (
         &FRR,
+        &[RouterKind::Bird(Release::Trixie)],
+        &["bfd_that_we_take_away_ends_no_session"],
+        "takes its BFD away so that BIRD sees a failure",
+    ),
+    (
+        &FRR,
         &FRR_ROUTERS,
         &["bfd_that_is_taken_down_ends_no_session"],
         "takes AdminDown for Down, and ends its session",
