@@ -78,10 +78,11 @@ test-soak: build ## Ten seconds of flapping peers and strangers; BFD beside FRR 
 test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
 
-test-frr: ## FRR 8.4 and 10.3: what is rendered for it, how it is told, and told again when it forgets (root or sudo)
+test-frr: build ## FRR 8.4 and 10.3 as the speaker: what it is told, what it forgets, what breaks and heals (root or sudo)
+	@scripts/setup.sh routers trixie network
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --package fairway-frr
-	@scripts/setup.sh routers trixie
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr -- --all
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr_faults
 
 test-crds: build ## A real Kubernetes API server takes our definitions and objects; builds it once, from Go's modules
 	@scripts/setup.sh kubernetes

@@ -41,7 +41,7 @@ use lab::{Lab, Wiring};
 use monitor::Monitor;
 use report::Latencies;
 use routers::{Release, RouterKind};
-use state::{State, Tone, batch_addresses, has_tone, moved_address};
+use state::{State, batch_addresses, has_tone, moved_address};
 
 /// Changes of each kind by Fairway; and by frr-reload.py, which takes seconds for some.
 const CHANGES: usize = 50;
@@ -204,15 +204,14 @@ fn measure(
         let moved = BTreeSet::from([moved_address(state.moved)]);
         let is_there = |line: &str| !line.starts_with("Deleted");
         change(&state, &mut measured.one, &moved, &is_there)?;
-        state.batch = Some(Tone::First);
-        change(&state, &mut measured.new, &batch, &|line| {
-            is_there(line) && has_tone(line, Tone::First)
-        })?;
-        state.batch = Some(Tone::Second);
+        state.has_batch = true;
+        let tone = state.tone;
+        change(&state, &mut measured.new, &batch, &|line| is_there(line) && has_tone(line, tone))?;
+        state.tone = tone.other();
         change(&state, &mut measured.changed, &batch, &|line| {
-            is_there(line) && has_tone(line, Tone::Second)
+            is_there(line) && has_tone(line, tone.other())
         })?;
-        state.batch = None;
+        state.has_batch = false;
         change(&state, &mut measured.gone, &batch, &|line| !is_there(line))?;
     }
     Ok(measured)

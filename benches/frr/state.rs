@@ -24,8 +24,9 @@ pub(crate) const ROUTER: &str = "10.77.0.2";
 pub(crate) struct State {
     /// Which address the one Service has that moves.
     pub(crate) moved: usize,
-    /// With which community the hundred are announced, if they are.
-    pub(crate) batch: Option<Tone>,
+    /// Whether the hundred are announced, and with which community they are, if so.
+    pub(crate) has_batch: bool,
+    pub(crate) tone: Tone,
 }
 
 /// The community of the hundred.
@@ -36,6 +37,13 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+
     pub(crate) fn community(self) -> &'static str {
         match self {
             Self::First => "65001:1001",
@@ -102,16 +110,15 @@ fn peer() -> String {
 }
 
 impl State {
-    pub(crate) const FIRST: Self = Self { moved: 0, batch: None };
+    pub(crate) const FIRST: Self = Self { moved: 0, has_batch: false, tone: Tone::First };
 
     /// The files that this depends on.
     pub(crate) fn files(&self) -> Vec<(String, String)> {
-        let tone = self.batch.unwrap_or(Tone::First);
-        let addresses = batch_addresses().into_iter().filter(|_| self.batch.is_some());
+        let addresses = batch_addresses().into_iter().filter(|_| self.has_batch);
         vec![
             ("moving".to_owned(), resources::service("moving", Some(&moved_address(self.moved)))),
             ("batch".to_owned(), services("batch", addresses) + "# these come and go\n"),
-            ("batch-pool".to_owned(), advertised("batch", "10.200.0.0/24", tone.community())),
+            ("batch-pool".to_owned(), advertised("batch", "10.200.0.0/24", self.tone.community())),
         ]
     }
 
@@ -122,9 +129,9 @@ impl State {
             routes.extend(standing(pool).map(|address| (address, community_of(pool))));
         }
         routes.insert(moved_address(self.moved), "65001:7".to_owned());
-        if let Some(tone) = self.batch {
+        if self.has_batch {
             let addresses = batch_addresses().into_iter();
-            routes.extend(addresses.map(|address| (address, tone.community().to_owned())));
+            routes.extend(addresses.map(|address| (address, self.tone.community().to_owned())));
         }
         routes
     }

@@ -68,7 +68,7 @@ pub(crate) fn a_daemon_that_hangs_is_named_and_told_later(cell: &Cell) -> Result
     scene.speaker.thaw("bgpd")?;
     scene.router_has(SOME + 1)?;
     scene.all_is_in_force()?;
-    scene.expect_same_session(&before)
+    scene.expect_same_session(before)
 }
 
 /// A state directory on a file system of its own, which is full. Unmounted at the end.

@@ -25,7 +25,7 @@ fn extras(line: &str) -> String {
 
 pub(crate) fn broken_extras_leave_the_last_good_state(cell: &Cell) -> Result<()> {
     let mut scene = Scene::with_services(cell, SOME)?;
-    let good = format!("neighbor {ROUTER} description by hand");
+    let good = format!("neighbor {ROUTER} advertisement-interval 7");
     scene.fairway.apply("extras", &extras(&good))?;
     scene.wait("FRR has the extras", PATIENCE, |scene| scene.speaker.expect_lines(&[&good]))?;
     let (before, mut withdrawals) = (scene.session()?, scene.watch()?);
@@ -34,8 +34,8 @@ pub(crate) fn broken_extras_leave_the_last_good_state(cell: &Cell) -> Result<()>
     scene.fault_is_shown(&["bgpextras"], SOON)?;
     scene.speaker.expect_lines(&[&good])?;
     scene.router_has(SOME)?;
-    scene.expect_same_session(&before)?;
-    let mended = format!("neighbor {ROUTER} description mended");
+    scene.expect_same_session(before)?;
+    let mended = format!("neighbor {ROUTER} advertisement-interval 8");
     scene.fairway.apply("extras", &extras(&mended))?;
     scene.wait("FRR has the mended extras", PATIENCE, |scene| {
         scene.speaker.expect_lines(&[&mended])
@@ -44,10 +44,10 @@ pub(crate) fn broken_extras_leave_the_last_good_state(cell: &Cell) -> Result<()>
     scene.fairway.remove("extras")?;
     scene.wait("the extras are gone", PATIENCE, |scene| {
         let text = scene.speaker.running_configuration()?;
-        ensure!(!text.contains("description"), "FRR has\n{text}");
+        ensure!(!text.contains("advertisement-interval"), "FRR has\n{text}");
         Ok(())
     })?;
-    scene.expect_same_session(&before)?;
+    scene.expect_same_session(before)?;
     expect_none_gone(&mut withdrawals)
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn a_hand_edit_is_healed(cell: &Cell) -> Result<()> {
     })?;
     scene.router_has(SOME)?;
     scene.expect_community(3)?;
-    scene.expect_same_session(&before)
+    scene.expect_same_session(before)
 }
 
 /// What an operator of the host has in the same FRR: filters, a neighbour and a network of his own.

@@ -18,6 +18,7 @@ mod routers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -35,6 +36,9 @@ The program under test is FAIRWAY_BIN, else the one that cargo has built.";
 
 /// How much of each log a broken promise shows.
 const TAIL_LINES: usize = 30;
+
+/// Stories at a time.
+const JOBS: usize = 4;
 
 const BOTH: &[Release] = &[Release::Bookworm, Release::Trixie];
 const OLD: &[Release] = &[Release::Bookworm];
@@ -106,17 +110,11 @@ fn run() -> Result<bool> {
         println!("{} {}", kind.word(), kind.version()?);
     }
     end_on_signals()?;
-    let folder = std::env::temp_dir().join(format!("fairway-frr-{}", std::process::id()));
-    let mut all_kept = true;
-    for (number, (story, release)) in cells.into_iter().enumerate() {
-        let directory = folder.join(number.to_string());
-        make_directory(&folder)?;
-        make_directory(&directory)?;
-        all_kept &= tell(story, &Cell { number, release, directory })?;
-        if is_interrupted() {
-            return Ok(false);
-        }
-    }
+    let folder = std::env::temp_dir().join(format!("fairway-frr-faults-{}", std::process::id()));
+    make_directory(&folder)?;
+    let start = now();
+    let all_kept = tell_all(cells, &folder)?;
+    println!("frr_faults: {:.0} s", start.elapsed().as_secs_f64());
     // Only empty when no promise was broken; a broken one keeps its own directory.
     let _ = std::fs::remove_dir(&folder);
     Ok(all_kept)
@@ -138,6 +136,29 @@ fn select(words: &[&str]) -> Vec<(&'static Story, Release)> {
             && (releases.is_empty() || releases.contains(&RouterKind::Frr(*release).word()))
     })
     .collect()
+}
+
+/// Whether all promises were kept. Several stories at a time: they mostly wait.
+fn tell_all(cells: Vec<(&'static Story, Release)>, folder: &Path) -> Result<bool> {
+    let waiting = Mutex::new(cells.into_iter().enumerate());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let worker = || {
+        let mut all_kept = true;
+        while let Some((number, (story, release))) = next().filter(|_| !is_interrupted()) {
+            let directory = folder.join(number.to_string());
+            make_directory(&directory)?;
+            all_kept &= tell(story, &Cell { number, release, directory })?;
+        }
+        Ok(all_kept && !is_interrupted())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..JOBS).map(|_| scope.spawn(worker)).collect();
+        let ended = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| bail!("a story has panicked")));
+        // Each to its end, whatever became of the others.
+        ended.collect::<Vec<Result<bool>>>().into_iter().try_fold(true, |all, one| Ok(all & one?))
+    })
 }
 
 /// Whether the promise of the story was kept.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Cell;
-use crate::lab::Family;
 use crate::lab::resources::{pool, service};
 use crate::lab::wait::{PATIENCE, holds_for};
+use crate::lab::{Family, fairway};
 use crate::routers::{GracefulRestart, Release, RouterKind};
-use crate::scene::{ROUTER, Scene, expect_none_gone, prefix};
+use crate::scene::{Scene, expect_none_gone, prefix};
 
 const SOME: usize = 50;
 
@@ -24,7 +24,7 @@ fn frr_goes_on_speaking(cell: &Cell, end: fn(&mut Scene) -> Result<()>) -> Resul
     scene.all_is_in_force()?;
     let all: BTreeSet<String> = (0..SOME).map(prefix).collect();
     let (before, mut withdrawals) = (scene.session()?, scene.watch()?);
-    let updates = scene.router.received()?.updates;
+    let told_before = scene.told()?.len();
     end(&mut scene)?;
     holds_for("the router has all routes", ALONE, || scene.expect_routes(&all))?;
     scene.start_fairway()?;
@@ -32,10 +32,11 @@ fn frr_goes_on_speaking(cell: &Cell, end: fn(&mut Scene) -> Result<()>) -> Resul
     // It has acted on what it found when it acts on what comes after.
     scene.apply_services("more", SOME, 1)?;
     scene.router_has(SOME + 1)?;
-    scene.expect_same_session(&before)?;
+    scene.expect_same_session(before)?;
     expect_none_gone(&mut withdrawals)?;
-    let said = scene.router.received()?.updates - updates;
-    ensure!(said == 1, "expected one UPDATE, for the new route; {said} came");
+    let told = scene.told()?.split_off(told_before);
+    let is_one = matches!(told.as_slice(), [line] if line.contains("commands=1 "));
+    ensure!(is_one, "expected FRR to be told one line, of the new route; it was {told:?}");
     Ok(())
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn what_went_meanwhile_is_withdrawn_and_nothing_else(cell: &Cell) -> 
     let ours = |prefix: &str| prefix.starts_with("198.18.");
     let gone = withdrawals.lines(ours)?;
     ensure!(gone.len() == 2, "expected two routes to go, these went: {gone:?}");
-    scene.expect_same_session(&before)
+    scene.expect_same_session(before)
 }
 
 /// In the order of their files, which is not that of their names.
@@ -91,7 +92,7 @@ pub(crate) fn a_node_goes_over_to_frr_and_back(cell: &Cell) -> Result<()> {
     scene.start_speaker()?;
     scene.start_fairway()?;
     scene.settles(&all)?;
-    ensure!(scene.speaker.connections_established(ROUTER)? == 1, "FRR has no session");
+    ensure!(scene.session()? == 1, "FRR has no session");
     expect_none_gone(&mut withdrawals).context("from native to FRR")?;
     ensure!(scene.assigned()? == assigned, "addresses have changed");
 
@@ -115,13 +116,21 @@ impl Scene {
     /// Waits for the session that follows, with these routes and none that is only kept.
     fn settles(&mut self, all: &BTreeSet<String>) -> Result<()> {
         self.wait("the router has heard all again", 2 * PATIENCE, |scene| {
-            ensure!(scene.session()?.established, "there is no session");
+            ensure!(scene.router.session()?.established, "there is no session");
             ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "no End-of-RIB");
             let kept = scene.router.kept(Family::Ipv4)?;
             ensure!(kept.values().all(|stale| !stale), "some are stale: {kept:?}");
             ensure!(kept.keys().eq(all), "it has {kept:?}");
             Ok(())
         })
+    }
+
+    /// Each time that FRR was told something, as Fairway's log has it.
+    fn told(&self) -> Result<Vec<String>> {
+        let log = fairway::log_in(&self.lab.directory);
+        let text = std::fs::read_to_string(log).context("fairway's log")?;
+        let lines = text.lines().filter(|line| line.contains("FRR configured"));
+        Ok(lines.map(str::to_owned).collect())
     }
 
     /// The Services and their addresses.
