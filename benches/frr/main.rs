@@ -46,7 +46,7 @@ use state::{State, batch_addresses, has_tone, moved_address};
 /// Changes of each kind by Fairway; and by frr-reload.py, which takes seconds for some.
 const CHANGES: usize = 50;
 const RELOADS: usize = 5;
-/// Changes before the clock counts.
+/// Rounds before the clock counts, where there are many.
 const WARM_UP: usize = 2;
 
 /// What is measured of each announcer.
@@ -129,6 +129,10 @@ fn main() -> Result<()> {
                 Row { name, measured, runs: announcer.runs }
             }
         };
+        // Those to come may take minutes.
+        for (kind, latencies) in row.measured.kinds() {
+            eprintln!("  {kind}: p50 {:.1} ms", latencies.percentile(50));
+        }
         rows.push(row);
     }
     print(&rows);
@@ -183,7 +187,7 @@ fn measure(
     let mut measured = Measured::default();
     let mut state = State::FIRST;
     let batch = batch_addresses();
-    let warm_up = if changes > WARM_UP { WARM_UP } else { 0 };
+    let warm_up = if changes > RELOADS { WARM_UP } else { 0 };
     for round in 0..warm_up + changes {
         let counts = round >= warm_up;
         let mut change = |state: &State,
