@@ -46,6 +46,8 @@ use state::{State, batch_addresses, has_tone, moved_address};
 /// Changes of each kind by Fairway; and by frr-reload.py, which takes seconds for some.
 const CHANGES: usize = 50;
 const RELOADS: usize = 5;
+/// Between two changes: each comes alone, so that the interval between two applications is no part of it.
+const PAUSE: Duration = Duration::from_millis(300);
 /// Rounds before the clock counts, where there are many.
 const WARM_UP: usize = 2;
 
@@ -195,6 +197,7 @@ fn measure(
                           addresses: &BTreeSet<String>,
                           is_it: &dyn Fn(&str) -> bool|
          -> Result<()> {
+            std::thread::sleep(PAUSE);
             monitor.forget();
             let start = announcer.announce(state)?;
             let seen = monitor.wait_for_all(addresses, is_it)?;
