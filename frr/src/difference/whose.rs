@@ -13,6 +13,7 @@ use crate::configuration::Statement;
 const OF_EVERY_ROUTER: &[&str] = &[
     "address-family ",
     "bgp router-id ",
+    "bgp log-neighbor-changes",
     "no bgp ebgp-requires-policy",
     "no bgp hard-administrative-reset",
     "no bgp default ipv4-unicast",
