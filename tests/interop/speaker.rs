@@ -59,6 +59,24 @@ const LACKS: &[Lack] = &[
         "8.4 cannot limit the paths that it sends (9.1 can): the peer is left out",
     ),
     (
+        &[SpeakerKind::Frr(Release::Trixie)],
+        &FRR_ROUTERS,
+        &["several_paths_are_sent_to_a_router"],
+        "10.3 now and then takes our own path back, too, when another one goes",
+    ),
+    (
+        &[SpeakerKind::Frr(Release::Trixie)],
+        &[],
+        &["bfd_that_is_passive_waits_for_the_router"],
+        "10.3 begins no session of a neighbor whose BFD is down, which the case begins with",
+    ),
+    (
+        &[SpeakerKind::Frr(Release::Bookworm)],
+        &[RouterKind::Frr(Release::Bookworm)],
+        &["too_many_received_prefixes_end_the_session_for_a_while"],
+        "8.4 keeps one prefix too many of 8.4, and the session",
+    ),
+    (
         &FRR,
         &[RouterKind::Bird(Release::Bookworm), RouterKind::Bird(Release::Trixie)],
         &["bfd_crosses_a_middle_hop"],
