@@ -83,6 +83,13 @@ pub struct Said {
     pub broken: Option<Broken>,
 }
 
+impl Said {
+    /// Whether every line was taken by everybody, without a word.
+    fn is_all(&self) -> bool {
+        self.broken.is_none() && self.unknown.is_empty() && self.remarks.is_empty()
+    }
+}
+
 /// Why a batch was not said to its end.
 #[derive(Debug, Clone)]
 pub enum Broken {
@@ -237,6 +244,10 @@ impl Application {
     /// What came of [`Next::Say`].
     pub fn said(&mut self, now: Now, said: Said) {
         self.say_at = now.saturating_add(self.min_interval);
+        if said.is_all() {
+            // What comes next may be refused before this was read back.
+            self.good = Some(self.target().into_iter().cloned().collect());
+        }
         self.known = None;
         self.read_at = now;
         for (daemon, step) in said.taken {

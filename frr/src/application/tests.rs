@@ -208,6 +208,22 @@ fn a_refused_line_leaves_its_resource_as_it_was_and_the_others_go_on() {
 }
 
 #[test]
+fn what_was_taken_is_good_before_it_is_read_back() {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "a")]));
+    world.settle();
+    world.now += INTERVAL;
+    world.want(2, &text(&[(1, "b")]));
+    while world.said_at.len() < 2 {
+        assert!(world.step());
+    }
+    world.want(3, &text(&[(1, "bad")]));
+    world.pass(INTERVAL * 5);
+    assert!(world.has(&text(&[(1, "b")])), "{:?}", world.bgpd.lines());
+    assert_eq!(world.application.faults().len(), 1);
+}
+
+#[test]
 fn what_is_refused_is_tried_again_by_a_frr_that_is_another() {
     let mut world = World::new();
     world.want(1, &text(&[(1, "bad")]));
