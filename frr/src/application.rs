@@ -261,6 +261,8 @@ impl Application {
         }
         match said.broken {
             Some(Broken::Refused(daemon, step, words)) => {
+                // What was taken away before the refused line does not stay away for longer.
+                self.say_at = now;
                 let is_again = self.memory.entry(daemon).or_default().tried(&step);
                 // Once, it may have been somebody's hand that was faster.
                 if is_again {

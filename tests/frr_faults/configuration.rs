@@ -32,7 +32,8 @@ pub(crate) fn broken_extras_leave_the_last_good_state(cell: &Cell) -> Result<()>
     scene.fairway.apply("extras", &extras(NONSENSE))?;
     scene.fault_is_shown(&[NONSENSE], SOON)?;
     scene.fault_is_shown(&["bgpextras"], SOON)?;
-    scene.speaker.expect_lines(&[&good])?;
+    // It is shown when FRR refuses, and put right right after that.
+    scene.wait("the good extras are back", SOON, |scene| scene.speaker.expect_lines(&[&good]))?;
     scene.router_has(SOME)?;
     scene.expect_same_session(before)?;
     let mended = format!("neighbor {ROUTER} advertisement-interval 8");
