@@ -161,7 +161,7 @@ image: static ## The container image for clusters (IMAGE=registry.example/fairwa
 
 image-frr: static ## The image of FRR with the agent, for `speaker.frr.enabled` (IMAGE_FRR=registry.example/fairway-frr:0.1.0)
 	@scripts/docker.sh engine && scripts/docker.sh base
-	docker build -f frr/docker/host.Dockerfile -t $(IMAGE_FRR) .
+	docker build -f crates/frr/docker/host.Dockerfile -t $(IMAGE_FRR) .
 
 manifests: ## What is made from the Helm chart: deploy/base, deploy/components, tables of docs/kubernetes.md
 	scripts/manifests.sh

@@ -11,13 +11,12 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant as Stopwatch};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use fairway::allocator::Allocator;
-use fairway::model::{
+use fairway_allocator::Allocator;
+use fairway_ground::{AddressFamily, Instant};
+use fairway_model::{
     AddressRange, Changes, ClusterIndex, FamilyPolicy, Kind, Labels, Object, ObjectKey, ObjectName,
     Pool, Service, ServicePort, TrafficPolicy,
 };
-use fairway_sessions::time::Instant;
-use fairway_sessions::types::AddressFamily;
 
 const SIZES: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// After this nothing cools down any more.

@@ -9,11 +9,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group};
-use fairway::allocator::{self, Outcomes};
-use fairway::model::{Changes, ClusterIndex, Endpoint, EndpointSlice, Node, Object, ObjectName};
-use fairway::plan::{NodePlanner, PlanChanges, PlanOptions, for_node};
-use fairway::resources::parse_value;
-use fairway_sessions::types::AddressFamily;
+use fairway_allocator::{self as allocator, Outcomes};
+use fairway_ground::AddressFamily;
+use fairway_model::{Changes, ClusterIndex, Endpoint, EndpointSlice, Node, Object, ObjectName};
+use fairway_plan::{NodePlanner, PlanChanges, PlanOptions, for_node};
+use fairway_resources::parse_value;
 use serde_json::{Value, json};
 
 const SIZES: [usize; 3] = [100, 1_000, 10_000];

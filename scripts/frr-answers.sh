@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What FRR prints for the commands of frr/src/status, recorded anew into frr/tests/answers/VERSION:
+# What FRR prints for the commands of crates/frr/src/status, recorded anew into crates/frr/tests/answers/VERSION:
 # this machine's FRR, and that below the root of scripts/trixie.sh. Two routers of this machine are
 # its neighbours. Needs root, FRR, and the network tools of scripts/setup.sh.
 set -euo pipefail
@@ -102,7 +102,7 @@ questions=(
 
 # VERSION SCENE: all answers.
 record() {
-    local file=$here/frr/tests/answers/$1/$2.txt question
+    local file=$here/crates/frr/tests/answers/$1/$2.txt question
     mkdir -p "$(dirname "$file")"
     for question in "${questions[@]}"; do
         echo "=== $question"

@@ -1,7 +1,7 @@
-//! The `fairway` binary: parses the command line, runs a command, sets the exit code.
+//! The `fairway` binary: names its commit, and runs the command line.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    fairway::cli::main()
+    fairway_daemon::cli::main(env!("FAIRWAY_COMMIT"))
 }

@@ -23,8 +23,8 @@ mod policies;
 #[path = "bad_input/together.rs"]
 mod together;
 
-use fairway::model::{Object, ObjectKey};
-use fairway::resources::{Catalog, Finding, Resolution};
+use fairway_model::{Object, ObjectKey};
+use fairway_resources::{Catalog, Finding, Resolution};
 
 /// A configuration in which nothing is odd.
 const GOOD: &str = concat!(

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use fairway::metrics::FAMILIES;
-use fairway::model::Kind;
-use fairway::plan::change::{Change, Part};
-use fairway::resources::CustomResourceDefinition;
+use fairway_daemon::metrics::FAMILIES;
+use fairway_model::Kind;
+use fairway_resources::CustomResourceDefinition;
+use fairway_resources::change::{Change, Part};
 
 const CHANGES: &str = "docs/changes.md";
 

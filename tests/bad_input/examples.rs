@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use fairway::resources::Catalog;
+use fairway_resources::Catalog;
 use tempfile::TempDir;
 
 /// A daemon with nothing to wait for is there long before.

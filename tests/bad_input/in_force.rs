@@ -1,8 +1,8 @@
 //! What stays in force while something is wrong, across edits, second files and restarts.
 
-use fairway::model::Object;
-use fairway::resources::{Catalog, Resolution};
-use fairway_sessions::types::{Asn, RemoteAs};
+use fairway_ground::{Asn, RemoteAs};
+use fairway_model::Object;
+use fairway_resources::{Catalog, Resolution};
 
 use super::{GOOD, assert_all_in_force, good, pool};
 

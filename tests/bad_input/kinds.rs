@@ -3,10 +3,10 @@
 
 use std::num::NonZeroU8;
 
-use fairway::model::{Object, PeerPassword};
-use fairway_sessions::types::{
+use fairway_ground::{
     AddPath, AoAlgorithm, ChosenNextHops, Remote, RemoteAs, Role, ShutdownMessage,
 };
+use fairway_model::{Object, PeerPassword};
 
 use super::policies::settings;
 use super::{SOUND_PEER, beside_good, check, good, manifest, one_fault, peer};
@@ -250,7 +250,7 @@ fn keys_of_tcp_ao_come_from_secrets_of_any_type() {
     assert_eq!(read, expected);
 }
 
-fn settings_of(objects: &[Object]) -> fairway::model::Peer {
+fn settings_of(objects: &[Object]) -> fairway_model::Peer {
     let mut peers = objects.iter().filter_map(|object| match object {
         Object::Peer(peer) if peer.name.name == "new" => Some(peer.clone()),
         _ => None,

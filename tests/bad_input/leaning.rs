@@ -1,7 +1,7 @@
 //! Advertisements and peers that lean on objects which vanish or lose a name.
 
-use fairway::model::{CommunityValue, Object, ObjectKey};
-use fairway::resources::{Catalog, Resolution};
+use fairway_model::{CommunityValue, Object, ObjectKey};
+use fairway_resources::{Catalog, Resolution};
 
 use super::{GOOD, SOUND_PEER, advertisement, good, manifest, peer};
 

@@ -1,8 +1,8 @@
 //! What is legal, or legal and odd: no faults, at most warnings.
 
-use fairway::model::Object;
-use fairway::resources::Catalog;
-use fairway_sessions::types::GracefulRestart;
+use fairway_ground::GracefulRestart;
+use fairway_model::Object;
+use fairway_resources::Catalog;
 
 use super::{GOOD, SOUND_PEER, advertisement, beside_good, check, good, one_fault, peer, pool};
 

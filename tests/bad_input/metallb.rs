@@ -1,9 +1,9 @@
 //! MetalLB's kinds as its API server gives them back, and the rules inside one object that only they
 //! have.
 
-use fairway::model::{FamilyPolicy, Object, Peer, Service};
-use fairway::resources::{Resolution, parse_value};
-use fairway_sessions::types::{AddressFamily, HoldTime};
+use fairway_ground::{AddressFamily, HoldTime};
+use fairway_model::{FamilyPolicy, Object, Peer, Service};
+use fairway_resources::{Resolution, parse_value};
 
 use super::{
     SOUND_PEER, advertisement, beside_good, check, indent, manifest, one_fault, peer, pool,
@@ -16,9 +16,9 @@ const DUMP: &str = include_str!("dump.json");
 fn what_kubectl_shows_of_every_kind_reads_without_a_fault() {
     let resolution = beside_good("dump", DUMP);
     let faults: Vec<_> = resolution.findings.iter().filter(|it| it.is_fault()).collect();
-    assert_eq!(faults, [] as [&fairway::resources::Finding; 0]);
+    assert_eq!(faults, [] as [&fairway_resources::Finding; 0]);
     let read: Vec<_> = resolution.objects.iter().map(|object| object.key().kind).collect();
-    for kind in fairway::model::Kind::ALL {
+    for kind in fairway_model::Kind::ALL {
         assert!(read.contains(&kind), "{kind} in {read:?}");
     }
     // ServiceL2Status, ServiceBGPStatus, ConfigurationState, BGPSessionState.

@@ -1,8 +1,8 @@
 //! `toReceive` and `toAdvertise` of a BGPPeer: what is written wrongly is told, what is written
 //! rightly means what it says.
 
-use fairway::model::{Object, Peer};
-use fairway_sessions::types::{MaximumPrefixes, Prefix};
+use fairway_ground::{MaximumPrefixes, Prefix};
+use fairway_model::{Object, Peer};
 
 use super::{SOUND_PEER, beside_good, check, one_fault, peer};
 

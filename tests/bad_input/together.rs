@@ -1,7 +1,7 @@
 //! Objects that are right each on its own and wrong together, and objects that lean on others.
 
-use fairway::model::{Object, ObjectKey, Secret};
-use fairway::resources::{Catalog, Resolution};
+use fairway_model::{Object, ObjectKey, Secret};
+use fairway_resources::{Catalog, Resolution};
 
 use super::{
     GOOD, SOUND_PEER, advertisement, assert_all_in_force, beside_good, good, manifest, one_fault,

@@ -32,12 +32,11 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use fairway::resources::{CustomResourceDefinition, parse_value};
-use serde_json::{Value, json};
-
 use cases::{Case, Verdict};
 use cluster::{Cluster, http};
+use fairway_resources::{CustomResourceDefinition, parse_value};
 use lab::wait;
+use serde_json::{Value, json};
 
 const USAGE: &str = "\
 usage: crds [--required]

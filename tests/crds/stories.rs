@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use fairway::resources::status::{
+use fairway_resources::status::{
     BgpSessionStateStatus, Condition, ConditionStatus, ConfigurationResult,
     ConfigurationStateStatus, InterfaceStatus, IpAddressPoolStatus, ServiceBgpStatus,
     ServiceL2Status,
 };
-use fairway::resources::{CustomResourceDefinition, parse_value};
+use fairway_resources::{CustomResourceDefinition, parse_value};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

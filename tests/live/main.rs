@@ -11,9 +11,8 @@ mod trials;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fairway::model::Kind;
-use fairway::plan::change::Change;
-
+use fairway_model::Kind;
+use fairway_resources::change::Change;
 use stage::{SESSIONS, Stage, View};
 
 /// The only one that is tried, for whoever looks for a fault: words of its name.

@@ -10,9 +10,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fairway::admin::show::{Format, ShowCommand};
-use fairway::admin::{Request, client};
-use fairway_sessions::types::AddressFamily;
+use fairway_daemon::admin::{Request, client};
+use fairway_ground::AddressFamily;
+use fairway_show::{Format, ShowCommand};
 use serde_json::{Value, json};
 
 /// How long anything here may take before it counts as broken.

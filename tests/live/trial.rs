@@ -1,9 +1,9 @@
 //! What is a trial? A line of the table of changes, the files before and after, and what the router
 //! must have seen if the line is true.
 
-use fairway::model::Kind;
-use fairway::plan::change::{Change, Effect, Part};
-use fairway_sessions::types::ChangeEffect;
+use fairway_model::Kind;
+use fairway_resources::change::{Change, Effect, Part};
+use fairway_seam::ChangeEffect;
 use serde_json::{Value, json};
 
 use crate::scene;

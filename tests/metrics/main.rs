@@ -14,7 +14,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use fairway::metrics::{FAMILIES, Shown};
+use fairway_daemon::metrics::{FAMILIES, Shown};
 use page::Page;
 use tempfile::TempDir;
 

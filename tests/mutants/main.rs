@@ -110,7 +110,7 @@ impl Copy {
     }
 
     fn path(&self, variant: &Variant) -> PathBuf {
-        self.directory.join("sessions/src").join(variant.file)
+        self.directory.join("crates/sessions/src").join(variant.file)
     }
 
     /// The file as it is, and with the mistake.

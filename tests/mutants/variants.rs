@@ -4,7 +4,7 @@
 /// One mistake.
 pub(crate) struct Variant {
     pub(crate) name: &'static str,
-    /// Below `sessions/src`.
+    /// Below `crates/sessions/src`.
     pub(crate) file: &'static str,
     pub(crate) right: &'static str,
     pub(crate) wrong: &'static str,

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway::model::{Kind, Object, ObjectKey};
-use fairway::resources::{BackendKind, Catalog, Resolution};
-use fairway_sessions::rng::Rng;
+use fairway_ground::Rng;
+use fairway_model::{Kind, Object, ObjectKey};
+use fairway_resources::{BackendKind, Catalog, Resolution};
 
 use super::row::{advertisement, community, labelled, peer, pool, profile};
 

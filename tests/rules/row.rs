@@ -1,9 +1,9 @@
 //! One rule: manifests, and what comes of them.
 
-use fairway::allocator;
-use fairway::model::{ClusterIndex, Node, Object, ObjectKey};
-use fairway::plan::{self, PlanOptions};
-use fairway::resources::{BackendKind, Catalog, Finding, Resolution};
+use fairway_allocator as allocator;
+use fairway_model::{ClusterIndex, Node, Object, ObjectKey};
+use fairway_plan::{self as plan, PlanOptions};
+use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
 
 /// A configuration in which nothing is odd. Most rules are shown by what comes to it.
 const GOOD: &str = include_str!("../good.yaml");

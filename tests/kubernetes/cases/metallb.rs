@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use fairway::resources::CustomResourceDefinition;
+use fairway_resources::CustomResourceDefinition;
 use serde_json::{Value, json};
 
 use crate::objects::{SYSTEM, advertisement, merge, object, ours, pool, service, slice};

@@ -1,9 +1,9 @@
 //! Fields of pools, advertisements, communities and profiles.
 
-use fairway::model::Kind::{
+use fairway_model::Kind::{
     BfdProfile, BgpAdvertisement, Community, IpAddressPool, Layer2Advertisement,
 };
-use fairway::plan::change::Part;
+use fairway_resources::change::Part;
 use serde_json::{Value, json};
 
 use crate::scene;

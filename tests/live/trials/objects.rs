@@ -1,7 +1,7 @@
 //! Objects that appear, vanish, break or move, and fields that nothing reads.
 
-use fairway::model::Kind;
-use fairway::plan::change::Part;
+use fairway_model::Kind;
+use fairway_resources::change::Part;
 use serde_json::{Value, json};
 
 use crate::scene;

@@ -1,6 +1,6 @@
 //! Fields of BGPPeers and Secrets.
 
-use fairway::model::Kind::{BgpPeer, Secret};
+use fairway_model::Kind::{BgpPeer, Secret};
 use serde_json::{Value, json};
 
 use super::objects::with_secret;
@@ -85,7 +85,7 @@ fn keys() -> Vec<Trial> {
             "sendID": 1, "recvID": 1, "algorithm": "hmac-sha-1-96",
             "secret": {"name": "trial", "key": "autumn"},
         }]);
-        Trial::of(BgpPeer, fairway::plan::change::Part::Field(path))
+        Trial::of(BgpPeer, fairway_resources::change::Part::Field(path))
             .object("secret", Some(secret.clone()), Some(secret.clone()))
             .object("other-secret", Some(other.clone()), Some(other))
             .object("their-secret", Some(secret.clone()), Some(secret))
@@ -109,7 +109,7 @@ fn keys() -> Vec<Trial> {
         ),
         with_secret(Trial::of(
             BgpPeer,
-            fairway::plan::change::Part::Field("spec.passwordSecret.name"),
+            fairway_resources::change::Part::Field("spec.passwordSecret.name"),
         ))
         .when(KEY_BEGINS)
         .change("peer", "spec.passwordSecret", Value::Null),
@@ -166,12 +166,12 @@ fn policies() -> Vec<Trial> {
     // What the router originates is 192.0.2.0/24 and 198.51.100.0/24.
     let range = json!([{"prefix": "192.0.0.0/8", "ge": 16, "le": 24}]);
     let received = |path: &'static str, before: Value, after: Value| {
-        Trial::of(BgpPeer, fairway::plan::change::Part::Field(path))
+        Trial::of(BgpPeer, fairway_resources::change::Part::Field(path))
             .with("peer", &format!("{receive}.prefixes"), range.clone())
             .set("peer", path, before, after)
     };
     let advertised = |path: &'static str, before: Value, after: Value| {
-        Trial::of(BgpPeer, fairway::plan::change::Part::Field(path))
+        Trial::of(BgpPeer, fairway_resources::change::Part::Field(path))
             .with("peer", &format!("{advertise}.prefixes"), range.clone())
             .set("peer", path, before, after)
     };
@@ -246,7 +246,7 @@ fn later() -> Vec<Trial> {
 
 fn secrets() -> Vec<Trial> {
     let field = |path, before: Value, after: Value| {
-        let trial = with_secret(Trial::of(Secret, fairway::plan::change::Part::Field(path)));
+        let trial = with_secret(Trial::of(Secret, fairway_resources::change::Part::Field(path)));
         trial.set("secret", path, before, after)
     };
     let needed = "a running session needs it";

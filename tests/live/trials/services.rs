@@ -1,7 +1,7 @@
 //! Fields of Services, EndpointSlices, Nodes and Namespaces.
 
-use fairway::model::Kind::{EndpointSlice, Namespace, Node, Service};
-use fairway::plan::change::Part;
+use fairway_model::Kind::{EndpointSlice, Namespace, Node, Service};
+use fairway_resources::change::Part;
 use serde_json::{Value, json};
 
 use crate::scene;

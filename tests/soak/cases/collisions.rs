@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use fairway_sessions::rng::Rng;
+use fairway_ground::Rng;
 use serde_json::Value;
 
 use crate::bench::Bench;

@@ -52,7 +52,7 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 {{- define "fairway.frrImage" -}}
 {{- $image := .Values.speaker.frr.image }}
 {{- if contains "frrouting/" $image.repository }}
-{{- fail (printf "speaker.frr.image.repository is %s, which has no agent of Fairway's; name one that was built from frr/docker, or leave it out" $image.repository) }}
+{{- fail (printf "speaker.frr.image.repository is %s, which has no agent of Fairway's; name one that was built from crates/frr/docker, or leave it out" $image.repository) }}
 {{- end }}
 {{- printf "%s:%s" (default "fairway-frr" $image.repository) (coalesce $image.tag .Values.speaker.image.tag .Values.image.tag .Chart.AppVersion) | quote }}
 {{- end }}

@@ -1,0 +1,277 @@
+//! Which Service has which address.
+//!
+//! A function of the facts and of what was assigned before: no clock, no randomness, no I/O.
+//! Knows no node and no router. The controller calls [`Allocator::converge`] after every change
+//! and keeps [`Allocator::memory`] on disk; the plan reads the [`Outcomes`].
+//!
+//! A call changes only what has to change. First everything that is assigned and still holds is
+//! kept, so a healthy Service never moves because of another; then those who have none take up what
+//! their status says they have, or what they gave back not long ago; only then are addresses given
+//! out, to those who had one before those who had none. Among the latter, those who name an address
+//! come before those who take any (or a wish could fail by an accident of names), and otherwise the
+//! name decides. So the same files give the same addresses on every host.
+//!
+//! What is given back cools down (`released`): it is not another's before its withdrawal has been
+//! written to all neighbours ([`Allocator::withdrawn`]), and for a minute it is the last choice.
+//!
+//! A call looks at the Services that changed and at those whom these changes can help (`waiting`),
+//! at all of them only when pools are others. With `n` addresses in use a single allocation costs
+//! O(log n) for each range that is tried (see `occupancy`), whatever the size of the pool.
+
+mod choice;
+mod converge;
+mod holding;
+mod occupancy;
+mod pool_use;
+mod pools;
+mod prospects;
+mod reason;
+mod released;
+mod request;
+mod runs;
+mod sharing;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use converge::Stirred;
+use fairway_ground::Instant;
+use fairway_model::{Changes, ClusterIndex, ObjectName};
+use occupancy::Occupancy;
+use pools::PoolIndex;
+use released::{Home, Released};
+use sharing::Claim;
+use waiting::Waiting;
+
+pub use pool_use::PoolUse;
+pub use pools::PoolLookup;
+pub use reason::Reason;
+pub use released::ReleaseMark;
+pub use sharing::SharingConflict;
+
+/// The addresses of one Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// The pool they come from. With one family from each of two pools: both names, the preferred
+    /// family's first, with a comma between. Empty while it is not known, for want of pools.
+    pub pool: String,
+    /// One address for each family at most, the preferred family first.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// What became of one Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its addresses, the preferred family first; empty while it waits for some.
+    pub addresses: Vec<IpAddr>,
+    /// Where they come from, as in [`Assignment::pool`]; `None` without addresses or pools.
+    pub pool: Option<String>,
+    /// What is missing; `None` for a Service that got what it asked for. [`Reason::NoPools`] and
+    /// [`Reason::PoolUnknown`] beside addresses mean: keep them, but do not announce them.
+    pub reason: Option<Reason>,
+}
+
+impl Outcome {
+    /// Whether it waits for an address.
+    pub fn is_pending(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Whether it is left as it is because nobody can tell what it may have.
+    pub fn is_unchecked(&self) -> bool {
+        matches!(self.reason, Some(Reason::NoPools | Reason::PoolUnknown { .. }))
+    }
+}
+
+/// What became of every Service of our class, in name order.
+pub type Outcomes = BTreeMap<ObjectName, Outcome>;
+
+/// What must survive a restart: plain values, for whoever keeps them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Who has what, oldest first.
+    pub assignments: Vec<(ObjectName, Assignment)>,
+    /// Addresses that were given back not long ago and who had them, oldest first.
+    pub released: Vec<(IpAddr, ObjectName)>,
+}
+
+/// What an allocator without memory makes of these facts.
+pub fn from_scratch(index: &ClusterIndex, load_balancer_class: Option<&str>) -> Outcomes {
+    let mut allocator = Allocator::new(load_balancer_class.map(str::to_owned));
+    allocator.converge(Instant::ZERO, index, &Changes::default());
+    allocator.outcomes
+}
+
+/// What one Service holds.
+#[derive(Debug, Clone)]
+struct Held {
+    assignment: Assignment,
+    /// Counts up with every Service that gets its first address: the smaller, the older.
+    age: u64,
+    /// What the occupancy index knows of it. `None` while it has not been checked against any pool.
+    claim: Option<Arc<Claim>>,
+}
+
+/// Owns all assignments and decides about new ones.
+#[derive(Debug, Clone, Default)]
+pub struct Allocator {
+    load_balancer_class: Option<String>,
+    outcomes: Outcomes,
+    given_up: BTreeMap<ObjectName, Reason>,
+    held: BTreeMap<ObjectName, Held>,
+    next_age: u64,
+    is_holding_back: bool,
+    /// [`Self::memory`] is what [`Self::changed_memory`] gave last.
+    is_remembered: bool,
+    /// It has not decided anything since it was restored.
+    is_restored: bool,
+    occupancy: Occupancy,
+    released: Released,
+    waiting: Waiting,
+    /// What became other since those who wait were last asked.
+    stirred: Stirred,
+    /// Made of the pools that the last call saw; `None` before the first one.
+    pools: Option<Arc<PoolIndex>>,
+}
+
+impl Allocator {
+    /// An allocator without memory, for Services of one class (`None`: those without a class).
+    pub fn new(load_balancer_class: Option<String>) -> Self {
+        Self { load_balancer_class, ..Self::default() }
+    }
+
+    /// The allocator that goes on from `memory`: what [`Self::memory`] gave before the restart.
+    /// Nothing is believed until `converge` has checked it. The cool-down of what was released
+    /// begins anew: who restarts cannot know what neighbours have heard.
+    pub fn restore(load_balancer_class: Option<String>, memory: Memory) -> Self {
+        let mut allocator = Self { is_restored: true, ..Self::new(load_balancer_class) };
+        for (name, assignment) in memory.assignments {
+            let held = Held { assignment, age: allocator.take_age(), claim: None };
+            allocator.held.insert(name, held);
+        }
+        let assigned = allocator.held.values().flat_map(|held| &held.assignment.addresses);
+        let assigned: BTreeSet<IpAddr> = assigned.copied().collect();
+        for (address, former) in memory.released {
+            let is_unused = !assigned.contains(&address);
+            allocator.released.add(Instant::ZERO, address, &former, is_unused, None);
+        }
+        allocator
+    }
+
+    /// What must survive a restart.
+    pub fn memory(&self) -> Memory {
+        let mut held: Vec<_> = self.held.iter().collect();
+        held.sort_by_key(|(_, held)| held.age);
+        // What was never checked against a pool is the status' to remember.
+        held.retain(|(_, held)| !held.assignment.pool.is_empty());
+        let assignments =
+            held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone()));
+        let released = self.released.iter().map(|(address, former)| (address, former.clone()));
+        Memory { assignments: assignments.collect(), released: released.collect() }
+    }
+
+    /// What must survive a restart, if that is other than when this was asked before: most changes
+    /// of a cluster move no address, and with many Services this is long.
+    pub fn changed_memory(&mut self) -> Option<Memory> {
+        let is_released_other = self.released.take_is_other();
+        let is_remembered = std::mem::replace(&mut self.is_remembered, true);
+        (is_released_other || !is_remembered).then(|| self.memory())
+    }
+
+    /// What became of every Service of our class.
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
+    }
+
+    /// The Services from which the last `converge` took an address that the pools no longer let them
+    /// have, or that another has: why. What they have instead, their outcome says.
+    pub fn given_up(&self) -> &BTreeMap<ObjectName, Reason> {
+        &self.given_up
+    }
+
+    /// When `converge` is due though nothing changed: a cool-down ends then.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.released.next_deadline()
+    }
+
+    /// Everything that has been released so far: what to hand to [`Self::withdrawn`] once all
+    /// neighbours have been told what follows from the present outcomes.
+    pub fn last_release(&self) -> ReleaseMark {
+        self.released.last()
+    }
+
+    /// Addresses that were released, and that nobody else may have until their withdrawal has been
+    /// reported, with who had them and since when nobody has. Oldest first.
+    pub fn not_withdrawn(&self) -> impl Iterator<Item = (IpAddr, &ObjectName, Instant)> {
+        self.released.not_withdrawn()
+    }
+
+    /// Somebody else decided until now, and took `address` from `former`: as if it had been done here.
+    pub fn note_released(&mut self, now: Instant, address: IpAddr, former: &ObjectName) {
+        if !self.occupancy.is_used(address) {
+            self.released.add(now, address, former, true, None);
+            // It is blocked once the next call has looked at all pools.
+            self.pools = None;
+        }
+    }
+
+    /// Whether new addresses are given out (as they are by default). Where they are not, what is had
+    /// is kept, and what a status says is taken up: whoever begins to decide may not know yet what
+    /// was given back not long ago.
+    pub fn set_giving(&mut self, is_giving: bool) {
+        if self.is_holding_back == is_giving {
+            self.is_holding_back = !is_giving;
+            self.pools = None;
+        }
+    }
+
+    /// All neighbours were told that what was released until `up_to` is gone, so others may have it.
+    /// The next `converge`, with or without changes, gives it to whoever waits; the answer says
+    /// whether there is something to give.
+    pub fn withdrawn(&mut self, up_to: ReleaseMark) -> bool {
+        let told = self.released.withdrawn(up_to);
+        self.stir_told(told)
+    }
+
+    /// As [`Self::withdrawn`], of one address, for callers that hear of each.
+    pub fn address_withdrawn(&mut self, address: IpAddr) -> bool {
+        let told = self.released.address_withdrawn(address);
+        self.stir_told(told)
+    }
+
+    fn stir_told(&mut self, told: impl IntoIterator<Item = (IpAddr, Option<Home>)>) -> bool {
+        let mut is_any = false;
+        for (address, home) in told {
+            is_any = true;
+            self.stirred.addresses.insert(address);
+            if let Some(home) = home {
+                self.stirred.fresh.entry(home).or_default().insert(address);
+            }
+        }
+        is_any
+    }
+
+    fn addresses_of(&self, name: &ObjectName) -> &[IpAddr] {
+        self.held.get(name).map_or(&[], |held| &held.assignment.addresses)
+    }
+
+    fn take_age(&mut self) -> u64 {
+        let age = self.next_age;
+        self.next_age = self.next_age.saturating_add(1);
+        age
+    }
+}
+
+/// What is asked of a call of [`Allocator::converge`].
+#[derive(Debug)]
+enum Scope {
+    /// Every Service.
+    All,
+    /// These, and those whom they can help.
+    Only(BTreeSet<ObjectName>),
+}

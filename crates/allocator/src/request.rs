@@ -1,0 +1,119 @@
+//! What a Service asks for: whether that can be asked at all, and whether addresses meet it.
+//!
+//! Knows no other Service. Called by `choice` for what is to be given, and by the allocator for
+//! what a Service already has.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use fairway_ground::{AddressFamily, FamilySet};
+use fairway_model::{FamilyPolicy, Service};
+
+use super::Reason;
+use super::pools::PoolLookup;
+
+/// The families a Service wants, the preferred one first.
+pub(super) fn families_in_order(service: &Service) -> Vec<AddressFamily> {
+    match service.families {
+        FamilyPolicy::Single(family) => vec![family],
+        FamilyPolicy::PreferDual(first) | FamilyPolicy::RequireDual(first) => {
+            vec![first, first.other()]
+        }
+    }
+}
+
+/// `addresses` with the preferred family first.
+pub(super) fn in_family_order(service: &Service, addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let mut ordered = Vec::with_capacity(addresses.len());
+    for family in families_in_order(service) {
+        ordered.extend(addresses.iter().filter(|address| AddressFamily::of(**address) == family));
+    }
+    ordered
+}
+
+/// Whether the addresses a Service names could be given to it if nobody else had them.
+pub(super) fn check(service: &Service, pools: &PoolLookup<'_>) -> Result<(), Reason> {
+    let requested = &service.requested_addresses;
+    let families: FamilySet = requested.iter().map(|it| AddressFamily::of(*it)).collect();
+    let one_each = families.iter().count() == requested.len();
+    let matching = match service.families {
+        FamilyPolicy::Single(family) => families == FamilySet::only(family),
+        FamilyPolicy::PreferDual(_) => !families.is_empty(),
+        FamilyPolicy::RequireDual(_) => families == FamilySet::BOTH,
+    };
+    if !matching || !one_each {
+        let (requested, wanted) = (requested.clone(), service.families);
+        return Err(Reason::Families { requested, wanted });
+    }
+    if service.requested_pool.is_some()
+        && !requested.iter().all(|address| keeps_unknown(service, *address, pools))
+    {
+        // Names the pool if there is none of that name, or none for this Service.
+        pools.candidates(service)?;
+    }
+    requested.iter().try_for_each(|address| allowed(service, *address, pools))
+}
+
+/// Whether the pools let `service` have `address`.
+pub(super) fn allowed(
+    service: &Service,
+    address: IpAddr,
+    pools: &PoolLookup<'_>,
+) -> Result<(), Reason> {
+    if keeps_unknown(service, address, pools) {
+        return Ok(());
+    }
+    let pool = pools.holding(address).ok_or(Reason::AddressInNoPool(address))?;
+    let holder = pool.name.name.clone();
+    if let Some(wanted) = service.requested_pool.as_ref().filter(|wanted| **wanted != holder) {
+        return Err(Reason::AddressNotInPool { address, pool: wanted.clone(), holder });
+    }
+    if pools.offering(address).is_none() {
+        return Err(Reason::AddressAvoided { address, pool: holder });
+    }
+    if pools.is_for(pool, service) { Ok(()) } else { Err(Reason::PoolNotForService(holder)) }
+}
+
+/// Whether the Service has `address`, and it may be of a pool that nobody can read: then nobody can
+/// say that it may not.
+fn keeps_unknown(service: &Service, address: IpAddr, pools: &PoolLookup<'_>) -> bool {
+    pools.may_be_unknown(address) && service.status_addresses.contains(&address)
+}
+
+/// What the Service may have of `wanted`, one address of each of its families, in their order. An
+/// address that was asked for is one only if all of the request is met; of the others, each for itself.
+pub(super) fn still_valid(
+    service: &Service,
+    wanted: &[IpAddr],
+    pools: &PoolLookup<'_>,
+) -> Vec<IpAddr> {
+    if !service.requested_addresses.is_empty() {
+        let is_met = is_complete(service, wanted) && check(service, pools).is_ok();
+        return if is_met { in_family_order(service, wanted) } else { Vec::new() };
+    }
+    let allowed: Vec<_> =
+        wanted.iter().copied().filter(|it| allowed(service, *it, pools).is_ok()).collect();
+    one_of_each_family(service, &allowed)
+}
+
+/// The first of `addresses` of each family that the Service wants, in their order.
+pub(super) fn one_of_each_family(service: &Service, addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let families = families_in_order(service).into_iter();
+    let first = |family| addresses.iter().copied().find(|it| AddressFamily::of(*it) == family);
+    families.filter_map(first).collect()
+}
+
+/// Whether nothing is left to be given or to be said.
+pub(super) fn is_satisfied(service: &Service, addresses: &[IpAddr]) -> bool {
+    let dual = !matches!(service.families, FamilyPolicy::Single(_));
+    is_complete(service, addresses) && !(dual && addresses.len() == 1)
+}
+
+/// Whether `addresses` is all that was asked for.
+fn is_complete(service: &Service, addresses: &[IpAddr]) -> bool {
+    let requested = &service.requested_addresses;
+    if requested.is_empty() {
+        return addresses.len() == families_in_order(service).len();
+    }
+    requested.iter().collect::<BTreeSet<_>>() == addresses.iter().collect::<BTreeSet<_>>()
+}

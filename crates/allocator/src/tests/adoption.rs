@@ -1,0 +1,255 @@
+//! What a Service's status says it has, and pools that are kept for some.
+
+use fairway_model::{LabelSelector, Namespace, Operator, Requirement, ServiceAllocation};
+
+use super::*;
+
+fn having(called: &str, addresses: &[&str]) -> Service {
+    let status_addresses = addresses.iter().map(|text| ip(text)).collect();
+    Service { status_addresses, ..service(called) }
+}
+
+fn in_namespace(namespace: &str, service: Service) -> Service {
+    Service { name: ObjectName::new(namespace, service.name.name), ..service }
+}
+
+fn label(key: &str) -> LabelSelector {
+    let (key, values) = (key.to_owned(), BTreeSet::new());
+    let requirement = Requirement { key, operator: Operator::Exists, values };
+    LabelSelector { requirements: BTreeSet::from([requirement]) }
+}
+
+fn kept_for(pool: Pool, priority: i32, namespaces: &[&str]) -> Pool {
+    let namespaces = namespaces.iter().map(|it| (*it).to_owned()).collect();
+    let allocation = ServiceAllocation { priority, namespaces, ..ServiceAllocation::default() };
+    Pool { allocation: Some(allocation), ..pool }
+}
+
+#[test]
+fn addresses_in_the_status_are_taken_up_before_anything_is_given_out() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
+    world.add(service("0")).add(asking_for("1", &["192.0.2.1"]));
+    world.add(having("x", &["192.0.2.0"])).add(having("y", &["192.0.2.1"]));
+    assert_eq!(world.got("x"), "192.0.2.0");
+    assert_eq!(world.got("y"), "192.0.2.1");
+    assert_eq!(world.got("0"), "192.0.2.2");
+    assert!(world.got("1").contains("also in use by default/y"), "{}", world.got("1"));
+}
+
+#[test]
+fn an_assignment_of_ours_counts_more_than_a_status() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
+    world.add(service("old")).converge();
+    world.add(having("old", &["192.0.2.3"])).add(having("young", &["192.0.2.0"]));
+    assert_eq!(world.got("old"), "192.0.2.0");
+    assert_eq!(world.got("young"), "192.0.2.1");
+}
+
+#[test]
+fn of_two_with_one_address_in_their_status_the_first_by_name_keeps_it() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
+    world.add(having("b", &["192.0.2.3"])).add(having("a", &["192.0.2.3"]));
+    assert_eq!(world.got("a"), "192.0.2.3");
+    assert_eq!(world.got("b"), "192.0.2.0");
+}
+
+#[test]
+fn what_a_status_says_stays_even_where_pools_give_nothing_by_themselves() {
+    let mut manual = pool("a", &["192.0.2.0/30"]);
+    manual.auto_assign = false;
+    let mut part = pool("b", &["198.51.100.0/30"]);
+    part.reserved = vec!["198.51.100.0/31".parse().unwrap()];
+    part.avoid_buggy_addresses = true;
+    let mut world = World::with([manual, part]);
+    world.add(having("manual", &["192.0.2.1"])).add(having("reserved", &["198.51.100.1"]));
+    world.add(having("avoided", &["198.51.100.0"])).add(having("gone", &["203.0.113.1"]));
+    assert_eq!(world.got("manual"), "192.0.2.1");
+    assert_eq!(world.got("reserved"), "198.51.100.1");
+    assert_eq!(world.got("avoided"), "198.51.100.2");
+    assert_eq!(world.got("gone"), "198.51.100.3");
+}
+
+#[test]
+fn a_status_that_is_no_longer_asked_for_is_left() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"]), pool("b", &["198.51.100.0/30"])]);
+    world
+        .add(Service { requested_addresses: vec![ip("192.0.2.2")], ..having("x", &["192.0.2.1"]) });
+    world.add(Service { requested_pool: Some("b".to_owned()), ..having("y", &["192.0.2.3"]) });
+    world.add(Service { families: FamilyPolicy::Single(V6), ..having("z", &["192.0.2.0"]) });
+    assert_eq!(world.got("x"), "192.0.2.2");
+    assert_eq!(world.got("y"), "198.51.100.0");
+    assert!(world.got("z").contains("hold no IPv6 addresses"), "{}", world.got("z"));
+}
+
+#[test]
+fn without_any_pool_a_status_is_believed() {
+    let mut world = World::default();
+    world.add(having("x", &["192.0.2.1"])).add(service("y"));
+    let outcomes = world.converge();
+    let outcome = &outcomes[&name("x")];
+    assert_eq!(outcome.addresses, [ip("192.0.2.1")]);
+    assert_eq!(outcome.pool, None);
+    assert_eq!(outcome.reason, Some(Reason::NoPools));
+    assert!(outcomes[&name("y")].is_pending());
+    world.restart().pool(pool("a", &["192.0.2.0/30"]));
+    assert_eq!(world.got("x"), "192.0.2.1");
+    assert_eq!(world.got("y"), "192.0.2.0");
+}
+
+#[test]
+fn prefer_dual_takes_up_one_address_and_is_given_the_other() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"]), pool("b", &["2001:db8::/64"])]);
+    world.add(Service { families: FamilyPolicy::PreferDual(V6), ..having("x", &["192.0.2.3"]) });
+    assert_eq!(world.got("x"), "2001:db8:: | 192.0.2.3");
+}
+
+#[test]
+fn kept_pools_come_first_by_priority_then_by_name_and_zero_is_last() {
+    let one = |called: &str, number: u8| pool(called, &[&format!("192.0.2.{number}/32")]);
+    let mut world = World::with([
+        kept_for(one("zero", 0), 0, &["default"]),
+        kept_for(one("b-two", 1), 2, &["default"]),
+        kept_for(one("a-two", 2), 2, &[]),
+        kept_for(one("one", 3), 1, &["default", "more"]),
+        kept_for(one("other", 4), 1, &["other"]),
+        one("an-open", 5),
+    ]);
+    for service in ["1", "2", "3", "4", "5", "6"].map(service) {
+        world.add(service);
+    }
+    let outcomes = world.converge();
+    let pools = outcomes.values().map(|it| it.pool.as_deref().unwrap_or("none"));
+    assert_eq!(pools.collect::<Vec<_>>(), ["one", "a-two", "b-two", "zero", "an-open", "none"]);
+    assert_eq!(
+        world.got("6"),
+        "no available IPs: no pool has a free IPv4 address (tried one, a-two, b-two, zero, an-open)"
+    );
+}
+
+#[test]
+fn a_pool_that_is_kept_for_others_gives_nothing_whatever_is_asked() {
+    let mut world = World::with([kept_for(pool("a", &["192.0.2.0/30"]), 1, &["prod"])]);
+    world.add(service("any")).add(from_pool("pool", "a")).add(asking_for("ip", &["192.0.2.1"]));
+    world.add(having("had", &["192.0.2.2"]));
+    let text = "no available IPs: every IPAddressPool has autoAssign: false, or a serviceAllocation \
+                that does not match this Service";
+    let named = "pool a not compatible for ip assignment: its serviceAllocation does not match this \
+                 Service";
+    assert_eq!(world.got("any"), text);
+    assert_eq!(world.got("had"), text);
+    assert_eq!(world.got("pool"), named);
+    assert_eq!(world.got("ip"), named);
+    world.add(in_namespace("prod", from_pool("pool", "a")));
+    assert_eq!(world.converge()[&ObjectName::new("prod", "pool")].addresses, [ip("192.0.2.0")]);
+}
+
+#[test]
+fn a_kept_pool_needs_both_a_namespace_and_a_service_that_match() {
+    let mut kept = pool("kept", &["192.0.2.0/30"]);
+    kept.allocation = Some(ServiceAllocation {
+        priority: 1,
+        namespace_selectors: vec![label("gold")],
+        service_selectors: vec![label("web")],
+        ..ServiceAllocation::default()
+    });
+    let mut world = World::with([kept, pool("open", &["198.51.100.0/24"])]);
+    let labels = |key: &str| Labels::from([(key.to_owned(), String::new())]);
+    let namespace = |key: &str| {
+        Object::Namespace(Namespace { name: "default".to_owned(), labels: labels(key) })
+    };
+    world.add(Service { labels: labels("web"), ..service("web") }).add(service("plain"));
+    assert_eq!(world.got("web"), "198.51.100.1");
+    world.apply(namespace("gold"));
+    assert_eq!(world.got("web"), "198.51.100.1", "what is healthy does not move");
+    world.add(Service { labels: labels("web"), ..service("new") }).add(service("other"));
+    assert_eq!(world.got("new"), "192.0.2.0");
+    assert_eq!(world.got("other"), "198.51.100.2");
+    world.apply(namespace("silver"));
+    assert_eq!(world.got("new"), "198.51.100.3", "its pool is no longer for it");
+    let why = &world.allocator.given_up()[&name("new")];
+    assert_eq!(*why, Reason::PoolNotForService("kept".to_owned()));
+}
+
+#[test]
+fn a_changed_priority_moves_nobody() {
+    let pools = |first, second| {
+        [
+            kept_for(pool("a", &["192.0.2.0/30"]), first, &[]),
+            kept_for(pool("b", &["198.51.100.0/30"]), second, &[]),
+        ]
+    };
+    let mut world = World::with(pools(1, 2));
+    world.add(service("x"));
+    assert_eq!(world.got("x"), "192.0.2.0");
+    for pool in pools(2, 1) {
+        world.pool(pool);
+    }
+    world.add(service("y"));
+    assert_eq!(world.got("x"), "192.0.2.0");
+    assert_eq!(world.got("y"), "198.51.100.0");
+}
+
+#[test]
+fn dual_stack_stays_in_the_pools_kept_for_it_and_completes_from_the_open_ones() {
+    let pinned = kept_for(pool("pinned", &["192.0.2.0/30"]), 1, &[]);
+    let mut world = World::with([pinned, pool("open", &["198.51.100.0/30", "2001:db8::/64"])]);
+    world.add(wanting("prefer", FamilyPolicy::PreferDual(V6)));
+    world.add(wanting("require", FamilyPolicy::RequireDual(V6)));
+    assert_eq!(world.got("prefer"), "2001:db8:: | 192.0.2.0");
+    assert_eq!(world.got("require"), "2001:db8::1 | 198.51.100.0");
+}
+
+#[test]
+fn a_service_that_goes_to_another_class_gives_its_addresses_back() {
+    let mut world = World::with([pool("a", &["192.0.2.0/32"])]);
+    world.add(service("x")).add(service("y")).converge();
+    world.add(Service { load_balancer_class: Some("other".to_owned()), ..service("x") });
+    assert_eq!(world.converge().into_keys().collect::<Vec<_>>(), [name("y")]);
+    world.told();
+    assert_eq!(world.got("y"), "192.0.2.0");
+}
+
+#[test]
+fn what_may_be_of_a_pool_that_nobody_can_read_is_kept_and_given_to_nobody() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
+    let unknown = |world: &mut World, pools: &[&str]| {
+        let pools = pools.iter().map(|it| name(it)).collect();
+        let changes = world.index.set_unknown_pools(pools);
+        world.changes.absorb(changes);
+    };
+    unknown(&mut world, &["b"]);
+    let of_b = "198.51.100.1";
+    world.add(having("plain", &[of_b])).add(asking_for("new", &["198.51.100.2"]));
+    world.add(Service {
+        requested_addresses: vec![ip("198.51.100.3")],
+        ..having("ip", &["198.51.100.3"])
+    });
+    world
+        .add(Service { requested_pool: Some("b".to_owned()), ..having("pool", &["198.51.100.4"]) });
+    world.add(Service {
+        families: FamilyPolicy::PreferDual(V4),
+        ..having("dual", &["198.51.100.5", "192.0.2.3"])
+    });
+    world.add(having("second", &[of_b])).add(service("any"));
+    let text = |address: &str| {
+        format!(
+            "no IPAddressPool in force holds {address}; it is kept, for it may be of b, which is at \
+             fault, and no earlier version of that is known"
+        )
+    };
+    assert_eq!(world.got("plain"), format!("{of_b} | {}", text(of_b)));
+    assert_eq!(world.got("ip"), format!("198.51.100.3 | {}", text("198.51.100.3")));
+    assert_eq!(world.got("pool"), format!("198.51.100.4 | {}", text("198.51.100.4")));
+    assert!(world.converge()[&name("dual")].is_unchecked());
+    assert_eq!(world.got("second"), "192.0.2.1", "one of two keeps it");
+    assert_eq!(world.got("any"), "192.0.2.0");
+    assert!(world.got("new").contains("is in no IPAddressPool"), "nobody gets a new one of it");
+    // It is mended, and holds some of them.
+    unknown(&mut world, &[]);
+    world.pool(pool("b", &["198.51.100.0-198.51.100.3"]));
+    assert_eq!(world.got("plain"), of_b);
+    assert_eq!(world.got("ip"), "198.51.100.3");
+    assert_eq!(world.got("pool"), "198.51.100.0");
+    assert_eq!(world.got("new"), "198.51.100.2");
+    assert_eq!(world.got("any"), "192.0.2.0");
+}

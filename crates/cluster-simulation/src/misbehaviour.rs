@@ -1,0 +1,318 @@
+//! Mistakes put into the box on purpose: what the rules must notice.
+//!
+//! Each is what a core would do that had this fault, done to what goes into it or comes out of it;
+//! so no core holds a switch to be wrong. Nobody misbehaves by default.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairway_cluster::{LeaseRecord, LeaseReply, Reply, name_of, version_of};
+use fairway_ground::Instant;
+use fairway_model::{Kind, ObjectName};
+use fairway_seam::Leave;
+use serde_json::Value;
+
+use crate::process::News;
+use crate::schedule::Who;
+
+/// How much faster the clock of a hasty controller goes.
+const HASTE: u64 = 30;
+
+/// One mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    /// A controller does not read what the statuses say: double allocation after a restart.
+    NoAdoption,
+    /// A controller takes the first half of a list for all.
+    DecidesBeforeSynced,
+    /// A speaker takes silence for an empty list.
+    WithdrawsInOutage,
+    /// What vanishes is never noticed.
+    LosesDeletes,
+    /// What was written is written again.
+    WritesForEver,
+    /// A 409 is answered with a write without a precondition.
+    OverwritesOnConflict,
+    /// Every controller believes that it holds the Lease.
+    EverybodyLeads,
+    /// A leader that cannot renew goes on.
+    NeverStepsDown,
+    /// A controller's cool-down is over in a moment.
+    ReusesAtOnce,
+    /// A speaker says that it knows everything before it does.
+    EndOfRibTooEarly,
+    /// A speaker takes its sessions along when it is restarted.
+    LeavesForGood,
+    /// Nothing is kept on disk.
+    KeepsNoSnapshot,
+    /// A speaker never hears that a pool became another, or went.
+    AnnouncesOutsidePools,
+    /// Services are announced by what they ask for, given or not.
+    AnnouncesWishes,
+    /// When a pool comes, everything is given anew.
+    MovesOnNewPool,
+}
+
+impl Mistake {
+    /// Every one.
+    pub const ALL: [Self; 15] = [
+        Self::NoAdoption,
+        Self::DecidesBeforeSynced,
+        Self::WithdrawsInOutage,
+        Self::LosesDeletes,
+        Self::WritesForEver,
+        Self::OverwritesOnConflict,
+        Self::EverybodyLeads,
+        Self::NeverStepsDown,
+        Self::ReusesAtOnce,
+        Self::EndOfRibTooEarly,
+        Self::LeavesForGood,
+        Self::KeepsNoSnapshot,
+        Self::AnnouncesOutsidePools,
+        Self::AnnouncesWishes,
+        Self::MovesOnNewPool,
+    ];
+}
+
+/// What is wrong in a box, and what it takes to be so.
+#[derive(Debug, Clone, Default)]
+pub struct Misbehaviour {
+    mistake: Option<Mistake>,
+    /// What was heard of each kind, by whom, where that matters.
+    heard: BTreeMap<(Who, Kind), BTreeMap<ObjectName, Arc<Value>>>,
+    /// The last Lease that each controller wrote.
+    leases: BTreeMap<Who, LeaseRecord>,
+    /// How many lists were cut short.
+    halved: BTreeMap<Who, u32>,
+}
+
+impl Misbehaviour {
+    /// This one mistake.
+    pub fn of(mistake: Mistake) -> Self {
+        Self { mistake: Some(mistake), ..Self::default() }
+    }
+
+    fn is(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+
+    /// What time a process believes it is.
+    pub(crate) fn clock(&self, now: Instant, who: Who) -> Instant {
+        if self.is_hasty(who) { Instant::from_micros(now.as_micros() * HASTE) } else { now }
+    }
+
+    /// When that is.
+    pub(crate) fn real_time(&self, at: Instant, who: Who) -> Instant {
+        if self.is_hasty(who) { Instant::from_micros(at.as_micros() / HASTE) } else { at }
+    }
+
+    fn is_hasty(&self, who: Who) -> bool {
+        self.is(Mistake::ReusesAtOnce) && matches!(who, Who::Controller(_))
+    }
+
+    pub(crate) fn ends_rib_too_early(&self) -> bool {
+        self.is(Mistake::EndOfRibTooEarly)
+    }
+
+    pub(crate) fn withdraws_in_outage(&self) -> bool {
+        self.is(Mistake::WithdrawsInOutage)
+    }
+
+    pub(crate) fn keeps_snapshots(&self) -> bool {
+        !self.is(Mistake::KeepsNoSnapshot)
+    }
+
+    pub(crate) fn overwrites(&self) -> bool {
+        self.is(Mistake::OverwritesOnConflict)
+    }
+
+    pub(crate) fn writes_for_ever(&self) -> bool {
+        self.is(Mistake::WritesForEver)
+    }
+
+    pub(crate) fn leaves(&self, leave: Leave) -> Leave {
+        if self.is(Mistake::LeavesForGood) { Leave::ForGood } else { leave }
+    }
+
+    /// What a core hears in place of `news`.
+    pub(crate) fn hears(&mut self, who: Who, run: u64, news: News) -> Vec<News> {
+        let Some(mistake) = self.mistake else { return vec![news] };
+        let is_controller = matches!(who, Who::Controller(_));
+        match (mistake, news) {
+            (Mistake::NoAdoption, News::Reply(Kind::Service, reply)) if is_controller => {
+                vec![News::Reply(Kind::Service, each(reply, without_status))]
+            }
+            (Mistake::AnnouncesWishes, News::Reply(Kind::Service, reply)) if !is_controller => {
+                vec![News::Reply(Kind::Service, each(reply, wish_as_status))]
+            }
+            (Mistake::MovesOnNewPool, news) if is_controller => self.moves(who, news),
+            (Mistake::DecidesBeforeSynced, News::Reply(kind, reply)) if is_controller => {
+                self.halves(who, kind, reply)
+            }
+            (Mistake::LosesDeletes, News::Reply(kind, reply)) => self.remembers(who, kind, reply),
+            (Mistake::AnnouncesOutsidePools, News::Reply(Kind::IpAddressPool, reply))
+                if !is_controller =>
+            {
+                self.sticks(who, reply)
+            }
+            (Mistake::EverybodyLeads, News::Lease(reply)) => {
+                vec![News::Lease(self.leads_anyway(who, run, reply))]
+            }
+            (Mistake::NeverStepsDown, News::Lease(reply)) => {
+                vec![News::Lease(self.renews_anyway(who, reply))]
+            }
+            (_, news) => vec![news],
+        }
+    }
+
+    /// Every other pool goes and comes back when one comes.
+    fn moves(&mut self, who: Who, news: News) -> Vec<News> {
+        let heard = self.heard.entry((who, Kind::IpAddressPool)).or_default();
+        let News::Reply(kind, Reply::Applied(pool)) = news else { return vec![news] };
+        if kind != Kind::IpAddressPool {
+            return vec![News::Reply(kind, Reply::Applied(pool))];
+        }
+        let others: Vec<_> = heard.values().filter(|it| name_of(it) != name_of(&pool)).collect();
+        let mut all = vec![News::Reply(kind, Reply::Applied(Arc::clone(&pool)))];
+        let mut version = version_of(&pool).and_then(|it| it.parse().ok()).unwrap_or(0_u64);
+        for other in others {
+            // Versions between this change and the next one do not exist; these are made up.
+            let mut stamped = || {
+                version += 1;
+                let mut other = Value::clone(other);
+                other["metadata"]["resourceVersion"] = Value::from(version.to_string());
+                Arc::new(other)
+            };
+            all.push(News::Reply(kind, Reply::Deleted(stamped())));
+            all.push(News::Reply(kind, Reply::Applied(stamped())));
+        }
+        heard.insert(name_of(&pool), pool);
+        all
+    }
+
+    fn halves(&mut self, who: Who, kind: Kind, reply: Reply) -> Vec<News> {
+        let halved = self.halved.entry(who).or_default();
+        match reply {
+            Reply::Listed { mut items, resource_version, continue_token }
+                if kind == Kind::Service && *halved < 2 =>
+            {
+                *halved += 1;
+                items.truncate(items.len() / 2);
+                let listed = Reply::Listed { items, resource_version, continue_token };
+                vec![News::Reply(kind, listed), News::Reply(kind, Reply::Gone)]
+            }
+            reply => vec![News::Reply(kind, reply)],
+        }
+    }
+
+    fn remembers(&mut self, who: Who, kind: Kind, reply: Reply) -> Vec<News> {
+        let heard = self.heard.entry((who, kind)).or_default();
+        let reply = match reply {
+            Reply::Listed { items, resource_version, continue_token } => {
+                heard.extend(items.into_iter().map(|it| (name_of(&it), it)));
+                Reply::Listed {
+                    items: heard.values().cloned().collect(),
+                    resource_version,
+                    continue_token,
+                }
+            }
+            Reply::Applied(object) => {
+                heard.insert(name_of(&object), Arc::clone(&object));
+                Reply::Applied(object)
+            }
+            Reply::Deleted(object) => {
+                let version = version_of(&object).unwrap_or_default();
+                Reply::Bookmark(version.to_owned())
+            }
+            reply => reply,
+        };
+        vec![News::Reply(kind, reply)]
+    }
+
+    /// The first version of each pool, for ever.
+    fn sticks(&mut self, who: Who, reply: Reply) -> Vec<News> {
+        let heard = self.heard.entry((who, Kind::IpAddressPool)).or_default();
+        let mut first = |object: Arc<Value>| {
+            let name = name_of(&object);
+            Arc::clone(heard.entry(name).or_insert(object))
+        };
+        let reply = match reply {
+            Reply::Listed { items, resource_version, continue_token } => {
+                for object in items {
+                    first(object);
+                }
+                Reply::Listed {
+                    items: heard.values().cloned().collect(),
+                    resource_version,
+                    continue_token,
+                }
+            }
+            Reply::Applied(object) => Reply::Applied(first(object)),
+            Reply::Deleted(object) => {
+                let version = version_of(&object).unwrap_or_default();
+                Reply::Bookmark(version.to_owned())
+            }
+            reply => reply,
+        };
+        vec![News::Reply(Kind::IpAddressPool, reply)]
+    }
+
+    /// There is no Lease, says this, until one is written; and whoever writes has it.
+    fn leads_anyway(&mut self, who: Who, run: u64, reply: LeaseReply) -> LeaseReply {
+        let Who::Controller(number) = who else { return reply };
+        let record = LeaseRecord {
+            holder: format!("controller-{number}-{run}"),
+            transitions: 0,
+            resource_version: "1".to_owned(),
+        };
+        let before = self.leases.insert(who, record.clone());
+        match before {
+            Some(before) if before == record => LeaseReply::Is(record),
+            _ => LeaseReply::Missing,
+        }
+    }
+
+    fn renews_anyway(&mut self, who: Who, reply: LeaseReply) -> LeaseReply {
+        match reply {
+            LeaseReply::Is(record) => {
+                self.leases.insert(who, record.clone());
+                LeaseReply::Is(record)
+            }
+            LeaseReply::Failed | LeaseReply::Conflict => match self.leases.get(&who) {
+                Some(record) => LeaseReply::Is(record.clone()),
+                None => reply,
+            },
+            LeaseReply::Missing => reply,
+        }
+    }
+}
+
+/// The reply with every object in it changed.
+fn each(reply: Reply, change: fn(Arc<Value>) -> Arc<Value>) -> Reply {
+    match reply {
+        Reply::Listed { items, resource_version, continue_token } => {
+            let items = items.into_iter().map(change).collect();
+            Reply::Listed { items, resource_version, continue_token }
+        }
+        Reply::Applied(object) => Reply::Applied(change(object)),
+        reply => reply,
+    }
+}
+
+fn without_status(object: Arc<Value>) -> Arc<Value> {
+    let mut object = Value::clone(&object);
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    Arc::new(object)
+}
+
+fn wish_as_status(object: Arc<Value>) -> Arc<Value> {
+    let wish = object["metadata"]["annotations"]["metallb.io/loadBalancerIPs"].clone();
+    if wish.is_null() {
+        return object;
+    }
+    let mut object = Value::clone(&object);
+    object["status"] = serde_json::json!({ "loadBalancer": { "ingress": [{ "ip": wish }] } });
+    Arc::new(object)
+}

@@ -1,0 +1,168 @@
+//! Whether the API server should take an object: the answers of a validating webhook.
+//!
+//! Takes an AdmissionReview (admission.k8s.io/v1) and gives it back with the response. An object is
+//! refused for what is wrong with itself, alone or beside what is in force, and for nothing that
+//! another object may still bring: a community, a BFDProfile or a Secret that is made a moment
+//! later. Nobody's safety depends on it: what gets past it, or was there before, keeps its last good
+//! version. Pure; the edge has the connection.
+
+use fairway_model::Kind;
+use fairway_resources::{Finding, parse_value};
+use serde_json::{Map, Value, json};
+
+use super::controller::CONTROLLER_KINDS;
+use super::in_force::InForce;
+use super::write::shortened;
+
+const API_VERSION: &str = "admission.k8s.io/v1";
+const KIND: &str = "AdmissionReview";
+/// People read it, and the API server puts it into a log.
+const MESSAGE_BYTES_MAX: usize = 8000;
+/// Each is a header of the answer to the user, who reads the first few.
+const WARNINGS_MAX: usize = 20;
+
+/// What is said of an object.
+#[derive(Debug, Default)]
+struct Verdict {
+    refusal: Option<Refusal>,
+    warnings: Vec<String>,
+}
+
+/// Why it is not to be taken.
+#[derive(Debug)]
+struct Refusal {
+    /// As of HTTP.
+    code: u16,
+    /// As `metav1.StatusReason` has it.
+    reason: &'static str,
+    message: String,
+}
+
+/// Answers an AdmissionReview. `in_force`: what is, once all of it is known; before that, objects are
+/// judged alone. `namespace` is that of the objects that configure us. Whatever comes gets an
+/// answer.
+pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Value {
+    let is_review = text(review, "apiVersion") == API_VERSION && text(review, "kind") == KIND;
+    let request = review.get("request").filter(|it| is_review && it.is_object());
+    let verdict = match request {
+        Some(request) => verdict(in_force, request, namespace),
+        None => Verdict::refused(
+            400,
+            "BadRequest",
+            format!("is no review; expected an {KIND} of {API_VERSION} with a request"),
+        ),
+    };
+    verdict.into_review(request.map(|it| text(it, "uid")).unwrap_or_default())
+}
+
+fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verdict {
+    let is_new = match text(request, "operation") {
+        "CREATE" => true,
+        "UPDATE" => false,
+        // What goes is wrong with nobody: what needs it keeps it.
+        _ => return Verdict::default(),
+    };
+    let Some(object) = request.get("object") else { return Verdict::default() };
+    let parsed = parse_value(object);
+    let kind = parsed.key.as_ref().map(|key| key.kind);
+    if kind.is_some_and(|kind| !kind.is_ours()) || !text(request, "subResource").is_empty() {
+        return Verdict::default();
+    }
+    let is_elsewhere = text(request, "namespace") != namespace;
+    if is_elsewhere && is_new && kind.is_some() {
+        let message = format!(
+            "metadata.namespace: {} is not read; expected {namespace}",
+            text(request, "namespace")
+        );
+        return Verdict::refused(422, "Invalid", message);
+    }
+    let goes = object.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null());
+    if is_elsewhere || goes {
+        return Verdict::default();
+    }
+    let is_broken = parsed.is_broken();
+    let findings = match (in_force, kind) {
+        // Whoever gives out addresses reads no peers, and knows nothing of what they need.
+        (Some(in_force), Some(kind)) if !is_broken && CONTROLLER_KINDS.contains(&kind) => {
+            in_force.findings_if(kind, object)
+        }
+        _ => parsed.findings,
+    };
+    let is_known = |finding: &Finding| finding.is_fault() || !is_about(finding, "spec.peers");
+    let findings = findings.into_iter().filter(is_known);
+    // Who changes a label of an object that is at fault already does not make it worse.
+    let is_same = !is_new && request.get("oldObject").is_some_and(|old| asks_the_same(old, object));
+    let is_awaited = |finding: &Finding| {
+        kind == Some(Kind::BgpAdvertisement) && !is_broken && is_about(finding, "spec.communities")
+    };
+    let (faults, rest): (Vec<Finding>, Vec<Finding>) =
+        findings.partition(|it| it.is_fault() && !is_same && !is_awaited(it));
+    Verdict {
+        refusal: (!faults.is_empty()).then(|| Refusal::of(&faults)),
+        warnings: rest.iter().take(WARNINGS_MAX).map(warning).collect(),
+    }
+}
+
+/// Whether an object of ours asks for the same as before: by its spec, and by the labels that others
+/// select it by.
+fn asks_the_same(old: &Value, new: &Value) -> bool {
+    ["/spec", "/metadata/labels"].into_iter().all(|it| old.pointer(it) == new.pointer(it))
+}
+
+fn is_about(finding: &Finding, field: &str) -> bool {
+    finding.field.as_deref().is_some_and(|it| it.starts_with(field))
+}
+
+/// The field and what is wrong with it.
+fn said(finding: &Finding) -> String {
+    match &finding.field {
+        Some(field) => format!("{field}: {}", finding.message),
+        None => finding.message.clone(),
+    }
+}
+
+/// The same with the object: who applies a file with many objects gets the warnings of all.
+fn warning(finding: &Finding) -> String {
+    match &finding.object {
+        Some(object) => format!("{}/{}: {}", object.kind, object.name, said(finding)),
+        None => said(finding),
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Refusal {
+    fn of(faults: &[Finding]) -> Self {
+        let faults: Vec<String> = faults.iter().map(said).collect();
+        let message = shortened(faults.join("; "), MESSAGE_BYTES_MAX);
+        Self { code: 422, reason: "Invalid", message }
+    }
+}
+
+impl Verdict {
+    fn refused(code: u16, reason: &'static str, message: String) -> Self {
+        let message = shortened(message, MESSAGE_BYTES_MAX);
+        Self { refusal: Some(Refusal { code, reason, message }), warnings: Vec::new() }
+    }
+
+    /// The review that goes back. `uid` is that of the request.
+    fn into_review(self, uid: &str) -> Value {
+        let mut response = Map::new();
+        response.insert("uid".to_owned(), json!(uid));
+        response.insert("allowed".to_owned(), json!(self.refusal.is_none()));
+        if let Some(Refusal { code, reason, message }) = self.refusal {
+            let status =
+                json!({ "status": "Failure", "code": code, "reason": reason, "message": message });
+            response.insert("status".to_owned(), status);
+        }
+        if !self.warnings.is_empty() {
+            response.insert("warnings".to_owned(), json!(self.warnings));
+        }
+        json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! What one process believes of the cluster: a reflector for each kind it reads, the Secrets that
+//! are named, and what is in force of all that.
+//!
+//! Answers what became other with each reply of the API server. Decides nothing; the cores of the
+//! controller and of the speaker own one each.
+//!
+//! Of an object that breaks, the last good version stays in force. Until every kind has been
+//! listed once, nothing that came is in force: half a cluster reads as if the rest was deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairway_ground::{Instant, Rng};
+use fairway_model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
+use fairway_resources::{BackendKind, Finding, FindingObject, Severity};
+use serde_json::Value;
+
+use super::in_force::InForce;
+use super::object_text::ObjectText;
+use super::reflector::{Delta, Reflector, Reply, Request, name_of};
+use super::secrets::{Knowledge, SecretReply, Secrets};
+
+/// What is believed.
+#[derive(Debug, Clone)]
+pub struct Belief {
+    reflectors: BTreeMap<Kind, Reflector>,
+    secrets: Secrets,
+    in_force: InForce,
+    /// Every kind has been listed: what is in force follows each change.
+    is_complete: bool,
+}
+
+impl Belief {
+    /// Nothing is known of these kinds yet. What `backend` cannot do is a fault. `seed` is for the
+    /// jitter of pauses.
+    pub fn new(kinds: &[Kind], backend: BackendKind, seed: u64) -> Self {
+        let mut random = Rng::seeded(seed);
+        let reflector = |kind: &Kind| (*kind, Reflector::new(random.next_u64()));
+        Self {
+            reflectors: kinds.iter().map(reflector).collect(),
+            secrets: Secrets::new(seed),
+            in_force: InForce::for_backend(backend),
+            is_complete: false,
+        }
+    }
+
+    /// Goes on from what an earlier run believed, until the API server has said everything anew.
+    pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
+        let mut changes = self.in_force.restore(objects);
+        self.in_force.take_is_other();
+        changes.absorb(self.name_secrets());
+        changes
+    }
+
+    /// The facts in force.
+    pub fn index(&self) -> &Arc<ClusterIndex> {
+        self.in_force.index()
+    }
+
+    /// What the index was made of.
+    pub fn in_force(&self) -> impl Iterator<Item = &ObjectText> {
+        self.in_force.texts()
+    }
+
+    /// What is in force once every kind has been listed; half a cluster allows no judgement.
+    pub fn complete(&self) -> Option<&InForce> {
+        self.is_complete.then_some(&self.in_force)
+    }
+
+    /// Whether [`Self::in_force`] is other than when this was asked last.
+    pub fn take_is_other(&mut self) -> bool {
+        self.in_force.take_is_other()
+    }
+
+    /// What is wrong with the objects that configure us, and what is odd; without files and lines.
+    /// Whoever does not read the peers cannot tell what is odd, only what is wrong.
+    pub fn findings(&self) -> Vec<Finding> {
+        let awaited = self.secrets.with(Knowledge::Nothing);
+        // Before there is an answer nobody knows whether a Secret lacks anything.
+        let waiting = match awaited.is_empty() {
+            true => BTreeSet::new(),
+            false => self.in_force.naming(&awaited),
+        };
+        let knows_peers = self.reflectors.contains_key(&Kind::BgpPeer);
+        let is_so = |it: &&Finding| {
+            (knows_peers || it.is_fault())
+                && it.object.as_ref().is_none_or(|object| !waiting.contains(object))
+        };
+        let findings = self.in_force.findings().iter().filter(is_so).cloned();
+        findings.chain(self.secrets.with(Knowledge::Unreadable).iter().map(unreadable)).collect()
+    }
+
+    /// The objects of which an earlier version is in force than the last one, which is at fault.
+    pub fn stale(&self) -> &BTreeSet<ObjectKey> {
+        self.in_force.stale()
+    }
+
+    /// What is wrong with a Service as the API server gave it last.
+    pub fn faults_of_service(&self, name: &ObjectName) -> &[Finding] {
+        self.in_force.faults(&ObjectKey { kind: Kind::Service, name: name.clone() })
+    }
+
+    /// Whether every kind has been listed, since the start or since [`Self::relist`].
+    pub fn is_synced(&self) -> bool {
+        self.reflectors.values().all(Reflector::is_synced)
+    }
+
+    /// Whether a list came that contradicts what was seen, and is not believed yet.
+    pub fn is_in_doubt(&self) -> bool {
+        self.reflectors.values().any(Reflector::is_in_doubt)
+    }
+
+    /// The names of the objects of a kind that the API server has, in force or not.
+    pub fn names(&self, kind: Kind) -> impl Iterator<Item = &ObjectName> {
+        self.reflectors.get(&kind).into_iter().flat_map(|it| it.items().keys())
+    }
+
+    /// The object as the API server gave it last.
+    pub fn last_seen(&self, kind: Kind, name: &ObjectName) -> Option<Value> {
+        self.reflectors.get(&kind)?.items().get(name).map(ObjectText::value)
+    }
+
+    /// `metadata.uid` of an object as the API server gave it last.
+    pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<String> {
+        self.reflectors.get(&kind)?.items().get(name)?.uid()
+    }
+
+    /// Whether it is the last version of a Service, EndpointSlice or Namespace that is in force; an
+    /// older one is, where that one is at fault.
+    pub fn is_in_force(&self, kind: Kind, name: &ObjectName) -> bool {
+        let last = self.reflectors.get(&kind).and_then(|it| it.items().get(name));
+        let key = ObjectKey { kind, name: name.clone() };
+        last.is_some_and(|last| self.in_force.is_version(&key, last))
+    }
+
+    /// Asks for everything anew: what was seen so far may be older than something that others know.
+    pub fn relist(&mut self) {
+        self.reflectors.values_mut().for_each(Reflector::relist);
+    }
+
+    /// The next thing to ask the API server.
+    pub fn next_request(&mut self, now: Instant) -> Option<(Kind, Request)> {
+        let mut requests = self.reflectors.iter_mut();
+        requests.find_map(|(kind, it)| Some((*kind, it.next_request(now)?)))
+    }
+
+    /// The next Secret to get.
+    pub fn next_secret(&mut self, now: Instant) -> Option<ObjectName> {
+        self.secrets.next_request(now)
+    }
+
+    /// When there may be something to ask.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let reflectors = self.reflectors.values().map(Reflector::next_deadline);
+        reflectors.chain(self.secrets.next_deadline()).min()
+    }
+
+    /// Takes what the API server said about a kind; answers what became other in the index, and
+    /// which objects were seen in a new version.
+    pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) -> (Changes, Vec<Delta>) {
+        let Some(reflector) = self.reflectors.get_mut(&kind) else { return Default::default() };
+        let deltas = reflector.handle(now, reply);
+        let mut changes = Changes::default();
+        if self.is_complete {
+            for delta in &deltas {
+                changes.absorb(match delta {
+                    Delta::Applied(object) => self.in_force.read(kind, object),
+                    Delta::Deleted(name) => {
+                        self.in_force.gone(&ObjectKey { kind, name: name.clone() })
+                    }
+                });
+            }
+        } else if self.is_synced() {
+            self.is_complete = true;
+            changes = self.take_over();
+        }
+        changes.absorb(self.settle());
+        (changes, deltas)
+    }
+
+    /// Takes what the API server said about a Secret; answers what became other in the index.
+    pub fn handle_secret(
+        &mut self,
+        now: Instant,
+        name: &ObjectName,
+        reply: &SecretReply,
+    ) -> Changes {
+        if !self.secrets.handle(now, name, reply) {
+            return Changes::default();
+        }
+        let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
+        match reply {
+            SecretReply::Is(secret) if name_of(secret) == *name => {
+                self.in_force.read(Kind::Secret, &ObjectText::from(&**secret));
+            }
+            SecretReply::Missing => {
+                self.in_force.gone(&key);
+            }
+            SecretReply::Is(_) | SecretReply::Failed => {}
+        }
+        self.settle()
+    }
+
+    /// All kinds are there for the first time: what an earlier run believed and nobody has any
+    /// more goes. (Secrets are not among them; each stays until it is asked for.)
+    fn take_over(&mut self) -> Changes {
+        let seen: Vec<_> = self.reflectors.iter().map(|(kind, it)| (*kind, it.items())).collect();
+        let is_seen = |key: &ObjectKey| {
+            seen.iter().any(|(kind, items)| *kind == key.kind && items.contains_key(&key.name))
+        };
+        let is_gone = |key: &&ObjectKey| key.kind != Kind::Secret && !is_seen(key);
+        let gone: Vec<_> = self.in_force.keys().filter(is_gone).cloned().collect();
+        let mut changes = Changes::default();
+        for (kind, items) in seen {
+            for object in items.values() {
+                changes.absorb(self.in_force.read(kind, object));
+            }
+        }
+        for key in gone {
+            changes.absorb(self.in_force.gone(&key));
+        }
+        changes
+    }
+
+    /// Lets the rules between objects hold. Whether a Secret that nobody names any more is there
+    /// makes no difference to them, so it goes with the next change.
+    fn settle(&mut self) -> Changes {
+        if !self.in_force.is_unsettled() {
+            return Changes::default();
+        }
+        let mut changes = self.in_force.settle();
+        changes.absorb(self.name_secrets());
+        changes
+    }
+
+    /// Asks for the Secrets that are named now, and forgets the others.
+    fn name_secrets(&mut self) -> Changes {
+        for name in self.secrets.set_named(self.in_force.secrets_named()) {
+            self.in_force.gone(&ObjectKey { kind: Kind::Secret, name });
+        }
+        self.in_force.settle()
+    }
+}
+
+fn unreadable(secret: &ObjectName) -> Finding {
+    Finding {
+        severity: Severity::Fault,
+        file: String::new(),
+        line: None,
+        object: Some(FindingObject { kind: Kind::Secret.to_string(), name: secret.name.clone() }),
+        field: None,
+        message:
+            "cannot be read from the API server; it is asked for again, and so long the peers \
+                  that name it stay as they were"
+                .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,468 @@
+//! The controller in a cluster: who has which address, and what to write of it.
+//!
+//! Answers what to ask the API server, and which Service status to write. Announces nothing. Any
+//! number of controllers may run; the one that holds the Lease writes. Pure: time and replies come
+//! in, actions go out.
+//!
+//! The status of the Services is the only memory. Whoever wins the Lease lists everything anew
+//! (what the leader before it wrote last must not be missing), adopts every address that a status
+//! names, and only then gives what is missing. It does neither before it can know which addresses
+//! were released a moment ago: a router may still send traffic for those to whoever had them.
+
+mod events;
+mod lack;
+mod own_state;
+mod pool_statuses;
+mod service_status;
+mod tenure;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use events::Events;
+use fairway_allocator::Outcomes;
+use fairway_ground::Instant;
+use fairway_model::{ClusterIndex, Kind, ObjectName};
+use fairway_resources::{BackendKind, Finding};
+use lack::Lack;
+use own_state::OwnState;
+use pool_statuses::PoolStatuses;
+use serde_json::Value;
+use service_status::{Said, Wish, is_to_be_served, was_ours};
+use tenure::Tenure;
+
+use super::admission::judge;
+use super::belief::Belief;
+use super::claims::{Claims, status_addresses};
+use super::configuration_state::fault_summary;
+use super::lease::{Lease, LeaseChange, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
+use super::reflector::{Delta, Reply, Request, name_of, version_of};
+use super::write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
+use super::writes::{Permission, WRITES_MAX, WriteReply, Writes};
+
+pub use lack::ADDRESS_CONDITION;
+pub use service_status::POOL_ANNOTATION;
+
+/// Everything a controller decides by.
+pub const CONTROLLER_KINDS: [Kind; 7] = [
+    Kind::IpAddressPool,
+    // For the rules between these and the pools.
+    Kind::BgpAdvertisement,
+    Kind::Layer2Advertisement,
+    Kind::Community,
+    Kind::Node,
+    Kind::Service,
+    Kind::Namespace,
+];
+/// An address is given to another Service when no status has named it for so long: speakers hear of
+/// it within a second, and within this after a watch that broke. (`Ours:` until speakers report.)
+pub const WITHDRAWAL_BOUND: Duration = Duration::from_secs(10);
+
+/// Who this controller is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControllerSettings {
+    /// Names this run of this process and no other.
+    pub identity: String,
+    /// Services of which class it serves; those without a class when `None`.
+    pub load_balancer_class: Option<String>,
+    /// Where pools and what it says of itself are.
+    pub namespace: String,
+    /// The Pod it runs in, if that is known: what it says of itself goes with the Pod.
+    pub pod: Option<OwnPod>,
+    /// What the clock on the wall says at [`Instant::ZERO`], for the times in statuses.
+    pub epoch_seconds: u64,
+    /// For the jitter of pauses.
+    pub seed: u64,
+}
+
+/// What the controller wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ControllerAction {
+    /// Ask the API server. It takes the place of what was asked about this kind before.
+    Ask(Kind, Request),
+    /// Read or write the Lease.
+    Lease(LeaseRequest),
+    /// Write something.
+    Write(ObjectWrite),
+    /// Say something.
+    Event(EventRecord),
+}
+
+/// A controller.
+#[derive(Debug, Clone)]
+pub struct ControllerCore {
+    settings: ControllerSettings,
+    belief: Belief,
+    lease: Lease,
+    claims: Claims,
+    /// Since when every release was seen.
+    watches_since: Option<Instant>,
+    /// The Lease is new, so nobody was there to release anything.
+    is_first: bool,
+    tenure: Option<Tenure>,
+    /// Services to be looked at, and those for which it is too early.
+    dirty: BTreeSet<ObjectName>,
+    postponed: BTreeSet<(Instant, ObjectName)>,
+    /// Services whose address another still names, who may not have it any more.
+    blocked: BTreeSet<ObjectName>,
+    writes: Writes,
+    events: Events,
+    pool_statuses: PoolStatuses,
+    own_state: OwnState,
+}
+
+impl ControllerCore {
+    /// A controller that has just started.
+    pub fn new(settings: ControllerSettings) -> Self {
+        Self {
+            belief: Belief::new(&CONTROLLER_KINDS, BackendKind::Native, settings.seed),
+            lease: Lease::new(settings.identity.clone(), settings.seed),
+            claims: Claims::default(),
+            watches_since: None,
+            is_first: false,
+            tenure: None,
+            dirty: BTreeSet::new(),
+            postponed: BTreeSet::new(),
+            blocked: BTreeSet::new(),
+            writes: Writes::new(WRITES_MAX),
+            events: Events::default(),
+            pool_statuses: PoolStatuses::default(),
+            own_state: OwnState::new(settings.namespace.clone(), settings.pod.clone()),
+            settings,
+        }
+    }
+
+    /// What the API server said about a kind.
+    pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
+        let (changes, deltas) = self.belief.handle(now, kind, reply);
+        match kind {
+            Kind::Service => deltas.iter().for_each(|delta| self.note(now, delta)),
+            Kind::IpAddressPool => self.note_pools(now, &deltas),
+            _ => {}
+        }
+        if kind != Kind::Service && !deltas.is_empty() && self.tenure.is_some() {
+            let (summary, since) = (self.summary(), self.epoch_seconds(now));
+            self.own_state.set(now, summary, since);
+        }
+        if self.watches_since.is_none() && self.belief.is_synced() {
+            self.watches_since = Some(now);
+        }
+        if let Some(tenure) = &mut self.tenure
+            && !changes.is_empty()
+        {
+            let touched = tenure.converge(now, self.belief.index(), &changes);
+            self.look_at(now, touched);
+        }
+    }
+
+    /// What was said about the Lease.
+    pub fn handle_lease(&mut self, now: Instant, reply: LeaseReply) {
+        match self.lease.handle(now, reply) {
+            LeaseChange::Won { is_first } => {
+                self.is_first = is_first;
+                self.tenure = None;
+                self.belief.relist();
+            }
+            LeaseChange::None if self.lease.leads_until(now).is_none() => self.tenure = None,
+            LeaseChange::None => {}
+        }
+    }
+
+    /// What became of a write.
+    pub fn handle_write(
+        &mut self,
+        now: Instant,
+        kind: WrittenKind,
+        name: &ObjectName,
+        reply: WriteReply,
+    ) {
+        match kind {
+            WrittenKind::Service => {
+                self.writes.end(now, name, reply);
+                match reply {
+                    WriteReply::Done => self.written(now, name),
+                    WriteReply::Conflict | WriteReply::Missing => self.events.forget(name),
+                    WriteReply::Failed => {} // It may have been written: the watch tells.
+                }
+                self.look_at_one(name.clone());
+            }
+            WrittenKind::IpAddressPool => self.pool_statuses.end(now, name, reply),
+            WrittenKind::ConfigurationState => self.own_state.end(now, reply),
+            // Others write these.
+            WrittenKind::ServiceBgpStatus
+            | WrittenKind::ServiceL2Status
+            | WrittenKind::BgpSessionState => {}
+        }
+    }
+
+    /// What to do next; `None` until something happens or [`Self::next_deadline`] has come.
+    pub fn poll_action(&mut self, now: Instant) -> Option<ControllerAction> {
+        if self.lease.expire(now) {
+            self.tenure = None;
+        }
+        if let Some(request) = self.lease.next_request(now) {
+            return Some(ControllerAction::Lease(request));
+        }
+        if let Some((kind, request)) = self.belief.next_request(now) {
+            return Some(ControllerAction::Ask(kind, request));
+        }
+        self.begin_tenure(now);
+        self.note_withdrawn(now);
+        if let Some(event) = self.events.next() {
+            return Some(ControllerAction::Event(event));
+        }
+        self.next_write(now).map(ControllerAction::Write)
+    }
+
+    /// When something happens by itself.
+    pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
+        let postponed = self.postponed.first().map(|(at, _)| *at);
+        let decides = match &self.tenure {
+            Some(tenure) => {
+                let writes = [self.pool_statuses.next_deadline(), self.own_state.next_deadline()];
+                writes.into_iter().chain([postponed, tenure.next_deadline()]).flatten().min()
+            }
+            None => self.begins_at(now),
+        };
+        let all = [self.lease.next_deadline(), self.belief.next_deadline(), decides];
+        all.into_iter().flatten().min()
+    }
+
+    /// To be done before the process ends: another controller need not wait then.
+    pub fn leave(&mut self, now: Instant) -> Option<ControllerAction> {
+        self.tenure = None;
+        self.lease.release(now).map(ControllerAction::Lease)
+    }
+
+    /// Whether it decides.
+    pub fn is_leading(&self) -> bool {
+        self.tenure.is_some()
+    }
+
+    /// Whether the API server says something that is not believed yet.
+    pub fn is_in_doubt(&self) -> bool {
+        self.belief.is_in_doubt()
+    }
+
+    /// Whether every kind was listed since the start.
+    pub fn is_synced(&self) -> bool {
+        self.belief.is_synced()
+    }
+
+    /// The answer to an AdmissionReview, whether it leads or not.
+    pub fn judge(&self, review: &Value) -> Value {
+        judge(self.belief.complete(), review, &self.settings.namespace)
+    }
+
+    /// What is wrong with objects.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.belief.findings()
+    }
+
+    /// The facts in force.
+    pub fn index(&self) -> &ClusterIndex {
+        self.belief.index()
+    }
+
+    /// How many Events were not said, for there were too many at a time.
+    pub fn events_left_out(&self) -> u64 {
+        self.events.left_out()
+    }
+
+    /// What became of each Service; `None` while another leads.
+    pub fn outcomes(&self) -> Option<&Outcomes> {
+        self.tenure.as_ref().map(Tenure::outcomes)
+    }
+
+    fn note(&mut self, now: Instant, delta: &Delta) {
+        match delta {
+            Delta::Applied(service) => {
+                let service = service.value();
+                let name = name_of(&service);
+                let dropped = self.claims.set(now, &name, status_addresses(&service));
+                self.look_at_one(name);
+                self.check_later(now, dropped);
+            }
+            Delta::Deleted(name) => {
+                let dropped = self.claims.set(now, name, BTreeSet::new());
+                self.writes.forget(name);
+                self.events.deleted(name);
+                self.check_later(now, dropped);
+            }
+        }
+    }
+
+    /// Pools are others, or say something else of themselves.
+    fn note_pools(&mut self, now: Instant, deltas: &[Delta]) {
+        for delta in deltas {
+            if let Delta::Deleted(name) = delta {
+                self.pool_statuses.forget(name);
+            }
+        }
+        if !deltas.is_empty() {
+            self.pool_statuses.stir(now);
+        }
+    }
+
+    /// These addresses are named by one Service less.
+    fn check_later(&mut self, now: Instant, dropped: Vec<IpAddr>) {
+        if dropped.is_empty() {
+            return;
+        }
+        self.dirty.append(&mut self.blocked);
+        if let Some(tenure) = &mut self.tenure {
+            tenure.check_later(now, dropped);
+        }
+    }
+
+    /// It is other than it was. Who begins to lead looks at all anyway.
+    fn look_at_one(&mut self, name: ObjectName) {
+        if self.tenure.is_some() {
+            self.dirty.insert(name);
+        }
+    }
+
+    /// The allocator decided something else about these.
+    fn look_at(&mut self, now: Instant, touched: BTreeSet<ObjectName>) {
+        if !touched.is_empty() {
+            self.pool_statuses.stir(now);
+            self.dirty.extend(touched);
+            self.dirty.append(&mut self.blocked);
+        }
+    }
+
+    /// When a leader may decide. `None` while it cannot be told.
+    fn begins_at(&self, now: Instant) -> Option<Instant> {
+        self.lease.leads_until(now)?;
+        if !self.belief.is_synced() {
+            return None;
+        }
+        let has_no_past = self.is_first && self.claims.is_empty();
+        let since = self.watches_since?;
+        Some(if has_no_past { since } else { since + WITHDRAWAL_BOUND })
+    }
+
+    fn begin_tenure(&mut self, now: Instant) {
+        if self.tenure.is_some() || self.begins_at(now).is_none_or(|at| now < at) {
+            return;
+        }
+        let class = self.settings.load_balancer_class.clone();
+        self.tenure = Some(Tenure::begin(now, class, &self.claims, self.belief.index()));
+        self.events.begin_tenure();
+        self.pool_statuses.stir(now);
+        self.own_state.begin_tenure(now, self.summary(), self.epoch_seconds(now));
+        self.dirty.extend(self.belief.names(Kind::Service).cloned());
+    }
+
+    /// Addresses whose withdrawal must have reached every router by now.
+    fn note_withdrawn(&mut self, now: Instant) {
+        let Some(tenure) = &mut self.tenure else { return };
+        let touched = tenure.note_withdrawn(now, &self.claims, self.belief.index());
+        self.look_at(now, touched);
+    }
+
+    /// What is wrong with the objects that it decides by.
+    fn summary(&self) -> String {
+        fault_summary(&self.belief.findings())
+    }
+
+    fn epoch_seconds(&self, now: Instant) -> u64 {
+        self.settings.epoch_seconds.saturating_add(now.since(Instant::ZERO).as_secs())
+    }
+
+    fn next_write(&mut self, now: Instant) -> Option<ObjectWrite> {
+        self.lease.leads_until(now)?;
+        let outcomes = self.tenure.as_ref()?.outcomes();
+        if let Some(write) = self.pool_statuses.next_write(now, &self.belief, outcomes) {
+            return Some(write);
+        }
+        self.own_state.next_write(now).or_else(|| self.next_service_write(now))
+    }
+
+    fn next_service_write(&mut self, now: Instant) -> Option<ObjectWrite> {
+        while let Some((at, name)) = self.postponed.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.postponed.pop_first();
+            self.dirty.insert(name);
+        }
+        while !self.writes.are_enough()
+            && let Some(name) = self.dirty.pop_first()
+        {
+            let Some(seen) = self.belief.last_seen(Kind::Service, &name) else { continue };
+            let Some(wish) = self.wanted(now, &name, &seen) else {
+                self.events.forget(&name);
+                continue;
+            };
+            let Some(patch) = wish.patch(&seen, self.epoch_seconds(now)) else {
+                if self.events.is_so(&name, &wish) {
+                    self.written(now, &name);
+                }
+                continue;
+            };
+            let version = version_of(&seen).unwrap_or_default();
+            match self.writes.may_write(now, &name, version) {
+                Permission::Now => {
+                    self.writes.begin(now, &name, version);
+                    let given_up = self.tenure.as_ref().and_then(|it| it.given_up(&name));
+                    self.events.wait(&name, &seen, wish, given_up);
+                    let (kind, how) = (WrittenKind::Service, WriteHow::MergeStatus(patch));
+                    return Some(ObjectWrite { kind, name, how, not_after: now + WRITE_TIMEOUT });
+                }
+                Permission::At(at) => {
+                    self.postponed.insert((at, name));
+                }
+                // Its next version, and the answer to a write, make it dirty.
+                Permission::Later => {}
+            }
+        }
+        None
+    }
+
+    /// The Service is as it should be.
+    fn written(&mut self, now: Instant, name: &ObjectName) {
+        self.events.written(now, name);
+        if let Some(tenure) = &mut self.tenure {
+            tenure.forget_why(name);
+        }
+    }
+
+    /// How the Service should be; `None` where nothing can be said.
+    fn wanted(&mut self, now: Instant, name: &ObjectName, seen: &Value) -> Option<Wish> {
+        let tenure = self.tenure.as_ref()?;
+        let class = self.settings.load_balancer_class.as_deref();
+        let as_seen = Wish::as_seen(seen);
+        if !self.belief.is_in_force(Kind::Service, name) && is_to_be_served(seen, class) {
+            // What it says cannot be used: it keeps what it has.
+            return Some(Wish {
+                lack: Lack::of_broken(self.belief.faults_of_service(name)).into(),
+                ..as_seen
+            });
+        }
+        let Some(outcome) = tenure.outcomes().get(name) else {
+            return was_ours(seen).then(Wish::default);
+        };
+        self.events.warn_of_old_names(now, name, seen);
+        let lack: Said = outcome.reason.as_ref().and_then(|it| Lack::of(name, it)).into();
+        if outcome.is_unchecked() {
+            // Losing a pool is far more often an accident than a wish.
+            let is_pending = as_seen.addresses.is_empty();
+            return Some(if is_pending { Wish { lack, ..as_seen } } else { as_seen });
+        }
+        let is_free = |it: &IpAddr| {
+            as_seen.addresses.contains(it) || tenure.is_free_for(name, *it, &self.claims)
+        };
+        let addresses: Vec<IpAddr> = outcome.addresses.iter().copied().filter(is_free).collect();
+        let pool = outcome.pool.clone().filter(|_| !addresses.is_empty());
+        if addresses.len() < outcome.addresses.len() {
+            self.blocked.insert(name.clone());
+            // It lacks nothing that another is not about to give back.
+            return Some(Wish { addresses, pool, ..as_seen });
+        }
+        Some(Wish { addresses, pool, lack })
+    }
+}

@@ -1,0 +1,177 @@
+//! What is said of Services in Events, and how often.
+//!
+//! An Event tells of what was written: it waits for its write, and is said when that has happened.
+//! So nobody says anything twice, whoever leads. Knows no reason; the controller owns one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+use fairway_allocator::Reason;
+use fairway_ground::Instant;
+use fairway_model::{Kind, ObjectName};
+use serde_json::Value;
+
+use super::lack::MESSAGE_BYTES_MAX;
+use super::service_status::{Said, Wish, old_annotations, was_ours};
+use crate::budget::Budget;
+use crate::claims::status_addresses;
+use crate::write::{EventRecord, shortened};
+
+/// So many in a row...
+const BURST: u32 = 50;
+/// ... and so many for ever. An API server keeps each of them for an hour.
+const PER_SECOND: u32 = 5;
+
+/// What is to be said.
+#[derive(Debug, Clone)]
+pub(super) struct Events {
+    /// What each write under way would do, and what is to be said then.
+    waiting: BTreeMap<ObjectName, (Wish, Vec<EventRecord>)>,
+    due: VecDeque<EventRecord>,
+    budget: Budget,
+    left_out: u64,
+    /// Who was told of old annotations.
+    warned: BTreeSet<ObjectName>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            due: VecDeque::new(),
+            budget: Budget::new(BURST, PER_SECOND),
+            left_out: 0,
+            warned: BTreeSet::new(),
+        }
+    }
+}
+
+impl Events {
+    /// A write leaves that makes `seen` be as wished. `given_up`: why an address was taken.
+    pub(super) fn wait(
+        &mut self,
+        name: &ObjectName,
+        seen: &Value,
+        wish: Wish,
+        given_up: Option<&Reason>,
+    ) {
+        let events = transitions(name, seen, &wish, given_up);
+        self.waiting.insert(name.clone(), (wish, events));
+    }
+
+    /// The last write of `name` has happened.
+    pub(super) fn written(&mut self, now: Instant, name: &ObjectName) {
+        let (_, events) = self.waiting.remove(name).unwrap_or_default();
+        events.into_iter().for_each(|event| self.say(now, event));
+    }
+
+    /// It has not, or nobody knows any more what it was for.
+    pub(super) fn forget(&mut self, name: &ObjectName) {
+        self.waiting.remove(name);
+    }
+
+    /// Whether the last write of `name` was to make it so, and its answer was lost. Of any other
+    /// nothing is known.
+    pub(super) fn is_so(&mut self, name: &ObjectName, wish: &Wish) -> bool {
+        let is_so = self.waiting.get(name).is_some_and(|(it, _)| it == wish);
+        if !is_so {
+            self.forget(name);
+        }
+        is_so
+    }
+
+    /// Another has led since: what was written before is no news.
+    pub(super) fn begin_tenure(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// The Service is gone.
+    pub(super) fn deleted(&mut self, name: &ObjectName) {
+        self.forget(name);
+        self.warned.remove(name);
+    }
+
+    /// Tells once of annotations that have newer names.
+    pub(super) fn warn_of_old_names(&mut self, now: Instant, name: &ObjectName, seen: &Value) {
+        let old: Vec<&str> = old_annotations(seen).collect();
+        if !old.is_empty() && self.warned.insert(name.clone()) {
+            let message = format!("Service uses deprecated annotation {}", old.join(", "));
+            self.say(now, record(name, seen, true, "deprecatedAnnotation", message));
+        }
+    }
+
+    /// The next one to post.
+    pub(super) fn next(&mut self) -> Option<EventRecord> {
+        self.due.pop_front()
+    }
+
+    /// How many were not said, since the start.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn say(&mut self, now: Instant, event: EventRecord) {
+        if self.budget.take(now) {
+            self.due.push_back(event);
+        } else {
+            self.left_out = self.left_out.saturating_add(1);
+        }
+    }
+}
+
+/// What becomes other by this write, in MetalLB's words.
+fn transitions(
+    name: &ObjectName,
+    seen: &Value,
+    wish: &Wish,
+    given_up: Option<&Reason>,
+) -> Vec<EventRecord> {
+    let had = status_addresses(seen);
+    let mut events = Vec::new();
+    let mut note = |is_warning, reason, message| {
+        events.push(record(name, seen, is_warning, reason, message));
+    };
+    // Who makes a Service of another type knows what that means.
+    if !was_ours(seen) && had.iter().any(|it| !wish.addresses.contains(it)) {
+        let why = given_up.map_or_else(
+            || "it is another's, or not what the Service asks for".to_owned(),
+            Reason::to_string,
+        );
+        let message = format!(
+            "current IP for \"{name}\" not allowed by config, will attempt for new IP assignment: {why}"
+        );
+        note(false, "ClearAssignment", message);
+    }
+    let given: Vec<IpAddr> =
+        wish.addresses.iter().copied().filter(|it| !had.contains(it)).collect();
+    if !given.is_empty() {
+        let is_first = given.len() == wish.addresses.len();
+        let what = if is_first { "Assigned IP" } else { "Assigned additional IP" };
+        let quoted: Vec<String> = given.iter().map(|it| format!("\"{it}\"")).collect();
+        note(false, "IPAllocated", format!("{what} [{}]", quoted.join(" ")));
+    }
+    if let Said::Lack(lack) = &wish.lack
+        && wish.says_something_else(seen)
+    {
+        note(lack.is_warning(), lack.reason, lack.message.clone());
+    }
+    events
+}
+
+fn record(
+    name: &ObjectName,
+    seen: &Value,
+    is_warning: bool,
+    reason: &'static str,
+    message: String,
+) -> EventRecord {
+    let uid = seen.get("metadata").and_then(|it| it.get("uid")?.as_str()).unwrap_or_default();
+    EventRecord {
+        kind: Kind::Service,
+        name: name.clone(),
+        uid: uid.to_owned(),
+        is_warning,
+        reason,
+        message: shortened(message, MESSAGE_BYTES_MAX),
+    }
+}

@@ -1,0 +1,221 @@
+//! Which version of each object is in force, and the index of what they say.
+//!
+//! Objects that configure us go through the catalog, as files do: the rules between them hold, and
+//! of one that is at fault the last good version stays. Services, EndpointSlices and Namespaces
+//! depend on no others and there are many, so each is put into the index by itself, at a cost that
+//! does not grow with how many there are. Knows no API server; the belief of a process owns one,
+//! and the simulation asks another what is so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairway_model::{Changes, ClusterIndex, Kind, Object, ObjectKey, ObjectName};
+use fairway_resources::{self as resources, BackendKind, Catalog, Finding, FindingObject};
+use serde_json::Value;
+
+use super::object_text::ObjectText;
+use super::reflector::name_of;
+
+/// Objects as an API server gives them, by kind and name.
+type Texts = BTreeMap<ObjectKey, ObjectText>;
+
+/// What is in force.
+#[derive(Debug, Clone, Default)]
+pub struct InForce {
+    catalog: Catalog,
+    /// What the catalog said last, for the next time.
+    objects: Vec<Arc<Object>>,
+    findings: Vec<Finding>,
+    stale: BTreeSet<ObjectKey>,
+    /// What was read last of the kinds that the catalog settles.
+    latest: Texts,
+    /// Of those kinds, the versions in force.
+    settled: Texts,
+    /// Of the other kinds.
+    direct: Texts,
+    /// What is wrong with what was read last of those; none of most.
+    faults: BTreeMap<ObjectKey, Vec<Finding>>,
+    index: Arc<ClusterIndex>,
+    /// The catalog may come to something else.
+    is_unsettled: bool,
+    /// Versions in force are others than when somebody asked last.
+    is_other: bool,
+}
+
+/// Whether no rule is about this kind and another object.
+fn is_direct(kind: Kind) -> bool {
+    matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Namespace)
+}
+
+/// Which object of ours a value is.
+fn key_of(value: &Value) -> Option<ObjectKey> {
+    let kind = value.get("kind")?.as_str()?;
+    let kind = Kind::ALL.into_iter().find(|it| it.to_string() == kind)?;
+    Some(ObjectKey { kind, name: name_of(value) })
+}
+
+impl InForce {
+    /// Nothing yet. What `backend` cannot do is a fault.
+    pub fn for_backend(backend: BackendKind) -> Self {
+        Self { catalog: Catalog::for_backend(backend), ..Self::default() }
+    }
+
+    /// Goes on from what an earlier run had in force.
+    pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
+        let mut changes = Changes::default();
+        for text in objects {
+            let value = text.value();
+            let Some(key) = key_of(&value) else { continue };
+            if is_direct(key.kind) {
+                changes.absorb(self.put(key, text, &value));
+            } else {
+                self.catalog.object_restored(&key, &value);
+                self.latest.insert(key, text);
+                self.is_unsettled = true;
+            }
+        }
+        changes.absorb(self.settle());
+        changes
+    }
+
+    /// An object is new, or another version. Answers what became other by that alone.
+    pub fn read(&mut self, kind: Kind, text: &ObjectText) -> Changes {
+        let value = text.value();
+        let key = ObjectKey { kind, name: name_of(&value) };
+        if is_direct(kind) {
+            return self.put(key, text.clone(), &value);
+        }
+        self.is_unsettled |= self.catalog.object_read(&key, &value);
+        self.latest.insert(key, text.clone());
+        Changes::default()
+    }
+
+    /// An object is gone. Answers what became other by that alone.
+    pub fn gone(&mut self, key: &ObjectKey) -> Changes {
+        if is_direct(key.kind) {
+            self.faults.remove(key);
+            return self.forget(key);
+        }
+        self.is_unsettled |= self.catalog.object_gone(key);
+        self.latest.remove(key);
+        Changes::default()
+    }
+
+    /// Lets the rules between all that was read hold; to be called after each batch of changes.
+    pub fn settle(&mut self) -> Changes {
+        if !std::mem::take(&mut self.is_unsettled) {
+            return Changes::default();
+        }
+        let resolution = self.catalog.resolve_shared();
+        let index = Arc::make_mut(&mut self.index);
+        let mut changes = index.follow(&self.objects, &resolution.objects);
+        let pools = resolution.left_out.into_iter().filter(|key| key.kind == Kind::IpAddressPool);
+        changes.absorb(index.set_unknown_pools(pools.map(|key| key.name).collect()));
+        self.stale = resolution.stale.into_iter().map(|it| it.key).collect();
+        self.findings = resolution.findings.into_iter().map(without_place).collect();
+        self.objects = resolution.objects;
+        let texts = self.objects.iter().filter_map(|object| {
+            let key = object.key();
+            let earlier = self.settled.get(&key).filter(|_| self.stale.contains(&key));
+            let text = earlier.or_else(|| self.latest.get(&key))?.clone();
+            Some((key, text))
+        });
+        let settled = texts.collect();
+        self.is_other |= self.settled != settled;
+        self.settled = settled;
+        changes
+    }
+
+    /// Whether [`Self::settle`] has something to do.
+    pub fn is_unsettled(&self) -> bool {
+        self.is_unsettled
+    }
+
+    /// The facts.
+    pub fn index(&self) -> &Arc<ClusterIndex> {
+        &self.index
+    }
+
+    /// What the index was made of.
+    pub fn texts(&self) -> impl Iterator<Item = &ObjectText> {
+        self.settled.values().chain(self.direct.values())
+    }
+
+    /// Whether [`Self::texts`] are others than when this was asked last.
+    pub fn take_is_other(&mut self) -> bool {
+        std::mem::take(&mut self.is_other)
+    }
+
+    /// Whether it is this version of a Service, EndpointSlice or Namespace that is in force.
+    pub fn is_version(&self, key: &ObjectKey, object: &ObjectText) -> bool {
+        self.direct.get(key) == Some(object)
+    }
+
+    /// All keys that something is known of.
+    pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.latest.keys().chain(self.direct.keys())
+    }
+
+    /// What is wrong or odd with the objects that configure us: without files and lines.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// What would be wrong or odd with an object of a kind that configures us, if this were its last
+    /// version. Changes nothing.
+    pub fn findings_if(&self, kind: Kind, value: &Value) -> Vec<Finding> {
+        let key = ObjectKey { kind, name: name_of(value) };
+        self.catalog.findings_if(&key, value).into_iter().map(without_place).collect()
+    }
+
+    /// The objects of which an earlier version is in force than the last one.
+    pub fn stale(&self) -> &BTreeSet<ObjectKey> {
+        &self.stale
+    }
+
+    /// What is wrong with the last version of a Service, EndpointSlice or Namespace.
+    pub fn faults(&self, key: &ObjectKey) -> &[Finding] {
+        self.faults.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The Secrets that somebody has to get.
+    pub fn secrets_named(&self) -> BTreeSet<ObjectName> {
+        self.catalog.secrets_named()
+    }
+
+    /// The objects that name one of these Secrets, as findings call them.
+    pub fn naming(&self, secrets: &BTreeSet<ObjectName>) -> BTreeSet<FindingObject> {
+        let keys = self.catalog.naming(secrets).into_iter();
+        keys.map(|key| FindingObject { kind: key.kind.to_string(), name: key.name.name }).collect()
+    }
+
+    fn put(&mut self, key: ObjectKey, text: ObjectText, value: &Value) -> Changes {
+        let parsed = resources::parse_value(value);
+        if parsed.is_broken() {
+            self.faults.insert(key, parsed.findings);
+            return Changes::default();
+        }
+        self.faults.remove(&key);
+        match parsed.object {
+            Some(object) => {
+                self.direct.insert(key, text);
+                self.is_other = true;
+                Arc::make_mut(&mut self.index).apply(object)
+            }
+            None => self.forget(&key),
+        }
+    }
+
+    fn forget(&mut self, key: &ObjectKey) -> Changes {
+        if self.direct.remove(key).is_none() {
+            return Changes::default();
+        }
+        self.is_other = true;
+        Arc::make_mut(&mut self.index).delete(key)
+    }
+}
+
+/// An object of an API server is named by kind and name alone.
+fn without_place(finding: Finding) -> Finding {
+    Finding { file: String::new(), line: None, ..finding }
+}

@@ -1,0 +1,225 @@
+//! Who of several controllers may write: one Lease, and what time says about it.
+//!
+//! Answers until when this process is the leader, and what to ask or write next. Knows no Service.
+//! The controller owns one.
+//!
+//! Nobody's clock is compared with another's: a candidate waits a whole lease from when it saw the
+//! Lease change last. The leader counts from before its renewal left, stops [`RENEW_DEADLINE`]
+//! later, and whatever it has written by then arrives within [`WRITE_TIMEOUT`] or never. The sum is
+//! no longer than [`LEASE_DURATION`], so a write of the old leader is over when the new one begins.
+
+use std::time::Duration;
+
+use fairway_ground::{Instant, Rng};
+
+/// How long the others wait for a leader that is silent.
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// How long a leader writes without having renewed.
+pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// After this a request is given up, by both ends (`timeoutSeconds`, and the connection is closed).
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two looks at the Lease.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A Lease as it is in the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// `spec.holderIdentity`; empty when it was given back.
+    pub holder: String,
+    /// `spec.leaseTransitions`: how often the holder was another. It counts the epochs.
+    pub transitions: u64,
+    /// `metadata.resourceVersion`.
+    pub resource_version: String,
+}
+
+/// The answer to a request about the Lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseReply {
+    /// It is as the record says: read, or just written.
+    Is(LeaseRecord),
+    /// There is none.
+    Missing,
+    /// Somebody else wrote it, or made it, meanwhile.
+    Conflict,
+    /// No answer. What was asked may have happened.
+    Failed,
+}
+
+/// What to ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseRequest {
+    /// Read it.
+    Read,
+    /// Write it, if it is still what was read. The time of renewal is for the edge to put in.
+    Write {
+        /// `spec.holderIdentity`.
+        holder: String,
+        /// `spec.leaseTransitions`.
+        transitions: u64,
+        /// What was read; `None` makes a new one.
+        resource_version: Option<String>,
+    },
+}
+
+/// What a reply leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeaseChange {
+    /// As before.
+    None,
+    /// This process leads from now on.
+    Won {
+        /// Nobody ever led before.
+        is_first: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Nothing,
+    Read,
+    Write { at: Instant },
+}
+
+/// One candidate.
+#[derive(Debug, Clone)]
+pub(super) struct Lease {
+    identity: String,
+    seen: Option<LeaseRecord>,
+    /// When the Lease was seen to be other than before.
+    seen_at: Instant,
+    /// It was looked for and not found.
+    is_missing: bool,
+    /// The epoch that this process leads in, and until when unless it is renewed.
+    leads: Option<(u64, Instant)>,
+    asked: Asked,
+    next_at: Instant,
+    random: Rng,
+}
+
+impl Lease {
+    /// A candidate. `identity` names this run of this process and no other.
+    pub(super) fn new(identity: String, seed: u64) -> Self {
+        Self {
+            identity,
+            seen: None,
+            seen_at: Instant::ZERO,
+            is_missing: false,
+            leads: None,
+            asked: Asked::Nothing,
+            next_at: Instant::ZERO,
+            random: Rng::seeded(seed),
+        }
+    }
+
+    /// Until when this process may begin to write; `None` when it does not lead.
+    pub(super) fn leads_until(&self, now: Instant) -> Option<Instant> {
+        self.leads.map(|(_, until)| until).filter(|until| now < *until)
+    }
+
+    /// When something happens by itself.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let until = self.leads.map(|(_, until)| until);
+        let next = (self.asked == Asked::Nothing).then_some(self.next_at);
+        until.into_iter().chain(next).min()
+    }
+
+    /// Forgets an epoch that has run out; answers whether one has.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let is_over = self.leads.is_some_and(|(_, until)| until <= now);
+        if is_over {
+            self.leads = None;
+        }
+        is_over
+    }
+
+    /// What to ask now, if anything.
+    pub(super) fn next_request(&mut self, now: Instant) -> Option<LeaseRequest> {
+        if self.asked != Asked::Nothing || now < self.next_at {
+            return None;
+        }
+        self.next_at = now + self.random.jittered(RETRY_INTERVAL);
+        let Some(transitions) = self.wants(now) else {
+            self.asked = Asked::Read;
+            return Some(LeaseRequest::Read);
+        };
+        self.asked = Asked::Write { at: now };
+        let resource_version = self.seen.as_ref().map(|seen| seen.resource_version.clone());
+        Some(LeaseRequest::Write { holder: self.identity.clone(), transitions, resource_version })
+    }
+
+    /// The epoch to write, if the Lease is to be taken or renewed.
+    fn wants(&self, now: Instant) -> Option<u64> {
+        match (&self.leads, &self.seen) {
+            (Some((epoch, _)), Some(seen))
+                if seen.holder == self.identity && seen.transitions == *epoch =>
+            {
+                Some(*epoch)
+            }
+            (Some(_), _) => None,
+            (None, None) => self.is_missing.then_some(0),
+            (None, Some(seen)) => {
+                let is_free = seen.holder.is_empty() || self.seen_at + LEASE_DURATION <= now;
+                is_free.then(|| seen.transitions.saturating_add(1))
+            }
+        }
+    }
+
+    /// Gives the Lease back, for another to take it at once; nothing where it is not held.
+    pub(super) fn release(&mut self, now: Instant) -> Option<LeaseRequest> {
+        let (epoch, _) = self.leads.take().filter(|(_, until)| now < *until)?;
+        let seen = self.seen.take()?;
+        Some(LeaseRequest::Write {
+            holder: String::new(),
+            transitions: epoch,
+            resource_version: Some(seen.resource_version),
+        })
+    }
+
+    /// The answer to the last request.
+    pub(super) fn handle(&mut self, now: Instant, reply: LeaseReply) -> LeaseChange {
+        let asked = std::mem::replace(&mut self.asked, Asked::Nothing);
+        match reply {
+            LeaseReply::Is(record) => {
+                self.is_missing = false;
+                if self.seen.as_ref() != Some(&record) {
+                    self.seen_at = now;
+                }
+                self.seen = Some(record);
+                match asked {
+                    Asked::Write { at } => return self.written(at),
+                    _ => self.step_down_if_another_leads(),
+                }
+            }
+            LeaseReply::Missing => {
+                (self.seen, self.is_missing, self.leads) = (None, true, None);
+                self.next_at = now;
+            }
+            LeaseReply::Conflict => {
+                // Somebody was faster, or it is our own renewal whose answer was lost: the next
+                // read tells which.
+                (self.seen, self.is_missing) = (None, false);
+                self.next_at = now;
+            }
+            LeaseReply::Failed => {}
+        }
+        LeaseChange::None
+    }
+
+    fn written(&mut self, asked_at: Instant) -> LeaseChange {
+        let epoch = self.seen.as_ref().map_or(0, |seen| seen.transitions);
+        let until = asked_at + RENEW_DEADLINE;
+        match self.leads.replace((epoch, until)) {
+            Some((before, _)) if before == epoch => LeaseChange::None,
+            _ => LeaseChange::Won { is_first: epoch == 0 },
+        }
+    }
+
+    fn step_down_if_another_leads(&mut self) {
+        let is_ours = self.seen.as_ref().zip(self.leads).is_some_and(|(seen, (epoch, _))| {
+            seen.holder == self.identity && seen.transitions == epoch
+        });
+        if !is_ours {
+            self.leads = None;
+        }
+    }
+}

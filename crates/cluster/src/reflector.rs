@@ -1,0 +1,386 @@
+//! What one client believes of one kind, from lists and watches.
+//!
+//! Answers what is other than it was, and what to ask next. Knows no socket and no meaning: an
+//! object is a name, a uid, a resource version and the rest. The belief of a process owns one for
+//! each kind.
+//!
+//! What is gone is known from a DELETED event, or from a list that lacks it: each list is compared
+//! with what was believed, so nothing that vanished unseen lives on. A failure changes nothing.
+//!
+//! `Ours:` client-go begins with a list at version `0`, and goes back in time when the replica that
+//! answers lags. Here every list is a consistent read (no version): since 1.31 the server answers
+//! it from memory, and a world that is over is never told.
+//!
+//! `Ours:` client-go, and with it MetalLB, believes every list that succeeds. Here two kinds are
+//! doubted, and believed when they were repeated for [`DOUBT`]: one that is older than what was
+//! seen already (a storage that came back from a backup gives versions a second time; nothing else
+//! may answer a consistent read that way), and one that leaves nothing of what there was (a server
+//! in front of a wrong or empty storage says that of everything). Events are believed at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_ground::{Instant, Rng};
+use fairway_model::ObjectName;
+use serde_json::Value;
+
+use super::object_text::ObjectText;
+use super::version;
+
+/// What to ask the API server. It takes the place of what was asked before: that is to be given
+/// up, and a reply to it is not to be handed in any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Objects as of now: no `resourceVersion`, and `limit` [`PAGE_OBJECTS`].
+    List {
+        /// Where the page begins; `None`: at the beginning.
+        continue_token: Option<String>,
+    },
+    /// What changes after this version, with bookmarks.
+    Watch {
+        /// Where to go on.
+        resource_version: String,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// A page of a list, or all of it.
+    Listed {
+        /// The objects, each with the `apiVersion` and `kind` that lists leave out.
+        items: Vec<Arc<Value>>,
+        /// The version of the list.
+        resource_version: String,
+        /// Where the next page begins; `None`: this is the last one.
+        continue_token: Option<String>,
+    },
+    /// ADDED or MODIFIED, while watching.
+    Applied(Arc<Value>),
+    /// DELETED: the last state of the object.
+    Deleted(Arc<Value>),
+    /// BOOKMARK: nothing else happened up to here.
+    Bookmark(String),
+    /// 410: the version or the page is too old, or the server has forgotten it.
+    Gone,
+    /// The watch ended as watches do.
+    Closed,
+    /// Anything else that is no answer.
+    Failed,
+}
+
+/// What is other. Replayed in order they give [`Reflector::items`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delta {
+    /// New, or another version.
+    Applied(ObjectText),
+    /// Gone. Also said when another object took the name unseen, before that one is applied.
+    Deleted(ObjectName),
+}
+
+/// Objects of a page: about a megabyte of Services, and what client-go asks for.
+pub const PAGE_OBJECTS: u32 = 500;
+/// Objects that are believed at most; etcd cannot hold more of any size. A list of more fails.
+const OBJECTS_MAX: usize = 1_000_000;
+/// The first pause after a failure; doubles up to [`PAUSE_MAX`].
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+/// The longest one: a server that comes back is noticed within that.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// A list that takes longer is asked for again.
+const LIST_MAX: Duration = Duration::from_secs(60);
+/// A watch that is silent for so long is dead: bookmarks come about every minute. A list follows.
+const SILENCE_MAX: Duration = Duration::from_secs(300);
+/// A watch that lasted so long was none of a server that is in trouble.
+const WATCH_HEALTHY: Duration = Duration::from_secs(10);
+/// A list even if no watch ever breaks: what a server forgot to tell does not live for ever.
+const RELIST_INTERVAL: Duration = Duration::from_secs(3600);
+/// For how long a doubtful list has to be repeated.
+const DOUBT: Duration = Duration::from_secs(30);
+/// How often at least.
+const DOUBTFUL_LISTS: u32 = 3;
+
+/// An object of a list, and its name.
+type Item = (ObjectName, ObjectText);
+
+#[derive(Debug, Clone)]
+enum Phase {
+    /// Nothing is under way; the next request may go out then.
+    Idle { not_before: Instant },
+    /// A list, of which these objects are there already.
+    Listing { items: Vec<Item>, asked_at: Instant },
+    /// A page of that list came; the next one is asked for at once.
+    Paging { items: Vec<Item>, continue_token: String },
+    /// A watch, which said something last at `heard_at`.
+    Watching { since: Instant, heard_at: Instant },
+}
+
+/// A list that was not believed.
+#[derive(Debug, Clone, Copy)]
+struct Doubt {
+    since: Instant,
+    lists: u32,
+}
+
+/// The belief about one kind.
+#[derive(Debug, Clone)]
+pub struct Reflector {
+    items: BTreeMap<ObjectName, ObjectText>,
+    /// The newest version that was told: where the next watch begins, and what no list may be
+    /// older than. Empty before the first list.
+    version: String,
+    /// Only a list can say what is true.
+    needs_list: bool,
+    phase: Phase,
+    is_synced: bool,
+    listed_at: Instant,
+    failures: u32,
+    doubt: Option<Doubt>,
+    random: Rng,
+}
+
+impl Reflector {
+    /// Believes nothing. `seed` is for the jitter of its pauses.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            items: BTreeMap::new(),
+            version: String::new(),
+            needs_list: true,
+            phase: Phase::Idle { not_before: Instant::ZERO },
+            is_synced: false,
+            listed_at: Instant::ZERO,
+            failures: 0,
+            doubt: None,
+            random: Rng::seeded(seed),
+        }
+    }
+
+    /// Whether it has believed a list since it began, or since [`Self::relist`].
+    pub fn is_synced(&self) -> bool {
+        self.is_synced
+    }
+
+    /// What is believed, by name.
+    pub fn items(&self) -> &BTreeMap<ObjectName, ObjectText> {
+        &self.items
+    }
+
+    /// Whether lists come that contradict what was seen, and are not believed yet.
+    pub fn is_in_doubt(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    /// Asks for a list that is not older than this moment.
+    pub fn relist(&mut self) {
+        self.needs_list = true;
+        self.is_synced = false;
+        self.phase = Phase::Idle { not_before: Instant::ZERO };
+    }
+
+    /// When [`Self::next_request`] has something to ask, unless a reply comes before.
+    pub fn next_deadline(&self) -> Instant {
+        match &self.phase {
+            Phase::Idle { not_before } => *not_before,
+            Phase::Listing { asked_at, .. } => *asked_at + LIST_MAX,
+            Phase::Paging { .. } => Instant::ZERO,
+            Phase::Watching { heard_at, .. } => {
+                (*heard_at + SILENCE_MAX).min(self.listed_at + RELIST_INTERVAL)
+            }
+        }
+    }
+
+    /// What to ask now, if anything.
+    pub fn next_request(&mut self, now: Instant) -> Option<Request> {
+        if now < self.next_deadline() {
+            return None;
+        }
+        match std::mem::replace(&mut self.phase, Phase::Idle { not_before: now }) {
+            Phase::Idle { .. } => {}
+            Phase::Paging { items, continue_token } => {
+                self.phase = Phase::Listing { items, asked_at: now };
+                return Some(Request::List { continue_token: Some(continue_token) });
+            }
+            Phase::Listing { .. } => {
+                self.pause(now);
+                return None;
+            }
+            // It is time for a list; or the watch is silent, as it is at a server whose versions
+            // are behind ours since its storage came back from a backup.
+            Phase::Watching { .. } => self.needs_list = true,
+        }
+        if self.needs_list {
+            self.phase = Phase::Listing { items: Vec::new(), asked_at: now };
+            return Some(Request::List { continue_token: None });
+        }
+        self.phase = Phase::Watching { since: now, heard_at: now };
+        Some(Request::Watch { resource_version: self.version.clone() })
+    }
+
+    /// The answer to the last request, or one more event of a watch. What does not belong to that
+    /// request is left alone.
+    pub fn handle(&mut self, now: Instant, reply: Reply) -> Vec<Delta> {
+        let idle = Phase::Idle { not_before: now };
+        match (reply, std::mem::replace(&mut self.phase, idle)) {
+            (
+                Reply::Listed { items: page, resource_version, continue_token },
+                Phase::Listing { mut items, .. },
+            ) => {
+                // As text at once: the trees of a whole list never stand beside each other.
+                items.extend(page.iter().map(|it| (name_of(it), ObjectText::from(&**it))));
+                if items.len() > OBJECTS_MAX {
+                    self.pause(now);
+                    return Vec::new();
+                }
+                if let Some(continue_token) = continue_token {
+                    self.phase = Phase::Paging { items, continue_token };
+                    return Vec::new();
+                }
+                self.listed(now, items, resource_version)
+            }
+            (Reply::Applied(object), Phase::Watching { since, .. }) => {
+                self.phase = Phase::Watching { since, heard_at: now };
+                if self.follow(now, version_of(&object)) {
+                    self.applied(now, &object)
+                } else {
+                    vec![]
+                }
+            }
+            (Reply::Deleted(object), Phase::Watching { since, .. }) => {
+                self.phase = Phase::Watching { since, heard_at: now };
+                let name = name_of(&object);
+                let is_news = self.follow(now, version_of(&object));
+                let known = if is_news { self.items.remove(&name) } else { None };
+                known.map(|_| Delta::Deleted(name)).into_iter().collect()
+            }
+            (Reply::Bookmark(version), Phase::Watching { since, .. }) => {
+                self.phase = Phase::Watching { since, heard_at: now };
+                self.follow(now, Some(&version));
+                Vec::new()
+            }
+            (reply @ (Reply::Gone | Reply::Closed | Reply::Failed), phase) => {
+                match phase {
+                    Phase::Watching { since, .. } if now.since(since) >= WATCH_HEALTHY => {
+                        self.failures = 0;
+                    }
+                    Phase::Watching { .. } | Phase::Listing { .. } => {}
+                    Phase::Idle { .. } | Phase::Paging { .. } => {
+                        self.phase = phase;
+                        return Vec::new();
+                    }
+                }
+                self.needs_list |= matches!(reply, Reply::Gone);
+                self.pause(now);
+                Vec::new()
+            }
+            (_, phase) => {
+                self.phase = phase;
+                Vec::new()
+            }
+        }
+    }
+
+    fn pause(&mut self, now: Instant) {
+        let doubled = PAUSE_MIN.saturating_mul(1 << self.failures.min(5)).min(PAUSE_MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.phase = Phase::Idle { not_before: now + self.random.jittered(doubled) };
+    }
+
+    /// The whole list is there.
+    fn listed(&mut self, now: Instant, items: Vec<Item>, version: String) -> Vec<Delta> {
+        let is_older = version::is_older(&version, &self.version);
+        let is_emptied = items.is_empty() && !self.items.is_empty();
+        if (is_older || is_emptied) && self.doubts(now) {
+            self.pause(now);
+            return Vec::new();
+        }
+        self.doubt = None;
+        self.phase = Phase::Idle { not_before: now };
+        self.version = version;
+        self.needs_list = false;
+        self.is_synced = true;
+        self.listed_at = now;
+        let mut gone = std::mem::take(&mut self.items);
+        let mut deltas = Vec::new();
+        for (name, object) in items {
+            match gone.remove(&name) {
+                Some(known) if known == object => {}
+                known => {
+                    if known.is_some_and(|known| known.uid() != object.uid()) {
+                        deltas.push(Delta::Deleted(name.clone()));
+                    }
+                    deltas.push(Delta::Applied(object.clone()));
+                }
+            }
+            self.items.insert(name, object);
+        }
+        // First what is gone: it may be in the way of what came.
+        let mut all: Vec<Delta> = gone.into_keys().map(Delta::Deleted).collect();
+        all.append(&mut deltas);
+        all
+    }
+
+    /// Whether a list that contradicts what was seen has not been repeated for long enough.
+    fn doubts(&mut self, now: Instant) -> bool {
+        let doubt = self.doubt.get_or_insert(Doubt { since: now, lists: 0 });
+        doubt.lists = doubt.lists.saturating_add(1);
+        doubt.lists < DOUBTFUL_LISTS || now.since(doubt.since) < DOUBT
+    }
+
+    fn applied(&mut self, now: Instant, object: &Value) -> Vec<Delta> {
+        let (name, text) = (name_of(object), ObjectText::from(object));
+        let known = self.items.get(&name);
+        if known.is_none() && self.items.len() >= OBJECTS_MAX {
+            self.needs_list = true;
+            self.pause(now);
+            return Vec::new();
+        }
+        let replaced = known.is_some_and(|known| known.uid() != text.uid());
+        let mut deltas = Vec::new();
+        if replaced {
+            deltas.push(Delta::Deleted(name.clone()));
+        }
+        self.items.insert(name, text.clone());
+        deltas.push(Delta::Applied(text));
+        deltas
+    }
+
+    /// Goes on to the version of an event; false: it is no news. An event of before where the
+    /// watch began comes from a server with another history: only a list helps.
+    fn follow(&mut self, now: Instant, version: Option<&str>) -> bool {
+        let Some(version) = version.filter(|version| !version.is_empty()) else {
+            self.needs_list = true;
+            self.pause(now);
+            return false;
+        };
+        if version == self.version {
+            return false;
+        }
+        if version::is_older(version, &self.version) {
+            self.needs_list = true;
+            self.pause(now);
+            return false;
+        }
+        self.failures = 0;
+        version.clone_into(&mut self.version);
+        true
+    }
+}
+
+/// `metadata.namespace` and `metadata.name`.
+pub fn name_of(object: &Value) -> ObjectName {
+    let text = |field| metadata(object, field).unwrap_or_default();
+    ObjectName::new(text("namespace"), text("name"))
+}
+
+/// `metadata.resourceVersion`.
+pub fn version_of(object: &Value) -> Option<&str> {
+    metadata(object, "resourceVersion")
+}
+
+/// Without a JSON pointer, which costs an allocation for each of its words.
+fn metadata<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
+    object.get("metadata")?.get(field)?.as_str()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Events about what changed: a Service is announced from this node, the node leaves or is back.
+//!
+//! Transitions only. A Service whose session is away for a moment is announced all the time: what
+//! begins and ends an announcement is the plan. What an earlier run wrote down is no news either.
+//! Events beyond a bound are counted and not posted: each is an object for an hour.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use fairway_ground::{Instant, Utc};
+use fairway_model::{Kind, ObjectName};
+use fairway_node::drain::DrainStatus;
+use fairway_seam::DrainState;
+
+use super::ReportFacts;
+use crate::budget::Budget;
+use crate::write::EventRecord;
+
+/// Events at once, and a second.
+const BURST: u32 = 50;
+const EVENTS_PER_SECOND: u32 = 5;
+/// Events that wait to be fetched: whoever runs the machine does that at once.
+const WAITING_MAX: usize = 64;
+
+/// What was said last of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    InService,
+    Draining,
+    Drained,
+}
+
+/// What has been said.
+#[derive(Debug)]
+pub(super) struct Announced {
+    node: String,
+    /// With the uid of which it was said: another Service may take the name between two looks.
+    /// `None`: an earlier run said it.
+    services: BTreeMap<ObjectName, Option<String>>,
+    /// Services that were announced before it was known which of them are news, and their uids.
+    unheard: Option<BTreeMap<ObjectName, String>>,
+    phase: Phase,
+    events: VecDeque<EventRecord>,
+    budget: Budget,
+    dropped: u64,
+}
+
+impl Announced {
+    pub(super) fn new(node: String) -> Self {
+        Self {
+            node,
+            services: BTreeMap::new(),
+            unheard: Some(BTreeMap::new()),
+            phase: Phase::InService,
+            events: VecDeque::new(),
+            budget: Budget::new(BURST, EVENTS_PER_SECOND),
+            dropped: 0,
+        }
+    }
+
+    pub(super) fn next_event(&mut self) -> Option<EventRecord> {
+        self.events.pop_front()
+    }
+
+    pub(super) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// These Services were announced before this process began.
+    pub(super) fn remember(&mut self, now: Instant, services: impl Iterator<Item = ObjectName>) {
+        self.services.extend(services.map(|name| (name, None)));
+        for (name, uid) in self.unheard.take().unwrap_or_default() {
+            self.begins(now, name, uid);
+        }
+    }
+
+    /// Routers know these Services.
+    pub(super) fn follow_services<T>(
+        &mut self,
+        now: Instant,
+        facts: &ReportFacts<'_>,
+        told: &BTreeMap<&ObjectName, T>,
+    ) {
+        let services = facts.plan.map(|plan| &plan.services);
+        let is_planned = |name: &ObjectName| {
+            services.and_then(|it| it.get(name)).is_some_and(|it| it.is_announced())
+        };
+        if let Some(unheard) = &mut self.unheard {
+            let told =
+                told.keys().filter_map(|name| Some(((*name).clone(), (facts.service_uid)(name)?)));
+            *unheard = told.collect();
+            return;
+        }
+        self.services.retain(|name, uid| {
+            let is_same = uid.is_none() || *uid == (facts.service_uid)(name);
+            is_planned(name) && is_same
+        });
+        for name in told.keys() {
+            if !self.services.contains_key(*name)
+                && let Some(uid) = (facts.service_uid)(name)
+            {
+                self.begins(now, (*name).clone(), uid);
+            }
+        }
+    }
+
+    fn begins(&mut self, now: Instant, name: ObjectName, uid: String) {
+        if self.services.contains_key(&name) {
+            return;
+        }
+        self.services.insert(name.clone(), Some(uid.clone()));
+        let message = format!("announcing from node {:?} with protocol \"bgp\"", self.node);
+        self.post(now, Kind::Service, name, uid, "nodeAssigned", message);
+    }
+
+    /// The node is in service, or not. It is drained when every session has been told.
+    pub(super) fn follow_drain(&mut self, now: Instant, facts: &ReportFacts<'_>) {
+        let is_told = facts.bgp.drain == DrainState::Drained
+            && !facts.bgp.peers.iter().any(|it| it.is_being_told || !it.advertised.is_empty());
+        let (phase, reason, message) = match facts.drain {
+            DrainStatus::InService => {
+                (Phase::InService, "NodeInService", "all routes are announced again".to_owned())
+            }
+            DrainStatus::Draining { until_epoch_seconds, .. } => {
+                let message = format!(
+                    "routers are asked to prefer other nodes (GRACEFUL_SHUTDOWN); all routes are \
+                     withdrawn at {}",
+                    Utc(until_epoch_seconds)
+                );
+                (Phase::Draining, "NodeDraining", message)
+            }
+            DrainStatus::Drained { .. } if is_told => {
+                let message = "all routes are withdrawn, and the BGP sessions stay up".to_owned();
+                (Phase::Drained, "NodeDrained", message)
+            }
+            DrainStatus::Drained { .. } => return,
+        };
+        let Some(uid) = facts.node_uid.filter(|_| phase != self.phase) else { return };
+        self.phase = phase;
+        let name = ObjectName::new("", &self.node);
+        self.post(now, Kind::Node, name, uid.to_owned(), reason, message);
+    }
+
+    fn post(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        name: ObjectName,
+        uid: String,
+        reason: &'static str,
+        message: String,
+    ) {
+        if self.events.len() >= WAITING_MAX || !self.budget.take(now) {
+            self.dropped = self.dropped.saturating_add(1);
+            return;
+        }
+        let event = EventRecord { kind, name, uid, is_warning: false, reason, message };
+        self.events.push_back(event);
+    }
+}

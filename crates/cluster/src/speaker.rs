@@ -1,0 +1,369 @@
+//! The speaker of one node in a cluster: what it believes, and what it announces therefore.
+//!
+//! Answers what to ask the API server, what to announce and what to keep on disk. Gives no address
+//! to anybody: it announces what a Service's status says, where a pool holds it. Pure: time and
+//! replies come in, actions go out; the edge has the sockets and files.
+//!
+//! Nothing is withdrawn because somebody does not answer. While the API server is away, what was
+//! believed last stays in force; a speaker that starts meanwhile goes on from the snapshot that the
+//! run before it left. Until all kinds were listed once it `awaits_sources`, so that no router is
+//! told that this is all (RFC 4724 §4.1).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fairway_allocator::{Outcome, Outcomes, PoolLookup, Reason};
+use fairway_ground::Instant;
+use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
+use fairway_plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
+use fairway_resources::{BackendKind, Finding};
+use fairway_seam::{DesiredRoute, Extras, Leave, PeerConfig};
+
+use super::belief::Belief;
+use super::object_text::ObjectText;
+use super::reflector::{Reply, Request};
+use super::secrets::SecretReply;
+
+/// Everything a speaker decides by, but for Secrets, which it gets one by one, and for what is for
+/// FRR alone.
+pub const SPEAKER_KINDS: [Kind; 10] = [
+    Kind::BgpPeer,
+    Kind::BfdProfile,
+    Kind::IpAddressPool,
+    Kind::BgpAdvertisement,
+    Kind::Layer2Advertisement,
+    Kind::Community,
+    Kind::Service,
+    Kind::EndpointSlice,
+    Kind::Node,
+    Kind::Namespace,
+];
+/// So many updates of the plan are kept for whoever takes them; the oldest go first. Whoever logs
+/// takes them after every step.
+pub const UPDATES_MAX: usize = 64;
+
+/// Who this speaker is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpeakerSettings {
+    /// Its node.
+    pub node: String,
+    /// Services of which class it announces; those without a class when `None`.
+    pub load_balancer_class: Option<String>,
+    /// `--ignore-exclude-lb`.
+    pub ignore_exclude_label: bool,
+    /// Who speaks BGP: what he cannot do is a fault.
+    pub backend: BackendKind,
+    /// For the jitter of pauses.
+    pub seed: u64,
+}
+
+/// What a speaker reads, with this backend. A kind that nobody needs is not asked for: who has no
+/// permission for it would never have read everything.
+pub(super) fn speaker_kinds(backend: BackendKind) -> Vec<Kind> {
+    let mut kinds = SPEAKER_KINDS.to_vec();
+    if let BackendKind::Frr { .. } = backend {
+        kinds.push(Kind::ConfigMap);
+    }
+    kinds
+}
+
+/// What the speaker wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpeakerAction {
+    /// Ask the API server. It takes the place of what was asked about this kind before.
+    Ask(Kind, Request),
+    /// Get this Secret.
+    GetSecret(ObjectName),
+    /// Make this true on the wire.
+    Announce(Announced),
+    /// Keep [`SpeakerCore::snapshot`] for the next start, in place of what was kept before.
+    Persist,
+}
+
+/// What is to be announced.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Announced {
+    /// The sessions.
+    pub peers: Vec<PeerConfig>,
+    /// The routes.
+    pub routes: Arc<[DesiredRoute]>,
+    /// What FRR is to be told in the operator's words.
+    pub extras: Option<Arc<Extras>>,
+    /// There may be more than that.
+    pub awaits_sources: bool,
+}
+
+/// The objects that were in force, for a start without the API server. Holds Secrets: it is for
+/// the owner's eyes alone.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    /// As the API server gave them, by kind and name.
+    pub objects: Vec<ObjectText>,
+}
+
+/// What became other in the facts, and in the plan therefore.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Updates {
+    /// In the facts.
+    pub facts: Changes,
+    /// In the plan, the latest last.
+    pub plan: Vec<PlanUpdate>,
+}
+
+/// A speaker.
+#[derive(Debug)]
+pub struct SpeakerCore {
+    settings: SpeakerSettings,
+    belief: Belief,
+    outcomes: Outcomes,
+    planner: NodePlanner,
+    /// Whether there is a Node object.
+    has_node: bool,
+    to_announce: bool,
+    to_persist: bool,
+    /// Facts that the plan does not follow yet: a burst of them is one plan.
+    pending: Changes,
+    updates: Updates,
+}
+
+impl SpeakerCore {
+    /// A speaker that has just started, with what the run before it kept.
+    pub fn new(settings: SpeakerSettings, snapshot: Option<Snapshot>) -> Self {
+        let belief = Belief::new(&speaker_kinds(settings.backend), settings.backend, settings.seed);
+        let options = PlanOptions {
+            ignore_exclude_label: settings.ignore_exclude_label,
+            unsliced_services_are_served: false,
+        };
+        let node = Node::assumed(&settings.node, Vec::new());
+        let mut speaker = Self {
+            settings,
+            belief,
+            outcomes: Outcomes::new(),
+            planner: NodePlanner::new(node, options),
+            has_node: false,
+            to_announce: false,
+            to_persist: false,
+            pending: Changes::default(),
+            updates: Updates::default(),
+        };
+        if let Some(snapshot) = snapshot {
+            speaker.pending = speaker.belief.restore(snapshot.objects);
+        }
+        speaker
+    }
+
+    /// What the API server said about a kind.
+    pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
+        let was_synced = self.belief.is_synced();
+        let (changes, _) = self.belief.handle(now, kind, reply);
+        let is_synced_now = !was_synced && self.belief.is_synced();
+        self.to_persist |= is_synced_now;
+        // That this is all there is, is news of its own.
+        self.to_announce |= is_synced_now;
+        self.pending.absorb(changes);
+    }
+
+    /// What the API server said about a Secret that was to be got.
+    pub fn handle_secret(&mut self, now: Instant, name: &ObjectName, reply: &SecretReply) {
+        let changes = self.belief.handle_secret(now, name, reply);
+        self.pending.absorb(changes);
+    }
+
+    /// What the next run should know.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { objects: self.belief.in_force().cloned().collect() }
+    }
+
+    /// What to do next; `None` until something happens or [`Self::next_deadline`] has come. The
+    /// wire comes before the disk: no route waits for a flush.
+    pub fn poll_action(&mut self, now: Instant) -> Option<SpeakerAction> {
+        self.follow();
+        if std::mem::take(&mut self.to_announce) {
+            return Some(SpeakerAction::Announce(self.announced()));
+        }
+        if std::mem::take(&mut self.to_persist) {
+            return Some(SpeakerAction::Persist);
+        }
+        if let Some((kind, request)) = self.belief.next_request(now) {
+            return Some(SpeakerAction::Ask(kind, request));
+        }
+        self.belief.next_secret(now).map(SpeakerAction::GetSecret)
+    }
+
+    /// When something happens by itself.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.belief.next_deadline()
+    }
+
+    /// How to end the sessions when the process is told to end: for good when the node is gone.
+    pub fn how_to_leave(&self) -> Leave {
+        if self.belief.is_synced() && !self.has_node { Leave::ForGood } else { Leave::ForRestart }
+    }
+
+    /// Whether the API server says something that is not believed yet.
+    pub fn is_in_doubt(&self) -> bool {
+        self.belief.is_in_doubt()
+    }
+
+    /// The facts in force.
+    pub fn index(&self) -> &ClusterIndex {
+        self.belief.index()
+    }
+
+    /// What is wrong or odd with the objects that configure us.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.belief.findings()
+    }
+
+    /// The objects of which an earlier version is in force than the last one.
+    pub fn stale(&self) -> &BTreeSet<ObjectKey> {
+        self.belief.stale()
+    }
+
+    /// The facts in force, for whoever looks at them for longer: the next change copies them while
+    /// they are held.
+    pub fn index_shared(&self) -> Arc<ClusterIndex> {
+        Arc::clone(self.belief.index())
+    }
+
+    /// `metadata.uid` of an object as the API server gave it last.
+    pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<String> {
+        self.belief.uid(kind, name)
+    }
+
+    /// What became other since this was taken last, or since the start: for the log and the history.
+    pub fn take_updates(&mut self) -> Updates {
+        std::mem::take(&mut self.updates)
+    }
+
+    /// What becomes of each Service.
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
+    }
+
+    /// The plan in force; nothing is announced of it without a Node.
+    pub fn plan(&self) -> Option<&NodePlan> {
+        self.has_node.then(|| self.planner.plan())
+    }
+
+    /// Whether every kind was listed since the start.
+    pub fn is_synced(&self) -> bool {
+        self.belief.is_synced()
+    }
+
+    fn announced(&self) -> Announced {
+        let (peers, routes, extras) = match self.plan() {
+            Some(plan) => (plan.peers.clone(), Arc::clone(&plan.routes), plan.extras.clone()),
+            None => Default::default(), // Whoever took the node away wants no traffic there.
+        };
+        Announced { peers, routes, extras, awaits_sources: !self.belief.is_synced() }
+    }
+
+    fn follow(&mut self) {
+        self.to_persist |= self.belief.take_is_other();
+        let facts = std::mem::take(&mut self.pending);
+        if facts.is_empty() {
+            return;
+        }
+        self.update_outcomes(&facts);
+        let index = self.belief.index();
+        let had_node = self.has_node;
+        let node = index.nodes.get(&self.settings.node);
+        self.has_node = node.is_some();
+        node.into_iter().for_each(|node| self.planner.set_node(node.clone()));
+        let changes = PlanChanges::of(&facts, []);
+        let update = self.planner.update(index, &self.outcomes, &changes);
+        self.to_announce |= had_node != self.has_node || update.is_for_routers();
+        self.updates.facts.absorb(facts);
+        if self.updates.plan.len() >= UPDATES_MAX {
+            self.updates.plan.remove(0);
+        }
+        self.updates.plan.push(update);
+    }
+
+    fn update_outcomes(&mut self, changes: &Changes) {
+        let index = self.belief.index();
+        let pools = PoolLookup::new(index);
+        let class = &self.settings.load_balancer_class;
+        let ours = |service: &&Service| service.load_balancer_class == *class;
+        if changes.kinds.contains(&Kind::IpAddressPool) {
+            let services = index.services.values().filter(ours);
+            let all = services.map(|it| (it.name.clone(), outcome(it, index, &pools)));
+            self.outcomes = all.collect();
+            return;
+        }
+        for name in &changes.services {
+            match index.services.get(name).filter(ours) {
+                Some(service) => {
+                    self.outcomes.insert(name.clone(), outcome(service, index, &pools));
+                }
+                None => {
+                    self.outcomes.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// What the status says, as an answer of the allocator that gave it.
+fn outcome(service: &Service, index: &ClusterIndex, pools: &PoolLookup<'_>) -> Outcome {
+    let addresses = service.status_addresses.clone();
+    let names: BTreeSet<&ObjectName> =
+        addresses.iter().filter_map(|it| Some(&pools.holding(*it)?.name)).collect();
+    let pool = names.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(",");
+    let reason = index.pools.is_empty().then_some(Reason::NoPools);
+    Outcome { pool: (!addresses.is_empty()).then_some(pool), addresses, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fairway_seam::Extras;
+    use serde_json::json;
+
+    use super::*;
+
+    fn started(backend: BackendKind) -> SpeakerCore {
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}),
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"extras": "log syslog"},
+                "metadata": {"name": "bgpextras", "namespace": "metallb-system"},
+            }),
+        ];
+        let settings = SpeakerSettings {
+            node: "n1".to_owned(),
+            load_balancer_class: None,
+            ignore_exclude_label: false,
+            backend,
+            seed: 1,
+        };
+        let objects = objects.iter().map(ObjectText::from).collect();
+        SpeakerCore::new(settings, Some(Snapshot { objects }))
+    }
+
+    #[test]
+    fn what_is_for_frr_alone_is_read_where_frr_speaks_and_announced_from_the_first_moment() {
+        for (backend, reads) in
+            [(BackendKind::Native, false), (BackendKind::Frr { version: None }, true)]
+        {
+            let mut speaker = started(backend);
+            let mut asked = BTreeSet::new();
+            let mut told = Vec::new();
+            while let Some(action) = speaker.poll_action(Instant::ZERO) {
+                match action {
+                    SpeakerAction::Ask(kind, _) => drop(asked.insert(kind)),
+                    SpeakerAction::Announce(Announced { extras, .. }) => told.push(extras),
+                    _ => {}
+                }
+            }
+            assert_eq!(asked.contains(&Kind::ConfigMap), reads, "{backend:?}");
+            let extras = Extras {
+                origin: "ConfigMap metallb-system/bgpextras".to_owned(),
+                text: "log syslog".to_owned(),
+            };
+            assert_eq!(told, [Some(Arc::new(extras))], "{backend:?}");
+        }
+    }
+}

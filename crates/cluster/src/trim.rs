@@ -1,0 +1,222 @@
+//! What is kept of an object that arrives.
+//!
+//! Answers with the object less what nothing here reads: a Node lists its images, a slice the
+//! addresses of its pods, and every object says who wrote which of its fields. Of ten thousand that
+//! is most of the memory. Decides nothing; whoever has the connection to the API server calls it.
+
+use fairway_model::Kind;
+use serde_json::{Map, Value};
+
+/// In which kubectl repeats the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// What is read of the `spec` of a Service.
+const SERVICE_SPEC: &[&str] = &[
+    "type",
+    "ports",
+    "selector",
+    "externalTrafficPolicy",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "clusterIP",
+    "clusterIPs",
+    "loadBalancerIP",
+    "loadBalancerClass",
+];
+/// The label of a slice that names its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// The one condition of a Node that decides about anything.
+const NODE_CONDITION: &str = "NetworkUnavailable";
+
+/// The object without what nobody reads.
+pub fn trimmed(kind: Kind, mut object: Value) -> Value {
+    let Some(fields) = object.as_object_mut() else { return object };
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        trim_metadata(kind, metadata);
+    }
+    match kind {
+        Kind::EndpointSlice => trim_slice(fields),
+        Kind::Node => trim_node(fields),
+        Kind::Namespace => keep(fields, &["apiVersion", "kind", "metadata"]),
+        Kind::Service => trim_service(fields),
+        Kind::ConfigMap => trim_config_map(fields),
+        Kind::Secret
+        | Kind::BgpPeer
+        | Kind::BfdProfile
+        | Kind::IpAddressPool
+        | Kind::BgpAdvertisement
+        | Kind::Layer2Advertisement
+        | Kind::Community => {}
+    }
+    object
+}
+
+fn trim_metadata(kind: Kind, metadata: &mut Map<String, Value>) {
+    // Which of two configuration objects changed last is read from there.
+    if !kind.is_ours() {
+        for field in ["managedFields", "ownerReferences", "creationTimestamp", "generation"] {
+            metadata.shift_remove(field);
+        }
+    }
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.shift_remove(LAST_APPLIED);
+    }
+}
+
+fn trim_service(fields: &mut Map<String, Value>) {
+    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(spec, SERVICE_SPEC);
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+            keep(port, &["port", "protocol"]);
+        }
+    }
+}
+
+fn trim_slice(fields: &mut Map<String, Value>) {
+    keep(fields, &["apiVersion", "kind", "metadata", "addressType", "endpoints"]);
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        keep(metadata, &["name", "namespace", "uid", "resourceVersion", "labels"]);
+        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            keep(labels, &[SERVICE_NAME]);
+        }
+    }
+    let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        keep(endpoint, &["addresses", "conditions", "nodeName"]);
+        if let Some(conditions) = endpoint.get_mut("conditions").and_then(Value::as_object_mut) {
+            keep(conditions, &["ready", "serving"]);
+        }
+        // That there is one counts, and which one does not.
+        if let Some(addresses) = endpoint.get_mut("addresses").and_then(Value::as_array_mut) {
+            addresses.truncate(1);
+            addresses.shrink_to_fit();
+        }
+    }
+}
+
+fn trim_config_map(fields: &mut Map<String, Value>) {
+    keep(fields, &["apiVersion", "kind", "metadata", "data"]);
+    if let Some(data) = fields.get_mut("data").and_then(Value::as_object_mut) {
+        keep(data, &["extras"]);
+    }
+}
+
+fn trim_node(fields: &mut Map<String, Value>) {
+    keep(fields, &["apiVersion", "kind", "metadata", "spec", "status"]);
+    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(spec, &["taints"]);
+    }
+    let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) else { return };
+    keep(status, &["addresses", "conditions"]);
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|it| it.get("type").and_then(Value::as_str) == Some(NODE_CONDITION));
+    }
+}
+
+/// In a map of its own, since one that has shrunk keeps its room.
+fn keep(fields: &mut Map<String, Value>, names: &[&str]) {
+    let kept = std::mem::take(fields).into_iter();
+    *fields = kept.filter(|(name, _)| names.contains(&name.as_str())).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_resources::parse_value;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_trimmed_reads_as_before() {
+        let metadata = json!({
+            "name": "a", "namespace": "b", "uid": "1", "resourceVersion": "7",
+            "labels": {"kubernetes.io/service-name": "web"},
+            "annotations": {LAST_APPLIED: "{}", "metallb.io/drain": "30s"},
+            "managedFields": [{"manager": "kubectl"}],
+        });
+        let endpoint = json!({
+            "addresses": ["10.0.0.1", "10.0.0.2"], "nodeName": "n", "conditions": {"ready": true},
+            "targetRef": {"kind": "Pod"}, "zone": "z",
+        });
+        let objects = [
+            (
+                Kind::EndpointSlice,
+                json!({
+                    "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                    "metadata": metadata, "addressType": "IPv4", "endpoints": [endpoint],
+                    "ports": [{"port": 80}],
+                }),
+            ),
+            (
+                Kind::Service,
+                json!({
+                    "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+                    "spec": {
+                        "type": "LoadBalancer", "clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9"],
+                        "ports": [{"port": 80, "targetPort": 8080, "nodePort": 30100, "protocol": "TCP"}],
+                        "selector": {"app": "web"}, "externalTrafficPolicy": "Local",
+                        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+                        "loadBalancerIP": "192.0.2.7", "loadBalancerClass": "a/b",
+                        "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+                    },
+                    "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7", "ipMode": "VIP"}]}},
+                }),
+            ),
+            (
+                Kind::Node,
+                json!({
+                    "apiVersion": "v1", "kind": "Node", "metadata": metadata,
+                    "spec": {"podCIDR": "10.0.0.0/24", "taints": [{"key": "k", "effect": "NoSchedule"}]},
+                    "status": {
+                        "images": [{"names": ["x"]}],
+                        "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+                        "conditions": [
+                            {"type": "Ready", "status": "True"},
+                            {"type": "NetworkUnavailable", "status": "True"},
+                        ],
+                    },
+                }),
+            ),
+        ];
+        for (kind, object) in objects {
+            let trimmed = trimmed(kind, object.clone());
+            assert_eq!(parse_value(&trimmed), parse_value(&object), "{kind}");
+            let text = trimmed.to_string();
+            for gone in ["kubectl", "10.0.0.2", "zone", "targetRef", "images", "podCIDR", "Ready\""]
+            {
+                assert!(!text.contains(gone), "{kind} has {gone}: {text}");
+            }
+            assert!(text.contains("resourceVersion"), "{text}");
+            assert_eq!(text.contains("30s"), kind != Kind::EndpointSlice, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_config_map_only_what_is_for_frr_stays() {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "bgpextras", "namespace": "b", "managedFields": [{"manager": "x"}]},
+            "data": {"extras": "log syslog", "others": "y"}, "binaryData": {"z": "AA=="},
+        });
+        let kept = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "bgpextras", "namespace": "b"}, "data": {"extras": "log syslog"},
+        });
+        assert_eq!(trimmed(Kind::ConfigMap, object), kept);
+    }
+
+    #[test]
+    fn who_wrote_what_of_our_own_kinds_stays() {
+        let pool = json!({"metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}]}});
+        assert_eq!(trimmed(Kind::IpAddressPool, pool.clone()), pool);
+        let service = json!({"metadata": {"name": "a"}});
+        assert_eq!(trimmed(Kind::Service, pool), service);
+    }
+
+    #[test]
+    fn what_is_no_object_stays_what_it_is() {
+        for odd in [json!(null), json!([1]), json!({"metadata": 1, "endpoints": {"a": 1}})] {
+            assert_eq!(trimmed(Kind::EndpointSlice, odd.clone()), odd);
+        }
+    }
+}

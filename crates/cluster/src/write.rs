@@ -1,0 +1,137 @@
+//! What a core wants written to the API server, and said in Events.
+//!
+//! Plain values: the cores make them, the edge turns them into requests, and the answer comes back
+//! as a [`WriteReply`](super::WriteReply). Knows no pace and no meaning.
+
+use fairway_ground::Instant;
+use fairway_model::{Kind, ObjectName};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// How long the value of a label may be.
+const LABEL_BYTES_MAX: usize = 63;
+
+/// The kinds that Fairway writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WrittenKind {
+    /// Its status and one annotation.
+    Service,
+    /// Its status.
+    IpAddressPool,
+    /// One for each process.
+    ConfigurationState,
+    /// One for each Service that a node announces by BGP.
+    ServiceBgpStatus,
+    /// One for each Service that a node answers for on layer 2.
+    ServiceL2Status,
+    /// One for each session of a node.
+    BgpSessionState,
+}
+
+/// One request that changes something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectWrite {
+    /// What kind of object.
+    pub kind: WrittenKind,
+    /// Which one.
+    pub name: ObjectName,
+    /// What to do with it.
+    pub how: WriteHow,
+    /// The request is given up then, and must not leave later than that either.
+    pub not_after: Instant,
+}
+
+/// What to do with an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WriteHow {
+    /// JSON merge patch (RFC 7396) of the status subresource. With `metadata.resourceVersion` in
+    /// it, whoever wrote since wins, and the answer is a conflict.
+    MergeStatus(Value),
+    /// Server-side apply of an object without its status; makes it where there is none. Takes
+    /// fields from other managers.
+    Apply(Value),
+    /// Server-side apply of its status subresource.
+    ApplyStatus(Value),
+    /// Away with it.
+    Delete,
+}
+
+/// The Pod that a process runs in: what belongs to the process alone is deleted with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnPod {
+    /// Its name.
+    pub name: String,
+    /// Its `metadata.uid`.
+    pub uid: String,
+}
+
+/// An Event to be posted; nobody waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRecord {
+    /// The kind of what it is about.
+    pub kind: Kind,
+    /// Its name.
+    pub name: ObjectName,
+    /// Its `metadata.uid`.
+    pub uid: String,
+    /// Warning, or else Normal.
+    pub is_warning: bool,
+    /// One word, of MetalLB where it has one.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// `text`, or as much of it as fits, and a sign that there was more.
+pub(super) fn shortened(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|it| text.is_char_boundary(*it));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
+}
+
+/// The Pod as an owner of objects.
+pub(super) fn own_reference(pod: &OwnPod) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid })
+}
+
+/// `text`, or something that is unlike every other and can be the value of a label: names of nodes
+/// and interfaces may be what labels may not.
+pub(super) fn label_value(text: &str) -> String {
+    let is_word = |it: char| it.is_ascii_alphanumeric();
+    let is_inner = |it: char| is_word(it) || matches!(it, '-' | '_' | '.');
+    let has_ends = text.starts_with(is_word) && text.ends_with(is_word);
+    let is_value = text.len() <= LABEL_BYTES_MAX && has_ends && text.chars().all(is_inner);
+    if is_value || text.is_empty() { text.to_owned() } else { digest(text) }
+}
+
+/// Sixteen digits that stand for `text`.
+pub(super) fn digest(text: &str) -> String {
+    let bytes = Sha256::digest(text);
+    let number = bytes.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{number:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_label_can_say_is_said_by_a_number() {
+        for text in ["", "node-a", "rack-1.example.org", &"a".repeat(63)] {
+            assert_eq!(label_value(text), text);
+        }
+        let others = ["eth0:1", "-a", "a-", &"a".repeat(64), &"a".repeat(65)].map(label_value);
+        assert!(others.iter().all(|it| it.len() == 16), "{others:?}");
+        assert_eq!(others.iter().collect::<std::collections::BTreeSet<_>>().len(), 5);
+    }
+
+    #[test]
+    fn what_is_too_long_ends_between_two_characters() {
+        assert_eq!(shortened("nöt".to_owned(), 4), "nöt");
+        assert_eq!(shortened("nöt".to_owned(), 3), "nö…");
+        assert_eq!(shortened("nöt".to_owned(), 2), "n…");
+    }
+}

@@ -1,0 +1,105 @@
+//! Asks the daemon on this machine.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fairway_show::DrainReport;
+
+use super::drain::DrainRequest;
+use super::{Answer, Request};
+
+/// How long an answer may take: a snapshot is made in milliseconds, a full table in a second.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error(
+        "no daemon answers at {}: {cause}; start `fairway run`, or name its socket with --socket \
+         or FAIRWAY_SOCKET", path.display()
+    )]
+    Connect {
+        /// The socket.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// There is one, and it is not ours.
+    #[error(
+        "the daemon at {} belongs to another user; ask as that user, with sudo, or, where the daemon \
+         lets its group ask, as a member of that", path.display()
+    )]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// It is there, and silent.
+    #[error("the daemon at {} did not answer within {} s", path.display(), ANSWER_TIMEOUT.as_secs())]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The daemon went away.
+    #[error("the daemon at {} did not answer: {cause}", path.display())]
+    Exchange {
+        /// The socket.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// It does not speak our language.
+    #[error("the daemon at {} answered something else: {cause}; is it another version?", path.display())]
+    Answer {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong with the answer.
+        cause: serde_json::Error,
+    },
+    /// The daemon says no.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Sends `request` to the daemon at `path` and returns what it wants printed.
+pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
+    match exchange(path, request)? {
+        Answer::Output(output) => Ok(output),
+        Answer::Error(why) => Err(ClientError::Refused(why)),
+        Answer::Drain(_) => Err(something_else(path, "a report of a drain")),
+    }
+}
+
+/// Sends `request` to the daemon at `path` and returns how far it is.
+pub fn ask_drain(path: &Path, request: DrainRequest) -> Result<DrainReport, ClientError> {
+    match exchange(path, &Request::Drain(request))? {
+        Answer::Drain(report) => Ok(report),
+        Answer::Error(why) => Err(ClientError::Refused(why)),
+        Answer::Output(_) => Err(something_else(path, "text")),
+    }
+}
+
+fn something_else(path: &Path, what: &str) -> ClientError {
+    ClientError::Answer { path: path.to_owned(), cause: serde::de::Error::custom(what) }
+}
+
+fn exchange(path: &Path, request: &Request) -> Result<Answer, ClientError> {
+    let exchange = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned() },
+        _ => ClientError::Exchange { path: path.to_owned(), cause },
+    };
+    let answer = |cause| ClientError::Answer { path: path.to_owned(), cause };
+    let stream = UnixStream::connect(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied => ClientError::Denied { path: path.to_owned() },
+        _ => ClientError::Connect { path: path.to_owned(), cause },
+    })?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(exchange)?;
+    let mut line = serde_json::to_string(request).map_err(answer)?;
+    line.push('\n');
+    (&stream).write_all(line.as_bytes()).map_err(exchange)?;
+    let mut reply = String::new();
+    BufReader::new(&stream).read_line(&mut reply).map_err(exchange)?;
+    serde_json::from_str(&reply).map_err(answer)
+}

@@ -1,0 +1,111 @@
+//! `fairway drain`: orders for the loop, and how far they have come.
+//!
+//! An order is given once; whoever gave it asks again until it is done, so that a client that goes
+//! away leaves nothing behind.
+
+use std::time::Duration;
+
+use fairway_node::drain::{DrainOrder, DrainStep};
+use fairway_seam::ViewScope;
+use fairway_show::DrainReport;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Answer;
+use super::observer::Observer;
+
+/// Orders that may wait for the loop: no more than there are clients, and each waits for its own.
+pub const ORDERS_MAX: usize = 16;
+
+/// What a client asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum DrainRequest {
+    /// Out of service, after a wait.
+    Begin {
+        /// How long the wait is.
+        wait_milliseconds: u64,
+    },
+    /// Back into service.
+    Undo,
+    /// How far is it?
+    Look,
+}
+
+/// What the loop is to do, and where it says that it has.
+#[derive(Debug)]
+pub struct Order {
+    /// What.
+    pub what: DrainOrder,
+    answer: oneshot::Sender<(DrainStep, bool)>,
+}
+
+impl Order {
+    /// It has been done, and is on disk if it `is_kept`.
+    pub fn done(self, step: DrainStep, is_kept: bool) {
+        // Who asked may be gone; the order stands.
+        let _ = self.answer.send((step, is_kept));
+    }
+}
+
+/// Has the loop do what is asked, and looks how far it is.
+pub(super) async fn drain(
+    request: DrainRequest,
+    orders: &mpsc::Sender<Order>,
+    observer: &Observer,
+) -> Answer {
+    let done = match request {
+        DrainRequest::Begin { wait_milliseconds } => {
+            let wait = Duration::from_millis(wait_milliseconds);
+            order(DrainOrder::Begin { wait }, orders).await
+        }
+        DrainRequest::Undo => order(DrainOrder::Undo, orders).await,
+        DrainRequest::Look => Some((DrainStep::None, true)),
+    };
+    let Some((step, is_kept)) = done else {
+        return Answer::Error("the daemon is stopping".to_owned());
+    };
+    let seen =
+        observer.look(ViewScope::SESSIONS, |snapshot| DrainReport::of(snapshot, step, is_kept));
+    seen.await.map_or_else(|error| Answer::Error(error.to_string()), Answer::Drain)
+}
+
+async fn order(what: DrainOrder, orders: &mpsc::Sender<Order>) -> Option<(DrainStep, bool)> {
+    let (answer, done) = oneshot::channel();
+    orders.send(Order { what, answer }).await.ok()?;
+    done.await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_node::drain::DrainStatus;
+
+    use super::*;
+
+    const DRAINED: DrainStatus = DrainStatus::Drained { since_epoch_seconds: 7 };
+
+    #[test]
+    fn requests_and_reports_cross_the_socket() {
+        for request in [
+            DrainRequest::Begin { wait_milliseconds: 30_000 },
+            DrainRequest::Undo,
+            DrainRequest::Look,
+        ] {
+            let line = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<DrainRequest>(&line).unwrap(), request, "{line}");
+        }
+        let report = DrainReport {
+            step: DrainStep::Began,
+            is_kept: true,
+            status: DRAINED,
+            is_marked: false,
+            now_epoch_seconds: 7,
+            told: 1,
+            untold: vec!["192.0.2.1 (tor-1)".to_owned()],
+            away: vec!["192.0.2.2 (tor-2)".to_owned()],
+        };
+        let answer = Answer::Drain(report);
+        let line = serde_json::to_string(&answer).unwrap();
+        assert_eq!(serde_json::from_str::<Answer>(&line).unwrap(), answer, "{line}");
+    }
+}

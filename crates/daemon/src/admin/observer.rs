@@ -1,0 +1,55 @@
+//! What clients of any socket may look at, put together at the moment they ask.
+
+use std::sync::Arc;
+
+use fairway_seam::{Backend, BackendError, ViewScope};
+use fairway_show::{Snapshot, VRF_DEFAULT};
+
+use crate::build_info;
+use crate::host::{Enquirer, epoch_seconds};
+
+/// Looks at the daemon. Cheap to clone, one for each client.
+#[derive(Clone)]
+pub struct Observer {
+    enquirer: Enquirer,
+    backend: Arc<dyn Backend>,
+    started_epoch_seconds: u64,
+}
+
+impl Observer {
+    /// Looks at the loop that is asked there and at that backend, which have just been started.
+    pub fn new(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
+        Self { enquirer, backend, started_epoch_seconds: epoch_seconds() }
+    }
+
+    pub(super) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    /// What `see` makes of the state as it is now.
+    pub(super) async fn look<T>(
+        &self,
+        scope: ViewScope,
+        see: impl FnOnce(&Snapshot<'_>) -> T,
+    ) -> Result<T, BackendError> {
+        let bgp = self.backend.view(scope).await?;
+        let state = self.enquirer.ask().await.ok_or(BackendError::Stopped)?;
+        Ok(see(&Snapshot {
+            now_epoch_seconds: epoch_seconds(),
+            started_epoch_seconds: self.started_epoch_seconds,
+            commit: build_info::commit(),
+            node: &state.node,
+            router_id: state.router_id,
+            vrf_name: VRF_DEFAULT,
+            bgp: &bgp,
+            index: &state.index,
+            outcomes: &state.outcomes,
+            plan: &state.plan,
+            history: &state.history,
+            findings: &state.findings,
+            stale: &state.stale,
+            sources: &state.sources,
+            drain: state.drain,
+        }))
+    }
+}

@@ -1,0 +1,118 @@
+//! The answering side of the admin socket.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_show as show;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use super::clear::clear;
+use super::drain::{Order, drain};
+use super::listen::{self, SocketError, SocketFile, SocketMode};
+use super::observer::Observer;
+use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
+
+/// Clients at the same time: people and scrapers, not a load.
+const CLIENTS_MAX: usize = 16;
+/// How long a client may think before it asks.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to read its answer. One that is stopped holds its slot no longer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Opens the admin socket at `path`.
+pub fn listen(path: &Path, mode: SocketMode) -> Result<(UnixListener, SocketFile), SocketError> {
+    listen::listen(path, mode, "--socket")
+}
+
+/// Answers clients until it is aborted. Each has a task of its own and sees the state as it is
+/// when it asks.
+pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sender<Order>) {
+    let slots = Arc::new(Semaphore::new(CLIENTS_MAX));
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (observer, orders) = (observer.clone(), orders.clone());
+                tokio::spawn(async move {
+                    if let Err(error) = converse(stream, &observer, &orders).await {
+                        debug!(%error, "an admin client went away");
+                    }
+                    drop(slot);
+                });
+            }
+            Err(error) => {
+                // Out of descriptors, most likely: give the others time to return some.
+                warn!(%error, "cannot accept an admin client");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Line by line until the client has no more questions.
+async fn converse(
+    stream: UnixStream,
+    observer: &Observer,
+    orders: &mpsc::Sender<Order>,
+) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    loop {
+        let mut line = Vec::new();
+        let limit = u64::try_from(REQUEST_LENGTH_BYTES_MAX).unwrap_or(u64::MAX);
+        let mut bounded = (&mut read).take(limit);
+        let count = timeout(REQUEST_TIMEOUT, bounded.read_until(b'\n', &mut line)).await??;
+        if count == 0 {
+            return Ok(());
+        }
+        let answer = match serde_json::from_slice::<Request>(&line) {
+            Ok(request) => answer(&request, observer, orders).await,
+            Err(error) => Answer::Error(format!("not a request: {error}")),
+        };
+        let mut reply = serde_json::to_string(&answer)?;
+        reply.push('\n');
+        send(&mut write, reply.as_bytes(), ANSWER_TIMEOUT).await?;
+    }
+}
+
+/// Gives a client its answer, unless it does not read.
+async fn send(
+    client: &mut (impl AsyncWrite + Unpin),
+    reply: &[u8],
+    patience: Duration,
+) -> io::Result<()> {
+    timeout(patience, client.write_all(reply)).await?
+}
+
+async fn answer(request: &Request, observer: &Observer, orders: &mpsc::Sender<Order>) -> Answer {
+    let (what, format) = match request {
+        Request::Show { what, format } => (what, *format),
+        Request::Drain(request) => return drain(*request, orders, observer).await,
+        Request::Clear { peer, how } => return clear(observer.backend(), peer, *how).await,
+    };
+    match observer.look(what.scope(), |snapshot| show::render(what, format, snapshot)).await {
+        Ok(Ok(output)) => Answer::Output(output),
+        Ok(Err(error)) => Answer::Error(error.to_string()),
+        Err(error) => Answer::Error(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_loses_its_slot() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let table = vec![b'x'; 16 * 1024 * 1024];
+        let outcome = send(&mut near, &table, Duration::from_millis(50)).await;
+        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(far);
+    }
+}

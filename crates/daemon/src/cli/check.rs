@@ -1,0 +1,203 @@
+//! `fairway check`: what the daemon would say of these files, without a daemon.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use fairway_allocator as allocator;
+use fairway_model::{ClusterIndex, Kind, ObjectKey, Peer};
+use fairway_resources::{Catalog, Finding, FindingObject, Severity};
+
+use super::backend::BackendArguments;
+use super::output;
+use crate::source::read_all;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway check /etc/fairway
+  fairway check peers.yaml services/
+  kubectl get -A -o yaml bgppeers,ipaddresspools,bgpadvertisements,services | fairway check -
+  fairway check --bgp frr --frr-version 10.4 /etc/fairway
+
+What objects name (Secrets, BFDProfiles, Communities) has to be among what is read.
+Each fault is a line: FILE:LINE: Kind/name: field.path: what is wrong, what is allowed.
+Exit code 0: no faults (warnings do not count). 1: faults.")]
+pub(super) struct CheckArguments {
+    /// Files and folders, as for `fairway run --config`; - is standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    backend: BackendArguments,
+
+    /// JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
+    let mut catalog = Catalog::for_backend(arguments.backend.kind());
+    for change in read_all(&arguments.paths)? {
+        change.apply_to(&mut catalog);
+    }
+    let resolution = catalog.resolve();
+    let objects = resolution.objects.len();
+    let mut findings = resolution.findings;
+    let mut index = ClusterIndex::default();
+    index.reset(resolution.objects);
+    findings.extend(kernel_features(&catalog, &index));
+    findings.extend(forgetful_routers(&catalog, &index));
+    findings.extend(pending_services(&catalog, &index));
+    let faults = findings.iter().filter(|finding| finding.is_fault()).count();
+    if arguments.json {
+        let answer = serde_json::json!({ "items": findings, "objects": objects });
+        output::print(&format!("{answer:#}\n"))?;
+    } else {
+        let lines: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+        output::print(&lines)?;
+        let skipped = match resolution.skipped {
+            0 => String::new(),
+            skipped => format!(", {skipped} of other kinds skipped"),
+        };
+        eprintln!("{}{skipped}, {}", counted(objects, "object"), counted(faults, "fault"));
+    }
+    Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// `1 fault`, `2 faults`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What peers ask of the kernel that not every kernel has: legal, and not to be decided here.
+fn kernel_features(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for peer in index.peers.values() {
+        let vrf = peer.vrf.map(|vrf| {
+            format!(
+                "needs a kernel with VRFs (CONFIG_NET_VRF), and the device {vrf}; whether the node \
+                 has them cannot be seen from here"
+            )
+        });
+        let tcp_ao = (!peer.tcp_ao.is_empty()).then(|| {
+            "needs a kernel with TCP-AO (Linux 6.7 and newer, CONFIG_TCP_AO); whether the node has \
+             it cannot be seen from here, and without it the peer is set aside"
+                .to_owned()
+        });
+        for (field, message) in [("spec.vrf", vrf), ("spec.tcpAO", tcp_ao)] {
+            findings.extend(message.and_then(|it| of_peer(catalog, peer, field, it)));
+        }
+    }
+    findings
+}
+
+/// Peers whose routers drop our routes whenever this daemon restarts. Who writes `false` has said
+/// that this is meant.
+fn forgetful_routers(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
+    let field = "spec.enableGracefulRestart";
+    let without = index.peers.values().filter(|peer| peer.graceful_restart.is_none());
+    let findings = without.filter_map(|peer| {
+        let message = "is not set: at each restart and upgrade of the daemon the router drops our \
+                       routes until the session is back; set it to true, and graceful restart on \
+                       the router, or to false where that is meant";
+        let is_meant = catalog.is_written(&key_of(peer), field);
+        if is_meant { None } else { of_peer(catalog, peer, field, message.to_owned()) }
+    });
+    findings.collect()
+}
+
+/// A warning about a field of a peer, at its line or, where it is absent, that of what it would be in.
+fn of_peer(catalog: &Catalog, peer: &Peer, field: &str, message: String) -> Option<Finding> {
+    let key = key_of(peer);
+    let (file, line) = catalog.place_of(&key)?;
+    Some(Finding {
+        severity: Severity::Warning,
+        file: file.to_owned(),
+        line: catalog.line_of(&key, field).or(Some(line)),
+        object: Some(FindingObject { kind: key.kind.to_string(), name: key.name.name.clone() }),
+        field: Some(field.to_owned()),
+        message,
+    })
+}
+
+fn key_of(peer: &Peer) -> ObjectKey {
+    ObjectKey { kind: Kind::BgpPeer, name: peer.name.clone() }
+}
+
+/// Services that would not get what they ask for: legal, and worth knowing beforehand.
+fn pending_services(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
+    let classes: BTreeSet<Option<String>> =
+        index.services.values().map(|it| it.load_balancer_class.clone()).collect();
+    // Each class has a daemon of its own, with an allocator of its own.
+    let outcomes = classes
+        .iter()
+        .flat_map(|class| allocator::from_scratch(index, class.as_deref()))
+        .filter_map(|(name, outcome)| Some((name, outcome.reason?)));
+    let findings = outcomes.map(|(name, reason)| {
+        let object = FindingObject { kind: Kind::Service.to_string(), name: name.name.clone() };
+        let place = catalog.place_of(&ObjectKey { kind: Kind::Service, name });
+        Finding {
+            severity: Severity::Warning,
+            file: place.map(|(file, _)| file.to_owned()).unwrap_or_default(),
+            line: place.map(|(_, line)| line),
+            object: Some(object),
+            field: None,
+            message: reason.to_string(),
+        }
+    });
+    findings.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Catalog, ClusterIndex) {
+        let mut catalog = Catalog::new();
+        catalog.file_read("peer.yaml", text);
+        let mut index = ClusterIndex::default();
+        index.reset(catalog.resolve().objects);
+        (catalog, index)
+    }
+
+    #[test]
+    fn what_only_some_kernels_have_is_a_warning() {
+        let text = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: new}\nspec:\n  \
+                    myASN: 1\n  peerASN: 2\n  peerAddress: 192.0.2.9\n  vrf: blue\n  tcpAO:\n    \
+                    keys:\n    - {sendID: 1, recvID: 1, algorithm: hmac-sha-1-96, secret: {name: \
+                    ao, key: a}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: ao}\n\
+                    stringData: {a: one}\n";
+        let (catalog, index) = read(text);
+        let found = kernel_features(&catalog, &index);
+        let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), 2);
+        let expected = [
+            "peer.yaml:8: BGPPeer/new: spec.vrf: warning: needs a kernel with VRFs",
+            "peer.yaml:9: BGPPeer/new: spec.tcpAO: warning: needs a kernel with TCP-AO",
+        ];
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found}");
+        }
+    }
+    #[test]
+    fn a_router_that_forgets_our_routes_at_a_restart_is_a_warning() {
+        let peer = |more: &str| {
+            format!(
+                "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: new}}\nspec:\n  \
+                 myASN: 1\n  peerASN: 2\n  peerAddress: 192.0.2.9\n{more}"
+            )
+        };
+        for said in ["  enableGracefulRestart: true\n", "  enableGracefulRestart: false\n"] {
+            let (catalog, index) = read(&peer(said));
+            assert_eq!(index.peers.len(), 1);
+            assert_eq!(forgetful_routers(&catalog, &index), [], "{said}");
+        }
+        let (catalog, index) = read(&peer(""));
+        let found = forgetful_routers(&catalog, &index);
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        let expected = "peer.yaml:4: BGPPeer/new: spec.enableGracefulRestart: warning: is not set";
+        assert!(finding.to_string().starts_with(expected), "{finding}");
+    }
+}

@@ -1,0 +1,22 @@
+//! `fairway crds`: what an API server has to know of our kinds.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use fairway_resources::CustomResourceDefinition;
+
+use super::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway crds | kubectl apply -f -          into a cluster; the objects there stay
+  fairway crds | kubectl diff -f -           what that would change")]
+pub(super) struct CrdsArguments {}
+
+pub(super) fn run(_: &CrdsArguments) -> Result<ExitCode> {
+    let definitions = CustomResourceDefinition::all();
+    let documents: Vec<String> = definitions.iter().map(CustomResourceDefinition::yaml).collect();
+    output::print(&documents.concat())?;
+    Ok(ExitCode::SUCCESS)
+}

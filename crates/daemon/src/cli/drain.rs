@@ -1,0 +1,165 @@
+//! `fairway drain`: gives the order, and waits until it has been carried out.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use fairway_model::Node;
+use fairway_node::drain::{DrainStatus, DrainStep};
+use fairway_show::DrainReport;
+
+use super::ask::SocketArguments;
+use super::{duration, output};
+use crate::admin::client;
+use crate::admin::drain::DrainRequest;
+
+/// How often the daemon is asked how far it is.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+First every route gets the community GRACEFUL_SHUTDOWN (RFC 8326), and LOCAL_PREF 0 inside the AS, \
+so that routers prefer other nodes while this one still serves; after the wait all routes are \
+withdrawn. The sessions and the daemon stay up. A drained node stays drained when the daemon starts \
+again.
+
+The command ends when every neighbor with a session has been told the withdrawal. Ctrl-C ends only \
+the command: the drain goes on, and `fairway show bgp summary` says how far it is.
+
+Examples:
+  fairway drain                     out of service in 30 seconds
+  fairway drain --wait 5m           give slow routers more time
+  fairway drain --wait 0s           withdraw at once, also in the middle of another wait
+  fairway drain --undo              announce everything again, at once
+  fairway drain && systemctl stop fairway")]
+pub(super) struct DrainArguments {
+    /// How long routers have to find other ways before everything is withdrawn, 0s to 24h; another
+    /// wait takes the place of one that is going on
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
+    #[arg(conflicts_with = "undo")]
+    wait: Duration,
+
+    /// Back into service
+    #[arg(long)]
+    undo: bool,
+
+    #[command(flatten)]
+    socket: SocketArguments,
+}
+
+pub(super) fn run(arguments: &DrainArguments) -> Result<ExitCode> {
+    let socket = arguments.socket.path()?;
+    let outcome = if arguments.undo { undo(&socket)? } else { drain(&socket, arguments.wait)? };
+    output::print(&outcome)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn undo(socket: &Path) -> Result<String> {
+    let report = client::ask_drain(socket, DrainRequest::Undo)?;
+    warn_if_forgotten(&report);
+    Ok(match report.step {
+        _ if report.is_marked => format!(
+            "{}: its Node is marked {}, and it is back when the mark is gone\n",
+            report.status,
+            Node::DRAIN_MARK
+        ),
+        DrainStep::None => "this node is in service already\n".to_owned(),
+        _ => "this node is in service again: all its routes are announced\n".to_owned(),
+    })
+}
+
+fn drain(socket: &Path, wait: Duration) -> Result<String> {
+    let wait_milliseconds = u64::try_from(wait.as_millis())?;
+    let mut report = client::ask_drain(socket, DrainRequest::Begin { wait_milliseconds })?;
+    warn_if_forgotten(&report);
+    let was_drained = report.step == DrainStep::None;
+    let mut progress = Progress::default();
+    loop {
+        match report.status {
+            DrainStatus::InService => bail!("the drain was undone by another command"),
+            DrainStatus::Drained { .. } if report.untold.is_empty() => break,
+            _ => progress.show(&report),
+        }
+        pause();
+        report = client::ask_drain(socket, DrainRequest::Look)?;
+    }
+    progress.end();
+    let told = match report.told {
+        0 => "no neighbor has a session".to_owned(),
+        1 => {
+            "1 neighbor was told that all routes are withdrawn, and its session stays up".to_owned()
+        }
+        told => format!(
+            "{told} neighbors were told that all routes are withdrawn, and their sessions stay up"
+        ),
+    };
+    let already = if was_drained { "nothing to do: " } else { "" };
+    let away = match report.away.as_slice() {
+        [] => String::new(),
+        away => format!("; without a session, and not told: {}", away.join(", ")),
+    };
+    Ok(format!("{already}{}; {told}{away}\n", report.status))
+}
+
+fn warn_if_forgotten(report: &DrainReport) {
+    if !report.is_kept {
+        // Who cannot be warned gets what was asked for all the same.
+        let _ = writeln!(
+            stderr(),
+            "warning: the daemon cannot write this to its state directory (its log says why): it is \
+             done, but may be forgotten when the daemon starts again"
+        );
+    }
+}
+
+/// Nothing else happens in this process meanwhile.
+#[allow(clippy::disallowed_methods)]
+fn pause() {
+    std::thread::sleep(LOOK_INTERVAL);
+}
+
+/// What is waited for, on stderr: one line that changes for people who look, and else a line for
+/// each step.
+#[derive(Default)]
+struct Progress {
+    /// What was said last.
+    said: Option<String>,
+}
+
+impl Progress {
+    fn show(&mut self, report: &DrainReport) {
+        let is_watched = stderr().is_terminal();
+        let (said, line) = match report.status {
+            DrainStatus::Draining { until_epoch_seconds, .. } => {
+                let left = until_epoch_seconds.saturating_sub(report.now_epoch_seconds);
+                let until = format!("draining until {until_epoch_seconds}");
+                let line = format!(
+                    "neighbors are asked to prefer others; {left} s until all routes are withdrawn \
+                     (Ctrl-C leaves the drain going)"
+                );
+                (if is_watched { line.clone() } else { until }, line)
+            }
+            _ => {
+                let line = format!("not yet told of the withdrawal: {}", report.untold.join(", "));
+                (line.clone(), line)
+            }
+        };
+        if self.said.as_ref() != Some(&said) {
+            // Progress that nobody can read is no reason to stop.
+            let _ = match is_watched {
+                true => write!(stderr(), "\r\x1b[K{line}"),
+                false => writeln!(stderr(), "{line}"),
+            };
+            self.said = Some(said);
+        }
+    }
+
+    fn end(&self) {
+        if self.said.is_some() && stderr().is_terminal() {
+            let _ = writeln!(stderr());
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What `fairway run`, `fairway speaker` and `fairway controller` have in common on the command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
+
+use super::{duration, paths};
+use crate::admin::SocketMode;
+use crate::host::host_name;
+use crate::metrics::HttpListen;
+use crate::options::{BackendOptions, HostOptions, ListenOption};
+
+/// Threads: the loop has one; sockets, the disk or a large file have the other.
+const THREADS: usize = 2;
+
+/// Who speaks BGP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BackendChoice {
+    /// Fairway itself
+    Native,
+    /// FRR on this machine, which Fairway configures over FRR's own sockets
+    Frr,
+}
+
+/// Every daemon is asked these.
+#[derive(Debug, Args)]
+pub(super) struct DaemonArguments {
+    /// Serve services of this loadBalancerClass instead of those without one
+    #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
+    lb_class: Option<String>,
+
+    /// Serve metrics and probes there, `:PORT` for all addresses, or `none`
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:7472",
+        env = "FAIRWAY_METRICS_LISTEN"
+    )]
+    pub(super) metrics_listen: HttpListen,
+}
+
+impl DaemonArguments {
+    pub(super) fn load_balancer_class(&self) -> Option<String> {
+        filled(self.lb_class.as_deref())
+    }
+}
+
+/// Every daemon that speaks to routers is asked these.
+#[derive(Debug, Args)]
+pub(super) struct HostArguments {
+    #[command(flatten)]
+    daemon: DaemonArguments,
+
+    /// The name of this node [default: the host name]
+    #[arg(long, env = "FAIRWAY_NODE")]
+    node: Option<String>,
+
+    /// Who speaks BGP
+    #[arg(long, value_enum, default_value = "native", env = "FAIRWAY_BGP")]
+    bgp: BackendChoice,
+
+    /// Accept BGP connections there, or `none`; may be given more than once [default: port 179 of
+    /// both families; in a cluster once a peer is passive or has a listenRange]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "FAIRWAY_BGP_LISTEN", value_delimiter = ',')]
+    bgp_listen: Vec<ListenOption>,
+
+    /// Run BFD before all other work of the machine (SCHED_FIFO), with memory that is never swapped
+    /// out; where the kernel refuses that, it is said, and BFD runs without
+    #[arg(long, env = "FAIRWAY_BFD_REALTIME")]
+    bfd_realtime: bool,
+
+    /// With `--bgp frr`: the folder with FRR's sockets bgpd.vty, bfdd.vty and so on
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/run/frr",
+        env = "FAIRWAY_FRR_SOCKET_DIR"
+    )]
+    frr_socket_dir: PathBuf,
+
+    /// With `--bgp frr`: how long one change of FRR's configuration keeps the next one waiting; what
+    /// comes meanwhile goes together, and the first goes at once
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "100ms",
+        value_parser = duration::parse,
+        env = "FAIRWAY_FRR_MIN_INTERVAL"
+    )]
+    frr_min_interval: Duration,
+
+    /// The socket that `fairway show` talks to [default: /run/fairway/fairway.sock, or without
+    /// root $XDG_RUNTIME_DIR/fairway.sock]
+    #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
+    socket: Option<PathBuf>,
+
+    /// Who may use the sockets: 0600 for the daemon's user, 0660 for its group, too; whoever may,
+    /// can also clear sessions
+    #[arg(long, value_name = "MODE", default_value = "0600", env = "FAIRWAY_SOCKET_MODE")]
+    socket_mode: SocketMode,
+
+    /// Where is kept what the next start needs: addresses of services, routes, the last known state
+    /// of the cluster [default: /var/lib/fairway, or without root $XDG_STATE_HOME/fairway]
+    #[arg(long, value_name = "PATH", env = "FAIRWAY_STATE_DIR")]
+    state_dir: Option<PathBuf>,
+
+    /// Open FRR's sockets bgpd.vty, bfdd.vty and zebra.vty in this folder, read-only, so that
+    /// `vtysh --vty_socket DIR` and exporters for FRR work [default: none]
+    #[arg(long, value_name = "DIR", env = "FAIRWAY_VTY_DIR")]
+    vty_dir: Option<PathBuf>,
+}
+
+impl HostArguments {
+    /// With the defaults of this machine. An empty value, which manifests write for none, is none.
+    pub(super) fn options(self) -> Result<HostOptions> {
+        let backend = self.backend();
+        let path = |path: Option<PathBuf>| path.filter(|it| !it.as_os_str().is_empty());
+        Ok(HostOptions {
+            node: node_name(self.node.as_deref())?,
+            load_balancer_class: self.daemon.load_balancer_class(),
+            backend,
+            socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
+            socket_mode: self.socket_mode,
+            vty_dir: path(self.vty_dir),
+            metrics_listen: self.daemon.metrics_listen,
+            state_dir: path(self.state_dir).map_or_else(paths::default_state_dir, Ok)?,
+        })
+    }
+
+    /// Who speaks BGP. What he would not do, although somebody asks for it, is wrong usage.
+    fn backend(&self) -> BackendOptions {
+        let bgp_listen = self.bgp_listen.clone();
+        if self.bgp == BackendChoice::Native {
+            return BackendOptions::Native { bgp_listen, bfd_realtime: self.bfd_realtime };
+        }
+        if !bgp_listen.is_empty() {
+            wrong_usage(
+                "--bgp-listen cannot be used with --bgp frr: FRR's bgpd listens by itself; its own \
+                 options -l and -p in /etc/frr/daemons say where",
+            );
+        }
+        if self.bfd_realtime {
+            wrong_usage(
+                "--bfd-realtime cannot be used with --bgp frr: BFD is spoken by FRR's bfdd there, \
+                 not by this process",
+            );
+        }
+        BackendOptions::Frr {
+            socket_dir: self.frr_socket_dir.clone(),
+            min_interval: self.frr_min_interval,
+        }
+    }
+}
+
+/// The name of this node, or of the machine.
+pub(super) fn node_name(named: Option<&str>) -> Result<String> {
+    let name = filled(named).or_else(host_name);
+    name.context("the machine has no host name; name this node with --node")
+}
+
+/// A value that says something.
+pub(super) fn filled(text: Option<&str>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// Ends the process with exit code 2.
+fn wrong_usage(message: &str) -> ! {
+    clap::Error::raw(ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
+}
+
+/// Lives through a daemon, to its end.
+pub(super) fn run_daemon<E>(daemon: impl Future<Output = Result<(), E>>) -> Result<ExitCode>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(daemon)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,130 @@
+//! Resource files without a daemon: what they say, for which nodes, and what is wrong with them.
+//!
+//! Plans nothing and prints nothing but faults. Called by `fairway plan` and `fairway render`.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use fairway_allocator::Allocator;
+use fairway_ground::Instant;
+use fairway_model::{Changes, ClusterIndex, Node, NodeName};
+use fairway_plan::ClusterPlan;
+use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
+
+use super::host::node_name;
+use crate::source::{FileChange, read_all};
+
+/// Gives out all there is to give, and what is withdrawn for it, too: a plan shows what things come
+/// to, once every router has heard.
+pub(super) fn settle(allocator: &mut Allocator, index: &ClusterIndex, changes: &Changes) {
+    let mut other = allocator.converge(Instant::ZERO, index, changes);
+    // Each round has fewer addresses to release.
+    while !other.is_empty() && allocator.withdrawn(allocator.last_release()) {
+        other = allocator.converge(Instant::ZERO, index, &Changes::default());
+    }
+}
+
+/// What the files say at one time, and what is other than before.
+pub(super) struct State {
+    pub(super) index: ClusterIndex,
+    pub(super) changes: Changes,
+}
+
+/// Reads one state of the resources after the other, as a daemon would that sees the one become
+/// the other: an object that has a fault now stays as it was.
+pub(super) struct Reader {
+    catalog: Catalog,
+    files: BTreeSet<String>,
+    index: ClusterIndex,
+    findings: Vec<Finding>,
+}
+
+impl Reader {
+    /// What this one who speaks BGP cannot do is a fault.
+    pub(super) fn new(backend: BackendKind) -> Self {
+        let (files, index, findings) = Default::default();
+        Self { catalog: Catalog::for_backend(backend), files, index, findings }
+    }
+
+    /// All that is wrong, or odd, so far.
+    pub(super) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The files as they are now.
+    pub(super) fn read(&mut self, paths: &[PathBuf]) -> Result<State> {
+        let changes = read_all(paths)?;
+        let file = |change: &FileChange| match change {
+            FileChange::Read { path, .. } | FileChange::Ignored { path, .. } => Some(path.clone()),
+            _ => None,
+        };
+        let files: BTreeSet<String> = changes.iter().filter_map(file).collect();
+        for gone in self.files.difference(&files) {
+            self.catalog.file_gone(gone);
+        }
+        for change in &changes {
+            change.apply_to(&mut self.catalog);
+        }
+        self.files = files;
+        let Resolution { objects, findings, .. } = self.catalog.resolve();
+        let news = findings.into_iter().filter(|finding| !self.findings.contains(finding));
+        let news: Vec<_> = news.collect();
+        self.findings.extend(news);
+        let changes = self.index.reset(objects);
+        Ok(State { index: self.index.clone(), changes })
+    }
+}
+
+/// Which nodes are planned for.
+pub(super) enum Nodes {
+    /// One that is there, whether or not an object describes it.
+    One(NodeName),
+    /// All that are described.
+    Described,
+}
+
+impl Nodes {
+    /// The one that was chosen; an empty name is none.
+    pub(super) fn among<'a>(
+        mut indexes: impl Iterator<Item = &'a ClusterIndex>,
+        chosen: Option<&str>,
+    ) -> Result<Self> {
+        match chosen.filter(|name| !name.is_empty()) {
+            Some(name) => Ok(Self::One(name.to_owned())),
+            None if indexes.any(|index| !index.nodes.is_empty()) => Ok(Self::Described),
+            None => node_name(None).map(Self::One),
+        }
+    }
+
+    /// What is known of them.
+    pub(super) fn of(&self, index: &ClusterIndex) -> Vec<Node> {
+        match self {
+            Self::Described => index.nodes.values().cloned().collect(),
+            Self::One(name) => {
+                let described = index.nodes.get(name).cloned();
+                vec![described.unwrap_or_else(|| Node::assumed(name, Vec::new()))]
+            }
+        }
+    }
+}
+
+/// Prints all that is wrong, or odd, and what could not be planned for it; says whether anything
+/// is wrong.
+pub(super) fn say_faults<'a>(
+    findings: &[Finding],
+    plans: impl Iterator<Item = &'a ClusterPlan>,
+) -> bool {
+    for finding in findings {
+        eprintln!("{finding}");
+    }
+    let of_nodes = plans.flat_map(|plan| &plan.nodes);
+    let of_nodes = of_nodes.flat_map(|(name, node)| {
+        node.faults.iter().map(move |fault| format!("Node/{name}: {fault}"))
+    });
+    let of_nodes: BTreeSet<String> = of_nodes.collect();
+    for fault in &of_nodes {
+        eprintln!("{fault}");
+    }
+    !of_nodes.is_empty() || findings.iter().any(Finding::is_fault)
+}

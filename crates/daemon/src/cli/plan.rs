@@ -1,0 +1,87 @@
+//! `fairway plan`: what resource files lead to, without a daemon; with `--against`, what changes.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use fairway_allocator::Allocator;
+use fairway_plan::{ClusterPlan, report};
+use fairway_resources::BackendKind;
+
+use super::offline::{Nodes, Reader, State, say_faults, settle};
+use super::output;
+use crate::source::STANDARD_INPUT;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway plan --config /etc/fairway
+  fairway plan --config new/ --against /etc/fairway
+  fairway plan --config node-1.yaml --config pools.yaml --node node-1 --json
+  kubectl get -A -o yaml nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements |
+    fairway plan --config -
+
+What objects name (Secrets, BFDProfiles, Communities) has to be among what is read.
+With Node objects among the resources, all those nodes are shown; each is taken to have a speaker,
+unless its conditions or labels rule it out. `--against` names what is in force now: addresses that
+were given out stay where they can, as they would in a running daemon.
+Exit code 0: done. 1: done, with faults, which are on stderr and count for nothing.")]
+pub(super) struct PlanArguments {
+    /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more
+    /// than once, or several with commas between
+    #[arg(
+        long,
+        required = true,
+        value_name = "PATH",
+        env = "FAIRWAY_CONFIG",
+        value_delimiter = ','
+    )]
+    config: Vec<PathBuf>,
+
+    /// What is in force now, in the same way: only what is different is shown
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    against: Vec<PathBuf>,
+
+    /// Only this node [default: all Nodes among the resources; without any, the host name]
+    #[arg(long, env = "FAIRWAY_NODE")]
+    node: Option<String>,
+
+    /// Services of this loadBalancerClass instead of those without one
+    #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
+    lb_class: Option<String>,
+
+    /// JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
+    let PlanArguments { config, against, node, lb_class, json } = arguments;
+    let inputs = config.iter().chain(against).filter(|path| path.as_os_str() == STANDARD_INPUT);
+    if inputs.count() > 1 {
+        eprintln!("error: standard input (-) can be read only once");
+        return Ok(ExitCode::from(2));
+    }
+    let mut reader = Reader::new(BackendKind::Native);
+    let before = if against.is_empty() { None } else { Some(reader.read(against)?) };
+    let after = reader.read(config)?;
+    let nodes =
+        Nodes::among(before.iter().chain([&after]).map(|state| &state.index), node.as_deref())?;
+    let class = lb_class.clone().filter(|class| !class.is_empty());
+    let mut allocator = Allocator::new(class);
+    let mut plan = |State { index, changes }: &State| {
+        settle(&mut allocator, index, changes);
+        ClusterPlan::new(index, allocator.outcomes().clone(), &nodes.of(index))
+    };
+    let before = before.as_ref().map(&mut plan);
+    let after = plan(&after);
+    let plans = before.iter().chain([&after]);
+    let has_faults = say_faults(reader.findings(), plans);
+    output::print(&match (before, json) {
+        (None, false) => report::text(&after),
+        (None, true) => format!("{:#}\n", report::json(&after)),
+        (Some(before), false) => report::edit_text(&before, &after),
+        (Some(before), true) => format!("{:#}\n", report::edit_json(&before, &after)),
+    })?;
+    Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,89 @@
+//! `fairway render`: what FRR would be told about resource files, without a daemon and without FRR.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use fairway_allocator::Allocator;
+use fairway_frr::render::{Rendered, Settings, render};
+use fairway_plan::ClusterPlan;
+use fairway_resources::BackendKind;
+use fairway_seam::Desired;
+
+use super::backend::FrrVersion;
+use super::offline::{Nodes, Reader, say_faults, settle};
+use super::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fairway render --config /etc/fairway
+  fairway render --config /etc/fairway --frr-version 8.4 --show-secrets | vtysh -C -f /dev/stdin
+  kubectl get -A -o yaml nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements |
+    fairway render --config - --node node-1
+
+The daemon tells FRR's daemons the same with `--bgp frr`; nobody has to copy it anywhere.
+Exit code 0: done. 1: done, with faults, which are on stderr and count for nothing.")]
+pub(super) struct RenderArguments {
+    /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more
+    /// than once, or several with commas between
+    #[arg(
+        long,
+        required = true,
+        value_name = "PATH",
+        env = "FAIRWAY_CONFIG",
+        value_delimiter = ','
+    )]
+    config: Vec<PathBuf>,
+
+    /// Only this node [default: all Nodes among the resources; without any, the host name]
+    #[arg(long, env = "FAIRWAY_NODE")]
+    node: Option<String>,
+
+    /// The version of FRR: what it lacks is a fault [default: any; what a field asks for is rendered]
+    #[arg(long, value_name = "X.Y", env = "FAIRWAY_FRR_VERSION")]
+    frr_version: Option<FrrVersion>,
+
+    /// Services of this loadBalancerClass instead of those without one
+    #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
+    lb_class: Option<String>,
+
+    /// Passwords as they are; FRR cannot be given the configuration without them
+    #[arg(long)]
+    show_secrets: bool,
+}
+
+pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
+    let RenderArguments { config, node, frr_version, lb_class, show_secrets } = arguments;
+    let version = frr_version.map(FrrVersion::numbers);
+    let mut reader = Reader::new(BackendKind::Frr { version });
+    let state = reader.read(config)?;
+    let nodes = Nodes::among([&state.index].into_iter(), node.as_deref())?;
+    let mut allocator = Allocator::new(lb_class.clone().filter(|class| !class.is_empty()));
+    settle(&mut allocator, &state.index, &state.changes);
+    let plan =
+        ClusterPlan::new(&state.index, allocator.outcomes().clone(), &nodes.of(&state.index));
+    let mut has_faults = say_faults(reader.findings(), [&plan].into_iter());
+    let settings = Settings { version, hide_secrets: !show_secrets };
+    let mut text = String::new();
+    for (name, node) in &plan.nodes {
+        let desired = Desired {
+            peers: node.peers.clone(),
+            routes: node.routes.clone(),
+            extras: node.extras.clone(),
+            ..Desired::default()
+        };
+        let Rendered { text: of_node, faults } = render(&desired, &settings)?;
+        for fault in &faults {
+            eprintln!("Node/{name}: {fault}");
+        }
+        has_faults |= !faults.is_empty();
+        if plan.nodes.len() > 1 {
+            writeln!(text, "! Node {name}\n!")?;
+        }
+        text.push_str(&of_node);
+    }
+    output::print(&text)?;
+    Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

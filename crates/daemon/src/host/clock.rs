@@ -1,0 +1,43 @@
+//! What time it is: for people, and for the machines, which count from the start of the process.
+
+use std::time::UNIX_EPOCH;
+
+use fairway_ground as time;
+use fairway_node::drain::Moment;
+use tokio::time::Instant;
+
+/// Reads both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// Its monotonic time begins now.
+    pub(crate) fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Moment {
+        let monotonic = time::Instant::ZERO + self.start.elapsed();
+        Moment { epoch_seconds: epoch_seconds(), monotonic }
+    }
+
+    /// Waits until `deadline`, for ever when there is none. Cancel-safe.
+    pub(crate) async fn wait_until(self, deadline: Option<time::Instant>) {
+        match deadline {
+            Some(deadline) => {
+                let wait = deadline.since(time::Instant::ZERO);
+                tokio::time::sleep_until(self.start + wait).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Unix time.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn epoch_seconds() -> u64 {
+    let now = std::time::SystemTime::now();
+    now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,26 @@
+//! What a daemon on a node has, wherever its resources come from: how it was asked to run, its
+//! clock, what it keeps on disk, whether the node is in service, what it shows to whoever asks.
+//!
+//! Knows no file of resources and no API server. `standalone` and `kubernetes` build on it.
+
+mod announcer;
+mod assigner;
+mod clock;
+mod draining;
+mod earlier;
+mod findings;
+mod machine;
+mod published;
+pub(crate) mod saver;
+pub mod state_file;
+
+pub(crate) use announcer::{Announcer, log_update};
+pub(crate) use assigner::Assigner;
+pub(crate) use clock::{Clock, epoch_seconds};
+pub(crate) use draining::Draining;
+pub(crate) use earlier::{announced, earlier_run};
+pub(crate) use findings::log_findings;
+pub(crate) use machine::{addresses, host_name, raise_descriptor_limit, seed};
+pub use published::{Enquirer, Published};
+pub use saver::LockError;
+pub(crate) use saver::{Saver, Saving};

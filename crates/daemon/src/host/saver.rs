@@ -1,0 +1,339 @@
+//! Writes state to disk beside the loop, so that a slow disk never delays a route. Only the
+//! latest state counts; what did not change is not written.
+
+use std::fmt::Write;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_allocator::Memory;
+use fairway_cluster::{ObjectText, Snapshot};
+use fairway_node::announced::{self, ANNOUNCED_FILE, Announced};
+use fairway_node::document::{FormatError, decode_document};
+use fairway_node::drain::{self, DRAIN_FILE, DrainRecord};
+use fairway_resources::{Catalog, LastGood};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{error, info};
+
+use crate::host::state_file::{self, StateError, StateFile};
+
+/// The file that holds the last good version of each object.
+const RESOURCES_FILE: &str = "resources.json";
+
+/// The file that holds the objects of the cluster that were in force.
+const SNAPSHOT_FILE: &str = "cluster.json";
+const SNAPSHOT_VERSION: u64 = 1;
+
+/// What keeps a second daemon out.
+const LOCK_FILE: &str = "lock";
+
+/// How soon a failed write is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What is known is kept for a restart without its source; it may be large, and is not written for
+/// every change of many.
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When it is to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Saving {
+    at: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Saving {
+    /// Something changed.
+    pub(crate) fn wanted(&mut self) {
+        let earliest = self.last.map(|last| last + SAVE_INTERVAL);
+        self.at = self.at.or(earliest.or_else(|| Some(Instant::now())));
+    }
+
+    /// Waits until it is time; for ever when nothing is wanted. Cancel-safe.
+    pub(crate) async fn due(&self) {
+        match self.at {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn done(&mut self) {
+        self.at = None;
+        self.last = Some(Instant::now());
+    }
+}
+
+/// Another daemon uses the directory: each would overwrite what the other keeps.
+#[derive(Debug, thiserror::Error)]
+#[error("another daemon uses the state directory {}; choose another --state-dir", .0.display())]
+pub struct LockError(PathBuf);
+
+/// What is to be on disk.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Wanted {
+    memory: Memory,
+    resources: LastGood,
+    /// `None` until the operator has wanted something, now or in an earlier run.
+    drain: Option<DrainRecord>,
+    /// `None` until it is known what is announced: what an earlier run left stays.
+    announced: Option<Announced>,
+    /// `None` where resources come from files.
+    snapshot: Option<Arc<Snapshot>>,
+}
+
+/// How long whoever gave an order waits for a slow disk.
+const KEPT_WAIT: Duration = Duration::from_secs(2);
+
+/// What was last tried to keep of a drain, and what is on disk.
+#[derive(Debug, Clone, Copy, Default)]
+struct KeptDrain {
+    tried: Option<DrainRecord>,
+    written: Option<DrainRecord>,
+}
+
+/// The writing task.
+pub(crate) struct Saver {
+    wanted: watch::Sender<Arc<Wanted>>,
+    drain: watch::Receiver<KeptDrain>,
+    task: JoinHandle<()>,
+}
+
+impl Saver {
+    pub(crate) fn start(directory: PathBuf) -> Self {
+        let (wanted, latest) = watch::channel(Arc::default());
+        let (tell, drain) = watch::channel(KeptDrain::default());
+        Self { wanted, drain, task: tokio::spawn(write_changes(directory, latest, tell)) }
+    }
+
+    /// Who has which address should be on disk. Returns at once.
+    pub(crate) fn save_memory(&self, memory: Memory) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).memory = memory);
+    }
+
+    /// These resources should be on disk. Returns at once.
+    pub(crate) fn save_resources(&self, resources: LastGood) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).resources = resources);
+    }
+
+    /// This should be on disk. Returns at once.
+    pub(crate) fn save_drain(&self, drain: DrainRecord) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).drain = Some(drain));
+    }
+
+    /// Whether what [`Saver::save_drain`] was given last is on disk, once that has been tried. A disk
+    /// that takes too long has not kept it.
+    pub(crate) fn keeps_drain(&self) -> impl Future<Output = bool> + use<> {
+        let (wanted, mut drain) = (self.wanted.borrow().drain, self.drain.clone());
+        async move {
+            let tried = drain.wait_for(|it| it.tried == wanted);
+            timeout(KEPT_WAIT, tried).await.is_ok_and(|it| it.is_ok_and(|it| it.written == wanted))
+        }
+    }
+
+    /// These routes were announced. Returns at once.
+    pub(crate) fn save_announced(&self, announced: Announced) {
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).announced = Some(announced));
+    }
+
+    /// These objects were in force. Returns at once.
+    pub(crate) fn save_snapshot(&self, snapshot: Snapshot) {
+        let snapshot = Some(Arc::new(snapshot));
+        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).snapshot = snapshot);
+    }
+
+    /// Waits until it is.
+    pub(crate) async fn finish(self) {
+        drop(self.wanted);
+        if let Err(error) = self.task.await {
+            error!(%error, "state was not saved");
+        }
+    }
+}
+
+/// Takes up what [`Saver::save_resources`] left in an earlier run.
+pub(crate) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), StateError> {
+    let file = StateFile::new(directory, RESOURCES_FILE);
+    let restored = file.load(|text| {
+        let value: Value = serde_json::from_str(text)?;
+        catalog.restore(&value).map_err(|error| FormatError::Content(error.to_string()))
+    });
+    restored.map(drop)
+}
+
+/// What [`Saver::save_drain`] left in an earlier run.
+pub(crate) fn restore_drain(directory: &Path) -> Result<Option<DrainRecord>, StateError> {
+    StateFile::new(directory, DRAIN_FILE).load(drain::decode)
+}
+
+/// What an earlier run announced last; `None` if it left no word.
+pub(crate) fn restore_announced(directory: &Path) -> Result<Option<Announced>, StateError> {
+    StateFile::new(directory, ANNOUNCED_FILE).load(announced::decode)
+}
+
+/// What [`Saver::save_snapshot`] left in an earlier run.
+pub(crate) fn restore_snapshot(directory: &Path) -> Result<Option<Snapshot>, StateError> {
+    StateFile::new(directory, SNAPSHOT_FILE).load(|text| {
+        let document = decode_document(text, SNAPSHOT_VERSION)?;
+        let Value::Object(mut document) = document else { return Err(FormatError::NoVersion) };
+        match document.remove("objects") {
+            Some(Value::Array(objects)) => {
+                Ok(Snapshot { objects: objects.iter().map(ObjectText::from).collect() })
+            }
+            _ => Err(FormatError::Content("damaged: it has no list \"objects\"".to_owned())),
+        }
+    })
+}
+
+/// The text of a snapshot. No tree is made of its objects, which are many.
+fn encode_snapshot(snapshot: &Snapshot) -> String {
+    let mut text = format!("{{\"version\":{SNAPSHOT_VERSION},\"objects\":[");
+    for (position, object) in snapshot.objects.iter().enumerate() {
+        let separator = if position == 0 { "\n" } else { ",\n" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}{}", object.as_str());
+    }
+    text.push_str("\n]}\n");
+    text
+}
+
+/// Whether there was an earlier run at all.
+pub(super) fn has_run(directory: &Path) -> bool {
+    let files = [RESOURCES_FILE, SNAPSHOT_FILE];
+    files.into_iter().any(|file| StateFile::new(directory, file).path().exists())
+}
+
+/// Keeps `directory` to one daemon for as long as the file lives. `None` when the system does not
+/// let us lock anything there; what cannot be written is said when it is written.
+pub(crate) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
+    let path = directory.join(LOCK_FILE);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    let Ok(file) = made.and_then(|()| File::create(&path)) else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(LockError(directory.to_owned())),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Runs until the saver is dropped, and writes what came last before it ends. What the disk does
+/// not take is tried again.
+async fn write_changes(
+    directory: PathBuf,
+    mut latest: watch::Receiver<Arc<Wanted>>,
+    drain: watch::Sender<KeptDrain>,
+) {
+    let mut written = Wanted::default();
+    let mut failed = false;
+    loop {
+        let changed = match timeout(RETRY_INTERVAL, latest.changed()).await {
+            Ok(changed) => changed.is_ok(),
+            Err(_) if failed => true,
+            Err(_) => continue,
+        };
+        let wanted = Arc::clone(&latest.borrow_and_update());
+        if written != *wanted {
+            let (directory, before, next) = (directory.clone(), written.clone(), wanted.clone());
+            // Flushing blocks; nothing else may.
+            match spawn_blocking(move || write(&directory, before, &next)).await {
+                Ok((now, outcome)) => {
+                    written = now;
+                    match outcome {
+                        Ok(()) if std::mem::take(&mut failed) => info!("state is on disk again"),
+                        Ok(()) => {}
+                        Err(error) => failed = report(failed, &error.to_string()),
+                    }
+                }
+                Err(error) => failed = report(failed, &error.to_string()),
+            }
+        }
+        // Nobody may be waiting for it.
+        let _ = drain.send(KeptDrain { tried: wanted.drain, written: written.drain });
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Says once that state cannot be saved.
+fn report(failed: bool, error: &str) -> bool {
+    if !failed {
+        error!("{error}; trying again, until then a restart may forget what changed");
+    }
+    true
+}
+
+/// Returns what is on disk now. A file that cannot be written keeps no other from it; the error is
+/// that of the first one.
+fn write(
+    directory: &Path,
+    mut written: Wanted,
+    wanted: &Wanted,
+) -> (Wanted, Result<(), StateError>) {
+    let mut outcome = Ok(());
+    let mut is_written = |saved: Result<(), StateError>| {
+        let is_written = saved.is_ok();
+        outcome = std::mem::replace(&mut outcome, Ok(())).and(saved);
+        is_written
+    };
+    let file = |name| StateFile::new(directory, name);
+    if written.memory != wanted.memory && is_written(state_file::save(directory, &wanted.memory)) {
+        written.memory.clone_from(&wanted.memory);
+    }
+    if let Some(status) = wanted.drain.filter(|it| written.drain != Some(*it))
+        && is_written(file(DRAIN_FILE).save(&drain::encode(status)))
+    {
+        written.drain = Some(status);
+    }
+    if let Some(announced) = wanted.announced.as_ref()
+        && written.announced.as_ref() != Some(announced)
+        && is_written(file(ANNOUNCED_FILE).save(&announced::encode(announced)))
+    {
+        written.announced = Some(announced.clone());
+    }
+    if let Some(snapshot) = wanted.snapshot.as_ref()
+        && written.snapshot.as_ref() != Some(snapshot)
+        && is_written(file(SNAPSHOT_FILE).save(&encode_snapshot(snapshot)))
+    {
+        written.snapshot = Some(snapshot.clone());
+    }
+    if written.resources != wanted.resources
+        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_json().to_string()))
+    {
+        written.resources.clone_from(&wanted.resources);
+    }
+    (written, outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_node::drain::DrainStatus;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_written_keeps_no_other_from_the_disk() {
+        let root = tempfile::tempdir().unwrap();
+        for name in [DRAIN_FILE, RESOURCES_FILE] {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+        }
+        let saver = Saver::start(root.path().to_owned());
+        let mut catalog = Catalog::new();
+        catalog.file_read("a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n");
+        catalog.resolve();
+        saver.save_resources(catalog.last_good());
+        saver.save_announced(Announced::default());
+        let command = DrainStatus::Drained { since_epoch_seconds: 7 };
+        saver.save_drain(DrainRecord { command, ..DrainRecord::default() });
+        assert!(!saver.keeps_drain().await, "there is no room for it");
+        std::fs::remove_dir(root.path().join(DRAIN_FILE)).unwrap();
+        saver.save_drain(DrainRecord::default());
+        assert!(saver.keeps_drain().await);
+        saver.finish().await;
+        assert_eq!(restore_drain(root.path()).unwrap(), Some(DrainRecord::default()));
+        assert_eq!(restore_announced(root.path()).unwrap(), Some(Announced::default()));
+    }
+}

@@ -1,0 +1,231 @@
+//! `fairway controller`: the loop between a controller's core and the API server.
+//!
+//! Owns the core and whatever is under way for it. Woken by answers, by time and by signals; acts
+//! at once. Decides nothing.
+
+use std::sync::Arc;
+
+use fairway_allocator::PoolUse;
+use fairway_cluster::{ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod};
+use fairway_ground::Instant;
+use fairway_resources::Finding;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use super::api::{Api, ConnectError, ConnectionOptions};
+use super::event::{EventSource, Events, LeftOut};
+use super::lease::{LeaseAnswer, LeaseEdge};
+use super::reading::{News, Reading};
+use super::webhook::{Webhook, WebhookOptions};
+use super::writing::{Writing, Written};
+use crate::build_info;
+use crate::host::{self, Clock};
+use crate::metrics::{ControllerFacts, ControllerMetrics, HttpListen, Server};
+
+/// Who writes, as `managedFields` and Events name it.
+const NAME: &str = "fairway-controller";
+/// Answers that are handed in before the core is asked what to do: a list of a thousand Services is
+/// one step, and a renewal of the Lease need not wait for it.
+const NEWS_AT_ONCE: usize = 256;
+
+/// How `fairway controller` was asked to run.
+#[derive(Debug, Clone)]
+pub struct ControllerOptions {
+    /// Where the API server is.
+    pub connection: ConnectionOptions,
+    /// Services of which class are ours; `None`: those without one.
+    pub load_balancer_class: Option<String>,
+    /// The pod we run in, if we know.
+    pub pod: Option<OwnPod>,
+    /// Where metrics are served.
+    pub metrics_listen: HttpListen,
+    /// Where the API server may ask what to take.
+    pub webhook: WebhookOptions,
+}
+
+/// What keeps a daemon in the cluster from starting.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no API server to be asked.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Signals.
+    #[error("cannot handle signals")]
+    Signals(#[from] std::io::Error),
+}
+
+/// The loop's own.
+struct Controller {
+    clock: Clock,
+    core: ControllerCore,
+    reading: Reading,
+    writing: Writing,
+    lease: LeaseEdge,
+    lease_tell: mpsc::Sender<LeaseAnswer>,
+    events: Events,
+    left_out: LeftOut,
+    webhook: Webhook,
+    was_leading: bool,
+    /// What was wrong when somebody asked last.
+    findings: Vec<Finding>,
+}
+
+/// Runs until a signal ends it.
+pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let api = Api::connect(&options.connection).await?;
+    let clock = Clock::start();
+    let identity = identity(options.pod.as_ref());
+    let settings = ControllerSettings {
+        identity: identity.clone(),
+        load_balancer_class: options.load_balancer_class,
+        namespace: api.namespace.clone(),
+        pod: options.pod,
+        epoch_seconds: clock.now().epoch_seconds,
+        seed: host::seed(),
+    };
+    info!(
+        server = api.server,
+        namespace = api.namespace,
+        identity,
+        version = build_info::RELEASE,
+        commit = build_info::commit(),
+        "fairway controller is running"
+    );
+    let (measured, mut questions) = ControllerMetrics::new();
+    // Held to the end: dropping it closes the port.
+    let _metrics = Server::start(options.metrics_listen, Arc::clone(&api.counters), measured);
+    let (reading, mut news) = Reading::new(api.clone(), []);
+    let (writing, mut written) = Writing::new(api.clone(), NAME);
+    let (lease_tell, mut lease_answers) = mpsc::channel(1);
+    let (webhook, mut reviews) = Webhook::start(api.clone(), &options.webhook);
+    let source = EventSource { component: NAME, instance: identity };
+    let mut controller = Controller {
+        clock,
+        core: ControllerCore::new(settings),
+        reading,
+        writing,
+        lease: LeaseEdge::new(api.clone()),
+        lease_tell,
+        events: Events::start(api, source),
+        left_out: LeftOut::default(),
+        webhook,
+        was_leading: false,
+        findings: Vec::new(),
+    };
+    loop {
+        controller.act();
+        let deadline = controller.core.next_deadline(controller.now());
+        // Cancel-safe: messages are received whole or not at all.
+        tokio::select! {
+            Some(first) = news.recv() => {
+                controller.hear(first);
+                for _ in 1..NEWS_AT_ONCE {
+                    let Ok(next) = news.try_recv() else { break };
+                    controller.hear(next);
+                }
+            }
+            Some(answer) = written.recv() => controller.answered(&answer),
+            Some(answer) = lease_answers.recv() => {
+                let (now, reply) = (controller.now(), controller.lease.accept(answer));
+                controller.core.handle_lease(now, reply);
+            }
+            Some(question) = questions.recv() => question.answer(controller.facts()),
+            Some(review) = reviews.recv() => review.answer(|it| controller.core.judge(it)),
+            () = clock.wait_until(deadline) => {}
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    info!("leaving");
+    controller.leave().await;
+    Ok(())
+}
+
+/// Names this run of this process and no other: a process that begins anew is another candidate.
+fn identity(pod: Option<&OwnPod>) -> String {
+    let name = pod.map(|pod| pod.name.clone()).or_else(host::host_name).unwrap_or_default();
+    format!("{name}_{:016x}", host::seed())
+}
+
+impl Controller {
+    fn now(&self) -> Instant {
+        self.clock.now().monotonic
+    }
+
+    /// Does what the core wants done now.
+    fn act(&mut self) {
+        while let Some(action) = self.core.poll_action(self.now()) {
+            match action {
+                ControllerAction::Ask(kind, request) => self.reading.ask(kind, request),
+                ControllerAction::Lease(request) => self.ask_lease(request),
+                ControllerAction::Write(write) => {
+                    let limit = write.not_after.since(self.now());
+                    self.writing.write(write, limit);
+                }
+                ControllerAction::Event(record) => {
+                    self.events.post(record, self.clock.now().epoch_seconds);
+                }
+            }
+        }
+        self.left_out.note(self.now(), self.core.events_left_out());
+        if self.core.is_synced() {
+            self.reading.counters().loaded();
+        }
+        let is_leading = self.core.is_leading();
+        if is_leading != self.was_leading {
+            self.was_leading = is_leading;
+            self.webhook.set_leading(is_leading);
+            match is_leading {
+                true => info!("this controller gives out addresses now"),
+                false => warn!("this controller does not give out addresses any more"),
+            }
+        }
+    }
+
+    /// What is measured.
+    fn facts(&mut self) -> ControllerFacts {
+        let findings = self.core.findings();
+        self.reading.counters().judged(&self.findings, &findings);
+        self.findings = findings;
+        let Some(outcomes) = self.core.outcomes() else { return ControllerFacts::default() };
+        ControllerFacts {
+            leads: true,
+            services: outcomes.len(),
+            pending: outcomes.values().filter(|it| it.is_pending()).count(),
+            pools: PoolUse::of_all(self.core.index(), outcomes),
+        }
+    }
+
+    fn ask_lease(&mut self, request: LeaseRequest) {
+        let question = self.lease.ask(request, self.clock.now().epoch_seconds);
+        let tell = self.lease_tell.clone();
+        tokio::spawn(async move {
+            let _ = tell.send(question.await).await;
+        });
+    }
+
+    fn hear(&mut self, news: News) {
+        if let Some((kind, reply)) = self.reading.accept(news) {
+            let now = self.now();
+            self.core.handle(now, kind, reply);
+        }
+    }
+
+    fn answered(&mut self, written: &Written) {
+        self.writing.note(written);
+        let now = self.now();
+        self.core.handle_write(now, written.kind, &written.name, written.reply);
+    }
+
+    /// Another controller need not wait for the end of the Lease, and what was begun is finished.
+    async fn leave(mut self) {
+        self.writing.finish().await;
+        let now = self.clock.now();
+        if let Some(ControllerAction::Lease(request)) = self.core.leave(now.monotonic) {
+            self.lease.ask(request, now.epoch_seconds).await;
+        }
+    }
+}

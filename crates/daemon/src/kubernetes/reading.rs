@@ -1,0 +1,276 @@
+//! Carries what a core asks about kinds to the API server, and the answers back.
+//!
+//! One task for each kind, replaced by the next request about it. What was asked before is given
+//! up, and an answer to it that is on its way already is not handed in. Decides nothing but what is
+//! said in the log: when a kind cannot be read, and when it can be again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_cluster::{PAGE_OBJECTS, Reply, Request, trimmed};
+use fairway_model::Kind;
+use kube::api::{ListParams, WatchParams};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::api::{Api, Event, Page, Problem};
+use super::resource::Resource;
+use crate::metrics::{ApiVerb, ClientCounters};
+
+/// Answers that wait for the core; a watch that brings more waits itself, and the server with it.
+const NEWS_MAX: usize = 1024;
+/// What the core gives a list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// A watch ends after that, for the load to move between API servers.
+const WATCH_SECONDS: u32 = 290;
+
+/// Something that was said about a kind.
+pub(super) struct News {
+    kind: Kind,
+    serial: u64,
+    reply: Reply,
+    problem: Option<Problem>,
+    /// When it arrived.
+    pub(super) at: Instant,
+}
+
+/// The requests under way.
+pub(super) struct Reading {
+    api: Api,
+    selectors: BTreeMap<Kind, &'static str>,
+    tell: mpsc::Sender<News>,
+    asked: BTreeMap<Kind, (u64, AbortHandle)>,
+    serial: u64,
+    troubled: BTreeMap<Kind, Problem>,
+}
+
+impl Reading {
+    /// Nothing is asked yet. `selectors` narrow what is asked of a kind (`fieldSelector`).
+    pub(super) fn new(
+        api: Api,
+        selectors: impl IntoIterator<Item = (Kind, &'static str)>,
+    ) -> (Self, mpsc::Receiver<News>) {
+        let (tell, news) = mpsc::channel(NEWS_MAX);
+        let selectors = selectors.into_iter().collect();
+        let (asked, troubled) = Default::default();
+        (Self { api, selectors, tell, asked, serial: 0, troubled }, news)
+    }
+
+    /// Where it is counted what is asked, and what comes.
+    pub(super) fn counters(&self) -> &Arc<ClientCounters> {
+        &self.api.counters
+    }
+
+    /// Asks, in place of what was asked about this kind before.
+    pub(super) fn ask(&mut self, kind: Kind, request: Request) {
+        self.serial = self.serial.wrapping_add(1);
+        let question = Question {
+            api: self.api.clone(),
+            kind,
+            selector: self.selectors.get(&kind).copied(),
+            serial: self.serial,
+            tell: self.tell.clone(),
+        };
+        let task = tokio::spawn(question.put(request)).abort_handle();
+        if let Some((_, before)) = self.asked.insert(kind, (self.serial, task)) {
+            before.abort();
+        }
+    }
+
+    /// What is to be handed in: nothing if something else was asked since.
+    pub(super) fn accept(&mut self, news: News) -> Option<(Kind, Reply)> {
+        let News { kind, serial, reply, problem, at: _ } = news;
+        if self.asked.get(&kind).is_none_or(|(asked, _)| *asked != serial) {
+            return None;
+        }
+        self.note(kind, problem, &reply);
+        self.api.counters.updated(objects(&reply));
+        Some((kind, reply))
+    }
+
+    fn note(&mut self, kind: Kind, problem: Option<Problem>, reply: &Reply) {
+        let plural = Resource::read(kind).plural;
+        match problem {
+            Some(problem) => {
+                if self.troubled.get(&kind) != Some(&problem) {
+                    let hint = hint(kind, &problem);
+                    warn!(
+                        "cannot read {plural}: {problem}{hint}; what was known stays, trying again"
+                    );
+                    self.troubled.insert(kind, problem);
+                }
+            }
+            None if matches!(reply, Reply::Gone | Reply::Closed) => {}
+            None => {
+                if self.troubled.remove(&kind).is_some() {
+                    info!("{plural} can be read again");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.asked.values().for_each(|(_, task)| task.abort());
+    }
+}
+
+/// How many it brought.
+fn objects(reply: &Reply) -> usize {
+    match reply {
+        Reply::Listed { items, .. } => items.len(),
+        Reply::Applied(_) | Reply::Deleted(_) => 1,
+        _ => 0,
+    }
+}
+
+/// What most likely is wrong.
+fn hint(kind: Kind, problem: &Problem) -> &'static str {
+    match problem.code {
+        Some(403) => "; does the service account have the permissions of deploy/?",
+        Some(404) if kind.is_ours() => "; are the CustomResourceDefinitions installed?",
+        _ => "",
+    }
+}
+
+/// One request, and where its answers go.
+struct Question {
+    api: Api,
+    kind: Kind,
+    selector: Option<&'static str>,
+    serial: u64,
+    tell: mpsc::Sender<News>,
+}
+
+impl Question {
+    async fn put(self, request: Request) {
+        match request {
+            Request::List { continue_token } => {
+                let (reply, problem) = match self.list(continue_token).await {
+                    Ok(reply) => (reply, None),
+                    Err(problem) => failure(problem),
+                };
+                self.say(reply, problem).await;
+            }
+            Request::Watch { resource_version } => {
+                let (reply, problem) = match self.watch(&resource_version).await {
+                    Ok(()) => (Reply::Closed, None),
+                    Err(problem) => failure(problem),
+                };
+                self.say(reply, problem).await;
+            }
+        }
+    }
+
+    /// Answers whether anybody listens.
+    async fn say(&self, reply: Reply, problem: Option<Problem>) -> bool {
+        let at = Instant::now();
+        let news = News { kind: self.kind, serial: self.serial, reply, problem, at };
+        self.tell.send(news).await.is_ok()
+    }
+
+    fn collection(&self) -> kube::core::Request {
+        let path = Resource::read(self.kind).collection(&self.api.namespace);
+        kube::core::Request::new(path)
+    }
+
+    async fn list(&self, continue_token: Option<String>) -> Result<Reply, Problem> {
+        let parameters = ListParams {
+            limit: Some(PAGE_OBJECTS),
+            continue_token,
+            field_selector: self.selector.map(str::to_owned),
+            ..ListParams::default()
+        };
+        let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
+        let list = self.api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
+        page(self.kind, list).ok_or_else(Problem::no_list)
+    }
+
+    async fn watch(&self, version: &str) -> Result<(), Problem> {
+        let parameters = WatchParams {
+            timeout: Some(WATCH_SECONDS),
+            bookmarks: true,
+            field_selector: self.selector.map(str::to_owned),
+            ..WatchParams::default()
+        };
+        let request = self.collection().watch(&parameters, version).map_err(Problem::of_request)?;
+        let mut watch = self.api.watch(request).await?;
+        while let Some(event) = watch.next().await? {
+            let kept = |object| Arc::new(trimmed(self.kind, object));
+            let reply = match event {
+                Event::Applied(object) => Reply::Applied(kept(object)),
+                Event::Deleted(object) => Reply::Deleted(kept(object)),
+                Event::Bookmark(version) => Reply::Bookmark(version),
+            };
+            if !self.say(reply, None).await {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 410 is an answer, and everything else that is none is trouble.
+fn failure(problem: Problem) -> (Reply, Option<Problem>) {
+    match problem.code {
+        Some(410) => (Reply::Gone, None),
+        _ => (Reply::Failed, Some(problem)),
+    }
+}
+
+/// A page of a list; its objects do not say what they are, and are made to.
+fn page(kind: Kind, list: Value) -> Option<Reply> {
+    let Page { items, resource_version, continue_token } = Page::of(list)?;
+    let resource = Resource::read(kind);
+    let items = items.into_iter().map(|mut item| {
+        if let Some(fields) = item.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), resource.api_version.into());
+            fields.insert("kind".to_owned(), resource.kind.into());
+        }
+        Arc::new(trimmed(kind, item))
+    });
+    Some(Reply::Listed { items: items.collect(), resource_version, continue_token })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_of_a_list_say_what_they_are() {
+        let list = json!({
+            "kind": "BGPPeerList",
+            "metadata": {"resourceVersion": "12", "continue": "more"},
+            "items": [{"metadata": {"name": "a"}}],
+        });
+        let Some(Reply::Listed { items, resource_version, continue_token }) =
+            page(Kind::BgpPeer, list)
+        else {
+            panic!("no page");
+        };
+        assert_eq!((resource_version.as_str(), continue_token.as_deref()), ("12", Some("more")));
+        let wanted = json!({
+            "metadata": {"name": "a"}, "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
+        });
+        assert_eq!(items, [Arc::new(wanted)]);
+    }
+
+    #[test]
+    fn what_is_no_list_is_no_answer() {
+        for odd in [json!([]), json!({}), json!({"metadata": {}, "items": []})] {
+            assert!(page(Kind::Node, odd.clone()).is_none(), "{odd}");
+        }
+        let empty = json!({"metadata": {"resourceVersion": "1", "continue": ""}, "items": null});
+        let Some(Reply::Listed { items, continue_token, .. }) = page(Kind::Node, empty) else {
+            panic!("no page");
+        };
+        assert!(items.is_empty() && continue_token.is_none());
+    }
+}

@@ -1,0 +1,210 @@
+//! What a speaker says about itself in the API: the edge around [`Reports`].
+//!
+//! Looks at the sessions when something about them changed, at most once a second, and carries
+//! lists, writes and Events. Decides nothing about what is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_cluster::{
+    ListReply, PAGE_OBJECTS, ReportFacts, Reports, ReportsAction, ReportsSettings, SpeakerCore,
+    WrittenKind,
+};
+use fairway_ground::Instant as Time;
+use fairway_model::{Kind, ObjectName};
+use fairway_node::drain::{DrainStatus, Moment};
+use fairway_resources::Finding;
+use fairway_seam::{Backend, BgpView, ViewScope};
+use kube::api::ListParams;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
+
+use super::api::{Api, Page, Problem};
+use super::event::{EventSource, Events, LeftOut};
+use super::resource::Resource;
+use super::writing::{Writing, Written};
+use crate::metrics::ApiVerb;
+
+/// Who writes, as `managedFields` and Events name it.
+const NAME: &str = "fairway-speaker";
+/// Looking at the sessions copies what they were told.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// A list that takes longer has failed.
+const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pages of a list; more objects than that of one node are nobody's.
+const PAGES_MAX: usize = 200;
+/// Answers that wait for the loop: one for each kind, or one look.
+const ANSWERS_MAX: usize = 4;
+
+/// What arrives for [`Reporting`].
+pub(super) struct ReportingInbox {
+    pub(super) views: mpsc::Receiver<Option<BgpView>>,
+    pub(super) lists: mpsc::Receiver<(WrittenKind, ListReply)>,
+    pub(super) written: mpsc::Receiver<Written>,
+}
+
+/// See the module.
+pub(super) struct Reporting {
+    reports: Reports,
+    node: String,
+    api: Api,
+    backend: Arc<dyn Backend>,
+    writing: Writing,
+    events: Events,
+    tell_view: mpsc::Sender<Option<BgpView>>,
+    tell_list: mpsc::Sender<(WrittenKind, ListReply)>,
+    is_look_wanted: bool,
+    is_looking: bool,
+    look_not_before: Instant,
+    left_out: LeftOut,
+}
+
+impl Reporting {
+    pub(super) fn new(
+        api: &Api,
+        settings: ReportsSettings,
+        backend: Arc<dyn Backend>,
+    ) -> (Self, ReportingInbox) {
+        let (writing, written) = Writing::new(api.clone(), NAME);
+        let (tell_view, views) = mpsc::channel(ANSWERS_MAX);
+        let (tell_list, lists) = mpsc::channel(ANSWERS_MAX);
+        let source = EventSource { component: NAME, instance: settings.node.clone() };
+        let reporting = Self {
+            node: settings.node.clone(),
+            reports: Reports::new(settings),
+            api: api.clone(),
+            backend,
+            writing,
+            events: Events::start(api.clone(), source),
+            tell_view,
+            tell_list,
+            is_look_wanted: false,
+            is_looking: false,
+            look_not_before: Instant::now(),
+            left_out: LeftOut::default(),
+        };
+        (reporting, ReportingInbox { views, lists, written })
+    }
+
+    /// Something is other than at the last look.
+    pub(super) fn want_look(&mut self) {
+        self.is_look_wanted = true;
+    }
+
+    /// Waits until it is time to look; for ever when nobody wants it. Cancel-safe.
+    pub(super) async fn look_due(&self) {
+        match self.is_look_wanted && !self.is_looking {
+            true => sleep_until(self.look_not_before).await,
+            false => std::future::pending().await,
+        }
+    }
+
+    /// Looks, beside the loop.
+    pub(super) fn look(&mut self) {
+        (self.is_look_wanted, self.is_looking) = (false, true);
+        self.look_not_before = Instant::now() + LOOK_INTERVAL;
+        let (backend, tell) = (Arc::clone(&self.backend), self.tell_view.clone());
+        tokio::spawn(async move {
+            let scope = ViewScope { advertised: true, ..ViewScope::SESSIONS };
+            // When the process ends, neither the one nor the other is there any more.
+            let _ = tell.send(backend.view(scope).await.ok()).await;
+        });
+    }
+
+    /// What was seen.
+    pub(super) fn looked(
+        &mut self,
+        now: Moment,
+        view: Option<BgpView>,
+        core: &SpeakerCore,
+        findings: &[Finding],
+        drain: DrainStatus,
+    ) {
+        self.is_looking = false;
+        let Some(bgp) = view else { return };
+        let service_uid = |name: &ObjectName| core.uid(Kind::Service, name);
+        let node = ObjectName::new("", self.node.as_str());
+        self.reports.follow(
+            now,
+            &ReportFacts {
+                is_synced: core.is_synced(),
+                plan: core.plan(),
+                bgp: &bgp,
+                findings,
+                drain,
+                node_uid: core.uid(Kind::Node, &node).as_deref(),
+                service_uid: &service_uid,
+            },
+        );
+    }
+
+    /// Does what is to be done now.
+    pub(super) fn act(&mut self, now: Moment) {
+        while let Some(action) = self.reports.poll_action(now.monotonic) {
+            match action {
+                ReportsAction::List { kind, label_selector } => self.list(kind, label_selector),
+                ReportsAction::Write(write) => {
+                    let limit = write.not_after.since(now.monotonic);
+                    self.writing.write(write, limit);
+                }
+                ReportsAction::Event(record) => self.events.post(record, now.epoch_seconds),
+            }
+        }
+        self.left_out.note(now.monotonic, self.reports.events_left_out());
+    }
+
+    pub(super) fn next_deadline(&self, now: Time) -> Option<Time> {
+        self.reports.next_deadline(now)
+    }
+
+    pub(super) fn listed(&mut self, now: Time, kind: WrittenKind, reply: ListReply) {
+        self.reports.handle_list(now, kind, reply);
+    }
+
+    pub(super) fn answered(&mut self, now: Time, written: &Written) {
+        self.writing.note(written);
+        self.reports.handle_write(now, written.kind, &written.name, written.reply);
+    }
+
+    fn list(&self, kind: WrittenKind, label_selector: String) {
+        let (api, tell) = (self.api.clone(), self.tell_list.clone());
+        tokio::spawn(async move {
+            let reply = match list(&api, kind, label_selector).await {
+                Ok(items) => ListReply::Is(items),
+                Err(problem) => {
+                    debug!("cannot list {}: {problem}", Resource::written(kind).plural);
+                    ListReply::Failed
+                }
+            };
+            let _ = tell.send((kind, reply)).await;
+        });
+    }
+}
+
+/// All pages.
+async fn list(
+    api: &Api,
+    kind: WrittenKind,
+    label_selector: String,
+) -> Result<Vec<Arc<serde_json::Value>>, Problem> {
+    let resource = Resource::written(kind);
+    let request = kube::core::Request::new(resource.collection(&api.namespace));
+    let mut parameters = ListParams {
+        label_selector: Some(label_selector),
+        limit: Some(PAGE_OBJECTS),
+        ..ListParams::default()
+    };
+    let mut items = Vec::new();
+    for _ in 0..PAGES_MAX {
+        let page = request.list(&parameters).map_err(Problem::of_request)?;
+        let page = api.ask(ApiVerb::List, page, LIST_TIMEOUT).await?;
+        let page = Page::of(page).ok_or_else(Problem::no_list)?;
+        items.extend(page.items.into_iter().map(Arc::new));
+        match page.continue_token {
+            Some(token) => parameters.continue_token = Some(token),
+            None => return Ok(items),
+        }
+    }
+    Err(Problem::no_list())
+}

@@ -1,0 +1,134 @@
+//! Where each kind lives in the API: group, version, plural, and whose namespace.
+//!
+//! Pure. Knows no connection; `api` and its neighbours build their requests from it.
+
+use fairway_cluster::WrittenKind;
+use fairway_model::Kind;
+
+/// Where objects of a kind are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// In the namespace that Fairway's own objects live in.
+    Ours,
+    /// In any namespace, or in none.
+    Everywhere,
+}
+
+/// One resource of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Resource {
+    /// As objects write it.
+    pub(super) api_version: &'static str,
+    /// As objects write it.
+    pub(super) kind: &'static str,
+    /// As URLs write it.
+    pub(super) plural: &'static str,
+    scope: Scope,
+}
+
+const METALLB: &str = "metallb.io/v1beta1";
+
+const fn ours(api_version: &'static str, kind: &'static str, plural: &'static str) -> Resource {
+    Resource { api_version, kind, plural, scope: Scope::Ours }
+}
+
+const fn everywhere(
+    api_version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+) -> Resource {
+    Resource { api_version, kind, plural, scope: Scope::Everywhere }
+}
+
+/// The Lease of the controllers.
+pub(super) const LEASE: Resource = ours("coordination.k8s.io/v1", "Lease", "leases");
+/// What a speaker is run by.
+pub(super) const DAEMON_SET: Resource = ours("apps/v1", "DaemonSet", "daemonsets");
+/// Where Events go.
+pub(super) const EVENT: Resource = everywhere("v1", "Event", "events");
+/// By which the API server knows our webhook.
+pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Resource = everywhere(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+);
+
+impl Resource {
+    /// Of a kind that is read.
+    pub(super) const fn read(kind: Kind) -> Self {
+        match kind {
+            Kind::BgpPeer => ours("metallb.io/v1beta2", "BGPPeer", "bgppeers"),
+            Kind::BfdProfile => ours(METALLB, "BFDProfile", "bfdprofiles"),
+            Kind::IpAddressPool => ours(METALLB, "IPAddressPool", "ipaddresspools"),
+            Kind::BgpAdvertisement => ours(METALLB, "BGPAdvertisement", "bgpadvertisements"),
+            Kind::Layer2Advertisement => ours(METALLB, "L2Advertisement", "l2advertisements"),
+            Kind::Community => ours(METALLB, "Community", "communities"),
+            Kind::Service => everywhere("v1", "Service", "services"),
+            Kind::EndpointSlice => {
+                everywhere("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+            }
+            Kind::Node => everywhere("v1", "Node", "nodes"),
+            Kind::Namespace => everywhere("v1", "Namespace", "namespaces"),
+            Kind::Secret => ours("v1", "Secret", "secrets"),
+            Kind::ConfigMap => ours("v1", "ConfigMap", "configmaps"),
+        }
+    }
+
+    /// Of a kind that is written.
+    pub(super) const fn written(kind: WrittenKind) -> Self {
+        match kind {
+            WrittenKind::Service => Self::read(Kind::Service),
+            WrittenKind::IpAddressPool => Self::read(Kind::IpAddressPool),
+            WrittenKind::ConfigurationState => {
+                ours(METALLB, "ConfigurationState", "configurationstates")
+            }
+            WrittenKind::ServiceBgpStatus => {
+                ours(METALLB, "ServiceBGPStatus", "servicebgpstatuses")
+            }
+            WrittenKind::ServiceL2Status => ours(METALLB, "ServiceL2Status", "servicel2statuses"),
+            WrittenKind::BgpSessionState => {
+                ours("frrk8s.metallb.io/v1beta1", "BGPSessionState", "bgpsessionstates")
+            }
+        }
+    }
+
+    /// The path of all of them that concern us; `namespace` is that of our own objects.
+    pub(super) fn collection(&self, namespace: &str) -> String {
+        match self.scope {
+            Scope::Ours => self.in_namespace(namespace),
+            Scope::Everywhere => format!("{}/{}", self.root(), self.plural),
+        }
+    }
+
+    /// The path of those in a namespace; the empty one is that of objects without any.
+    pub(super) fn in_namespace(&self, namespace: &str) -> String {
+        match namespace {
+            "" => format!("{}/{}", self.root(), self.plural),
+            _ => format!("{}/namespaces/{namespace}/{}", self.root(), self.plural),
+        }
+    }
+
+    fn root(&self) -> String {
+        let prefix = if self.api_version.contains('/') { "apis" } else { "api" };
+        format!("/{prefix}/{}", self.api_version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        let collection = |kind| Resource::read(kind).collection("metallb-system");
+        assert_eq!(collection(Kind::Service), "/api/v1/services");
+        assert_eq!(collection(Kind::Secret), "/api/v1/namespaces/metallb-system/secrets");
+        assert_eq!(
+            collection(Kind::BgpPeer),
+            "/apis/metallb.io/v1beta2/namespaces/metallb-system/bgppeers"
+        );
+        let service = Resource::written(WrittenKind::Service);
+        assert_eq!(service.in_namespace("shop"), "/api/v1/namespaces/shop/services");
+        assert_eq!(Resource::read(Kind::Node).in_namespace(""), "/api/v1/nodes");
+    }
+}

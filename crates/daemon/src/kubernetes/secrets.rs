@@ -1,0 +1,82 @@
+//! Reads single Secrets for a speaker's core, by name and nothing else.
+//!
+//! The core says which and when; one task for each. Says in the log when one cannot be read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_cluster::{SecretReply, trimmed};
+use fairway_model::{Kind, ObjectName};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use super::api::{Api, Problem};
+use super::resource::Resource;
+
+/// Answers that wait for the core.
+const ANSWERS_MAX: usize = 64;
+/// One that takes longer has failed.
+const GET_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What was said of a Secret.
+pub(super) struct SecretAnswer {
+    pub(super) name: ObjectName,
+    answer: Result<Value, Problem>,
+}
+
+/// The requests under way.
+pub(super) struct Secrets {
+    api: Api,
+    tell: mpsc::Sender<SecretAnswer>,
+    troubled: BTreeMap<ObjectName, Problem>,
+}
+
+impl Secrets {
+    pub(super) fn new(api: Api) -> (Self, mpsc::Receiver<SecretAnswer>) {
+        let (tell, answers) = mpsc::channel(ANSWERS_MAX);
+        (Self { api, tell, troubled: BTreeMap::new() }, answers)
+    }
+
+    /// Asks for one.
+    pub(super) fn get(&self, name: ObjectName) {
+        let (api, tell) = (self.api.clone(), self.tell.clone());
+        tokio::spawn(async move {
+            let resource = Resource::read(Kind::Secret);
+            let path = format!("{}/{}", resource.in_namespace(&name.namespace), name.name);
+            let answer = api.get(&path, GET_TIMEOUT).await;
+            // Nobody asks any more when the process ends.
+            let _ = tell.send(SecretAnswer { name, answer }).await;
+        });
+    }
+
+    /// What the core is to be told.
+    pub(super) fn accept(&mut self, answer: SecretAnswer) -> (ObjectName, SecretReply) {
+        let SecretAnswer { name, answer } = answer;
+        let reply = match answer {
+            Ok(secret) => {
+                if self.troubled.remove(&name).is_some() {
+                    info!(secret = %name, "the Secret can be read again");
+                }
+                SecretReply::Is(Arc::new(trimmed(Kind::Secret, secret)))
+            }
+            Err(Problem { code: Some(404), .. }) => {
+                self.troubled.remove(&name);
+                SecretReply::Missing
+            }
+            Err(problem) => {
+                if self.troubled.get(&name) != Some(&problem) {
+                    warn!(
+                        secret = %name,
+                        "cannot read the Secret: {problem}; what was known of it stays, and peers \
+                         that need it wait if nothing was"
+                    );
+                    self.troubled.insert(name.clone(), problem);
+                }
+                SecretReply::Failed
+            }
+        };
+        (name, reply)
+    }
+}

@@ -1,0 +1,167 @@
+//! What is measured of the sessions. Pure: a view in, text out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairway_ground::{AddressFamily, PeerKey, Remote};
+use fairway_plan::NodePlan;
+use fairway_seam::{BgpView, DrainState, PeerConfig, PeerView, SessionState};
+
+use super::bfd;
+use super::families::{
+    BGP_ACCEPTED, BGP_ANNOUNCED, BGP_DROPPED, BGP_ESTABLISHED, BGP_FAULTS, BGP_KEEPALIVES_RECEIVED,
+    BGP_KEEPALIVES_SENT, BGP_MALFORMED, BGP_NOTIFICATIONS_RECEIVED, BGP_NOTIFICATIONS_SENT,
+    BGP_OPENS_RECEIVED, BGP_OPENS_SENT, BGP_PEER, BGP_PENDING, BGP_RECEIVED,
+    BGP_REFRESHES_RECEIVED, BGP_REFRESHES_SENT, BGP_REFUSED, BGP_SENT, BGP_SESSION_UP, BGP_STALE,
+    BGP_UNANNOUNCED, BGP_UPDATES_RECEIVED, BGP_UPDATES_SENT, DRAIN, EVENT_TO_UPDATE, NOT_IN_FORCE,
+    RIB_PREFIXES,
+};
+use super::page::{Family, Page};
+
+/// One of the numbers that a neighbour has.
+type Number = fn(&PeerView) -> u64;
+/// Such numbers by the value of one more label.
+type PerLabel<const COUNT: usize> = [(&'static str, Number); COUNT];
+
+const NUMBERS: [(Family, Number); 18] = [
+    (BGP_SESSION_UP, |peer| u64::from(peer.state == SessionState::Established)),
+    (BGP_ANNOUNCED, |peer| {
+        let told = peer.prefixes_advertised;
+        u64::from(told.ipv4).saturating_add(told.ipv6.into())
+    }),
+    (BGP_UPDATES_SENT, |peer| peer.messages.sent.updates),
+    (BGP_UPDATES_RECEIVED, |peer| peer.messages.received.updates),
+    (BGP_OPENS_SENT, |peer| peer.messages.sent.opens),
+    (BGP_OPENS_RECEIVED, |peer| peer.messages.received.opens),
+    (BGP_NOTIFICATIONS_SENT, |peer| peer.messages.sent.notifications),
+    (BGP_KEEPALIVES_SENT, |peer| peer.messages.sent.keepalives),
+    (BGP_KEEPALIVES_RECEIVED, |peer| peer.messages.received.keepalives),
+    (BGP_REFRESHES_SENT, |peer| peer.messages.sent.route_refreshes),
+    (BGP_SENT, |peer| peer.messages.sent.total()),
+    (BGP_RECEIVED, |peer| peer.messages.received.total()),
+    (BGP_ESTABLISHED, |peer| peer.connections_established),
+    (BGP_DROPPED, |peer| peer.connections_dropped),
+    (BGP_NOTIFICATIONS_RECEIVED, |peer| peer.messages.received.notifications),
+    (BGP_REFRESHES_RECEIVED, |peer| peer.messages.received.route_refreshes),
+    (BGP_UNANNOUNCED, |peer| u64::try_from(peer.unannounced.len()).unwrap_or(u64::MAX)),
+    (BGP_FAULTS, |peer| peer.panics),
+];
+
+const SPLIT_NUMBERS: [(Family, PerLabel<2>); 3] = [
+    (
+        BGP_ACCEPTED,
+        [
+            ("ipv4", |peer| peer.prefixes_accepted.ipv4.into()),
+            ("ipv6", |peer| peer.prefixes_accepted.ipv6.into()),
+        ],
+    ),
+    (
+        BGP_STALE,
+        [
+            ("ipv4", |peer| peer.stale.as_ref().map_or(0, |it| it.routes.ipv4.into())),
+            ("ipv6", |peer| peer.stale.as_ref().map_or(0, |it| it.routes.ipv6.into())),
+        ],
+    ),
+    (
+        BGP_REFUSED,
+        [("ipv4", |peer| peer.prefixes_refused.ipv4), ("ipv6", |peer| peer.prefixes_refused.ipv6)],
+    ),
+];
+
+const MALFORMED: PerLabel<3> = [
+    ("attribute-discard", |peer| peer.malformed.attribute_discards),
+    ("treat-as-withdraw", |peer| peer.malformed.treated_as_withdraw),
+    ("session-reset", |peer| peer.malformed.resets),
+];
+
+/// What a neighbour is called in labels.
+struct Named<'a> {
+    peer: String,
+    vrf: String,
+    view: &'a PeerView,
+}
+
+impl<'a> Named<'a> {
+    fn new(view: &'a PeerView) -> Self {
+        let key = view.config.key;
+        let vrf = key.vrf.map(|vrf| vrf.to_string()).unwrap_or_default();
+        Self { peer: peer_label(&view.config), vrf, view }
+    }
+}
+
+/// `ADDRESS:PORT`, as MetalLB has it; the interface of a neighbour without an address.
+fn peer_label(config: &PeerConfig) -> String {
+    match config.key.remote {
+        Remote::Address(address) => std::net::SocketAddr::new(address, config.port).to_string(),
+        Remote::Interface(_) | Remote::Range(_) => config.key.remote.to_string(),
+    }
+}
+
+/// Writes what is measured of the sessions, and of what `plan` wants of them.
+pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
+    let peers: Vec<Named<'_>> = bgp.peers.iter().map(Named::new).collect();
+    for (family, number) in &NUMBERS {
+        let mut samples = page.family(family);
+        peers.iter().for_each(|it| samples.add(&[&it.peer, &it.vrf], number(it.view)));
+    }
+    let wanted = wanted(plan, bgp.drain);
+    let mut samples = page.family(&BGP_PENDING);
+    for it in &peers {
+        let key = it.view.config.route_key();
+        samples.add(&[&it.peer, &it.vrf], wanted.get(&key).copied().unwrap_or_default());
+    }
+    let mut samples = page.family(&BGP_PEER);
+    for it in &peers {
+        let state = it.view.state.name();
+        samples.add(&[&it.peer, &it.vrf, &it.view.config.name, state], 1);
+    }
+    for (family, numbers) in &SPLIT_NUMBERS {
+        write_split(page, family, numbers, &peers);
+    }
+    write_split(page, &BGP_MALFORMED, &MALFORMED, &peers);
+    let mut samples = page.family(&RIB_PREFIXES);
+    for (family, word) in AddressFamily::ALL.into_iter().zip(["ipv4", "ipv6"]) {
+        samples.add(&[word], bgp.prefixes.of(family));
+    }
+    let states = [
+        (DrainState::InService, "in-service"),
+        (DrainState::Draining, "draining"),
+        (DrainState::Drained, "drained"),
+    ];
+    let mut samples = page.family(&DRAIN);
+    states.iter().for_each(|(state, word)| samples.add(&[word], u8::from(*state == bgp.drain)));
+    page.number(&NOT_IN_FORCE, bgp.faults.len());
+    page.histogram(&EVENT_TO_UPDATE, &bgp.changes_told);
+    bfd::write(page, bgp.bfd.as_ref());
+}
+
+fn write_split(
+    page: &mut Page,
+    family: &Family,
+    numbers: &[(&'static str, Number)],
+    peers: &[Named<'_>],
+) {
+    let mut samples = page.family(family);
+    for it in peers {
+        for (word, number) in numbers {
+            samples.add(&[&it.peer, &it.vrf, word], number(it.view));
+        }
+    }
+}
+
+/// How many routes each neighbour is to have.
+fn wanted(plan: &NodePlan, drain: DrainState) -> BTreeMap<PeerKey, u64> {
+    let mut wanted: BTreeMap<PeerKey, u64> = BTreeMap::new();
+    if drain == DrainState::Drained {
+        return wanted;
+    }
+    // A thousand routes in a row name the same neighbours.
+    for alike in plan.routes.chunk_by(|one, next| Arc::ptr_eq(&one.peers, &next.peers)) {
+        let count = u64::try_from(alike.len()).unwrap_or(u64::MAX);
+        for peer in alike.first().into_iter().flat_map(|it| it.peers.iter()) {
+            let of_peer = wanted.entry(*peer).or_default();
+            *of_peer = of_peer.saturating_add(count);
+        }
+    }
+    wanted
+}

@@ -1,0 +1,142 @@
+//! How the conversation with whoever says what is desired goes: the API server, or files.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fairway_resources::Finding;
+
+use super::families::{CONFIG_LOADED, CONFIG_STALE, KUBERNETES_REQUESTS, UPDATE_ERRORS, UPDATES};
+use super::page::Page;
+
+/// What is asked of the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiVerb {
+    /// One object.
+    Get,
+    /// All objects of a kind, or a page of them.
+    List,
+    /// To be told of changes; counted when it is opened.
+    Watch,
+    /// Anything that changes an object.
+    Write,
+}
+
+impl ApiVerb {
+    const ALL: [Self; 4] = [Self::Get, Self::List, Self::Watch, Self::Write];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// How a request may end; each beside what `code` says.
+const CODES: [&str; 8] = ["2xx", "404", "409", "410", "429", "4xx", "5xx", "none"];
+
+/// The place in [`CODES`].
+fn code(status: Option<u16>) -> usize {
+    match status {
+        Some(404) => 1,
+        Some(409) => 2,
+        Some(410) => 3,
+        Some(429) => 4,
+        Some(400..=499) => 5,
+        Some(500..) => 6,
+        None => 7,
+        Some(_) => 0,
+    }
+}
+
+/// Counted by who reads and writes objects, shown as metrics.
+#[derive(Debug, Default)]
+pub struct ClientCounters {
+    updates: AtomicU64,
+    update_errors: AtomicU64,
+    is_loaded: AtomicBool,
+    is_stale: AtomicBool,
+    requests: [[AtomicU64; CODES.len()]; ApiVerb::ALL.len()],
+}
+
+impl ClientCounters {
+    /// So many objects, or files, came.
+    pub fn updated(&self, objects: usize) {
+        self.updates.fetch_add(u64::try_from(objects).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// This is what is wrong or odd now, and that is what was before they came.
+    pub fn judged(&self, before: &[Finding], now: &[Finding]) {
+        let is_new = |it: &&Finding| it.is_fault() && !before.contains(it);
+        let errors = now.iter().filter(is_new).count();
+        self.update_errors.fetch_add(u64::try_from(errors).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.is_stale.store(now.iter().any(Finding::is_fault), Ordering::Relaxed);
+    }
+
+    /// Everything that there is has been seen once: the daemon is ready.
+    pub fn loaded(&self) {
+        self.is_loaded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether everything has been seen once.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::Relaxed)
+    }
+
+    /// The API server answered a request with this status, or not at all.
+    pub fn request(&self, verb: ApiVerb, status: Option<u16>) {
+        let row = self.requests.get(verb as usize);
+        if let Some(counter) = row.and_then(|row| row.get(code(status))) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes all of that.
+    pub(super) fn write(&self, page: &mut Page) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        page.number(&UPDATES, count(&self.updates));
+        page.number(&UPDATE_ERRORS, count(&self.update_errors));
+        page.number(&CONFIG_LOADED, u8::from(self.is_loaded()));
+        page.number(&CONFIG_STALE, u8::from(self.is_stale.load(Ordering::Relaxed)));
+        let mut samples = page.family(&KUBERNETES_REQUESTS);
+        for (verb, row) in ApiVerb::ALL.iter().zip(&self.requests) {
+            for (code, counter) in CODES.iter().zip(row) {
+                // What never happened is no line: there are many combinations.
+                if count(counter) > 0 {
+                    samples.add(&[verb.word(), code], count(counter));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_apart_by_what_became_of_them() {
+        let counters = ClientCounters::default();
+        counters.request(ApiVerb::Write, Some(200));
+        counters.request(ApiVerb::Write, Some(409));
+        counters.request(ApiVerb::Write, Some(409));
+        counters.request(ApiVerb::Watch, None);
+        counters.request(ApiVerb::Get, Some(403));
+        let mut page = Page::default();
+        counters.write(&mut page);
+        let text = page.into_text();
+        let lines: Vec<&str> =
+            text.lines().filter(|it| it.starts_with("fairway_kubernetes")).collect();
+        assert_eq!(
+            lines,
+            [
+                "fairway_kubernetes_requests_total{verb=\"get\",code=\"4xx\"} 1",
+                "fairway_kubernetes_requests_total{verb=\"watch\",code=\"none\"} 1",
+                "fairway_kubernetes_requests_total{verb=\"write\",code=\"2xx\"} 1",
+                "fairway_kubernetes_requests_total{verb=\"write\",code=\"409\"} 2",
+            ]
+        );
+        assert!(text.contains("metallb_k8s_client_config_loaded_bool 0\n"), "{text}");
+    }
+}

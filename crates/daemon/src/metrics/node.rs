@@ -1,0 +1,91 @@
+//! What is measured of `fairway run` and `fairway speaker`: sessions, routes, Services, objects.
+
+use std::sync::Arc;
+
+use fairway_allocator::PoolUse;
+use fairway_plan::{AddressAnnouncement, Announcement};
+use fairway_seam::{Backend, DrainState, ViewScope};
+
+use super::families::{
+    ANNOUNCED, FINDINGS, SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
+};
+use super::page::Page;
+use super::{Collect, Collected, bgp, controller};
+use crate::host::{Enquirer, Published};
+
+/// Asks the loop of a node and its BGP core.
+#[derive(Clone)]
+pub struct NodeMetrics {
+    enquirer: Enquirer,
+    backend: Arc<dyn Backend>,
+    gives_addresses: bool,
+}
+
+impl NodeMetrics {
+    /// A node that announces what others gave.
+    pub fn new(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
+        Self { enquirer, backend, gives_addresses: false }
+    }
+
+    /// It gives addresses, too: its pools are measured.
+    pub fn with_pools(self) -> Self {
+        Self { gives_addresses: true, ..self }
+    }
+}
+
+impl Collect for NodeMetrics {
+    fn collect<'a>(&'a self, page: &'a mut Page) -> Collected<'a> {
+        Box::pin(async move {
+            let Ok(view) = self.backend.view(ViewScope::SESSIONS).await else { return false };
+            let Some(state) = self.enquirer.ask().await else { return false };
+            bgp::write(page, &view, &state.plan);
+            write_services(page, &state);
+            write_objects(page, &state);
+            if self.gives_addresses {
+                controller::write_pools(page, &PoolUse::of_all(&state.index, &state.outcomes));
+            }
+            true
+        })
+    }
+
+    fn is_alive(&self) -> Collected<'_> {
+        Box::pin(async {
+            let core = self.backend.view(ViewScope::SESSIONS).await;
+            core.is_ok() && self.enquirer.ask().await.is_some()
+        })
+    }
+}
+
+fn write_services(page: &mut Page, state: &Published) {
+    let is_in_service = state.drain.state() != DrainState::Drained;
+    let announced = || {
+        let services = state.plan.services.iter().filter(|_| is_in_service);
+        services.filter(|(_, announcement)| announcement.is_announced())
+    };
+    page.number(&SERVICES, state.outcomes.len());
+    page.number(&SERVICES_PENDING, state.outcomes.values().filter(|it| it.is_pending()).count());
+    page.number(&SERVICES_ANNOUNCED, announced().count());
+    let mut samples = page.family(&ANNOUNCED);
+    for (service, announcement) in announced() {
+        let name = service.to_string();
+        for address in told(announcement) {
+            samples.add(&[&name, "bgp", &state.node.name, &address], 1);
+        }
+    }
+}
+
+/// The addresses that some neighbour is to be told of.
+fn told(announcement: &Announcement) -> impl Iterator<Item = String> {
+    let is_told = |it: &&AddressAnnouncement| {
+        it.prefixes.iter().any(|prefix| prefix.reason.is_none() && !prefix.peers.is_empty())
+    };
+    announcement.addresses.iter().filter(is_told).map(|it| it.address.to_string())
+}
+
+fn write_objects(page: &mut Page, state: &Published) {
+    let faults = state.findings.iter().filter(|it| it.is_fault()).count();
+    let mut samples = page.family(&FINDINGS);
+    samples.add(&["fault"], faults);
+    samples.add(&["warning"], state.findings.len().saturating_sub(faults));
+    page.number(&STALE_OBJECTS, state.stale.len());
+}

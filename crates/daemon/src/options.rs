@@ -1,0 +1,148 @@
+//! How a daemon on a node was asked to run, with the defaults of the machine filled in.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_frr::io::{FrrBackend, FrrOptions};
+use fairway_resources::BackendKind;
+use fairway_seam::{Backend, EarlierRun};
+use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
+
+use crate::admin::{SocketError, SocketMode, vty};
+use crate::host::seed;
+use crate::metrics::HttpListen;
+
+/// The port that BGP has (RFC 4271 §8.2.1), of both families.
+const BGP_ADDRESSES: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 179),
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 179),
+];
+
+/// What `fairway run` and `fairway speaker` are told alike.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// The name of this node.
+    pub node: String,
+    /// Services of which class are ours; `None`: those without one.
+    pub load_balancer_class: Option<String>,
+    /// Who speaks BGP.
+    pub backend: BackendOptions,
+    /// The admin socket.
+    pub socket: PathBuf,
+    /// Who may use it, and FRR's.
+    pub socket_mode: SocketMode,
+    /// Where the sockets of FRR's daemons are opened, if they are.
+    pub vty_dir: Option<PathBuf>,
+    /// Where metrics are served.
+    pub metrics_listen: HttpListen,
+    /// Where state is kept.
+    pub state_dir: PathBuf,
+}
+
+/// Who speaks BGP, and what he is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackendOptions {
+    /// We do.
+    Native {
+        /// Where to accept connections; empty means the default.
+        bgp_listen: Vec<ListenOption>,
+        /// BFD goes before all other work.
+        bfd_realtime: bool,
+    },
+    /// FRR does.
+    Frr {
+        /// Where its daemons' sockets are.
+        socket_dir: PathBuf,
+        /// From one change of its configuration to the next.
+        min_interval: Duration,
+    },
+}
+
+impl BackendOptions {
+    /// As resources are judged by. Which version FRR has is known once it answers; what that one
+    /// cannot do is a fault then (`BgpView::faults`).
+    pub(crate) fn kind(&self) -> BackendKind {
+        match self {
+            Self::Native { .. } => BackendKind::Native,
+            Self::Frr { .. } => BackendKind::Frr { version: None },
+        }
+    }
+}
+
+/// Where connections are accepted when nobody said where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsaid {
+    /// Port 179 of both families.
+    Listen,
+    /// There, once somebody needs it: in a cluster another daemon may own the port.
+    ListenWhenNeeded,
+}
+
+impl HostOptions {
+    /// Starts who speaks to the routers, after what an earlier run left behind.
+    pub(crate) fn start_backend(
+        &self,
+        unsaid: Unsaid,
+        earlier: Option<EarlierRun>,
+    ) -> Arc<dyn Backend> {
+        match &self.backend {
+            BackendOptions::Native { bgp_listen, bfd_realtime } => {
+                let bfd = BfdOptions { realtime: *bfd_realtime };
+                Arc::new(NativeBackend::start(listen(bgp_listen, unsaid), bfd, seed(), earlier))
+            }
+            BackendOptions::Frr { socket_dir, min_interval } => {
+                Arc::new(FrrBackend::start(FrrOptions {
+                    socket_dir: socket_dir.clone(),
+                    min_interval: *min_interval,
+                    earlier,
+                }))
+            }
+        }
+    }
+
+    /// FRR's sockets, where they are asked for.
+    pub(crate) fn vty_sockets(&self) -> Result<Option<vty::Sockets>, SocketError> {
+        let directory = self.vty_dir.as_deref();
+        directory.map(|it| vty::Sockets::open(it, self.socket_mode)).transpose()
+    }
+}
+
+/// What these values ask for.
+fn listen(options: &[ListenOption], unsaid: Unsaid) -> Listen {
+    if options.is_empty() {
+        let only_when_needed = unsaid == Unsaid::ListenWhenNeeded;
+        return Listen { only_when_needed, ..Listen::at(BGP_ADDRESSES) };
+    }
+    Listen::at(options.iter().filter_map(|option| match option {
+        ListenOption::None => None,
+        ListenOption::Address(address) => Some(*address),
+    }))
+}
+
+/// A value of `--bgp-listen`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenOption {
+    /// `none`: only dial.
+    None,
+    /// An address and a port.
+    Address(SocketAddr),
+}
+
+/// A value of `--bgp-listen` that is neither.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected ADDRESS:PORT, as in 192.0.2.1:179 or [::]:179, or none")]
+pub struct ListenOptionError;
+
+impl FromStr for ListenOption {
+    type Err = ListenOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ListenOptionError> {
+        match text {
+            "none" => Ok(Self::None),
+            _ => text.parse().map(Self::Address).map_err(|_| ListenOptionError),
+        }
+    }
+}

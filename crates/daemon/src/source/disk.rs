@@ -1,0 +1,194 @@
+//! Reading files and folders, with what can go wrong.
+//!
+//! Knows which files of a folder count and how large a file may be. Knows no events and no
+//! history; `tracker` asks it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fairway_resources::FILE_BYTES_MAX;
+
+use super::FileChange;
+
+/// Why files cannot be watched or read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum FileSourceError {
+    /// A path that the user named is not there.
+    #[error("{path}: {error}")]
+    Path {
+        /// The path.
+        path: String,
+        /// Why. The text has it, so it is no source of its own.
+        error: io::Error,
+    },
+    /// The kernel refuses to report changes.
+    #[error("changes of files cannot be watched: {0}")]
+    Watch(notify::Error),
+    /// No thread for the watching.
+    #[error("the thread that keeps the watches cannot start: {0}")]
+    Thread(io::Error),
+}
+
+/// Why a file has no text.
+#[derive(Debug)]
+pub(super) enum ReadFailure {
+    /// There is nothing of that name, or a link to nothing.
+    NotFound,
+    /// There is something else; what, for people.
+    NoFile(String),
+    /// For people.
+    Unreadable(String),
+}
+
+/// What the user named: a file, or a folder whose files count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// As the user wrote it.
+    pub(super) shown: PathBuf,
+    /// From the root.
+    pub(super) path: PathBuf,
+    pub(super) is_folder: bool,
+}
+
+impl Target {
+    pub(super) fn new(shown: &Path) -> Result<Self, FileSourceError> {
+        let name = |error| FileSourceError::Path { path: shown.display().to_string(), error };
+        let path = std::path::absolute(shown).map_err(name)?;
+        let is_folder = fs::metadata(&path).map_err(name)?.is_dir();
+        Ok(Self { shown: shown.to_owned(), path, is_folder })
+    }
+
+    /// The folder that is watched for it.
+    pub(super) fn folder(&self) -> &Path {
+        if self.is_folder { &self.path } else { self.path.parent().unwrap_or(&self.path) }
+    }
+
+    /// How the user would write `path`, a file of this target.
+    pub(super) fn show(&self, path: &Path) -> String {
+        let shown = match path.file_name() {
+            Some(name) if self.is_folder => self.shown.join(name),
+            _ => self.shown.clone(),
+        };
+        shown.to_string_lossy().into_owned()
+    }
+
+    /// Whether `path` is this file, or a file of this folder that counts.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        if !self.is_folder {
+            return path == self.path;
+        }
+        let is_resource = path
+            .extension()
+            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|it| extension == *it));
+        let is_hidden =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        path.parent() == Some(&self.path) && is_resource && !is_hidden
+    }
+}
+
+/// The names in a folder.
+pub(super) fn list(folder: &Path) -> io::Result<BTreeSet<OsString>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+/// The text of a file.
+pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
+    let failure = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => ReadFailure::NotFound,
+        _ => ReadFailure::Unreadable(format!("cannot be read: {error}")),
+    };
+    // Opening a pipe would wait for a writer.
+    let metadata = fs::metadata(path).map_err(failure)?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a folder" } else { "something else" };
+        return Err(ReadFailure::NoFile(format!("is {what}, not a file")));
+    }
+    text_of(File::open(path).map_err(failure)?, metadata.len()).map_err(|error| match error {
+        Unread::Error(error) => failure(error),
+        Unread::Why(why) => ReadFailure::Unreadable(why),
+    })
+}
+
+/// Standard input, as a file of the name `stdin`.
+pub(super) fn read_standard_input() -> FileChange {
+    let path = "stdin".to_owned();
+    match text_of(io::stdin().lock(), 0) {
+        Ok(text) => FileChange::Read { path, text },
+        Err(Unread::Error(error)) => {
+            FileChange::Unreadable { path, why: format!("cannot be read: {error}") }
+        }
+        Err(Unread::Why(why)) => FileChange::Unreadable { path, why },
+    }
+}
+
+/// Why there is no text.
+enum Unread {
+    Error(io::Error),
+    /// For people.
+    Why(String),
+}
+
+/// All that `source` holds, which is probably so many bytes.
+fn text_of(source: impl Read, bytes_probably: u64) -> Result<String, Unread> {
+    let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
+    let capacity = usize::try_from(bytes_probably.min(limit)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(capacity);
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(Unread::Error)?;
+    if bytes.len() > FILE_BYTES_MAX {
+        let megabytes = FILE_BYTES_MAX / 1024 / 1024;
+        let why = format!("is larger than {megabytes} MiB; split it into several files");
+        return Err(Unread::Why(why));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let lines = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count();
+        Unread::Why(format!("is not text: line {} is not UTF-8", lines + 1))
+    })
+}
+
+/// What a folder is to the kernel: a path may come to mean another one. `None` while the folder
+/// cannot be listed.
+pub(super) fn identity(folder: &Path) -> Option<(u64, u64)> {
+    fs::read_dir(folder).ok()?;
+    fs::metadata(folder).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Whether a new name in a folder is what it is without being written: a link, or no file at all.
+pub(super) fn is_whole_at_once(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file() || metadata.nlink() > 1)
+}
+
+/// Whether it is a symbolic link, to whatever.
+pub(super) fn is_symbolic_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+}
+
+/// Whether it is a symbolic link to nothing.
+pub(super) fn is_dangling(path: &Path) -> bool {
+    let is_missing =
+        || fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    is_symbolic_link(path) && is_missing()
+}
+
+/// What tells one state of a file from another without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Signature {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+/// That of the file behind `path`, if it can be seen.
+pub(super) fn signature(path: &Path) -> Option<Signature> {
+    fs::metadata(path).ok().map(|metadata| Signature {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        bytes: metadata.len(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+    })
+}

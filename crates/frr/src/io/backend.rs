@@ -1,0 +1,354 @@
+//! FRR as the one who speaks BGP.
+//!
+//! One task tells FRR what is desired, as [`crate::application`] decides; the observer answers what is
+//! so. Where FRR is away or refuses, that is a fault of the view and no end: what is desired is said
+//! as soon as somebody listens.
+
+mod told;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fairway_ground::PeerKey;
+use fairway_seam::{
+    Backend, Clear, ClearFuture, Desired, EarlierRun, Latencies, Leave, ViewFuture, ViewScope,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{info, warn};
+
+use super::daemons::{Daemons, Look};
+use super::observer::Observer;
+use crate::application::{Application, Broken, Next, Now, Orders, Said, Wanted};
+use crate::configuration::{Configuration, without_secrets};
+use crate::render::{Settings, render};
+
+/// How long FRR may take to forget what is ours, when we leave for good.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than anything here takes.
+const FAR: Duration = Duration::from_secs(3600);
+/// Changes whose age is remembered until they are said, at most.
+const CHANGES_MAX: usize = 4096;
+
+/// Where FRR is, and how it is treated.
+#[derive(Debug, Clone)]
+pub struct FrrOptions {
+    /// Where its daemons have their sockets: `/run/frr`.
+    pub socket_dir: PathBuf,
+    /// Between two applications at least: changes that come meanwhile are one.
+    pub min_interval: Duration,
+    /// What an earlier run left behind. FRR has kept it.
+    pub earlier: Option<EarlierRun>,
+}
+
+/// Sessions of FRR.
+#[derive(Debug)]
+pub struct FrrBackend {
+    socket_dir: PathBuf,
+    desired: watch::Sender<Option<Arc<Desired>>>,
+    withdrawn: watch::Receiver<u64>,
+    shared: Arc<Shared>,
+    leave: mpsc::Sender<(Leave, oneshot::Sender<()>)>,
+}
+
+/// What the task knows and the view shows.
+#[derive(Debug)]
+struct Shared {
+    observer: Observer,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    generation: u64,
+    faults: Vec<String>,
+    changes_told: Latencies,
+    /// When it happened what follows from what is desired, for each change that has not been taken up.
+    happened: Vec<Instant>,
+}
+
+impl Shared {
+    fn state(&self) -> State {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl FrrBackend {
+    /// Starts the task that tells FRR, and the one that watches it. FRR need not be there yet.
+    ///
+    /// Must be called inside a tokio runtime.
+    pub fn start(options: FrrOptions) -> Self {
+        let FrrOptions { socket_dir, min_interval, earlier: _ } = options;
+        let (desired, wanted) = watch::channel(None);
+        let (reached, withdrawn) = watch::channel(0);
+        let (leave, leaving) = mpsc::channel(1);
+        let observer = Observer::start(&socket_dir);
+        let shared = Arc::new(Shared { observer, state: Mutex::default() });
+        let task = Task {
+            application: Application::new(min_interval),
+            daemons: Daemons::new(&socket_dir),
+            begun: Instant::now(),
+            desired: None,
+            happened: Vec::new(),
+            version: None,
+            unsaid: Vec::new(),
+            reached,
+            shared: shared.clone(),
+        };
+        tokio::spawn(task.run(wanted, leaving));
+        Self { socket_dir, desired, withdrawn, shared, leave }
+    }
+}
+
+impl Backend for FrrBackend {
+    fn apply(&self, desired: Desired) {
+        let happened = desired.change_age.and_then(|age| Instant::now().checked_sub(age));
+        self.shared.change(|state| {
+            if state.happened.len() < CHANGES_MAX {
+                state.happened.extend(happened);
+            }
+        });
+        self.desired.send_replace(Some(Arc::new(desired)));
+    }
+
+    fn view(&self, scope: ViewScope) -> ViewFuture<'_> {
+        Box::pin(async move {
+            let desired = self.desired.borrow().clone().unwrap_or_default();
+            let mut view = self.shared.observer.view(&desired, scope).await?;
+            let State { generation, faults, changes_told, .. } = self.shared.state();
+            view.generation = generation;
+            view.changes_told = changes_told;
+            let seen = std::mem::replace(&mut view.faults, faults);
+            view.faults.extend(seen);
+            Ok(view)
+        })
+    }
+
+    fn changed(&self, seen: u64) -> Pin<Box<dyn Future<Output = u64> + Send + '_>> {
+        Box::pin(self.shared.observer.changed(seen))
+    }
+
+    fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_> {
+        Box::pin(async move {
+            let desired = self.desired.borrow().clone().unwrap_or_default();
+            self.shared.observer.clear(&desired, peer, how).await
+        })
+    }
+
+    /// Resolves when FRR shows no route that `generation`, or a later one, does not have, and has nothing
+    /// left to write to any neighbour, or 2 seconds after that. What else is refused does not matter.
+    fn withdrawn(&self, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let mut withdrawn = self.withdrawn.clone();
+        Box::pin(async move {
+            if withdrawn.wait_for(|it| *it >= generation).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            told::everything_is_told(&self.socket_dir).await;
+        })
+    }
+
+    fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.desired.closed())
+    }
+
+    /// For a restart, FRR is left as it is, and goes on. For good, it is told to forget all of ours.
+    fn shutdown(&self, how: Leave) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            let (done, is_done) = oneshot::channel();
+            if self.leave.send((how, done)).await.is_ok() {
+                // If it has ended already, there is nothing left to end.
+                let _ = is_done.await;
+            }
+        })
+    }
+}
+
+/// The task that tells FRR.
+struct Task {
+    application: Application,
+    daemons: Daemons,
+    begun: Instant,
+    desired: Option<Arc<Desired>>,
+    happened: Vec<Instant>,
+    /// For which FRR it is rendered.
+    version: Option<(u8, u8)>,
+    /// What could not be rendered.
+    unsaid: Vec<String>,
+    reached: watch::Sender<u64>,
+    shared: Arc<Shared>,
+}
+
+impl Task {
+    async fn run(
+        mut self,
+        mut wanted: watch::Receiver<Option<Arc<Desired>>>,
+        mut leaving: mpsc::Receiver<(Leave, oneshot::Sender<()>)>,
+    ) {
+        let mut seen = 0;
+        loop {
+            if wanted.has_changed().unwrap_or(false) {
+                self.take(&mut wanted);
+            }
+            let Some(until) = self.act().await else { continue };
+            tokio::select! {
+                changed = wanted.changed() => match changed {
+                    Ok(()) => self.take(&mut wanted),
+                    Err(_) => return,
+                },
+                Some((how, done)) = leaving.recv() => {
+                    self.leave(how).await;
+                    // Whoever asked may have stopped waiting.
+                    let _ = done.send(());
+                    return;
+                }
+                daemon = self.daemons.left() => {
+                    warn!(daemon = daemon.name(), "FRR's daemon has gone away");
+                    self.application.lost(self.now());
+                    self.publish();
+                }
+                number = self.shared.observer.changed(seen) => {
+                    seen = number;
+                    self.application.hint(self.now());
+                }
+                () = sleep_until(until) => {}
+            }
+        }
+    }
+
+    fn now(&self) -> Now {
+        self.begun.elapsed()
+    }
+
+    /// What is desired may be other than it was.
+    fn take(&mut self, wanted: &mut watch::Receiver<Option<Arc<Desired>>>) {
+        self.desired.clone_from(&wanted.borrow_and_update());
+        let happened = &mut self.happened;
+        self.shared.change(|state| happened.append(&mut state.happened));
+        self.want();
+    }
+
+    /// Says the machine what is wanted, in FRR's words.
+    fn want(&mut self) {
+        let Some(desired) = &self.desired else { return };
+        let settings = Settings { version: self.version, ..Settings::default() };
+        match render(desired, &settings) {
+            Ok(rendered) => {
+                self.unsaid = rendered.faults.iter().map(ToString::to_string).collect();
+                self.application.want(Wanted {
+                    generation: desired.generation,
+                    configuration: Configuration::parse(&rendered.text),
+                    is_partial: desired.awaits_sources,
+                });
+            }
+            Err(error) => self.unsaid = vec![error.to_string()],
+        }
+        self.publish();
+    }
+
+    /// Does the next thing; says until when to wait if there is none.
+    async fn act(&mut self) -> Option<Instant> {
+        match self.application.next(self.now()) {
+            Next::Read => {
+                let Look { running, new } = self.daemons.look().await;
+                for daemon in new {
+                    self.application.connected(daemon);
+                }
+                self.application.read(self.now(), running);
+                if self.daemons.version() != self.version {
+                    self.version = self.daemons.version();
+                    self.want();
+                }
+                self.publish();
+                None
+            }
+            Next::Say(orders) => {
+                let begun = Instant::now();
+                let said = self.daemons.say(&orders).await;
+                self.report(&orders, &said, begun.elapsed());
+                if said.broken.is_none() {
+                    let happened = std::mem::take(&mut self.happened);
+                    self.shared.change(|state| {
+                        happened.iter().for_each(|it| state.changes_told.note(it.elapsed()));
+                    });
+                }
+                self.application.said(self.now(), said);
+                self.shared.observer.applied();
+                self.publish();
+                None
+            }
+            Next::Wait(until) => {
+                self.publish();
+                // Nothing is wanted yet, and so nothing will be.
+                let until = self.begun.checked_add(until.min(FAR));
+                Some(until.unwrap_or_else(|| Instant::now() + FAR))
+            }
+        }
+    }
+
+    fn report(&self, orders: &Orders, said: &Said, took: Duration) {
+        let (commands, milliseconds) = (said.taken.len(), took.as_millis());
+        match &said.broken {
+            None if orders.is_repair => {
+                warn!(
+                    commands,
+                    milliseconds, "FRR configured again: it was not as it had been told"
+                );
+            }
+            None => info!(commands, milliseconds, "FRR configured"),
+            Some(Broken::Lost(daemon, why)) => {
+                warn!(daemon = daemon.name(), why, "FRR went away while it was told");
+            }
+            Some(Broken::Refused(daemon, step, words)) => {
+                let line = without_secrets(&step.line);
+                let resource = step.origin.as_deref().unwrap_or_default();
+                warn!(daemon = daemon.name(), resource, line, words, "FRR refuses a line");
+            }
+        }
+    }
+
+    /// Shows what is in force, and what is not.
+    fn publish(&mut self) {
+        let in_force = self.application.in_force().unwrap_or_default();
+        let faults = [self.application.faults(), self.unsaid.clone()].concat();
+        let mut is_news = false;
+        self.shared.change(|state| {
+            is_news = state.faults != faults || state.generation != in_force;
+            (state.generation, state.faults) = (in_force, faults);
+        });
+        if is_news {
+            self.shared.observer.applied();
+        }
+        let withdrawn = self.application.withdrawn().unwrap_or_default();
+        self.reached.send_if_modified(|it| std::mem::replace(it, withdrawn) != withdrawn);
+    }
+
+    async fn leave(&mut self, how: Leave) {
+        if how == Leave::ForRestart {
+            info!("FRR goes on with what it was told");
+            return;
+        }
+        let desired = self.desired.take();
+        let generation = desired.map_or(0, |it| it.generation).saturating_add(1);
+        let nothing = Wanted { generation, ..Wanted::default() };
+        self.application.want(nothing);
+        let forget = async {
+            while self.application.in_force() != Some(generation) {
+                if let Some(until) = self.act().await
+                    && self.application.in_force() != Some(generation)
+                {
+                    sleep_until(until).await;
+                }
+            }
+        };
+        if timeout(LEAVE_TIMEOUT, forget).await.is_err() {
+            warn!("FRR could not be told in time to forget what it was told");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Which attributes does a route leave with?
+//!
+//! What a `set` line of a route map says, as words. Depends on whom the route is for: an internal
+//! neighbour is told LOCAL_PREF, an external one a longer path; each the next hops that were chosen
+//! for it. Knows no names and no numbers of entries. Called by `classes` and `filters`.
+
+use std::fmt::Write;
+
+use fairway_ground::{ChosenNextHops, Community, LinkBandwidth, PeerKind};
+use fairway_seam::{DrainState, PeerConfig, RouteAttributes};
+use serde::Serialize;
+
+use super::Settings;
+
+/// FRR's unit of link bandwidth, in bits per second.
+const BANDWIDTH_UNIT: u64 = 1_000_000;
+/// The most that every version takes, in that unit.
+const BANDWIDTH_MAX: u64 = 25_600;
+/// The version that takes what is more.
+const WIDE_BANDWIDTH_SINCE: (u8, u8) = (10, 3);
+
+/// What an entry of a route map sets, in the order in which FRR shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub(super) struct SetLines {
+    as_path_prepend: Option<String>,
+    community: Option<String>,
+    bandwidth: Option<String>,
+    next_hop_ipv4: Option<String>,
+    next_hop_ipv6: Option<String>,
+    large_community: Option<String>,
+    local_preference: Option<String>,
+    metric: Option<String>,
+}
+
+impl SetLines {
+    /// All of it, for a hash.
+    pub(super) fn identify(&self, text: &mut String) {
+        let Self {
+            as_path_prepend,
+            community,
+            bandwidth,
+            next_hop_ipv4,
+            next_hop_ipv6,
+            large_community,
+            local_preference,
+            metric,
+        } = self;
+        let lines = [
+            as_path_prepend,
+            community,
+            bandwidth,
+            next_hop_ipv4,
+            next_hop_ipv6,
+            large_community,
+            local_preference,
+            metric,
+        ];
+        for line in lines {
+            text.push('\n');
+            text.push_str(line.as_deref().unwrap_or("-"));
+        }
+    }
+}
+
+/// How routes are told to one neighbour.
+#[derive(Debug, Clone)]
+pub(super) struct Dialect {
+    local_asn: u32,
+    kind: PeerKind,
+    next_hops: ChosenNextHops,
+    draining: bool,
+    wide_bandwidth: bool,
+}
+
+impl Dialect {
+    pub(super) fn new(peer: &PeerConfig, drain: DrainState, settings: &Settings) -> Self {
+        Self {
+            local_asn: peer.local_asn.get(),
+            kind: peer.kind(),
+            next_hops: peer.next_hops,
+            draining: drain == DrainState::Draining,
+            wide_bandwidth: settings.version.is_some_and(|it| it >= WIDE_BANDWIDTH_SINCE),
+        }
+    }
+
+    /// What is set on a route of our own.
+    pub(super) fn of_own(&self, attributes: &RouteAttributes) -> SetLines {
+        let RouteAttributes {
+            local_pref,
+            communities,
+            large_communities,
+            med,
+            as_path_prepend,
+            link_bandwidth,
+        } = attributes;
+        let is_external = self.kind == PeerKind::External;
+        let mut communities = communities.clone();
+        if self.draining && !communities.contains(&Community::GRACEFUL_SHUTDOWN) {
+            communities.push(Community::GRACEFUL_SHUTDOWN);
+            communities.sort_unstable();
+        }
+        let prepend = vec![self.local_asn; usize::from(*as_path_prepend)];
+        let local_pref = if self.draining { Some(0) } else { *local_pref };
+        SetLines {
+            as_path_prepend: joined(&prepend).filter(|_| is_external),
+            community: joined(&communities.into_iter().map(FrrCommunity).collect::<Vec<_>>()),
+            bandwidth: link_bandwidth.map(|it| self.bandwidth(it)),
+            large_community: joined(large_communities),
+            local_preference: local_pref.filter(|_| !is_external).map(|it| it.to_string()),
+            metric: med.map(|it| it.to_string()),
+            ..self.next_hops()
+        }
+    }
+
+    /// What is set on a route that was learned and is passed on.
+    pub(super) fn of_learned(&self) -> SetLines {
+        let is_internal = self.kind == PeerKind::Internal;
+        SetLines {
+            community: self.draining.then(|| "graceful-shutdown additive".to_owned()),
+            local_preference: (self.draining && is_internal).then(|| "0".to_owned()),
+            ..self.next_hops()
+        }
+    }
+
+    fn next_hops(&self) -> SetLines {
+        SetLines {
+            next_hop_ipv4: self.next_hops.ipv4.map(|it| it.to_string()),
+            next_hop_ipv6: self.next_hops.ipv6.map(|it| it.to_string()),
+            ..SetLines::default()
+        }
+    }
+
+    /// In FRR's unit, rounded up: a weight of nothing would be no weight.
+    fn bandwidth(&self, bandwidth: LinkBandwidth) -> String {
+        let units = bandwidth.bits_per_second.div_ceil(BANDWIDTH_UNIT).max(1);
+        let most = if self.wide_bandwidth { u64::from(u32::MAX) } else { BANDWIDTH_MAX };
+        let units = units.min(most);
+        match self.kind {
+            PeerKind::External => units.to_string(),
+            PeerKind::Internal => format!("{units} non-transitive"),
+        }
+    }
+}
+
+/// A community as FRR shows it: it has more names than Fairway does.
+struct FrrCommunity(Community);
+
+impl std::fmt::Display for FrrCommunity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0.0 {
+            0xFFFF_0002 => "route-filter-translated-v4",
+            0xFFFF_0003 => "route-filter-v4",
+            0xFFFF_0004 => "route-filter-translated-v6",
+            0xFFFF_0005 => "route-filter-v6",
+            0xFFFF_0008 => "accept-own-nexthop",
+            _ => return self.0.fmt(f),
+        })
+    }
+}
+
+/// With blanks in between; `None` for none.
+fn joined(values: &[impl std::fmt::Display]) -> Option<String> {
+    let (first, rest) = values.split_first()?;
+    let mut text = first.to_string();
+    for value in rest {
+        // A string takes everything.
+        let _ = write!(text, " {value}");
+    }
+    Some(text)
+}

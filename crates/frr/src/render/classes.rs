@@ -1,0 +1,135 @@
+//! Which routes are alike, and what are they called?
+//!
+//! All prefixes that are told to the same neighbours with the same attributes are a class. Its tag is
+//! a hash of just that: whatever changes about a route gives it another tag, so that FRR says it anew
+//! at once, and does not wait for a changed route map. Called by `render`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairway_ground::{AddressFamily, PeerKey, Prefix};
+use fairway_seam::{DesiredRoute, RouteAttributes};
+use serde::Serialize;
+
+use super::attributes::{Dialect, SetLines};
+use super::names::Hash;
+use super::neighbour::Neighbour;
+
+/// The tag of learned routes; and of all that leaves, so that FRR sees that a route in another class
+/// is the same to a neighbour, and does not say it again.
+pub(super) const LEARNED_TAG: u32 = 18_007;
+
+/// The last sequence number of an entry for a class; those for learned routes follow.
+const SEQUENCE_LAST: u32 = 60_000;
+
+/// Prefixes that are told to the same neighbours in the same way.
+pub(super) struct Class {
+    /// What marks them.
+    pub(super) tag: u32,
+    /// Where their entry stands in each route map.
+    pub(super) sequence: u32,
+    /// They.
+    pub(super) prefixes: Vec<Prefix>,
+    /// What each neighbour is told, by the neighbour.
+    pub(super) told: BTreeMap<PeerKey, SetLines>,
+}
+
+/// A prefix and its tag, as a `network` line says it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Network {
+    #[serde(skip)]
+    pub(super) order: Prefix,
+    prefix: String,
+    tag: u32,
+}
+
+impl Class {
+    /// Those prefixes of the class that are announced in `family`.
+    pub(super) fn networks(&self, family: AddressFamily) -> impl Iterator<Item = Network> {
+        let of_family = self.prefixes.iter().filter(move |prefix| prefix.family() == family);
+        of_family.map(|prefix| Network {
+            order: *prefix,
+            prefix: prefix.to_string(),
+            tag: self.tag,
+        })
+    }
+}
+
+/// What two prefixes must have in common to be of one class.
+type Alike<'a> = (AddressFamily, Vec<(&'a Arc<BTreeSet<PeerKey>>, &'a Arc<RouteAttributes>)>);
+
+/// All classes by their tags, and how many prefixes were one class too many.
+pub(super) fn of_routes(
+    routes: &[DesiredRoute],
+    neighbours: &BTreeMap<PeerKey, (Neighbour, Dialect)>,
+) -> (Vec<Class>, usize) {
+    let mut of_prefix: BTreeMap<Prefix, Vec<_>> = BTreeMap::new();
+    for route in routes {
+        of_prefix.entry(route.prefix).or_default().push((&route.peers, &route.attributes));
+    }
+    let mut alike: BTreeMap<Alike<'_>, Vec<Prefix>> = BTreeMap::new();
+    for (prefix, mut told) in of_prefix {
+        told.sort_unstable();
+        alike.entry((prefix.family(), told)).or_default().push(prefix);
+    }
+    // What looks different may come to the same, where some neighbours are left out.
+    let mut classes: BTreeMap<String, Class> = BTreeMap::new();
+    for ((family, told), prefixes) in alike {
+        let mut lines = BTreeMap::new();
+        for (peers, attributes) in told {
+            for key in peers.iter() {
+                let Some((neighbour, dialect)) = neighbours.get(key) else { continue };
+                if neighbour.carries(family) {
+                    lines.insert(*key, dialect.of_own(attributes));
+                }
+            }
+        }
+        if lines.is_empty() {
+            continue;
+        }
+        let class = classes.entry(identity(&lines)).or_insert_with(|| Class {
+            tag: 0,
+            sequence: 0,
+            prefixes: Vec::new(),
+            told: lines,
+        });
+        class.prefixes.extend(prefixes);
+    }
+    numbered(classes)
+}
+
+/// A text that two classes share only if they are one.
+fn identity(told: &BTreeMap<PeerKey, SetLines>) -> String {
+    let mut text = String::new();
+    for (key, lines) in told {
+        text.push_str(&key.to_string());
+        lines.identify(&mut text);
+        text.push('\n');
+    }
+    text
+}
+
+/// Gives each class its tag and its place: those that its hash names, and if another class has them,
+/// the next.
+fn numbered(classes: BTreeMap<String, Class>) -> (Vec<Class>, usize) {
+    let (mut tags, mut sequences) = (BTreeSet::from([0, LEARNED_TAG]), BTreeSet::new());
+    let mut numbered = Vec::with_capacity(classes.len());
+    let mut left_out = 0_usize;
+    for (identity, class) in classes {
+        let hash = Hash::of(&identity, 0).short();
+        // Half of all places are free at least, so a few steps are enough.
+        let first = hash % SEQUENCE_LAST;
+        let places = (first..SEQUENCE_LAST).chain(0..first).map(|place| place.saturating_add(1));
+        let Some(sequence) = places.into_iter().find(|place| !sequences.contains(place)) else {
+            left_out = left_out.saturating_add(class.prefixes.len());
+            continue;
+        };
+        let tag = (0..).map(|attempt| Hash::of(&identity, attempt).short());
+        let Some(tag) = tag.into_iter().find(|tag| !tags.contains(tag)) else { continue };
+        tags.insert(tag);
+        sequences.insert(sequence);
+        numbered.push(Class { tag, sequence, ..class });
+    }
+    numbered.sort_unstable_by_key(|class| class.sequence);
+    (numbered, left_out)
+}

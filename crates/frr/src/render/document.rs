@@ -1,0 +1,164 @@
+//! What the templates are given.
+//!
+//! Everything that is to be said, by the place where it stands. Decides nothing. Made by `render`.
+
+use fairway_ground::{AddressFamily, GracefulRestart};
+use fairway_seam::{DrainState, Extras};
+use serde::Serialize;
+
+use super::attributes::{Dialect, SetLines};
+use super::classes::{Class, LEARNED_TAG, Network};
+use super::neighbour::Neighbour;
+use super::profiles::Profile;
+use super::words::{Word, Words};
+
+/// Where entries for learned routes begin, behind those of all classes.
+const LEARNED_SEQUENCE: u32 = 65_000;
+/// FRR's own, which it does not show.
+const LISTEN_LIMIT_DEFAULT: u32 = 100;
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    /// The tags of all classes that are announced.
+    pub(super) tags: Vec<u32>,
+    pub(super) instances: Vec<Instance>,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) extras: Option<RawLines>,
+    pub(super) learned_tag: u32,
+}
+
+/// One BGP instance.
+#[derive(Debug, Serialize)]
+pub(super) struct Instance {
+    asn: u32,
+    vrf: Option<Word>,
+    router_id: String,
+    restart_seconds: Option<u16>,
+    long_lived_seconds: Option<u32>,
+    listen_limit: Option<u32>,
+    ranges: Vec<(String, Word)>,
+    neighbours: Vec<Told>,
+    families: Vec<Family>,
+}
+
+/// A neighbour with the entries of its outgoing route map.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    #[serde(flatten)]
+    pub(super) neighbour: Neighbour,
+    pub(super) out: Vec<Entry>,
+}
+
+/// An entry of an outgoing route map.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry {
+    sequence: u32,
+    tag: u32,
+    /// The family word of the prefix list that must match, too.
+    list: Option<&'static str>,
+    #[serde(flatten)]
+    set: SetLines,
+}
+
+/// One address family of an instance.
+#[derive(Debug, Serialize)]
+struct Family {
+    name: &'static str,
+    networks: Vec<Network>,
+    /// The places of its neighbours in the instance.
+    neighbours: Vec<usize>,
+}
+
+/// What the operator wrote in FRR's own words.
+#[derive(Debug, Serialize)]
+pub(super) struct RawLines {
+    origin: Option<Words>,
+    lines: Vec<String>,
+}
+
+impl Told {
+    pub(super) fn new(
+        neighbour: Neighbour,
+        dialect: &Dialect,
+        classes: &[Class],
+        drain: DrainState,
+    ) -> Self {
+        let own = classes.iter().filter_map(|class| {
+            let set = class.told.get(&neighbour.key)?.clone();
+            Some(Entry { sequence: class.sequence, tag: class.tag, list: None, set })
+        });
+        let passes_on = (drain != DrainState::Drained).then_some(&neighbour.passes_on);
+        let learned = passes_on.into_iter().flat_map(|it| &it.entries).map(|permit| Entry {
+            sequence: LEARNED_SEQUENCE.saturating_add(permit.place),
+            tag: LEARNED_TAG,
+            list: permit.list,
+            set: dialect.of_learned(),
+        });
+        let out = own.chain(learned).collect();
+        Self { neighbour, out }
+    }
+}
+
+impl Instance {
+    /// Of neighbours that agree on what an instance has once. There is at least one.
+    pub(super) fn new(mut neighbours: Vec<Told>, classes: &[Class]) -> Option<Self> {
+        neighbours.sort_by_key(|it| it.neighbour.rank());
+        let vrf = neighbours.first()?.neighbour.vrf.clone();
+        let shared = neighbours.iter().map(|it| it.neighbour.shared);
+        let first = shared.clone().next()?;
+        let restart = shared.clone().find_map(|it| it.graceful_restart);
+        let default = GracefulRestart::default();
+        let ranges: Vec<_> = neighbours.iter().filter_map(|it| it.neighbour.range()).collect();
+        let limits = shared.filter_map(|it| it.listen_limit).reduce(u32::saturating_add);
+        let keys: Vec<_> = neighbours.iter().map(|it| it.neighbour.key).collect();
+        let told = |class: &&Class| keys.iter().any(|key| class.told.contains_key(key));
+        let classes: Vec<&Class> = classes.iter().filter(told).collect();
+        Some(Self {
+            asn: first.asn,
+            vrf,
+            router_id: first.router_id.to_string(),
+            restart_seconds: restart
+                .map(GracefulRestart::restart_time_seconds)
+                .filter(|it| *it != default.restart_time_seconds()),
+            long_lived_seconds: restart
+                .map(GracefulRestart::long_lived_stale_time_seconds)
+                .filter(|it| *it != 0),
+            listen_limit: limits.filter(|it| *it != LISTEN_LIMIT_DEFAULT),
+            ranges,
+            families: AddressFamily::ALL
+                .into_iter()
+                .filter_map(|family| Family::new(family, &neighbours, &classes))
+                .collect(),
+            neighbours,
+        })
+    }
+}
+
+impl Family {
+    fn new(family: AddressFamily, neighbours: &[Told], classes: &[&Class]) -> Option<Self> {
+        let carrying = neighbours.iter().enumerate();
+        let carrying = carrying.filter(|(_, it)| it.neighbour.carries(family));
+        let carrying: Vec<usize> = carrying.map(|(place, _)| place).collect();
+        let mut networks: Vec<Network> =
+            classes.iter().flat_map(|class| class.networks(family)).collect();
+        networks.sort_unstable_by_key(|network| network.order);
+        let name = match family {
+            AddressFamily::Ipv4Unicast => "ipv4",
+            AddressFamily::Ipv6Unicast => "ipv6",
+        };
+        (!carrying.is_empty()).then_some(Self { name, networks, neighbours: carrying })
+    }
+}
+
+impl RawLines {
+    /// Comments are left out: ours say where lines are from.
+    pub(super) fn new(extras: &Extras) -> Self {
+        let is_comment = |line: &&str| line.trim_start().starts_with(['!', '#']);
+        let lines = extras.text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+        Self {
+            origin: Words::new(extras.origin.as_bytes()).ok(),
+            lines: lines.filter(|line| !is_comment(line)).map(str::to_owned).collect(),
+        }
+    }
+}

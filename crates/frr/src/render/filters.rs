@@ -1,0 +1,105 @@
+//! Which routes of a neighbour come in, and which learned ones is it told?
+//!
+//! A policy as entries of a route map and of prefix lists. Knows no attributes. Called by
+//! `neighbour` and `render`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairway_ground::{AddressFamily, FamilySet, PrefixFilter, PrefixRange};
+use serde::Serialize;
+
+use super::names::Hash;
+
+/// What a neighbour may tell us.
+pub(super) type In = Filter;
+/// What of all that was learned it is told.
+pub(super) type PassOn = Filter;
+
+/// Entries that permit; nothing else passes.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Filter {
+    /// The prefix lists.
+    lists: Vec<List>,
+    pub(super) entries: Vec<Permit>,
+}
+
+/// One entry of a route map.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Permit {
+    /// Its place, counted from one.
+    pub(super) place: u32,
+    /// The family word of the prefix list that must match; `None`: all do.
+    pub(super) list: Option<&'static str>,
+}
+
+/// A prefix list of one family.
+#[derive(Debug, Clone, Serialize)]
+struct List {
+    word: &'static str,
+    ranges: Vec<Range>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Range {
+    sequence: u32,
+    text: String,
+}
+
+impl Filter {
+    pub(super) fn new(filter: &PrefixFilter, families: FamilySet) -> Self {
+        let ranges = match filter {
+            PrefixFilter::Nothing => return Self { lists: Vec::new(), entries: Vec::new() },
+            PrefixFilter::Everything => {
+                let entries = vec![Permit { place: 1, list: None }];
+                return Self { lists: Vec::new(), entries };
+            }
+            PrefixFilter::Listed(ranges) => ranges,
+        };
+        let (mut lists, mut entries) = (Vec::new(), Vec::new());
+        for (place, family) in (1..).zip(families.iter()) {
+            let of_family = ranges.iter().filter(|it| it.prefix().family() == family);
+            let texts: BTreeSet<String> = of_family.map(range).collect();
+            if !texts.is_empty() {
+                let word = word(family);
+                lists.push(List { word, ranges: numbered(texts) });
+                entries.push(Permit { place, list: Some(word) });
+            }
+        }
+        Self { lists, entries }
+    }
+}
+
+/// What FRR calls the family where it speaks of addresses.
+fn word(family: AddressFamily) -> &'static str {
+    match family {
+        AddressFamily::Ipv4Unicast => "ip",
+        AddressFamily::Ipv6Unicast => "ipv6",
+    }
+}
+
+/// As FRR shows it.
+fn range(range: &PrefixRange) -> String {
+    let (prefix, lengths) = (range.prefix(), range.lengths());
+    let (first, last) = (*lengths.start(), *lengths.end());
+    if first > prefix.length() {
+        format!("{prefix} ge {first} le {last}")
+    } else if last > first {
+        format!("{prefix} le {last}")
+    } else {
+        prefix.to_string()
+    }
+}
+
+/// The order of entries that all permit means nothing: each has a place that its text names, so
+/// that a new one leaves the others where they are.
+fn numbered(texts: BTreeSet<String>) -> Vec<Range> {
+    let mut places: BTreeMap<u32, String> = BTreeMap::new();
+    for text in texts {
+        let hashes = (0..).map(|attempt| Hash::of(&text, attempt).short());
+        let free = |place: &u32| *place != 0 && !places.contains_key(place);
+        if let Some(place) = hashes.into_iter().find(free) {
+            places.insert(place, text);
+        }
+    }
+    places.into_iter().map(|(sequence, text)| Range { sequence, text }).collect()
+}

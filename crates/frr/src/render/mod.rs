@@ -1,0 +1,137 @@
+//! Which configuration of FRR makes what is desired true?
+//!
+//! A function of [`Desired`]: no clock, no socket, no memory of an earlier configuration, and the same
+//! text for the same desire. What FRR cannot do is left out with the reason; everything else is
+//! rendered. Knows no running configuration. Called by the backend and by `fairway render`.
+//!
+//! Routes need no prefix lists: `network P route-map FW-set-T` marks a route with the tag T of its
+//! class, and each neighbour's outgoing route map has an entry for the tags that are for it.
+
+mod attributes;
+mod classes;
+mod document;
+mod filters;
+mod names;
+mod neighbour;
+mod profiles;
+mod shared;
+mod templates;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use attributes::Dialect;
+use document::{Document, Instance, RawLines, Told};
+use fairway_ground::PeerKey;
+use fairway_seam::{Desired, DrainState};
+use neighbour::Neighbour;
+use profiles::Profiles;
+use shared::Firsts;
+
+/// For whom the configuration is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// FRR's version, its first two numbers. Unknown: what every version from 8.4 on takes, and
+    /// what only newer ones take where a resource asks for it.
+    pub version: Option<(u8, u8)>,
+    /// Passwords are not shown. FRR cannot be given such a configuration.
+    pub hide_secrets: bool,
+}
+
+/// A configuration of FRR.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rendered {
+    /// Its lines, in the order and in the words in which FRR shows them.
+    pub text: String,
+    /// What is not in it, although it is desired.
+    pub faults: Vec<Fault>,
+}
+
+/// What FRR cannot be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The resource, as in `BGPPeer tor-a`.
+    pub subject: String,
+    /// What it asks for, and why that is not possible.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.subject, self.reason)
+    }
+}
+
+/// No configuration could be made, whatever is desired.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the templates of FRR's configuration have a fault: {0}")]
+pub struct RenderError(String);
+
+/// The configuration that makes `desired` true.
+pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, RenderError> {
+    let Accepted { neighbours, profiles, mut faults } = Accepted::of(desired, settings);
+    let (classes, surplus) = match desired.drain {
+        DrainState::Drained => (Vec::new(), 0),
+        DrainState::InService | DrainState::Draining => {
+            classes::of_routes(&desired.routes, &neighbours)
+        }
+    };
+    if surplus > 0 {
+        let reason = format!("{surplus} prefixes are announced in more ways than FRR has room for");
+        faults.push(Fault { subject: "BGPAdvertisement".to_owned(), reason });
+    }
+    let mut of_vrf: BTreeMap<_, Vec<Told>> = BTreeMap::new();
+    for (key, (neighbour, dialect)) in neighbours {
+        let told = Told::new(neighbour, &dialect, &classes, desired.drain);
+        of_vrf.entry(key.vrf).or_default().push(told);
+    }
+    let mut tags: Vec<u32> = classes.iter().map(|class| class.tag).collect();
+    tags.sort_unstable();
+    let instances = of_vrf.into_values().filter_map(|told| Instance::new(told, &classes));
+    let document = Document {
+        tags,
+        instances: instances.collect(),
+        profiles: profiles.into_vec(),
+        extras: desired.extras.as_deref().map(RawLines::new),
+        learned_tag: classes::LEARNED_TAG,
+    };
+    let text = templates::render(&document).map_err(RenderError)?;
+    Ok(Rendered { text, faults })
+}
+
+/// The neighbours that FRR can have.
+struct Accepted {
+    neighbours: BTreeMap<PeerKey, (Neighbour, Dialect)>,
+    profiles: Profiles,
+    faults: Vec<Fault>,
+}
+
+impl Accepted {
+    fn of(desired: &Desired, settings: &Settings) -> Self {
+        let (mut neighbours, mut faults) = (BTreeMap::new(), Vec::new());
+        let mut profiles = Profiles::default();
+        let mut firsts: BTreeMap<_, Firsts> = BTreeMap::new();
+        for peer in &desired.peers {
+            let firsts = firsts.entry(peer.key.vrf).or_default();
+            let neighbour = Neighbour::new(peer, settings).and_then(|neighbour| {
+                firsts.admit(&peer.name, &neighbour)?;
+                peer.bfd.iter().try_for_each(|bfd| profiles.add(bfd))?;
+                Ok(neighbour)
+            });
+            match neighbour {
+                Ok(neighbour) => {
+                    let dialect = Dialect::new(peer, desired.drain, settings);
+                    neighbours.insert(peer.key, (neighbour, dialect));
+                }
+                Err(refusal) => faults.push(Fault {
+                    subject: format!("BGPPeer {}", peer.name.escape_debug()),
+                    reason: refusal.to_string(),
+                }),
+            }
+        }
+        Self { neighbours, profiles, faults }
+    }
+}

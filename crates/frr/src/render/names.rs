@@ -1,0 +1,118 @@
+//! What is everything called that Fairway makes in FRR?
+//!
+//! Names that stay the same as long as what they name, that differ where it does, and of which FRR
+//! takes every character. Knows no configuration. Called by the rest of `render`.
+
+use fairway_ground::{PeerKey, Remote};
+
+/// What all names begin with, so that one's own and other people's lines can be told apart.
+const PREFIX: &str = "FW-";
+
+/// The longest name of a BFD profile.
+const PROFILE_LENGTH_BYTES_MAX: usize = 63;
+
+/// FNV-1a, 64 bits: the same in every version and on every machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hash(u64);
+
+impl Hash {
+    /// Of `text`; another one for each `attempt`.
+    pub(super) fn of(text: &str, attempt: u32) -> Self {
+        const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+        const PRIME: u64 = 0x0000_0100_0000_01B3;
+        let salt = attempt.to_be_bytes();
+        let salt: &[u8] = if attempt == 0 { &[] } else { &salt };
+        let bytes = text.bytes().chain(salt.iter().copied());
+        Self(bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME)))
+    }
+
+    /// Folded to 32 bits.
+    pub(super) fn short(self) -> u32 {
+        let [a, b, c, d, e, f, g, h] = self.0.to_be_bytes();
+        u32::from_be_bytes([a ^ e, b ^ f, c ^ g, d ^ h])
+    }
+}
+
+/// What names a neighbour in the names of its route maps and prefix lists.
+pub(super) fn of_neighbour(key: PeerKey) -> String {
+    let remote = match key.remote {
+        Remote::Address(address) => address.to_string(),
+        Remote::Interface(name) => format!("if-{}", plain(name.as_str())),
+        Remote::Range(prefix) => format!("range-{}_{}", prefix.address(), prefix.length()),
+    };
+    match key.vrf {
+        Some(vrf) => format!("{remote}@{}", plain(vrf.as_str())),
+        None => remote,
+    }
+}
+
+/// The name of the peer group that neighbours from a range are in. One in each VRF.
+pub(super) fn of_group(key: PeerKey) -> String {
+    format!("{PREFIX}{}", of_neighbour(PeerKey { vrf: None, ..key }))
+}
+
+/// The name of the BFD profile that a BFDProfile becomes.
+pub(super) fn of_profile(name: &str) -> String {
+    let whole = format!("{PREFIX}{}", plain(name));
+    if whole.len() <= PROFILE_LENGTH_BYTES_MAX {
+        return whole;
+    }
+    let begin: String = whole.chars().take(PROFILE_LENGTH_BYTES_MAX.saturating_sub(9)).collect();
+    format!("{begin}-{:08x}", Hash::of(name, 0).short())
+}
+
+/// `name` with everything written as its number that is not a letter, a digit, a dot or a dash: two
+/// names never become one.
+fn plain(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match char::from(byte) {
+            it if it.is_ascii_alphanumeric() || matches!(it, '.' | '-') => plain.push(it),
+            _ => plain.push_str(&format!("_{byte:02x}")),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(remote: Remote, vrf: Option<&str>) -> PeerKey {
+        PeerKey { remote, vrf: vrf.map(|it| it.parse().unwrap()) }
+    }
+
+    #[test]
+    fn neighbours_have_names_of_their_own() {
+        let address = Remote::Address("192.0.2.1".parse().unwrap());
+        let interface = |name: &str| Remote::Interface(name.parse().unwrap());
+        assert_eq!(of_neighbour(key(address, None)), "192.0.2.1");
+        assert_eq!(of_neighbour(key(address, Some("blue"))), "192.0.2.1@blue");
+        assert_eq!(of_neighbour(key(interface("eth0.5"), None)), "if-eth0.5");
+        assert_eq!(of_neighbour(key(interface("e@blue"), None)), "if-e_40blue");
+        assert_eq!(of_neighbour(key(interface("e_40blue"), None)), "if-e_5f40blue");
+        assert_eq!(
+            of_neighbour(key(interface("a'b"), Some("c d".trim_end_matches(" d")))),
+            "if-a_27b@c"
+        );
+        let range = Remote::Range("2001:db8::/64".parse().unwrap());
+        assert_eq!(of_neighbour(key(range, None)), "range-2001:db8::_64");
+        assert_eq!(of_group(key(range, Some("blue"))), "FW-range-2001:db8::_64");
+    }
+
+    #[test]
+    fn a_profile_has_a_name_that_frr_has_room_for() {
+        assert_eq!(of_profile("fast"), "FW-fast");
+        assert_eq!(of_profile("a b\n!"), "FW-a_20b_0a_21");
+        let (one, other) = ("x".repeat(253), "x".repeat(252) + "y");
+        assert_eq!(of_profile(&one).len(), 63);
+        assert_ne!(of_profile(&one), of_profile(&other));
+    }
+
+    #[test]
+    fn a_hash_is_that_of_the_published_test_vectors() {
+        assert_eq!(Hash::of("", 0).0, 0xCBF2_9CE4_8422_2325);
+        assert_eq!(Hash::of("foobar", 0).0, 0x8594_4171_F739_67E8);
+        assert_ne!(Hash::of("foobar", 1).short(), Hash::of("foobar", 0).short());
+    }
+}

@@ -1,0 +1,276 @@
+//! What does FRR have to be told about one neighbour, and can it be told?
+//!
+//! One [`PeerConfig`] as the words of its lines; or the reason why FRR cannot be such a neighbour's
+//! router. Knows no other neighbour and no route. Called by `render`.
+
+use std::time::Duration;
+
+use fairway_ground::{
+    AddressFamily, FamilySet, MaximumPrefixes, PeerKey, PeerKind, Remote, RemoteAs,
+};
+use fairway_seam::PeerConfig;
+use serde::Serialize;
+
+use super::filters::{In, PassOn};
+use super::shared::Shared;
+use super::words::{Word, WordError, Words};
+use super::{Settings, names};
+
+/// The version that came with `addpath-tx-best-selected`.
+const PATHS_SINCE: (u8, u8) = (9, 1);
+/// The most paths that it takes.
+const PATHS_MAX: u8 = 6;
+/// The version that came with `bfd strict`.
+const STRICT_BFD_SINCE: (u8, u8) = (10, 4);
+/// The version that came with roles.
+const ROLES_SINCE: (u8, u8) = (8, 4);
+/// The TTL of a session over several routers: the kernel's default, as our own sessions have it.
+/// FRR's own 255 is shown differently by its versions.
+const MULTIHOP_TTL: u8 = 64;
+
+/// Why FRR cannot have a neighbour.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("{what} {error}")]
+    Word { what: &'static str, error: WordError },
+    #[error("{what} needs FRR {}.{} or newer, and this is {}.{}", since.0, since.1, has.0, has.1)]
+    Version { what: &'static str, since: (u8, u8), has: (u8, u8) },
+    #[error("tcpAO is not possible with FRR, which has no TCP-AO")]
+    TcpAo,
+    #[error("a BFDProfile with authentication is not possible with FRR, whose BFD signs nothing")]
+    BfdAuthentication,
+    #[error("addPath.send {0} is more than FRR can do; expected 1 to {PATHS_MAX}")]
+    Paths(u8),
+    #[error("sourceAddress is not possible with FRR where the neighbor is an interface")]
+    InterfaceSource,
+    #[error("extendedNexthop cannot be off with FRR where the neighbor is an interface")]
+    InterfaceNextHop,
+    #[error("roleStrict is not possible with FRR for a listenRange")]
+    StrictRange,
+    #[error("localASN is not possible with FRR for a neighbor in myASN, or in localASN itself")]
+    InternalLocalAs,
+    #[error(
+        "{field} is {this}, but {that} in BGPPeer {other}, and FRR has one for all peers of a VRF"
+    )]
+    Shared { field: &'static str, this: String, that: String, other: String },
+}
+
+/// The words of its lines, in the order in which FRR shows them.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Neighbour {
+    #[serde(skip)]
+    pub(super) key: PeerKey,
+    #[serde(skip)]
+    pub(super) vrf: Option<Word>,
+    /// The resource.
+    pub(super) origin: Words,
+    /// What names it in FRR: address, interface or peer group.
+    name: Word,
+    /// What names its route maps.
+    id: String,
+    /// `interface`, `group`, or empty for an address.
+    form: &'static str,
+    remote_as: String,
+    local_as: Option<String>,
+    description: Words,
+    is_down: bool,
+    shutdown_message: Option<Words>,
+    bfd_profile: Option<String>,
+    bfd_strict: bool,
+    password: Option<Word>,
+    port: Option<u16>,
+    passive: bool,
+    multihop_ttl: Option<u8>,
+    role: Option<&'static str>,
+    role_strict: bool,
+    ttl_security_hops: Option<u8>,
+    disable_connected_check: bool,
+    source: Option<String>,
+    keepalive: u64,
+    hold: u16,
+    connect: u64,
+    extended_next_hop: bool,
+    graceful_restart: bool,
+    paths_sent: Option<u8>,
+    paths_received: bool,
+    maximum: Option<String>,
+    /// What comes in.
+    pub(super) accepts: In,
+    /// What of that goes out.
+    pub(super) passes_on: PassOn,
+    #[serde(skip)]
+    families: FamilySet,
+    #[serde(skip)]
+    pub(super) shared: Shared,
+}
+
+impl Neighbour {
+    /// Refuses what FRR would refuse, or do otherwise.
+    pub(super) fn new(peer: &PeerConfig, settings: &Settings) -> Result<Self, Refusal> {
+        refuse(peer, settings)?;
+        let what = |what| move |error| Refusal::Word { what, error };
+        let description = Words::new(peer.name.as_bytes()).map_err(what("metadata.name"))?;
+        let message = peer.shutdown.as_ref().map(|it| it.as_str()).filter(|it| !it.is_empty());
+        let message = message.map(|text| Words::new(text.as_bytes()));
+        let password = peer.password.as_ref().map(|it| Word::new(it.expose()));
+        let password = password.transpose().map_err(what("the password"))?;
+        let (form, name) = match peer.key.remote {
+            Remote::Address(address) => ("", address.to_string()),
+            Remote::Interface(name) => ("interface", name.to_string()),
+            Remote::Range(_) => ("group", names::of_group(peer.key)),
+        };
+        let vrf = peer.key.vrf.map(|vrf| Word::new(vrf.as_str().as_bytes()));
+        let hold = peer.hold_time.seconds();
+        Ok(Self {
+            key: peer.key,
+            vrf: vrf.transpose().map_err(what("the VRF"))?,
+            origin: resource("BGPPeer", &peer.name)?,
+            name: Word::new(name.as_bytes()).map_err(what("the interface"))?,
+            id: names::of_neighbour(peer.key),
+            form,
+            remote_as: match peer.remote_as {
+                RemoteAs::Asn(asn) => asn.to_string(),
+                RemoteAs::Internal => "internal".to_owned(),
+                RemoteAs::External => "external".to_owned(),
+            },
+            local_as: (peer.local_asn != peer.router_asn).then(|| peer.local_asn.to_string()),
+            description,
+            is_down: peer.shutdown.is_some(),
+            shutdown_message: message.transpose().map_err(what("shutdown.message"))?,
+            bfd_profile: peer.bfd.as_ref().map(|bfd| names::of_profile(&bfd.profile)),
+            bfd_strict: peer.bfd.as_ref().is_some_and(|bfd| bfd.strict),
+            password: password.map(|it| if settings.hide_secrets { Word::hidden() } else { it }),
+            port: (peer.port != PeerConfig::PORT_DEFAULT).then_some(peer.port),
+            passive: peer.passive,
+            multihop_ttl: is_multihop(peer).then_some(MULTIHOP_TTL),
+            role: peer.external_role().map(|role| role.name()),
+            role_strict: peer.role_strict,
+            ttl_security_hops: peer.ttl_security_hops.map(u8::from),
+            disable_connected_check: needs_no_network(peer),
+            source: peer.source_address.map(|it| it.to_string()),
+            keepalive: keepalive(peer.keepalive_interval, hold),
+            hold,
+            connect: seconds(peer.connect_retry_interval).clamp(1, u64::from(u16::MAX)),
+            // FRR has it on by itself where the neighbour is an interface, and does not show it.
+            extended_next_hop: peer.extended_next_hop && form != "interface",
+            graceful_restart: peer.graceful_restart.is_some(),
+            paths_sent: peer.add_path.send.map(u8::from),
+            paths_received: peer.add_path.receive,
+            maximum: peer.import.maximum.map(maximum),
+            accepts: In::new(&peer.import.allowed, peer.families),
+            passes_on: PassOn::new(&peer.pass_on, peer.families),
+            families: peer.families,
+            shared: Shared::of(peer),
+        })
+    }
+
+    /// Whether its session carries `family`.
+    pub(super) fn carries(&self, family: AddressFamily) -> bool {
+        self.families.contains(family)
+    }
+
+    /// Its place among the others: FRR shows groups first, then interfaces, then addresses.
+    pub(super) fn rank(&self) -> (u8, PeerKey) {
+        let rank = match self.key.remote {
+            Remote::Range(_) => 0,
+            Remote::Interface(_) => 1,
+            Remote::Address(_) => 2,
+        };
+        (rank, self.key)
+    }
+
+    /// The range that its neighbours dial from, with the name of their group.
+    pub(super) fn range(&self) -> Option<(String, Word)> {
+        match self.key.remote {
+            Remote::Range(prefix) => Some((prefix.to_string(), self.name.clone())),
+            Remote::Address(_) | Remote::Interface(_) => None,
+        }
+    }
+}
+
+/// How messages and comments name a resource.
+pub(super) fn resource(kind: &'static str, name: &str) -> Result<Words, Refusal> {
+    let words = Words::new(format!("{kind} {name}").as_bytes());
+    words.map_err(|error| Refusal::Word { what: "metadata.name", error })
+}
+
+fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
+    let needs = |what, since| match settings.version {
+        Some(has) if has < since => Err(Refusal::Version { what, since, has }),
+        _ => Ok(()),
+    };
+    if !peer.tcp_ao.is_empty() {
+        return Err(Refusal::TcpAo);
+    }
+    if let Some(bfd) = &peer.bfd {
+        if bfd.settings.authentication.is_some() {
+            return Err(Refusal::BfdAuthentication);
+        }
+        if bfd.strict {
+            needs("bfdStrict", STRICT_BFD_SINCE)?;
+        }
+    }
+    if let Some(paths) = peer.add_path.send.map(u8::from) {
+        needs("addPath.send", PATHS_SINCE)?;
+        if paths > PATHS_MAX {
+            return Err(Refusal::Paths(paths));
+        }
+    }
+    if peer.external_role().is_some() {
+        needs("role", ROLES_SINCE)?;
+        if peer.role_strict && peer.key.is_range() {
+            return Err(Refusal::StrictRange);
+        }
+    }
+    if peer.key.interface().is_some() {
+        if peer.source_address.is_some() {
+            return Err(Refusal::InterfaceSource);
+        }
+        if !peer.extended_next_hop {
+            return Err(Refusal::InterfaceNextHop);
+        }
+    }
+    let is_own = peer.remote_as == RemoteAs::Asn(peer.router_asn);
+    if peer.local_asn != peer.router_asn && (is_own || peer.kind() == PeerKind::Internal) {
+        return Err(Refusal::InternalLocalAs);
+    }
+    Ok(())
+}
+
+/// FRR takes one of the two only, and neither has a meaning for it inside the AS.
+fn is_multihop(peer: &PeerConfig) -> bool {
+    peer.multihop && peer.kind() == PeerKind::External && peer.ttl_security_hops.is_none()
+}
+
+/// FRR does not dial an external neighbour that is on no network of the machine. Of an IPv6 address
+/// it may be next door all the same: clouds give a machine an address without a network.
+fn needs_no_network(peer: &PeerConfig) -> bool {
+    let is_ipv6 = match peer.key.remote {
+        Remote::Address(address) => address.is_ipv6(),
+        Remote::Range(prefix) => prefix.family() == AddressFamily::Ipv6Unicast,
+        Remote::Interface(_) => false,
+    };
+    is_ipv6 && peer.kind() == PeerKind::External && peer.is_next_door()
+}
+
+/// Never more than a third of the hold time, which is what FRR makes of it, and shows.
+fn keepalive(interval: Option<Duration>, hold: u16) -> u64 {
+    let third = u64::from(hold / 3);
+    let interval = interval.map_or(third, |it| seconds(it).max(1));
+    interval.min(third)
+}
+
+/// Whole ones, rounded up.
+fn seconds(duration: Duration) -> u64 {
+    duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
+}
+
+/// A session that was ended for too many prefixes begins again after a minute.
+fn maximum(maximum: MaximumPrefixes) -> String {
+    let MaximumPrefixes { limit, warn_percent } = maximum;
+    if warn_percent == MaximumPrefixes::WARN_PERCENT_DEFAULT {
+        format!("{limit} restart 1")
+    } else {
+        format!("{limit} {warn_percent} restart 1")
+    }
+}

@@ -1,0 +1,34 @@
+//! FRR's words.
+//!
+//! The templates are part of the program. Knows no resource: they are given words. Called by
+//! `render`.
+
+use std::sync::LazyLock;
+
+use tera::{Context, Tera};
+
+use super::document::Document;
+
+const MAIN: &str = "frr.conf";
+
+static TEMPLATES: LazyLock<Result<Tera, tera::Error>> = LazyLock::new(|| {
+    let mut tera = Tera::new();
+    // This is no page for a browser.
+    tera.autoescape_on(Vec::<&str>::new());
+    tera.add_raw_templates([
+        (MAIN, include_str!("../../../../templates/frr.conf.tera")),
+        ("filters.conf", include_str!("../../../../templates/filters.conf.tera")),
+        ("instance.conf", include_str!("../../../../templates/instance.conf.tera")),
+        ("neighbour.conf", include_str!("../../../../templates/neighbour.conf.tera")),
+        ("bfd.conf", include_str!("../../../../templates/bfd.conf.tera")),
+    ])?;
+    Ok(tera)
+});
+
+/// The text.
+pub(super) fn render(document: &Document) -> Result<String, String> {
+    let templates = TEMPLATES.as_ref().map_err(ToString::to_string)?;
+    let rendered =
+        Context::from_serialize(document).and_then(|context| templates.render(MAIN, &context));
+    rendered.map_err(|error| error.to_string())
+}

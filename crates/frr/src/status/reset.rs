@@ -1,0 +1,89 @@
+//! Why a session ended, out of FRR's number for it.
+//!
+//! FRR numbers what the operator did, what was changed, and what a neighbour waits for in one list,
+//! and keeps no NOTIFICATION of its own making for the first two; here they are the Cease that FRR
+//! sends for it. Before a first session FRR counts what a neighbour waits for as a reset: that is
+//! what the last attempt met.
+
+use fairway_seam::{LastReset, ResetCause, SessionState};
+
+use super::answer::Fields;
+
+/// FRR's numbers.
+const ADMINISTRATIVE_SHUTDOWN: u8 = 11;
+const USER_RESET: u8 = 12;
+const NOTIFICATION_RECEIVED: u8 = 13;
+const NOTIFICATION_SENT: u8 = 14;
+const PEER_CLOSED: u8 = 15;
+const NEIGHBOR_DELETED: u8 = 16;
+const PEER_CLOSED_AND_RESTARTS: u8 = 22;
+const BFD_DOWN: u8 = 24;
+const INTERFACE_DOWN: u8 = 25;
+/// What a neighbour waits for: an address, a next hop, a VRF, a family, an OPEN.
+const WAITING: std::ops::RangeInclusive<u8> = 26..=32;
+/// Too many prefixes.
+const PREFIX_COUNT: u8 = 33;
+const SOCKET_ERROR: u8 = 34;
+
+/// Cease, with what FRR sends beside it.
+fn cease(subcode: u8) -> ResetCause {
+    ResetCause::NotificationSent(6, subcode)
+}
+
+/// Code and subcode, as in `060A`.
+fn code_and_subcode(neighbor: Fields<'_>) -> Option<(u8, u8)> {
+    let both = u16::from_str_radix(neighbor.text("lastErrorCodeSubcode")?, 16).ok()?;
+    let [code, subcode] = both.to_be_bytes();
+    Some((code, subcode))
+}
+
+fn cause(neighbor: Fields<'_>, number: u8) -> ResetCause {
+    let notification = code_and_subcode(neighbor);
+    let text = || neighbor.text("lastShutdownDescription").map(str::to_owned);
+    match (number, notification) {
+        (NOTIFICATION_RECEIVED, Some((code, subcode))) => {
+            ResetCause::NotificationReceived(code, subcode, text())
+        }
+        (NOTIFICATION_SENT, Some((code, subcode))) => ResetCause::NotificationSent(code, subcode),
+        (ADMINISTRATIVE_SHUTDOWN, _) => cease(2),
+        (USER_RESET, _) => cease(4),
+        (NEIGHBOR_DELETED, _) => cease(3),
+        (BFD_DOWN, _) => cease(10),
+        (PREFIX_COUNT, _) => cease(1),
+        (PEER_CLOSED | PEER_CLOSED_AND_RESTARTS | SOCKET_ERROR | INTERFACE_DOWN, _) => {
+            ResetCause::PeerClosed
+        }
+        (number, _) if WAITING.contains(&number) => ResetCause::ConnectFailed,
+        // All others are settings that were changed.
+        _ => cease(6),
+    }
+}
+
+/// FRR's words, with what the neighbour wrote.
+fn text(neighbor: Fields<'_>, number: u8) -> String {
+    let due_to = neighbor.text("lastResetDueTo").unwrap_or("unknown");
+    let has_notification = matches!(number, NOTIFICATION_RECEIVED | NOTIFICATION_SENT);
+    let reason = neighbor.text("lastNotificationReason").filter(|_| has_notification);
+    let text = match reason {
+        Some(reason) => format!("{due_to} ({reason})"),
+        None => due_to.to_owned(),
+    };
+    match neighbor.text("lastShutdownDescription").filter(|_| has_notification) {
+        Some(said) => format!("{text}: {said}"),
+        None => text,
+    }
+}
+
+/// Why the last session ended, or what the last attempt met. A session that is up has nothing to
+/// wait for, whatever it waited for before.
+pub(super) fn last_reset(neighbor: Fields<'_>, state: SessionState) -> Option<LastReset> {
+    let number = neighbor.number("lastResetCode")?;
+    if state == SessionState::Established && WAITING.contains(&number) {
+        return None;
+    }
+    Some(LastReset {
+        ago: neighbor.milliseconds("lastResetTimerMsecs").unwrap_or_default(),
+        cause: cause(neighbor, number),
+        text: text(neighbor, number),
+    })
+}

@@ -1,0 +1,79 @@
+//! What a neighbour should be told, beside what it was: communities that FRR does not tell, and
+//! routes that it cannot get.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairway_ground::{Community, ExtendedCommunity, NextHop, PathId, PeerKind, Prefix};
+use fairway_seam::{Desired, DrainState, PeerConfig, PeerRoute, PeerView, RouteAttributes};
+
+use super::attributes::is_here;
+use super::tables::Told;
+
+/// What one neighbour should be told.
+pub(super) struct Wanted<'a> {
+    routes: BTreeMap<Prefix, &'a RouteAttributes>,
+    drain: DrainState,
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn of(desired: &'a Desired, config: &PeerConfig) -> Self {
+        let key = config.route_key();
+        let own = desired.routes.iter().filter(|route| route.peers.contains(&key));
+        let routes = own.map(|route| (route.prefix, &*route.attributes)).collect();
+        Self { routes, drain: desired.drain }
+    }
+
+    /// A route as it was sent: FRR shows it as it is before this end puts itself into it.
+    pub(super) fn as_sent(
+        &self,
+        told: Told,
+        config: &PeerConfig,
+        here: Option<NextHop>,
+    ) -> PeerRoute {
+        let Told { prefix, path_id, mut attributes, has_communities } = told;
+        if let (false, Some(wanted)) = (has_communities, self.routes.get(&prefix)) {
+            attributes.communities.clone_from(&wanted.communities);
+            if self.drain == DrainState::Draining {
+                attributes = attributes.with_community(Community::GRACEFUL_SHUTDOWN);
+            }
+            attributes.large_communities.clone_from(&wanted.large_communities);
+            attributes.extended_communities = bandwidth(wanted, config);
+        }
+        if config.kind() == PeerKind::External {
+            attributes.as_path = attributes.as_path.prepended(config.local_asn.get());
+            attributes.local_pref = None;
+        }
+        if let Some(here) = here.filter(|_| is_here(attributes.next_hop.address())) {
+            attributes.next_hop = here;
+        }
+        // A number is one only where several paths are sent.
+        let path_id = path_id.filter(|_| config.add_path.send.is_some()).unwrap_or(PathId::NONE);
+        PeerRoute { prefix, path_id, attributes: Arc::new(attributes), stale: false }
+    }
+}
+
+fn bandwidth(wanted: &RouteAttributes, config: &PeerConfig) -> Vec<ExtendedCommunity> {
+    let transitive = config.kind() == PeerKind::External;
+    let community =
+        |it: fairway_ground::LinkBandwidth| it.community(config.local_asn.get(), transitive);
+    wanted.link_bandwidth.map(community).into_iter().collect()
+}
+
+/// The routes for `peer` that it cannot get, as far as that follows from the desired state and its
+/// session. Other reasons FRR does not tell.
+pub(super) fn note_unannounced(peer: &mut PeerView, desired: &Desired) {
+    let Some(session) = &peer.session else { return };
+    let (families, key) = (session.families, peer.config.route_key());
+    let is_drained = desired.drain == DrainState::Drained;
+    if !is_drained && peer.config.families.intersection(families) == peer.config.families {
+        return;
+    }
+    let reason = |prefix: Prefix| match families.contains(prefix.family()) {
+        false => Some(format!("the session does not carry {}", prefix.family())),
+        true => is_drained.then(|| "the node is drained".to_owned()),
+    };
+    let own = desired.routes.iter().filter(|route| route.peers.contains(&key));
+    peer.unannounced =
+        own.filter_map(|route| Some((route.prefix, reason(route.prefix)?))).collect();
+}

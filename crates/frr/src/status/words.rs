@@ -1,0 +1,47 @@
+//! FRR's words for what both sides have: families, VRFs, states, times.
+
+use std::time::Duration;
+
+use fairway_ground::{AddressFamily, InterfaceName};
+use fairway_seam::SessionState;
+
+/// What FRR calls the main table.
+pub(super) const VRF_DEFAULT: &str = "default";
+
+/// The key of a family.
+pub(super) fn family_word(family: AddressFamily) -> &'static str {
+    match family {
+        AddressFamily::Ipv4Unicast => "ipv4Unicast",
+        AddressFamily::Ipv6Unicast => "ipv6Unicast",
+    }
+}
+
+/// The name of a VRF.
+pub(super) fn vrf_word(vrf: Option<&InterfaceName>) -> &str {
+    vrf.map_or(VRF_DEFAULT, InterfaceName::as_str)
+}
+
+/// A state. What FRR has beside those of the RFC is on its way to Idle.
+pub(super) fn state(word: &str) -> SessionState {
+    match word {
+        "Connect" => SessionState::Connect,
+        "Active" => SessionState::Active,
+        "OpenSent" => SessionState::OpenSent,
+        "OpenConfirm" => SessionState::OpenConfirm,
+        "Established" => SessionState::Established,
+        _ => SessionState::Idle,
+    }
+}
+
+/// Days, hours, minutes and seconds, as in `0:00:00:21`.
+pub(super) fn days_and_clock(text: &str) -> Option<Duration> {
+    let mut parts = text.split(':').map(str::parse::<u64>);
+    let (Some(Ok(days)), Some(Ok(hours)), Some(Ok(minutes)), Some(Ok(seconds)), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return None;
+    };
+    let hours = days.checked_mul(24)?.checked_add(hours)?;
+    let minutes = hours.checked_mul(60)?.checked_add(minutes)?;
+    Some(Duration::from_secs(minutes.checked_mul(60)?.checked_add(seconds)?))
+}

@@ -1,0 +1,53 @@
+//! The words of the field, as values that hold their own rules.
+//!
+//! Time as pure code sees it, seeded randomness, addresses, AS numbers, names, families, keys. Every
+//! crate imports this one; it imports no other crate of Fairway, and knows no bytes on a wire, no
+//! session, no file and no clock. It changes rarely, so that a change elsewhere rebuilds little.
+
+mod asn;
+mod bfd;
+mod community;
+mod extended_community;
+mod family;
+mod filter;
+mod graceful_restart;
+mod interface;
+mod next_hop;
+mod nlri;
+mod parse_error;
+mod password;
+mod peer;
+mod peer_key;
+mod prefix;
+mod rng;
+mod role;
+mod shutdown;
+mod tcp_ao;
+mod time;
+mod timers;
+mod utc;
+
+pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
+pub use bfd::{BfdAuthentication, BfdAuthenticationKind, BfdKeyError, BfdPath, BfdSettings};
+pub use community::{Community, LargeCommunity};
+pub use extended_community::{ExtendedCommunity, LinkBandwidth};
+pub use family::{AddressFamily, FamilySet, PerFamily};
+pub use filter::{PrefixFilter, PrefixRange, PrefixRangeError};
+pub use graceful_restart::GracefulRestart;
+pub use interface::InterfaceName;
+pub use next_hop::{LocalNextHops, NextHop};
+pub use nlri::{Nlri, PathId};
+pub use parse_error::ParseError;
+pub use password::{Password, PasswordError};
+pub use peer::{
+    AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerKind, RemoteAs,
+};
+pub use peer_key::{PeerKey, Remote};
+pub use prefix::{Prefix, PrefixError};
+pub use rng::Rng;
+pub use role::Role;
+pub use shutdown::{ShutdownMessage, ShutdownMessageError};
+pub use tcp_ao::{AoAlgorithm, AoKey, AoKeyError, AoKeys};
+pub use time::Instant;
+pub use timers::{HoldTime, HoldTimeError};
+pub use utc::Utc;

@@ -1,0 +1,65 @@
+//! Services, as far as addresses and announcing depend on them.
+
+use std::net::IpAddr;
+
+use fairway_ground::AddressFamily;
+
+use super::{Labels, ObjectName};
+
+/// Which families a Service wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FamilyPolicy {
+    /// One address of this family.
+    Single(AddressFamily),
+    /// One of each; one of the first family is enough if no pool has both.
+    PreferDual(AddressFamily),
+    /// One of each, or none at all. The field says which comes first.
+    RequireDual(AddressFamily),
+}
+
+/// Whether traffic may be passed on to another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrafficPolicy {
+    /// Any node may announce.
+    Cluster,
+    /// Only nodes with a usable endpoint announce.
+    Local,
+}
+
+/// A port, for address sharing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServicePort {
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// 1 to 65535.
+    pub port: u16,
+}
+
+/// A Service of type LoadBalancer. (Others never enter the index.)
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Its name.
+    pub name: ObjectName,
+    /// Its labels.
+    pub labels: Labels,
+    /// `spec.loadBalancerClass`.
+    pub load_balancer_class: Option<String>,
+    /// The families it wants.
+    pub families: FamilyPolicy,
+    /// Addresses it asks for, one for each family at most; empty when it takes any.
+    pub requested_addresses: Vec<IpAddr>,
+    /// The pool it asks for.
+    pub requested_pool: Option<String>,
+    /// `metallb.io/allow-shared-ip`: Services with the same key may share an address. An empty key
+    /// shares nothing, but on layer 2 it counts that the annotation is there.
+    pub sharing_key: Option<String>,
+    /// Its ports.
+    pub ports: Vec<ServicePort>,
+    /// `spec.externalTrafficPolicy`.
+    pub traffic_policy: TrafficPolicy,
+    /// `spec.selector` in one canonical string; Services with traffic policy Local share an
+    /// address only when theirs are equal.
+    pub selector: String,
+    /// What `status.loadBalancer.ingress` says it has: written by whoever gave it addresses last.
+    pub status_addresses: Vec<IpAddr>,
+}

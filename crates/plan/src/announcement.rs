@@ -1,0 +1,122 @@
+//! What a plan says about one Service: `show services` prints it.
+//!
+//! Holds answers and finds none; made by the planner.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use fairway_ground::{PeerKey, Prefix};
+use fairway_model::{Node, ObjectName};
+
+use super::combination::Combination;
+use super::{Layer2Verdict, Reason};
+
+/// How one Service is announced from one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// Why nothing of it is announced, when that has nothing to do with a single address.
+    pub reason: Option<Reason>,
+    /// Its addresses, the preferred family first.
+    pub addresses: Vec<AddressAnnouncement>,
+    /// Whether this node answers for them on layer 2, for each pool they come from; none where no
+    /// L2Advertisement speaks of it.
+    pub layer2: Vec<Layer2Verdict>,
+}
+
+/// How one address of a Service is announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressAnnouncement {
+    /// The address.
+    pub address: IpAddr,
+    /// Why no prefix is announced for it, when that has nothing to do with a single prefix.
+    pub reason: Option<Reason>,
+    /// The prefixes that its advertisements make of it, sorted.
+    pub prefixes: Vec<PrefixAnnouncement>,
+}
+
+/// How one prefix is announced on behalf of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrefixAnnouncement {
+    /// The prefix.
+    pub prefix: Prefix,
+    /// The advertisements that ask for it, sorted.
+    pub advertisements: Arc<[ObjectName]>,
+    /// Who is told; empty with a reason.
+    pub peers: Arc<BTreeSet<PeerKey>>,
+    /// Why nobody is told.
+    pub reason: Option<Reason>,
+}
+
+impl PrefixAnnouncement {
+    /// As if no other Service spoke about the prefix.
+    pub(super) fn new(prefix: Prefix, combination: &Combination, node: &Node) -> Self {
+        let peers = Arc::clone(&combination.peers);
+        let reason = peers.is_empty().then(|| Reason::NoPeers(node.name.clone()));
+        let advertisements = Arc::clone(&combination.advertisements);
+        Self { prefix, advertisements, peers, reason }
+    }
+
+    /// Another Service contradicts this one.
+    pub(super) fn silence(&mut self, reason: Reason) {
+        self.peers = Arc::default();
+        self.reason = Some(reason);
+    }
+}
+
+/// An address that a node answers for on the local segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer2Announcement {
+    /// The address.
+    pub address: IpAddr,
+    /// On which interfaces; all when `None`.
+    pub interfaces: Option<BTreeSet<String>>,
+    /// The Services behind it.
+    pub services: BTreeSet<ObjectName>,
+}
+
+impl Announcement {
+    /// A Service of which nothing is announced.
+    pub(super) fn none(reason: Reason) -> Self {
+        Self { reason: Some(reason), addresses: Vec::new(), layer2: Vec::new() }
+    }
+
+    /// Whether some peer is told of some address.
+    pub fn is_announced(&self) -> bool {
+        self.told().next().is_some()
+    }
+
+    /// Every prefix that is announced for it, with the peers that are told.
+    pub fn told(&self) -> impl Iterator<Item = (Prefix, &BTreeSet<PeerKey>)> {
+        let prefixes = self.addresses.iter().flat_map(|address| &address.prefixes);
+        let told = prefixes.filter(|it| it.reason.is_none() && !it.peers.is_empty());
+        told.map(|it| (it.prefix, it.peers.as_ref()))
+    }
+
+    /// Every prefix that is spoken of for it, whether or not it is announced.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
+        self.addresses.iter().flat_map(|it| &it.prefixes).map(|it| it.prefix)
+    }
+
+    /// The interfaces on which `address` is answered for from here, `None` for all; nothing where it
+    /// is not.
+    pub(super) fn layer2_interfaces(&self, address: IpAddr) -> Option<Option<&BTreeSet<String>>> {
+        let verdict = self.layer2.iter().find(|it| it.addresses.contains(&address))?;
+        verdict.interfaces.as_ref().ok().map(Option::as_ref)
+    }
+
+    /// The addresses that are answered for from here.
+    pub(super) fn answered(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let answering = self.layer2.iter().filter(|it| it.interfaces.is_ok());
+        answering.flat_map(|it| it.addresses.iter().copied())
+    }
+
+    /// Every reason in it, from the whole to the parts.
+    pub fn reasons(&self) -> impl Iterator<Item = &Reason> {
+        let addresses = self.addresses.iter();
+        self.reason.iter().chain(addresses.flat_map(|address| {
+            let prefixes = address.prefixes.iter().filter_map(|prefix| prefix.reason.as_ref());
+            address.reason.iter().chain(prefixes)
+        }))
+    }
+}

@@ -1,0 +1,43 @@
+//! What the facts lead to on all nodes at once.
+//!
+//! Asks for the plan of each node and puts them side by side; decides nothing. Called by
+//! `fairway plan`; a daemon knows its own node only.
+
+use std::collections::BTreeMap;
+
+use fairway_allocator::Outcomes;
+use fairway_model::{ClusterIndex, Node, NodeName, ObjectName};
+
+use super::{Announcement, NodePlan, PlanOptions, for_node};
+
+/// The addresses of all Services, and what each node does with them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClusterPlan {
+    /// Which Service has which addresses.
+    pub outcomes: Outcomes,
+    /// What each node announces.
+    pub nodes: BTreeMap<NodeName, NodePlan>,
+}
+
+impl ClusterPlan {
+    /// The plans for `nodes`, whose facts need not be in the index.
+    pub fn new<'a>(
+        index: &ClusterIndex,
+        outcomes: Outcomes,
+        nodes: impl IntoIterator<Item = &'a Node>,
+    ) -> Self {
+        let plan = |node: &Node| {
+            (node.name.clone(), for_node(index, &outcomes, node, PlanOptions::default()))
+        };
+        let nodes = nodes.into_iter().map(plan).collect();
+        Self { outcomes, nodes }
+    }
+
+    /// What becomes of a Service, node by node.
+    pub(super) fn announcements(
+        &self,
+        service: &ObjectName,
+    ) -> impl Iterator<Item = &Announcement> {
+        self.nodes.values().filter_map(|plan| Some(&**plan.services.get(service)?))
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether one Service is announced from one node, and as which prefixes.
+//!
+//! The rule is MetalLB's, and so is the order in which it finds reasons: what advertisements say
+//! comes first, then the node, then the endpoints. Knows no other Service: where two want to
+//! announce one prefix, `routes` decides. Called by the planner.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use fairway_allocator::{Outcome, PoolLookup};
+use fairway_ground::Prefix;
+use fairway_model::{ClusterIndex, Node, Service};
+
+use super::advertisements::Place;
+use super::basis::Basis;
+use super::combination::Combination;
+use super::endpoints::Endpoints;
+use super::layer2::{self, Layer2};
+use super::{AddressAnnouncement, Announcement, PlanOptions, PrefixAnnouncement, Reason};
+
+/// What one Service says about one prefix.
+pub(super) type Said = (Prefix, Arc<Combination>);
+
+/// The facts, as far as Services differ in them.
+pub(super) struct Facts<'a> {
+    pub(super) index: &'a ClusterIndex,
+    node: &'a Node,
+    options: PlanOptions,
+    pools: PoolLookup<'a>,
+    layer2: Layer2<'a>,
+}
+
+/// What becomes of one Service.
+pub(super) struct Decision {
+    /// As if nobody contradicted it.
+    pub(super) announcement: Announcement,
+    /// What it says.
+    pub(super) said: Vec<Said>,
+    /// Its usable endpoints on this node.
+    pub(super) endpoints: u32,
+}
+
+impl<'a> Facts<'a> {
+    /// As seen from `node`.
+    pub(super) fn new(index: &'a ClusterIndex, node: &'a Node, options: PlanOptions) -> Self {
+        let layer2 = Layer2::new(index, node, layer2::candidates(index, node), options);
+        Self { index, node, options, pools: PoolLookup::new(index), layer2 }
+    }
+
+    /// What becomes of `service`.
+    pub(super) fn decide(
+        &mut self,
+        basis: &mut Basis,
+        service: &Service,
+        outcome: &Outcome,
+    ) -> Decision {
+        if outcome.is_pending() {
+            let text = outcome.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+            return Decision::silent(Announcement::none(Reason::NotAllocated(text)));
+        }
+        let endpoints = Endpoints::of(service, self.index, self.node, self.options);
+        let spoken = outcome.addresses.iter().map(|it| (*it, self.spoken(basis, service, *it)));
+        let spoken: Vec<(IpAddr, Result<Vec<Said>, Reason>)> = spoken.collect();
+        let reason = match spoken.iter().any(|(_, said)| said.is_ok()) {
+            true => contradiction(&spoken)
+                .or_else(|| basis.node_reason.clone())
+                .or_else(|| endpoints.check(service, self.node).err()),
+            // Each address has its own.
+            false => None,
+        };
+        let layer2 = self.layer2.verdicts(service, &outcome.addresses, &self.pools);
+        let (mut addresses, mut all_said) = (Vec::with_capacity(spoken.len()), Vec::new());
+        for (address, said) in spoken {
+            addresses.push(match said {
+                Ok(said) if reason.is_none() => {
+                    let prefixes = said.iter();
+                    let prefixes = prefixes
+                        .map(|(prefix, it)| PrefixAnnouncement::new(*prefix, it, self.node));
+                    let prefixes = prefixes.collect();
+                    all_said.extend(said);
+                    AddressAnnouncement { address, reason: None, prefixes }
+                }
+                Ok(_) => AddressAnnouncement { address, reason: None, prefixes: Vec::new() },
+                Err(reason) => {
+                    AddressAnnouncement { address, reason: Some(reason), prefixes: Vec::new() }
+                }
+            });
+        }
+        let announcement = Announcement { reason, addresses, layer2 };
+        Decision { announcement, said: all_said, endpoints: endpoints.here() }
+    }
+
+    /// The prefixes that advertisements make of `address`, and which of them make it.
+    fn spoken(
+        &self,
+        basis: &mut Basis,
+        service: &Service,
+        address: IpAddr,
+    ) -> Result<Vec<Said>, Reason> {
+        let pool = self.pools.offering(address).ok_or(Reason::AddressInNoPool(address))?;
+        let names = || (pool.name.name.clone(), self.node.name.clone());
+        let for_pool = basis.of_pool(pool);
+        if for_pool.is_empty() {
+            let (pool, node) = names();
+            return Err(Reason::NoAdvertisementHere { pool, node });
+        }
+        let mut by_prefix: BTreeMap<Prefix, BTreeSet<Place>> = BTreeMap::new();
+        for place in for_pool.iter().copied() {
+            let Some(advertisement) = basis.combinations.at(place) else { continue };
+            if advertisement.source.selects_service(service) {
+                by_prefix.entry(advertisement.prefix_of(address)).or_default().insert(place);
+            }
+        }
+        if by_prefix.is_empty() {
+            let (pool, node) = names();
+            return Err(Reason::NoMatchingAdvertisement { pool, node });
+        }
+        let said = by_prefix.into_iter();
+        Ok(said.map(|(prefix, places)| (prefix, basis.combinations.of(places))).collect())
+    }
+}
+
+/// Where advertisements for the Service itself contradict each other. It is silent as a whole, as
+/// with MetalLB: nobody can tell which of them is meant.
+fn contradiction(spoken: &[(IpAddr, Result<Vec<Said>, Reason>)]) -> Option<Reason> {
+    let said = spoken.iter().filter_map(|(_, said)| said.as_ref().ok()).flatten();
+    said.filter_map(|(_, combination)| combination.shares.as_ref().err()).next().cloned()
+}
+
+impl Decision {
+    fn silent(announcement: Announcement) -> Self {
+        Self { announcement, said: Vec::new(), endpoints: 0 }
+    }
+}

@@ -1,0 +1,250 @@
+//! Who answers on the local segment (ARP, NDP) for the addresses of a Service, and on which
+//! interfaces.
+//!
+//! The rule and the order of nodes are MetalLB's, down to the hash, so that its speakers and ours,
+//! side by side during a roll-out, choose one and the same node. All nodes work it out by
+//! themselves from the same facts. Knows no session and no route, nor who is alive: the candidates
+//! are an argument. Called by the planner for each Service.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use fairway_allocator::PoolLookup;
+use fairway_model::{
+    ClusterIndex, Layer2Advertisement, Node, ObjectName, Pool, Service, TrafficPolicy,
+};
+use sha2::{Digest, Sha256};
+
+use super::{PlanOptions, Reason};
+
+/// What this node does for the addresses that a Service has from one pool. All of them are answered
+/// for by the same node: the first one decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer2Verdict {
+    /// The addresses, the one that decides first.
+    pub addresses: Vec<IpAddr>,
+    /// The advertisements that speak for the Service and its pool, on this node or another, in name
+    /// order.
+    pub advertisements: Vec<ObjectName>,
+    /// The interfaces that this node answers on, `None` for all; or why it does not answer.
+    pub interfaces: Result<Option<BTreeSet<String>>, Reason>,
+}
+
+/// For each candidate what its preferences come to; `None` where it may not answer.
+type Scores = Vec<Option<u32>>;
+
+/// The rule, as seen from one node.
+pub(super) struct Layer2<'a> {
+    index: &'a ClusterIndex,
+    node: &'a Node,
+    candidates: Vec<&'a Node>,
+    options: PlanOptions,
+    /// What each advertisement makes of the candidates, worked out once for each.
+    scores: BTreeMap<&'a ObjectName, Scores>,
+}
+
+/// Every node of `index`, with `node` as it is given in place of what the index says of it.
+pub(super) fn candidates<'a>(index: &'a ClusterIndex, node: &'a Node) -> Vec<&'a Node> {
+    let others = index.nodes.values().filter(|it| it.name != node.name);
+    others.chain([node]).collect()
+}
+
+impl<'a> Layer2<'a> {
+    /// `candidates` are the nodes that are alive, `node` among them.
+    pub(super) fn new(
+        index: &'a ClusterIndex,
+        node: &'a Node,
+        candidates: Vec<&'a Node>,
+        options: PlanOptions,
+    ) -> Self {
+        Self { index, node, candidates, options, scores: BTreeMap::new() }
+    }
+
+    /// What `node` does for `service`, which has these addresses: one answer for each pool that an
+    /// L2Advertisement speaks for. `Ours:` two, where each family comes from a pool of its own, since
+    /// who advertises the one pool need not advertise the other.
+    pub(super) fn verdicts(
+        &mut self,
+        service: &Service,
+        addresses: &[IpAddr],
+        pools: &PoolLookup<'_>,
+    ) -> Vec<Layer2Verdict> {
+        let mut by_pool: Vec<(&Pool, Vec<IpAddr>)> = Vec::new();
+        for address in in_order_of_status(service, addresses).iter().copied() {
+            let Some(pool) = pools.offering(address) else { continue };
+            match by_pool.iter_mut().find(|(it, _)| it.name == pool.name) {
+                Some((_, others)) => others.push(address),
+                None => by_pool.push((pool, vec![address])),
+            }
+        }
+        let by_pool = by_pool.into_iter();
+        by_pool.filter_map(|(pool, addresses)| self.verdict(service, pool, addresses)).collect()
+    }
+
+    /// `None` where nobody expects an answer.
+    fn verdict(
+        &mut self,
+        service: &Service,
+        pool: &Pool,
+        addresses: Vec<IpAddr>,
+    ) -> Option<Layer2Verdict> {
+        let first = *addresses.first()?;
+        let index = self.index;
+        let speaking = index.layer2_advertisements.values();
+        let speaking: Vec<_> =
+            speaking.filter(|it| it.selects_pool(pool) && it.selects_service(service)).collect();
+        if speaking.is_empty() {
+            return None;
+        }
+        let advertisements = speaking.iter().map(|it| it.name.clone()).collect();
+        let interfaces = self.interfaces(service, first, pool, &speaking);
+        Some(Layer2Verdict { addresses, advertisements, interfaces })
+    }
+
+    fn interfaces(
+        &mut self,
+        service: &Service,
+        first: IpAddr,
+        pool: &Pool,
+        speaking: &[&'a Layer2Advertisement],
+    ) -> Result<Option<BTreeSet<String>>, Reason> {
+        let name = || self.node.name.clone();
+        if self.node.network_unavailable {
+            return Err(Reason::NodeNetworkUnavailable(name()));
+        }
+        if self.is_excluded(self.node) {
+            return Err(Reason::NodeExcluded(name()));
+        }
+        let served = Served::of(service, self.index, self.options);
+        served.check(service, self.node)?;
+        // Who shares the address may have other labels, and so another node.
+        if service.sharing_key.is_some()
+            && let Some(selective) = speaking.iter().find(|it| !it.service_selectors.is_empty())
+        {
+            return Err(Reason::SharedAddressWithServiceSelectors(selective.name.clone()));
+        }
+        let here = speaking.iter().filter(|it| it.selects_node(&self.node.labels));
+        let here: Vec<&Layer2Advertisement> = here.copied().collect();
+        if here.is_empty() {
+            let pool = pool.name.name.clone();
+            return Err(Reason::NoMatchingLayer2Advertisement { pool, node: name() });
+        }
+        self.elect(service, first, speaking, &served)?;
+        if here.iter().any(|it| it.interfaces.is_empty()) {
+            return Ok(None);
+        }
+        Ok(Some(here.iter().flat_map(|it| it.interfaces.iter().cloned()).collect()))
+    }
+
+    fn is_excluded(&self, node: &Node) -> bool {
+        node.is_excluded() && !self.options.ignore_exclude_label
+    }
+
+    /// Succeeds if this node comes first among the candidates: the highest sum of preferences, then
+    /// the lowest hash.
+    fn elect(
+        &mut self,
+        service: &Service,
+        first: IpAddr,
+        speaking: &[&'a Layer2Advertisement],
+        served: &Served<'_>,
+    ) -> Result<(), Reason> {
+        let mut totals: Scores = vec![None; self.candidates.len()];
+        for advertisement in speaking {
+            for (total, score) in totals.iter_mut().zip(self.scores_of(advertisement)) {
+                if let Some(score) = score {
+                    *total = Some(total.unwrap_or(0).saturating_add(*score));
+                }
+            }
+        }
+        let scored = self.candidates.iter().zip(totals).filter_map(|(node, score)| {
+            let may_answer = !node.network_unavailable
+                && !self.is_excluded(node)
+                && served.may_answer(service, node);
+            score.filter(|_| may_answer).map(|score| (*node, score))
+        });
+        let scored: Vec<(&Node, u32)> = scored.collect();
+        let owner = scored.iter().min_by_key(|(node, score)| (Reverse(*score), hash(node, first)));
+        match owner {
+            Some((owner, score)) if owner.name != self.node.name => {
+                let ours = scored.iter().find(|(node, _)| node.name == self.node.name);
+                let ours = ours.map_or(0, |(_, score)| *score);
+                let preference = (*score != ours).then_some((*score, ours));
+                Err(Reason::NotOwner { owner: owner.name.clone(), address: first, preference })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Weights count only on nodes that the advertisement selects.
+    fn scores_of(&mut self, advertisement: &'a Layer2Advertisement) -> &Scores {
+        let candidates = &self.candidates;
+        self.scores.entry(&advertisement.name).or_insert_with(|| {
+            let score = |node: &&Node| {
+                let preferred = advertisement.preferred_nodes.iter();
+                let matching = preferred.filter(|it| it.preference.matches(&node.labels));
+                let weight = matching.map(|it| u32::from(it.weight)).sum();
+                advertisement.selects_node(&node.labels).then_some(weight)
+            };
+            candidates.iter().map(score).collect()
+        })
+    }
+}
+
+/// The first address decides, and MetalLB looks for it in the Service's status: so do we, once that
+/// says the same addresses; until then it is the one that comes first in it.
+fn in_order_of_status<'a>(service: &'a Service, addresses: &'a [IpAddr]) -> &'a [IpAddr] {
+    let status = &service.status_addresses;
+    let is_current =
+        status.len() == addresses.len() && status.iter().all(|it| addresses.contains(it));
+    if is_current { status } else { addresses }
+}
+
+/// Where a node stands for an address; the lowest answers. The address is written as Go's
+/// `net.IP` writes it, which is how Rust does, but for IPv4 inside IPv6: there Go shows the IPv4
+/// address alone.
+pub(super) fn hash(node: &Node, address: IpAddr) -> [u8; 32] {
+    let text = format!("{}#{}", node.name, address.to_canonical());
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// Which nodes have a usable endpoint of a Service.
+enum Served<'a> {
+    /// It has no slices: each machine serves it itself.
+    Everywhere,
+    /// On these nodes, and perhaps on some without a name.
+    By { anybody: bool, nodes: BTreeSet<&'a str> },
+}
+
+impl<'a> Served<'a> {
+    fn of(service: &Service, index: &'a ClusterIndex, options: PlanOptions) -> Self {
+        let mut slices = index.slices_of(&service.name).peekable();
+        if slices.peek().is_none() && options.unsliced_services_are_served {
+            return Self::Everywhere;
+        }
+        let usable = slices.flat_map(|slice| &slice.endpoints).filter(|it| it.usable);
+        let (mut anybody, mut nodes) = (false, BTreeSet::new());
+        for endpoint in usable {
+            anybody = true;
+            nodes.extend(endpoint.node.as_deref());
+        }
+        Self::By { anybody, nodes }
+    }
+
+    /// Whether it is served at all, and by `node` where only nodes that serve it may answer.
+    fn check(&self, service: &Service, node: &Node) -> Result<(), Reason> {
+        match self {
+            Self::By { anybody: false, .. } => Err(Reason::NoEndpoints),
+            _ if self.may_answer(service, node) => Ok(()),
+            _ => Err(Reason::NoLocalEndpoints(node.name.clone())),
+        }
+    }
+
+    fn may_answer(&self, service: &Service, node: &Node) -> bool {
+        match (self, service.traffic_policy) {
+            (Self::Everywhere, _) | (_, TrafficPolicy::Cluster) => true,
+            (Self::By { nodes, .. }, TrafficPolicy::Local) => nodes.contains(node.name.as_str()),
+        }
+    }
+}

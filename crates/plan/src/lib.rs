@@ -1,0 +1,106 @@
+//! What one node should do about the cluster as it is: whom to peer with and what to announce.
+//!
+//! A function of facts and assignments: no clock, no randomness, no I/O, no memory of an earlier
+//! plan. Knows no session; what of a plan a session can carry, the backend finds out. Called by
+//! the speaker after every change, and by `fairway plan` for every node.
+
+mod advertisements;
+mod announcement;
+mod bandwidth;
+mod basis;
+mod changes;
+mod cluster;
+pub mod columns;
+mod combination;
+mod decision;
+mod diff;
+mod endpoints;
+mod layer2;
+mod peers;
+mod planner;
+mod reason;
+pub mod report;
+mod routes;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairway_allocator::Outcomes;
+use fairway_ground::{PeerKey, Prefix};
+use fairway_model::{ClusterIndex, Node, ObjectName};
+use fairway_seam::{DesiredRoute, Extras, PeerConfig};
+
+pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
+pub use changes::{PlanChanges, PlanUpdate};
+pub use cluster::ClusterPlan;
+pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
+pub use layer2::Layer2Verdict;
+pub use peers::router_id;
+pub use planner::NodePlanner;
+pub use reason::{Fault, Reason};
+
+/// Everything one node should do in BGP, and why it does not do more.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodePlan {
+    /// The neighbours, in the order of their keys.
+    pub peers: Vec<PeerConfig>,
+    /// The routes by prefix. Each pair of prefix and peer is there at most once.
+    pub routes: Arc<[DesiredRoute]>,
+    /// The addresses that it answers for on layer 2, sorted.
+    pub layer2: Vec<Layer2Announcement>,
+    /// What becomes of each Service of our class.
+    pub services: BTreeMap<ObjectName, Arc<Announcement>>,
+    /// What FRR is to be told in the operator's words.
+    pub extras: Option<Arc<Extras>>,
+    /// Objects that had to be left out, and what they lack.
+    pub faults: Vec<Fault>,
+}
+
+impl NodePlan {
+    /// For each prefix and each peer that is told of it, the Services it is announced for.
+    /// Prefixes that an advertisement originates itself need no Service and are missing then.
+    pub fn services_by_route(&self) -> BTreeMap<(Prefix, PeerKey), BTreeSet<&ObjectName>> {
+        let mut routes: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (name, announcement) in &self.services {
+            for (prefix, peers) in announcement.told() {
+                for peer in peers {
+                    routes.entry((prefix, *peer)).or_default().insert(name);
+                }
+            }
+        }
+        routes
+    }
+}
+
+/// What a plan depends on beside the facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Nodes announce although they are labelled
+    /// `node.kubernetes.io/exclude-from-external-load-balancers` (`--ignore-exclude-lb`).
+    pub ignore_exclude_label: bool,
+    /// A Service without any EndpointSlice is served by this machine itself. In a cluster it is
+    /// served by nobody.
+    pub unsliced_services_are_served: bool,
+}
+
+impl Default for PlanOptions {
+    /// Those of files.
+    fn default() -> Self {
+        Self { ignore_exclude_label: false, unsliced_services_are_served: true }
+    }
+}
+
+/// The plan for `node`, whose facts need not be in the index.
+pub fn for_node(
+    index: &ClusterIndex,
+    outcomes: &Outcomes,
+    node: &Node,
+    options: PlanOptions,
+) -> NodePlan {
+    let mut planner = NodePlanner::new(node.clone(), options);
+    planner.make(index, outcomes);
+    planner.into_plan()
+}

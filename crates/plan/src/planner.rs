@@ -1,0 +1,310 @@
+//! Keeps the plan of one node up to date, at the cost of what changed.
+//!
+//! Remembers what it derived from the facts, never the facts: it is handed those with each call.
+//! After every update its plan is the one that [`super::for_node`] makes of the same facts, which
+//! is this planner, asked once. Called by the speaker.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use fairway_allocator::Outcomes;
+use fairway_ground::Prefix;
+use fairway_model::{ClusterIndex, FrrExtras, Kind, Node, ObjectName};
+use fairway_seam::{DesiredRoute, Extras};
+
+use super::basis::Basis;
+use super::decision::{Decision, Facts};
+use super::routes::{RouteTable, Settled};
+use super::{
+    Announcement, Fault, Layer2Announcement, NodePlan, PlanChanges, PlanDiff, PlanOptions,
+    PlanUpdate, PrefixAnnouncement, Reason, RouteDiff, diff,
+};
+
+/// The plan of one node, and what is needed to change it.
+#[derive(Debug)]
+pub struct NodePlanner {
+    node: Node,
+    options: PlanOptions,
+    /// The plan is of another node, or of none.
+    is_outdated: bool,
+    basis: Basis,
+    routes: RouteTable,
+    plan: NodePlan,
+}
+
+/// What an update has touched so far.
+#[derive(Debug, Default)]
+struct Touched {
+    /// How Services were announced before.
+    services: BTreeMap<ObjectName, Option<Arc<Announcement>>>,
+    prefixes: BTreeSet<Prefix>,
+    /// The Services that are answered for on layer 2, by address.
+    answered: BTreeMap<IpAddr, BTreeSet<ObjectName>>,
+}
+
+impl NodePlanner {
+    /// For a node that has nothing to do yet.
+    pub fn new(node: Node, options: PlanOptions) -> Self {
+        Self {
+            node,
+            options,
+            is_outdated: true,
+            basis: Basis::default(),
+            routes: RouteTable::default(),
+            plan: NodePlan::default(),
+        }
+    }
+
+    /// The node is as described here. If that is news, the next update makes everything anew.
+    pub fn set_node(&mut self, node: Node) {
+        if self.node != node {
+            self.node = node;
+            self.is_outdated = true;
+        }
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> &NodePlan {
+        &self.plan
+    }
+
+    /// The plan in force, for who needs no other.
+    pub(super) fn into_plan(self) -> NodePlan {
+        self.plan
+    }
+
+    /// Makes the plan anew as far as `changes` ask for it, and says what is other.
+    pub fn update(
+        &mut self,
+        index: &ClusterIndex,
+        outcomes: &Outcomes,
+        changes: &PlanChanges,
+    ) -> PlanUpdate {
+        if std::mem::take(&mut self.is_outdated) || changes.all {
+            return self.replan(index, outcomes);
+        }
+        let mut touched = self.decide(index, outcomes, &changes.services);
+        let routes = self.settle_routes(&mut touched);
+        let layer2 = self.settle_layer2(touched.answered);
+        let mut diff = RouteDiff::default();
+        for (prefix, now) in &routes {
+            diff.add(*prefix, routes_of(&self.plan.routes, *prefix), now);
+        }
+        if !routes.is_empty() {
+            let old = self.plan.routes.iter().cloned();
+            self.plan.routes = spliced(old, routes, |it| it.prefix).into();
+        }
+        let is_layer2_other = !layer2.is_empty();
+        if is_layer2_other {
+            let old = std::mem::take(&mut self.plan.layer2).into_iter();
+            self.plan.layer2 = spliced(old, layer2, |it| it.address);
+        }
+        let mut services = touched.services;
+        services.retain(|name, before| self.plan.services.get(name) != before.as_ref());
+        PlanUpdate { services, routes: diff, layer2: is_layer2_other, ..PlanUpdate::default() }
+    }
+
+    /// Makes everything anew, and says what is other.
+    fn replan(&mut self, index: &ClusterIndex, outcomes: &Outcomes) -> PlanUpdate {
+        let before = std::mem::take(&mut self.plan);
+        self.make(index, outcomes);
+        let PlanDiff { routes, sessions } = diff(&before, &self.plan);
+        let is_new = |fault: &&Fault| !before.faults.contains(fault);
+        PlanUpdate {
+            services: differences(&before.services, &self.plan.services),
+            routes,
+            sessions,
+            layer2: before.layer2 != self.plan.layer2,
+            extras: before.extras != self.plan.extras,
+            faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
+        }
+    }
+
+    /// Makes the first plan.
+    pub(super) fn make(&mut self, index: &ClusterIndex, outcomes: &Outcomes) {
+        self.routes = RouteTable::default();
+        let (mut basis, peers, mut faults) = Basis::new(index, &self.node, self.options);
+        faults.extend(basis.originate(&mut self.routes));
+        self.basis = basis;
+        let mut touched = self.decide(index, outcomes, outcomes.keys());
+        touched.prefixes = self.routes.prefixes();
+        let routes = self.settle_routes(&mut touched);
+        let layer2 = self.settle_layer2(touched.answered);
+        self.plan.peers = peers;
+        self.plan.faults = faults;
+        self.plan.routes = routes.into_values().flatten().collect();
+        self.plan.layer2 = layer2.into_values().flatten().collect();
+        self.plan.extras = index.frr_extras.values().next().map(extras);
+    }
+
+    /// Decides about Services as if none contradicted another, and notes what that touches.
+    fn decide<'a>(
+        &mut self,
+        index: &ClusterIndex,
+        outcomes: &Outcomes,
+        services: impl IntoIterator<Item = &'a ObjectName>,
+    ) -> Touched {
+        let node = self.node.clone();
+        let mut facts = Facts::new(index, &node, self.options);
+        let mut touched = Touched::default();
+        for name in services {
+            self.retract(name, &mut touched);
+            let Some((service, outcome)) = index.services.get(name).zip(outcomes.get(name)) else {
+                continue;
+            };
+            let decision = facts.decide(&mut self.basis, service, outcome);
+            self.announce(name, decision, &mut touched);
+        }
+        touched
+    }
+
+    /// Takes back what was said for a Service.
+    fn retract(&mut self, name: &ObjectName, touched: &mut Touched) {
+        let before = self.plan.services.remove(name);
+        if let Some(before) = &before {
+            for prefix in before.prefixes() {
+                self.routes.remove(prefix, name);
+                touched.prefixes.insert(prefix);
+            }
+            for address in before.answered() {
+                self.answered(touched, address).remove(name);
+            }
+        }
+        touched.services.insert(name.clone(), before);
+    }
+
+    fn announce(&mut self, name: &ObjectName, decision: Decision, touched: &mut Touched) {
+        let Decision { announcement, said, endpoints } = decision;
+        for (prefix, combination) in said {
+            self.routes.add(prefix, name, combination, endpoints);
+            touched.prefixes.insert(prefix);
+        }
+        for address in announcement.answered() {
+            self.answered(touched, address).insert(name.clone());
+        }
+        self.plan.services.insert(name.clone(), Arc::new(announcement));
+    }
+
+    /// The Services behind an address, to be changed.
+    fn answered<'a>(
+        &self,
+        touched: &'a mut Touched,
+        address: IpAddr,
+    ) -> &'a mut BTreeSet<ObjectName> {
+        let layer2 = &self.plan.layer2;
+        touched.answered.entry(address).or_insert_with(|| {
+            let position = layer2.binary_search_by(|it| it.address.cmp(&address));
+            let found = position.ok().and_then(|position| layer2.get(position));
+            found.map(|it| it.services.clone()).unwrap_or_default()
+        })
+    }
+
+    /// What the touched prefixes come to, as far as that is other; and tells Services that are heard
+    /// or not because of others.
+    fn settle_routes(&mut self, touched: &mut Touched) -> BTreeMap<Prefix, Vec<DesiredRoute>> {
+        let mut edits = BTreeMap::new();
+        for prefix in std::mem::take(&mut touched.prefixes) {
+            let Settled { routes, verdicts } =
+                self.routes.settle(prefix, &mut self.basis.combinations);
+            if routes_of(&self.plan.routes, prefix) != routes {
+                edits.insert(prefix, routes);
+            }
+            for (name, verdict) in verdicts {
+                self.pass_on(prefix, &name, verdict, touched);
+            }
+        }
+        edits
+    }
+
+    /// A Service is not heard about a prefix, for this reason, or is heard again.
+    fn pass_on(
+        &mut self,
+        prefix: Prefix,
+        name: &ObjectName,
+        verdict: Option<Reason>,
+        touched: &mut Touched,
+    ) {
+        let Some(announcement) = self.plan.services.get_mut(name) else { return };
+        let before = touched.services.entry(name.clone());
+        before.or_insert_with(|| Some(Arc::clone(announcement)));
+        let said = self.routes.said(prefix, name);
+        let addresses = &mut Arc::make_mut(announcement).addresses;
+        let prefixes = addresses.iter_mut().flat_map(|it| &mut it.prefixes);
+        for it in prefixes.filter(|it| it.prefix == prefix) {
+            match (verdict.clone(), said) {
+                (Some(reason), _) => it.silence(reason),
+                (None, Some(said)) => *it = PrefixAnnouncement::new(prefix, said, &self.node),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// What the addresses come to on layer 2, as far as that is other.
+    fn settle_layer2(
+        &self,
+        answered: BTreeMap<IpAddr, BTreeSet<ObjectName>>,
+    ) -> BTreeMap<IpAddr, Vec<Layer2Announcement>> {
+        let mut edits = BTreeMap::new();
+        for (address, services) in answered {
+            let now = (!services.is_empty()).then(|| {
+                let interfaces = services.iter().filter_map(|it| self.plan.services.get(it));
+                let mut interfaces = interfaces.filter_map(|it| it.layer2_interfaces(address));
+                let interfaces = interfaces.try_fold(BTreeSet::new(), |mut all, some| {
+                    all.extend(some?.iter().cloned());
+                    Some(all)
+                });
+                Layer2Announcement { address, interfaces, services }
+            });
+            let position = self.plan.layer2.binary_search_by(|it| it.address.cmp(&address));
+            let before = position.ok().and_then(|position| self.plan.layer2.get(position));
+            if before != now.as_ref() {
+                edits.insert(address, now.into_iter().collect());
+            }
+        }
+        edits
+    }
+}
+
+/// What an object asks of FRR.
+fn extras(FrrExtras { name, text }: &FrrExtras) -> Arc<Extras> {
+    Arc::new(Extras { origin: format!("{} {name}", Kind::ConfigMap), text: text.clone() })
+}
+
+/// The routes for one prefix, among routes by prefix.
+fn routes_of(routes: &[DesiredRoute], prefix: Prefix) -> &[DesiredRoute] {
+    let from = routes.partition_point(|it| it.prefix < prefix);
+    let rest = routes.get(from..).unwrap_or_default();
+    let count = rest.iter().take_while(|it| it.prefix == prefix).count();
+    rest.get(..count).unwrap_or_default()
+}
+
+/// What `old` has, in the order of keys, with other values for the keys of `edits`.
+fn spliced<T, K: Ord>(
+    old: impl Iterator<Item = T>,
+    edits: BTreeMap<K, Vec<T>>,
+    key: impl Fn(&T) -> K,
+) -> Vec<T> {
+    let mut all = Vec::with_capacity(old.size_hint().0.saturating_add(edits.len()));
+    let mut old = old.peekable();
+    for (edited, values) in edits {
+        while let Some(it) = old.next_if(|it| key(it) < edited) {
+            all.push(it);
+        }
+        while old.next_if(|it| key(it) == edited).is_some() {}
+        all.extend(values);
+    }
+    all.extend(old);
+    all
+}
+
+fn differences(
+    before: &BTreeMap<ObjectName, Arc<Announcement>>,
+    now: &BTreeMap<ObjectName, Arc<Announcement>>,
+) -> BTreeMap<ObjectName, Option<Arc<Announcement>>> {
+    let gone = before.iter().filter(|(name, _)| !now.contains_key(*name));
+    let gone = gone.map(|(name, before)| (name.clone(), Some(Arc::clone(before))));
+    let other = now.iter().filter(|(name, it)| before.get(*name) != Some(*it));
+    let other = other.map(|(name, _)| (name.clone(), before.get(name).cloned()));
+    gone.chain(other).collect()
+}

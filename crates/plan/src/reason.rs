@@ -1,0 +1,188 @@
+//! Why something is not announced, and what in the facts stands in the way.
+//!
+//! Knows no rule; the other parts of the plan decide, `show services` and the log print.
+
+use std::net::IpAddr;
+
+use fairway_ground::{PeerKey, Prefix, Remote};
+use fairway_model::{NodeName, ObjectName};
+
+/// Why a Service, one of its addresses or one of its prefixes is not announced from a node. The
+/// text begins with the word that MetalLB uses, where it has one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// It has no address; the text says why.
+    #[error("notAllocated: {0}")]
+    NotAllocated(String),
+    /// Its address is in no pool.
+    #[error("ipNotAllowed: {0} is in no IPAddressPool")]
+    AddressInNoPool(IpAddr),
+    /// The network of the node does not work.
+    #[error("nodeNetworkUnavailable: condition NetworkUnavailable of node {0} is True")]
+    NodeNetworkUnavailable(String),
+    /// The node is to be left out.
+    #[error(
+        "nodeLabeledExcludeBalancers: node {0} has the label \
+         node.kubernetes.io/exclude-from-external-load-balancers"
+    )]
+    NodeExcluded(String),
+    /// Traffic policy Local, and this node has nothing to serve with.
+    #[error("noLocalEndpoints: externalTrafficPolicy is Local and no ready endpoint is on {0}")]
+    NoLocalEndpoints(String),
+    /// Nobody has anything to serve with.
+    #[error("noEndpoints: no endpoint is ready")]
+    NoEndpoints,
+    /// No advertisement of its pool is for this node.
+    #[error("notOwner: no BGPAdvertisement that covers pool {pool} selects node {node}")]
+    NoAdvertisementHere {
+        /// The pool of the address.
+        pool: String,
+        /// The node.
+        node: String,
+    },
+    /// Advertisements there are, but for other Services.
+    #[error(
+        "noMatchingAdvertisement: no BGPAdvertisement that covers pool {pool} on node {node} selects \
+         the labels of the Service"
+    )]
+    NoMatchingAdvertisement {
+        /// The pool of the address.
+        pool: String,
+        /// The node.
+        node: String,
+    },
+    /// L2Advertisements there are, but none for this node.
+    #[error(
+        "noMatchingAdvertisement: no L2Advertisement selects pool {pool}, node {node} and the \
+         labels of the Service at once"
+    )]
+    NoMatchingLayer2Advertisement {
+        /// The pool of the first address.
+        pool: String,
+        /// The node.
+        node: String,
+    },
+    /// Another node answers for it on the local segment.
+    #[error("notOwner: node {owner} answers for {address}, {}", because(*preference))]
+    NotOwner {
+        /// That node.
+        owner: NodeName,
+        /// The address that decides.
+        address: IpAddr,
+        /// The preference of that node and of this one, where they differ.
+        preference: Option<(u32, u32)>,
+    },
+    /// Labels might give one address to two nodes.
+    #[error(
+        "sharedIPWithServiceSelector: it may share its address (allow-shared-ip), and \
+         L2Advertisement {0} has serviceSelectors, which may choose different nodes for those who \
+         share it"
+    )]
+    SharedAddressWithServiceSelectors(ObjectName),
+    /// Two advertisements say different things about one prefix to one peer.
+    #[error(
+        "conflictingAdvertisements: {first} and {second} give peer {peer} the same prefix with \
+         different {field}"
+    )]
+    ConflictingAdvertisements {
+        /// One advertisement.
+        first: ObjectName,
+        /// The other.
+        second: ObjectName,
+        /// The field in which they differ.
+        field: &'static str,
+        /// A peer that both tell.
+        peer: Box<PeerKey>,
+    },
+    /// Advertisements there are, but none names a peer of this node.
+    #[error(
+        "noPeers: no BGPPeer both selects node {0} and is told by the BGPAdvertisements that match"
+    )]
+    NoPeers(String),
+}
+
+impl Reason {
+    /// The word alone, as MetalLB's logs have it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotAllocated(_) => "notAllocated",
+            Self::AddressInNoPool(_) => "ipNotAllowed",
+            Self::NodeNetworkUnavailable(_) => "nodeNetworkUnavailable",
+            Self::NodeExcluded(_) => "nodeLabeledExcludeBalancers",
+            Self::NoLocalEndpoints(_) => "noLocalEndpoints",
+            Self::NoEndpoints => "noEndpoints",
+            Self::NoMatchingAdvertisement { .. } | Self::NoMatchingLayer2Advertisement { .. } => {
+                "noMatchingAdvertisement"
+            }
+            Self::NotOwner { .. } | Self::NoAdvertisementHere { .. } => "notOwner",
+            Self::SharedAddressWithServiceSelectors(_) => "sharedIPWithServiceSelector",
+            Self::ConflictingAdvertisements { .. } => "conflictingAdvertisements",
+            Self::NoPeers(_) => "noPeers",
+        }
+    }
+}
+
+/// An object that is left out of a plan. The rest of the plan stands.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A peer whose key is not there.
+    #[error("BGPPeer {peer} is left out: its Secret {secret} is missing or has no {key}")]
+    MissingSecret {
+        /// The peer.
+        peer: ObjectName,
+        /// The Secret it names.
+        secret: ObjectName,
+        /// What the Secret should hold.
+        key: String,
+    },
+    /// A peer with the address, interface or range of another, in the same VRF.
+    #[error(
+        "BGPPeer {peer} is left out: {key} is already the {} of BGPPeer {other}",
+        noun(key.remote)
+    )]
+    SameRemote {
+        /// The peer that is left out.
+        peer: ObjectName,
+        /// The peer that is used.
+        other: ObjectName,
+        /// What names both.
+        key: Box<PeerKey>,
+    },
+    /// An advertisement that names a community nobody defines.
+    #[error("BGPAdvertisement {advertisement} is left out: no Community defines {alias:?}")]
+    UnknownCommunity {
+        /// The advertisement.
+        advertisement: ObjectName,
+        /// The alias.
+        alias: String,
+    },
+    /// Prefixes that an advertisement originates itself.
+    #[error("BGPAdvertisement {advertisement} cannot originate {prefix}: {reason}")]
+    PrefixNotOriginated {
+        /// The advertisement.
+        advertisement: ObjectName,
+        /// The prefix.
+        prefix: Prefix,
+        /// What stands in the way.
+        reason: Reason,
+    },
+}
+
+/// Why a node comes before another.
+fn because(preference: Option<(u32, u32)>) -> String {
+    match preference {
+        Some((owner, ours)) => {
+            format!("which is preferred with a weight of {owner} over {ours} here")
+        }
+        None => "whose hash with that address is the lowest of the nodes that may".to_owned(),
+    }
+}
+
+/// What a neighbour is named by.
+fn noun(remote: Remote) -> &'static str {
+    match remote {
+        Remote::Address(_) => "address",
+        Remote::Interface(_) => "interface",
+        Remote::Range(_) => "range",
+    }
+}

@@ -1,0 +1,288 @@
+//! Who answers on the local segment. The order of nodes in these stories was computed with Python's
+//! `hashlib`, and the writing of addresses with Go's `net`: neither is ours.
+
+use fairway_allocator::PoolLookup;
+use fairway_model::{Kind, Layer2Advertisement, ObjectKey, PreferredNodes};
+
+use super::super::layer2::{Layer2, candidates, hash};
+use super::*;
+
+fn advertised(called: &str) -> Layer2Advertisement {
+    Layer2Advertisement {
+        name: name(called),
+        pools: BTreeSet::new(),
+        pool_selectors: Vec::new(),
+        node_selectors: Vec::new(),
+        service_selectors: Vec::new(),
+        interfaces: BTreeSet::new(),
+        preferred_nodes: Vec::new(),
+    }
+}
+
+/// Nodes n1 to n4, of which n1 and n2 are in rack a; one pool.
+fn four_nodes() -> Cluster {
+    let mut cluster = Cluster::empty();
+    cluster.pool(pool("a", &["198.51.100.0/24", "2001:db8::/64"]));
+    for (called, rack) in [("n1", "a"), ("n2", "a"), ("n3", "b"), ("n4", "b")] {
+        let mut node = node(called);
+        node.labels.extend(labels(&format!("rack={rack} {called}=here")));
+        cluster.add(Object::Node(node));
+    }
+    cluster
+}
+
+/// What each of the nodes does about `web`: `+` with its interfaces, or why not.
+fn verdicts(cluster: &Cluster, service: &Service, addresses: &[&str]) -> Vec<String> {
+    verdicts_with(cluster, service, addresses, PlanOptions::default())
+}
+
+fn verdicts_with(
+    cluster: &Cluster,
+    service: &Service,
+    addresses: &[&str],
+    options: PlanOptions,
+) -> Vec<String> {
+    let addresses: Vec<_> = addresses.iter().map(|text| ip(text)).collect();
+    let pools = PoolLookup::new(&cluster.index);
+    let verdict = |node: &Node| {
+        let candidates = candidates(&cluster.index, node);
+        let mut layer2 = Layer2::new(&cluster.index, node, candidates, options);
+        match layer2.verdicts(service, &addresses, &pools).pop().map(|it| it.interfaces) {
+            None => "-".to_owned(),
+            Some(Ok(None)) => "+".to_owned(),
+            Some(Ok(Some(interfaces))) => {
+                let interfaces: Vec<_> = interfaces.into_iter().collect();
+                format!("+ {}", interfaces.join(" "))
+            }
+            Some(Err(Reason::NotOwner { owner, .. })) => format!("notOwner {owner}"),
+            Some(Err(reason)) => reason.word().to_owned(),
+        }
+    };
+    cluster.index.nodes.values().map(verdict).collect()
+}
+
+const TEN: &[&str] = &["198.51.100.10"];
+
+#[test]
+fn the_lowest_hash_answers_as_in_metallb() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let owners = |addresses: &[&str]| verdicts(&cluster, &service("web"), addresses);
+    assert_eq!(owners(TEN), ["notOwner n3", "notOwner n3", "+", "notOwner n3"]);
+    assert_eq!(owners(&["198.51.100.11"]), ["+", "notOwner n1", "notOwner n1", "notOwner n1"]);
+    assert_eq!(owners(&["2001:db8::a"]), ["notOwner n2", "+", "notOwner n2", "notOwner n2"]);
+}
+
+#[test]
+fn the_hash_is_that_of_other_programs() {
+    let digest = |called: &str, address: &str| -> String {
+        let hash = hash(&node(called), ip(address));
+        hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    };
+    assert_eq!(digest("n3", "198.51.100.10"), "95112f4664ab758d");
+    assert_eq!(digest("n2", "2001:db8::a"), "169845a786220869");
+    // As an IPv4 address, as Go writes it.
+    assert_eq!(digest("n4", "::ffff:192.0.2.7"), "8a58f293207ca271");
+}
+
+#[test]
+fn addresses_are_written_as_go_writes_them() {
+    let pairs = [
+        ("2001:db8::1", "2001:db8::1"),
+        ("2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"),
+        ("2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"),
+        ("2001:0:0:1:0:0:0:1", "2001:0:0:1::1"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("::192.0.2.7", "::c000:207"),
+        ("::1:2", "::1:2"),
+        ("2001:DB8::A:0:0:B", "2001:db8::a:0:0:b"),
+        ("64:ff9b::192.0.2.33", "64:ff9b::c000:221"),
+        ("1:0:0:2:0:0:3:4", "1::2:0:0:3:4"),
+        ("fe80::", "fe80::"),
+        ("::", "::"),
+    ];
+    for (text, written) in pairs {
+        assert_eq!(ip(text).to_canonical().to_string(), written);
+    }
+}
+
+#[test]
+fn both_families_move_as_one_and_the_status_says_which_is_first() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let mut web = service("web");
+    let both = ["198.51.100.11", "2001:db8::a"];
+    let by_first = ["+", "notOwner n1", "notOwner n1", "notOwner n1"];
+    assert_eq!(verdicts(&cluster, &web, &both), by_first);
+    web.status_addresses = vec![ip("2001:db8::a"), ip("198.51.100.11")];
+    let by_second = ["notOwner n2", "+", "notOwner n2", "notOwner n2"];
+    assert_eq!(verdicts(&cluster, &web, &both), by_second);
+    web.status_addresses = vec![ip("2001:db8::a"), ip("198.51.100.99")];
+    assert_eq!(verdicts(&cluster, &web, &both), by_first, "another address than that of before");
+}
+
+#[test]
+fn where_each_family_has_a_pool_of_its_own_each_pool_needs_an_advertisement() {
+    let mut cluster = Cluster::empty();
+    cluster.pool(pool("four", &["198.51.100.10-198.51.100.20"]));
+    cluster.pool(pool("six", &["2001:db8::a-2001:db8::b"]));
+    let web = Service { families: FamilyPolicy::RequireDual(V4), ..service("web") };
+    cluster.service(web);
+    let with = |cluster: &mut Cluster, called: &str, interface: &str| {
+        let (pools, interfaces) = (names(&[called]), names(&[interface]));
+        let it = Layer2Advertisement { pools, interfaces, ..advertised(called) };
+        cluster.add(Object::Layer2Advertisement(it));
+        let plan = cluster.plan();
+        let answers = plan.layer2.into_iter().map(|it| (it.address, it.interfaces.unwrap()));
+        answers.collect::<Vec<_>>()
+    };
+    let (four, six) = (ip("198.51.100.10"), ip("2001:db8::a"));
+    // The first address has no advertisement, and does not keep the other from being answered for.
+    assert_eq!(with(&mut cluster, "six", "eth6"), [(six, names(&["eth6"]))]);
+    let both = [(four, names(&["eth4"])), (six, names(&["eth6"]))];
+    assert_eq!(with(&mut cluster, "four", "eth4"), both);
+    let key = ObjectKey { kind: Kind::Layer2Advertisement, name: name("six") };
+    cluster.index.delete(&key);
+    assert_eq!(with(&mut cluster, "four", "eth4"), [(four, names(&["eth4"]))]);
+}
+
+#[test]
+fn nodes_that_are_out_of_service_are_no_candidates() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let mut n3 = cluster.index.nodes["n3"].clone();
+    n3.network_unavailable = true;
+    cluster.add(Object::Node(n3));
+    let mut n4 = cluster.index.nodes["n4"].clone();
+    n4.labels.insert(Node::EXCLUDE_LABEL.to_owned(), String::new());
+    cluster.add(Object::Node(n4));
+    let expected = ["+", "notOwner n1", "nodeNetworkUnavailable", "nodeLabeledExcludeBalancers"];
+    assert_eq!(verdicts(&cluster, &service("web"), TEN), expected);
+    let options = PlanOptions { ignore_exclude_label: true, ..PlanOptions::default() };
+    let expected = ["notOwner n4", "notOwner n4", "nodeNetworkUnavailable", "+"];
+    assert_eq!(verdicts_with(&cluster, &service("web"), TEN, options), expected);
+}
+
+#[test]
+fn a_node_that_no_advertisement_selects_says_so() {
+    let mut cluster = four_nodes();
+    let mut rack = advertised("rack-a");
+    rack.node_selectors = selecting("rack=a");
+    cluster.add(Object::Layer2Advertisement(rack));
+    let none = "noMatchingAdvertisement";
+    assert_eq!(verdicts(&cluster, &service("web"), TEN), ["+", "notOwner n1", none, none]);
+}
+
+#[test]
+fn nobody_answers_where_nothing_is_served() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    cluster.slice(slice("web-1", "web", "!n1 !n3"));
+    let mut web = service("web");
+    assert_eq!(verdicts(&cluster, &web, TEN), ["noEndpoints"; 4]);
+    let options = PlanOptions { unsliced_services_are_served: false, ..PlanOptions::default() };
+    assert_eq!(verdicts(&cluster, &service("dns"), TEN)[2], "+");
+    assert_eq!(verdicts_with(&cluster, &service("dns"), TEN, options), ["noEndpoints"; 4]);
+    cluster.slice(slice("web-1", "web", "n1 !n3 n4"));
+    assert_eq!(verdicts(&cluster, &web, TEN)[2], "+", "traffic policy Cluster");
+    web.traffic_policy = TrafficPolicy::Local;
+    let none = "noLocalEndpoints";
+    assert_eq!(verdicts(&cluster, &web, TEN), ["notOwner n4", none, none, "+"]);
+}
+
+#[test]
+fn a_shared_address_and_service_selectors_do_not_go_together() {
+    let mut cluster = four_nodes();
+    let mut selective = advertised("web");
+    selective.service_selectors = selecting("app=web");
+    cluster.add(Object::Layer2Advertisement(selective));
+    let mut web = service("web");
+    assert_eq!(verdicts(&cluster, &web, TEN)[2], "+");
+    // Even with an empty key, which shares nothing.
+    web.sharing_key = Some(String::new());
+    assert_eq!(verdicts(&cluster, &web, TEN), ["sharedIPWithServiceSelector"; 4]);
+    assert_eq!(verdicts(&cluster, &service("dns"), TEN), ["-"; 4], "it is not about this one");
+}
+
+#[test]
+fn interfaces_of_the_advertisements_of_this_node_add_up() {
+    let mut cluster = four_nodes();
+    let mut one = advertised("one");
+    one.interfaces = names(&["eth1", "eth0"]);
+    let mut two = advertised("two");
+    (two.interfaces, two.node_selectors) = (names(&["bond0"]), selecting("rack=b"));
+    cluster.add(Object::Layer2Advertisement(one)).add(Object::Layer2Advertisement(two));
+    assert_eq!(verdicts(&cluster, &service("web"), TEN)[2], "+ bond0 eth0 eth1");
+    let eleven = verdicts(&cluster, &service("web"), &["198.51.100.11"]);
+    assert_eq!(eleven[0], "+ eth0 eth1", "the other one is for rack b");
+    let mut open = advertised("open");
+    open.node_selectors = selecting("rack=b");
+    cluster.add(Object::Layer2Advertisement(open));
+    assert_eq!(verdicts(&cluster, &service("web"), TEN)[2], "+", "one without a list means all");
+}
+
+#[test]
+fn preferences_add_up_over_advertisements_and_count_only_for_nodes_that_may() {
+    let prefer =
+        |labels: &str, weight| PreferredNodes { weight, preference: selecting(labels).remove(0) };
+    let mut cluster = four_nodes();
+    let mut one = advertised("one");
+    one.preferred_nodes = vec![prefer("rack=a", 30), prefer("n2=here", 20)];
+    let mut two = advertised("two");
+    two.preferred_nodes = vec![prefer("n1=here", 15), prefer("n4=here", 45)];
+    cluster.add(Object::Layer2Advertisement(one));
+    cluster.add(Object::Layer2Advertisement(two.clone()));
+    // n1 45, n2 50, n3 0, n4 45.
+    let owner = |cluster: &Cluster| {
+        let all = verdicts(cluster, &service("web"), TEN);
+        format!("n{}", 1 + all.iter().position(|it| it.starts_with('+')).unwrap())
+    };
+    assert_eq!(owner(&cluster), "n2");
+    // Equal scores: the hash decides, which is n4's.
+    two.preferred_nodes = vec![prefer("n1=here", 20), prefer("n4=here", 50)];
+    cluster.add(Object::Layer2Advertisement(two.clone()));
+    assert_eq!(owner(&cluster), "n4");
+    // Nodes outside gain nothing from it, though another one selects them.
+    two.node_selectors = selecting("rack=a");
+    cluster.add(Object::Layer2Advertisement(two));
+    assert_eq!(owner(&cluster), "n1");
+}
+
+#[test]
+fn a_node_that_nobody_described_is_a_candidate() {
+    let mut cluster = Cluster::small();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let (alone, pools) = (node("n9"), PoolLookup::new(&cluster.index));
+    let mut layer2 = Layer2::new(
+        &cluster.index,
+        &alone,
+        candidates(&cluster.index, &alone),
+        PlanOptions::default(),
+    );
+    let verdict = layer2.verdicts(&service("web"), &[ip("198.51.100.1")], &pools).remove(0);
+    assert_eq!((verdict.interfaces, verdict.advertisements), (Ok(None), vec![name("all")]));
+}
+
+#[test]
+fn who_answers_instead_and_why_is_said() {
+    let mut cluster = four_nodes();
+    let mut all = advertised("all");
+    let preference = selecting("rack=b").remove(0);
+    cluster.add(Object::Layer2Advertisement(all.clone()));
+    let text = |cluster: &Cluster| {
+        let n1 = &cluster.index.nodes["n1"];
+        let mut layer2 =
+            Layer2::new(&cluster.index, n1, candidates(&cluster.index, n1), PlanOptions::default());
+        let pools = PoolLookup::new(&cluster.index);
+        let verdict = layer2.verdicts(&service("web"), &[ip(TEN[0])], &pools).remove(0);
+        verdict.interfaces.unwrap_err().to_string()
+    };
+    let by_hash = "notOwner: node n3 answers for 198.51.100.10, whose hash with that address is the \
+                   lowest of the nodes that may";
+    assert_eq!(text(&cluster), by_hash);
+    all.preferred_nodes = vec![PreferredNodes { weight: 7, preference }];
+    cluster.add(Object::Layer2Advertisement(all));
+    let by_weight = "notOwner: node n3 answers for 198.51.100.10, which is preferred with a weight \
+                     of 7 over 0 here";
+    assert_eq!(text(&cluster), by_weight);
+}

@@ -1,0 +1,197 @@
+//! A plan that is kept up to date is the one that would be made of the same facts.
+
+use fairway_ground::Rng;
+use fairway_model::{Bandwidth, Changes, FrrExtras, Layer2Advertisement, PreferredNodes};
+
+use super::*;
+
+/// Changes, one or a few at a time; then follows a comparison.
+const CHANGES: usize = 10_000;
+const SERVICES: u64 = 12;
+
+/// A small cluster in which anything may change.
+struct World {
+    random: Rng,
+    index: ClusterIndex,
+    allocator: Allocator,
+    planner: NodePlanner,
+    node: Node,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let node = node("n1");
+        Self {
+            random: Rng::seeded(seed),
+            index: ClusterIndex::default(),
+            allocator: Allocator::default(),
+            planner: NodePlanner::new(node.clone(), OPTIONS),
+            node,
+        }
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        self.random.next_u64() % count
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    fn any<T: Clone>(&mut self, of: &[T]) -> T {
+        of[usize::try_from(self.below(u64::try_from(of.len()).unwrap())).unwrap()].clone()
+    }
+
+    fn any_name(&mut self, letter: char, count: u64) -> String {
+        format!("{letter}{}", self.below(count))
+    }
+
+    /// Mostly Services and endpoints, as in a cluster.
+    fn change(&mut self) -> Changes {
+        let object = match self.below(40) {
+            0 => Object::Peer(self.any_peer()),
+            1 => Object::Pool(self.any_pool()),
+            2 => Object::BgpAdvertisement(self.any_advertisement()),
+            3 => Object::Layer2Advertisement(self.any_layer2_advertisement()),
+            4 => Object::Node(self.any_node()),
+            5..20 => Object::Service(self.any_service()),
+            20 => Object::FrrExtras(FrrExtras {
+                name: name("bgpextras"),
+                text: self.any_name('x', 3),
+            }),
+            _ => Object::EndpointSlice(self.any_slice()),
+        };
+        if self.one_in(5) { self.index.delete(&object.key()) } else { self.index.apply(object) }
+    }
+
+    fn any_peer(&mut self) -> Peer {
+        let number = self.below(3);
+        let node_selectors =
+            if self.one_in(4) { selecting("kubernetes.io/hostname=n2") } else { Vec::new() };
+        Peer { node_selectors, ..peer(&format!("p{number}"), &format!("192.0.2.{number}")) }
+    }
+
+    fn any_pool(&mut self) -> Pool {
+        let number = self.below(2);
+        let (wide, narrow) = (format!("10.{number}.0.0/24"), format!("10.{number}.0.0/30"));
+        let six = format!("2001:db8:{number}::/64");
+        let ipv4 = if self.one_in(3) { narrow } else { wide };
+        pool(&format!("pool{number}"), &[&ipv4, &six])
+    }
+
+    fn any_advertisement(&mut self) -> BgpAdvertisement {
+        let called = self.any_name('a', 4);
+        let service_selectors = if self.one_in(2) { selecting("tier=1") } else { Vec::new() };
+        let peers = self.any(&[&[][..], &["p0"], &["p1", "p2"], &["gone"]]);
+        let length = self.any(&[32, 32, 28, 24]);
+        BgpAdvertisement {
+            aggregation_length_ipv4: length,
+            aggregation_length_ipv6: self.any(&[128, 64]),
+            local_pref: self.any(&[None, None, Some(100), Some(200)]),
+            link_bandwidth: self.any(&[None, None, Some(Bandwidth::Auto)]),
+            pools: if self.one_in(3) { names(&["pool0"]) } else { BTreeSet::new() },
+            service_selectors,
+            peers: names(peers),
+            prefixes: if self.one_in(3) { vec![prefix("10.0.0.0/28")] } else { Vec::new() },
+            ..advertisement(&called)
+        }
+    }
+
+    fn any_layer2_advertisement(&mut self) -> Layer2Advertisement {
+        let preference = selecting("kubernetes.io/hostname=n1").remove(0);
+        Layer2Advertisement {
+            name: name(&self.any_name('l', 2)),
+            pools: if self.one_in(2) { names(&["pool0"]) } else { BTreeSet::new() },
+            pool_selectors: Vec::new(),
+            node_selectors: Vec::new(),
+            service_selectors: if self.one_in(3) { selecting("tier=1") } else { Vec::new() },
+            interfaces: names(self.any(&[&[][..], &["eth0"], &["eth1", "eth2"]])),
+            preferred_nodes: vec![PreferredNodes { weight: 1, preference }],
+        }
+    }
+
+    fn any_node(&mut self) -> Node {
+        let mut node = node(&self.any_name('n', 3));
+        node.network_unavailable = self.one_in(5);
+        node
+    }
+
+    fn any_service(&mut self) -> Service {
+        let called = self.any_name('s', SERVICES);
+        let tier = self.below(2);
+        let port = u16::try_from(self.below(4)).unwrap();
+        Service {
+            labels: labels(&format!("tier={tier}")),
+            families: self.any(&[FamilyPolicy::Single(V4), FamilyPolicy::PreferDual(V4)]),
+            requested_pool: self.any(&[None, None, Some("pool1".to_owned())]),
+            sharing_key: self.any(&[None, Some("key".to_owned())]),
+            ports: vec![ServicePort { protocol: "TCP".to_owned(), port }],
+            traffic_policy: self.any(&[TrafficPolicy::Cluster, TrafficPolicy::Local]),
+            ..service(&called)
+        }
+    }
+
+    fn any_slice(&mut self) -> EndpointSlice {
+        let (of, other) = (self.any_name('s', SERVICES), self.any_name('s', SERVICES));
+        let endpoints = self.any(&["n1", "n1 n2", "n2", "!n1", "", "n1 n1 n1"]);
+        // A slice may be moved to another Service.
+        let service = if self.one_in(10) { other } else { of.clone() };
+        slice(&of, &service, endpoints)
+    }
+
+    /// One change or a few, and everything that follows. Answers with how many.
+    fn step(&mut self, number: usize) -> usize {
+        let (mut changes, mut count) = (self.change(), 1);
+        while self.one_in(2) {
+            let more = self.change();
+            changes.absorb(more);
+            count += 1;
+        }
+        let other = self.allocator.converge(Instant::ZERO, &self.index, &changes);
+        self.node = self.index.nodes.get("n1").cloned().unwrap_or_else(|| node("n1"));
+        self.planner.set_node(self.node.clone());
+        let before = self.planner.plan().clone();
+        let changes = PlanChanges::of(&changes, other);
+        let update = self.planner.update(&self.index, self.allocator.outcomes(), &changes);
+        let expected = for_node(&self.index, self.allocator.outcomes(), &self.node, OPTIONS);
+        let now = self.planner.plan();
+        assert_eq!(*now, expected, "after change {number}: {changes:?}");
+        assert!(now.routes.is_sorted_by_key(|route| route.prefix));
+        assert_update(&before, now, &update, number);
+        count
+    }
+}
+
+/// What the update says is what became other.
+fn assert_update(before: &NodePlan, now: &NodePlan, update: &PlanUpdate, number: usize) {
+    let PlanDiff { routes, sessions } = diff(before, now);
+    assert_eq!((&update.routes, &update.sessions), (&routes, &sessions), "change {number}");
+    assert_eq!(update.layer2, before.layer2 != now.layer2, "change {number}");
+    assert_eq!(update.extras, before.extras != now.extras, "change {number}");
+    let all: BTreeSet<_> = before.services.keys().chain(now.services.keys()).collect();
+    for name in all {
+        let (was, is) = (before.services.get(name), now.services.get(name));
+        let said = update.services.get(name);
+        let expected = (was != is).then(|| was.cloned());
+        assert_eq!(said, expected.as_ref(), "{name}, change {number}");
+    }
+}
+
+#[test]
+fn after_every_change_the_plan_is_the_one_made_of_all_facts() {
+    let seed = std::env::var("FAIRWAY_SEED").ok().and_then(|it| it.parse().ok()).unwrap_or(7);
+    let mut world = World::new(seed);
+    let (mut routes, mut conflicts, mut answers, mut extras) = (0, 0, 0, 0);
+    let mut number = 0;
+    while number < CHANGES {
+        number += world.step(number);
+        let plan = world.planner.plan();
+        routes += plan.routes.len();
+        answers += plan.layer2.len();
+        extras += usize::from(plan.extras.is_some());
+        let reasons = plan.services.values().flat_map(|it| it.reasons());
+        conflicts += reasons.filter(|it| it.word() == "conflictingAdvertisements").count();
+    }
+    // A world in which nothing happens shows nothing.
+    assert!(routes > CHANGES && conflicts > CHANGES / 20 && answers > CHANGES / 20 && extras > 0);
+}

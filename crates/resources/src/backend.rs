@@ -1,0 +1,127 @@
+//! What the backend that speaks BGP can do of what a manifest asks for.
+//!
+//! Answers, object by object, which fields a backend cannot honour: a fault before anything is
+//! applied, never a setting that is dropped in silence. FRR's commands and the versions they came
+//! with are those of its manual and of the releases 8.4 and 10.3. Knows no other object; what FRR
+//! asks of several at once is for the catalog.
+
+use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, Object, Peer};
+
+use super::field_path::FieldPath;
+use super::report::Report;
+
+/// Who speaks BGP: `--bgp native` or `--bgp frr`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BackendKind {
+    /// Our own sessions.
+    #[default]
+    Native,
+    /// FRR.
+    Frr {
+        /// Its major and minor version, where that is known. Without it, what only newer ones can
+        /// do is a warning.
+        version: Option<(u8, u8)>,
+    },
+}
+
+/// The most paths that `addpath-tx-best-selected` takes.
+const FRR_PATHS_MAX: u8 = 6;
+/// FRR's unit of link bandwidth, in bits per second.
+const FRR_BANDWIDTH_UNIT: u64 = 1_000_000;
+/// The most that every version takes as link bandwidth, in that unit.
+const FRR_BANDWIDTH_MAX: u64 = 25_600;
+
+impl BackendKind {
+    /// Notes what this backend cannot do of `object`.
+    pub(crate) fn check(self, object: &Object, report: &mut Report<'_>) {
+        match (self, object) {
+            (_, Object::Layer2Advertisement(_)) => report.warning(
+                &FieldPath::of("kind"),
+                "is planned, and this version does not answer ARP and NDP yet",
+            ),
+            (Self::Native, Object::FrrExtras(_)) => report.warning(
+                &FieldPath::of("data.extras"),
+                "does nothing: it is for FRR, and needs --bgp frr",
+            ),
+            (Self::Frr { version }, Object::Peer(it)) => frr_peer(it, version, report),
+            (Self::Frr { .. }, Object::BfdProfile(it)) => frr_profile(it, report),
+            (Self::Frr { version }, Object::BgpAdvertisement(it)) => {
+                frr_advertisement(it, version, report);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
+    let spec = FieldPath::of("spec");
+    if !it.tcp_ao.is_empty() {
+        report.fault(
+            &spec.key("tcpAO"),
+            "is not possible with FRR, which has no TCP-AO; use password or passwordSecret, or \
+             --bgp native",
+        );
+    }
+    if it.bfd_strict {
+        needs((10, 4), version, &spec.key("bfdStrict"), report);
+    }
+    if it.role.is_some() {
+        needs((8, 4), version, &spec.key("role"), report);
+    }
+    if let Some(paths) = it.add_path.send.map(u8::from) {
+        let path = spec.key("addPath").key("send");
+        if paths > FRR_PATHS_MAX {
+            let message =
+                format_args!("{paths} is more than FRR can do; expected 1 to {FRR_PATHS_MAX}");
+            report.fault(&path, message);
+        } else {
+            needs((9, 1), version, &path, report);
+        }
+    }
+}
+
+fn frr_profile(it: &BfdProfile, report: &mut Report<'_>) {
+    if it.authentication.is_some() {
+        report.fault(
+            &FieldPath::of("spec.authentication"),
+            "is not possible with FRR, whose BFD signs nothing; leave it out",
+        );
+    }
+}
+
+fn frr_advertisement(it: &BgpAdvertisement, version: Option<(u8, u8)>, report: &mut Report<'_>) {
+    let Some(Bandwidth::Fixed(bandwidth)) = it.link_bandwidth else { return };
+    let path = FieldPath::of("spec.linkBandwidth");
+    let bits = bandwidth.bits_per_second;
+    if bits % FRR_BANDWIDTH_UNIT != 0 {
+        let message = format_args!(
+            "{bits} is not possible with FRR, which counts in Mbit/s; expected a multiple of \
+             {FRR_BANDWIDTH_UNIT}"
+        );
+        report.fault(&path, message);
+    } else if bits / FRR_BANDWIDTH_UNIT > FRR_BANDWIDTH_MAX {
+        needs((10, 3), version, &path, report);
+    }
+}
+
+/// Notes that only FRR of this version or a newer one can do what the field asks for.
+fn needs(
+    (major, minor): (u8, u8),
+    version: Option<(u8, u8)>,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) {
+    match version {
+        None => report.warning(
+            path,
+            format_args!("needs FRR {major}.{minor} or newer; check with --frr-version X.Y to see whether yours is"),
+        ),
+        Some((has_major, has_minor)) if (has_major, has_minor) < (major, minor) => report.fault(
+            path,
+            format_args!(
+                "needs FRR {major}.{minor} or newer, and this is {has_major}.{has_minor}; leave it out"
+            ),
+        ),
+        Some(_) => {}
+    }
+}

@@ -1,0 +1,238 @@
+//! Who the neighbour of a BGPPeer is: by address, by interface or out of a range, and in which AS.
+//!
+//! Knows nothing of what is said in the session; `parse` calls it.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use fairway_ground::{AddressFamily, Asn, Prefix, Remote, RemoteAs};
+use fairway_seam::PeerConfig;
+
+use super::RawSpec;
+use crate::field_path::FieldPath;
+use crate::fields::{AsNumber, Given, HostAddress, PeerAsNumber, Text};
+use crate::report::Report;
+
+/// What `myASN` and `localASN` take, and `peerASN` too.
+const AS_WORDS: &str = "an AS number from 1 to 4294967295";
+
+/// `dynamicASN`: the AS of the neighbour is what it says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DynamicAs {
+    /// Ours.
+    Internal,
+    /// Any other.
+    External,
+}
+
+impl FromStr for DynamicAs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "internal" => Ok(Self::Internal),
+            "external" => Ok(Self::External),
+            other => Err(format!("{other:?} is not allowed; expected internal or external")),
+        }
+    }
+}
+
+/// Who is at the other end, and what we are to it.
+pub(super) struct Neighbour {
+    pub(super) my_asn: Asn,
+    pub(super) local_asn: Option<Asn>,
+    pub(super) remote_as: RemoteAs,
+    pub(super) remote: Remote,
+}
+
+impl Neighbour {
+    /// Whether the session is iBGP.
+    pub(super) fn is_internal(&self) -> bool {
+        self.remote_as == RemoteAs::Internal || self.remote_as == RemoteAs::Asn(self.my_asn)
+    }
+
+    /// What to say of a field that no iBGP session has.
+    pub(super) fn external_only(&self) -> String {
+        let why = match self.remote_as {
+            RemoteAs::Internal => "dynamicASN is internal",
+            RemoteAs::Asn(_) | RemoteAs::External => "peerASN is myASN",
+        };
+        format!("is for eBGP only, and {why}; leave it out")
+    }
+}
+
+/// The neighbour; `None` when a fault of it was noted.
+pub(super) fn neighbour(raw: &RawSpec, report: &mut Report<'_>) -> Option<Neighbour> {
+    let spec = FieldPath::of("spec");
+    let remote_as = remote_as(raw, report);
+    let remote = remote(raw, report);
+    let my_asn = raw.my_asn.and_then(|AsNumber(asn)| Asn::new(asn));
+    let my_asn = report.required(my_asn, &spec.key("myASN"), AS_WORDS);
+    check_dialling(raw, remote, report);
+    let neighbour = Neighbour {
+        my_asn: my_asn?,
+        local_asn: raw.local_asn.and_then(|AsNumber(asn)| Asn::new(asn)),
+        remote_as: remote_as?,
+        remote: remote?,
+    };
+    check_local_asn(&neighbour, report);
+    Some(neighbour)
+}
+
+fn remote_as(raw: &RawSpec, report: &mut Report<'_>) -> Option<RemoteAs> {
+    let spec = FieldPath::of("spec");
+    let (path, dynamic_path) = (spec.key("peerASN"), spec.key("dynamicASN"));
+    let dynamic = raw.dynamic_asn.as_ref().and_then(|Text(Given(dynamic))| *dynamic);
+    match (raw.peer_asn, dynamic) {
+        (Some(PeerAsNumber(1..)), Some(_)) => {
+            report.fault(&dynamic_path, "and spec.peerASN cannot both be set; remove one");
+            None
+        }
+        (_, Some(DynamicAs::Internal)) => Some(RemoteAs::Internal),
+        (_, Some(DynamicAs::External)) => Some(RemoteAs::External),
+        (Some(PeerAsNumber(asn)), None) => {
+            let asn = Asn::new(asn);
+            if asn.is_none() && !report.is_faulty(&dynamic_path) {
+                report.fault(&path, format_args!("0 is not allowed; expected {AS_WORDS}"));
+            }
+            asn.map(RemoteAs::Asn)
+        }
+        (None, None) => {
+            // Another way to name it was tried, and its fault says all there is to say.
+            if !report.is_faulty(&dynamic_path) {
+                report.missing(&path, &format!("{AS_WORDS}, or dynamicASN in its place"));
+            }
+            None
+        }
+    }
+}
+
+fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
+    let spec = FieldPath::of("spec");
+    let address = raw.peer_address.as_ref().and_then(|Text(Given(given))| *given);
+    let address = address.map(|HostAddress(address)| Remote::Address(address));
+    let interface = raw.interface.as_ref().and_then(|Text(Given(name))| *name);
+    let range = raw.listen_range.as_ref().and_then(|Text(Given(range))| *range);
+    let ways = [
+        ("peerAddress", address),
+        ("interface", interface.map(Remote::Interface)),
+        ("listenRange", range.map(Remote::Range)),
+    ];
+    let mut given = ways.into_iter().filter_map(|(field, way)| Some((field, way?)));
+    let Some((first, remote)) = given.next() else {
+        if !ways.iter().any(|(field, _)| report.is_faulty(&spec.key(field))) {
+            let expected = "the router's IP address, or interface or listenRange in its place";
+            report.missing(&spec.key("peerAddress"), expected);
+        }
+        return None;
+    };
+    for (field, _) in given {
+        let message = format_args!("and spec.{first} cannot both be set; remove one");
+        report.fault(&spec.key(field), message);
+    }
+    match remote {
+        Remote::Address(IpAddr::V6(address)) if address.is_unicast_link_local() => {
+            report.fault(
+                &spec.key("peerAddress"),
+                format_args!(
+                    "{address} is link-local and says nothing without its link; expected a global \
+                     address, or interface in place of peerAddress"
+                ),
+            );
+        }
+        Remote::Range(range) => check_range(range, report),
+        Remote::Address(_) | Remote::Interface(_) => {}
+    }
+    Some(remote)
+}
+
+/// Bits of `::ffff:0:0/96`, where IPv4 addresses are written in IPv6 form.
+const MAPPED_LENGTH: u8 = 96;
+
+fn check_range(range: Prefix, report: &mut Report<'_>) {
+    let path = FieldPath::of("spec.listenRange");
+    if range.is_multicast() {
+        let message = format_args!("{range} has no addresses of hosts; expected a unicast prefix");
+        report.fault(&path, message);
+    }
+    let IpAddr::V6(address) = range.address() else { return };
+    if range.length() >= MAPPED_LENGTH && address.to_ipv4_mapped().is_some() {
+        let message = format_args!(
+            "{range} is of IPv4 addresses in IPv6 form, which nobody dials from; expected an IPv4 \
+             prefix"
+        );
+        report.fault(&path, message);
+    }
+    if address.is_unicast_link_local() {
+        report.fault(
+            &path,
+            format_args!(
+                "{range} is link-local and says nothing without its link; expected global \
+                 addresses, or interface in place of listenRange"
+            ),
+        );
+    }
+}
+
+/// The fields about who dials, and from where.
+fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>) {
+    let spec = FieldPath::of("spec");
+    let is_range = matches!(remote, Some(Remote::Range(_)));
+    if raw.listen_limit.is_some() && remote.is_some() && !is_range {
+        report.fault(&spec.key("listenLimit"), "is for listenRange only; remove it");
+    }
+    let source = raw.source_address.as_ref().and_then(|Text(Given(given))| *given);
+    if let Some(HostAddress(source)) = source {
+        let path = spec.key("sourceAddress");
+        match remote {
+            Some(Remote::Address(address))
+                if AddressFamily::of(address) != AddressFamily::of(source) =>
+            {
+                let message =
+                    format_args!("{source} is not of the family of peerAddress, {address}");
+                report.fault(&path, message);
+            }
+            Some(Remote::Interface(_)) => report.fault(
+                &path,
+                "and spec.interface cannot both be set: such a session runs between link-local \
+                 addresses; remove one",
+            ),
+            Some(Remote::Range(_)) => report.fault(
+                &path,
+                "and spec.listenRange cannot both be set: nobody is dialled; remove one",
+            ),
+            Some(Remote::Address(_)) | None => {}
+        }
+    }
+    // The API server fills the default port in, so that one says nothing.
+    let has_port = super::port(raw.peer_port) != PeerConfig::PORT_DEFAULT;
+    let is_passive = raw.passive == Some(true);
+    if has_port && is_range {
+        let message = "and spec.listenRange cannot both be set: nobody is dialled; remove one";
+        report.fault(&spec.key("peerPort"), message);
+    } else if has_port && is_passive {
+        report.warning(&spec.key("peerPort"), "has no effect: a passive peer is never dialled");
+    }
+    if raw.connect_time.is_some() && (is_range || is_passive) {
+        report.warning(&spec.key("connectTime"), "has no effect: the neighbour is never dialled");
+    }
+}
+
+/// FRR's rules for `local-as`.
+fn check_local_asn(neighbour: &Neighbour, report: &mut Report<'_>) {
+    let Some(local_asn) = neighbour.local_asn else { return };
+    let path = FieldPath::of("spec.localASN");
+    if neighbour.is_internal() {
+        report.fault(&path, neighbour.external_only());
+    } else if local_asn == neighbour.my_asn {
+        report.fault(&path, format_args!("{local_asn} is myASN already; leave it out"));
+    } else if neighbour.remote_as == RemoteAs::Asn(local_asn) {
+        report.fault(
+            &path,
+            format_args!(
+                "{local_asn} is peerASN: the session would be iBGP in an AS that is not ours; \
+                 expected another AS number"
+            ),
+        );
+    }
+}

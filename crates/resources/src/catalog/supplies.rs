@@ -1,0 +1,148 @@
+//! Who has what others need, and what stays of one that lost it.
+//!
+//! A session does not end because its Secret or BFDProfile is gone, nor a route because the name of
+//! its community is: what was needed stays in force as it was. Knows no files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairway_model::{AoKeyReference, BfdKeyReference, Kind, Object, ObjectName};
+
+use super::needs::{Need, needs};
+use super::version::Version;
+
+/// Whether objects of this kind have what others need by name.
+pub(super) fn is_supplier(kind: Kind) -> bool {
+    matches!(kind, Kind::Secret | Kind::BfdProfile | Kind::Community)
+}
+
+/// Who has what, by the names under which it is asked for.
+#[derive(Default)]
+pub(super) struct Supplies {
+    secrets: BTreeMap<ObjectName, Arc<Version>>,
+    profiles: BTreeMap<String, Arc<Version>>,
+    aliases: BTreeMap<String, Arc<Version>>,
+}
+
+impl Supplies {
+    /// What these versions have. Of those that have the same, the first counts.
+    pub(super) fn of<'a>(versions: impl Iterator<Item = &'a Arc<Version>>) -> Self {
+        let mut supplies = Self::default();
+        for version in versions {
+            match &*version.object {
+                Object::Secret(it) => {
+                    supplies.secrets.insert(it.name.clone(), Arc::clone(version));
+                }
+                Object::BfdProfile(it) => {
+                    let name = it.name.name.clone();
+                    supplies.profiles.entry(name).or_insert_with(|| Arc::clone(version));
+                }
+                Object::Community(it) => {
+                    for alias in it.aliases.keys() {
+                        let entry = supplies.aliases.entry(alias.clone());
+                        entry.or_insert_with(|| Arc::clone(version));
+                    }
+                }
+                _ => {}
+            }
+        }
+        supplies
+    }
+
+    /// Who has it.
+    pub(super) fn supplier(&self, need: &Need<'_>) -> Option<&Arc<Version>> {
+        match need {
+            Need::Password(secret) => self.secrets.get(*secret).filter(|it| has_password(it)),
+            Need::AoKey(_, reference) => {
+                let has_key = |it: &&Arc<Version>| {
+                    it.secret().is_some_and(|it| it.values.contains_key(&reference.key))
+                };
+                self.secrets.get(&reference.secret).filter(has_key)
+            }
+            Need::BfdKey(reference) => {
+                let has_key = |it: &&Arc<Version>| {
+                    let key = it.secret().and_then(|it| it.values.get(&reference.key));
+                    key.is_some_and(|key| reference.with(key).is_some())
+                };
+                self.secrets.get(&reference.secret).filter(has_key)
+            }
+            Need::Profile(name) => self.profiles.get(*name),
+            Need::Alias(alias) => self.aliases.get(*alias),
+        }
+    }
+}
+
+fn has_password(version: &Version) -> bool {
+    version.secret().is_some_and(|it| it.password.is_some())
+}
+
+/// What some objects need, to ask which others must not be forgotten.
+#[derive(Default)]
+pub(super) struct Wanted<'a> {
+    secrets: BTreeSet<&'a ObjectName>,
+    profiles: BTreeSet<&'a str>,
+    aliases: BTreeSet<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    /// What these versions need.
+    pub(super) fn by(versions: impl Iterator<Item = &'a Version>) -> Self {
+        let mut wanted = Self::default();
+        for need in versions.flat_map(needs) {
+            match need {
+                Need::Password(secret) => wanted.secrets.insert(secret),
+                Need::AoKey(_, reference) => wanted.secrets.insert(&reference.secret),
+                Need::BfdKey(reference) => wanted.secrets.insert(&reference.secret),
+                Need::Profile(name) => wanted.profiles.insert(name),
+                Need::Alias(alias) => wanted.aliases.insert(alias),
+            };
+        }
+        wanted
+    }
+
+    /// Whether `version` may have some of it.
+    pub(super) fn includes(&self, version: &Version) -> bool {
+        match &*version.object {
+            Object::Secret(it) => self.secrets.contains(&it.name),
+            Object::BfdProfile(it) => self.profiles.contains(it.name.name.as_str()),
+            Object::Community(it) => {
+                it.aliases.keys().any(|alias| self.aliases.contains(alias.as_str()))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What an object says now, and what is needed of what it said before.
+pub(super) fn united(current: &Version, former: &Version, need: &Need<'_>) -> Version {
+    let object = match (&*current.object, &*former.object, need) {
+        (Object::Secret(now), Object::Secret(before), Need::Password(_)) => {
+            let mut secret = now.clone();
+            secret.password.clone_from(&before.password);
+            Object::Secret(secret)
+        }
+        (
+            Object::Secret(now),
+            Object::Secret(before),
+            Need::AoKey(_, AoKeyReference { key, .. }),
+        )
+        | (
+            Object::Secret(now),
+            Object::Secret(before),
+            Need::BfdKey(BfdKeyReference { key, .. }),
+        ) => {
+            let mut secret = now.clone();
+            let value = before.values.get(key).cloned();
+            secret.values.extend(value.map(|value| (key.clone(), value)));
+            Object::Secret(secret)
+        }
+        (Object::Community(now), Object::Community(before), Need::Alias(alias)) => {
+            let mut community = now.clone();
+            let value = before.aliases.get(*alias).copied();
+            community.aliases.extend(value.map(|value| ((*alias).to_owned(), value)));
+            Object::Community(community)
+        }
+        (now, _, _) => now.clone(),
+    };
+    current.with(object)
+}

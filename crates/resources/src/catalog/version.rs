@@ -1,0 +1,65 @@
+//! One version of an object, and where it was read.
+//!
+//! Knows no rule; those between objects ask it what it is.
+
+use std::sync::Arc;
+
+use fairway_model::{
+    BfdProfile, BgpAdvertisement, CommunityAliases, Node, Object, ObjectKey, Peer, Pool, Secret,
+};
+
+use crate::field_lines::FieldLines;
+
+/// What one document said.
+#[derive(Debug)]
+pub(super) struct Version {
+    pub(super) key: ObjectKey,
+    pub(super) object: Arc<Object>,
+    pub(super) file: Arc<str>,
+    /// The first line of its document.
+    pub(super) line: usize,
+    pub(super) lines: FieldLines,
+    /// Its document on one line, for [`super::Catalog::last_good`].
+    pub(super) source: Box<str>,
+    /// When its spec was changed last, where somebody keeps account of that.
+    pub(super) changed_at: Option<Box<str>>,
+}
+
+macro_rules! views {
+    ($($name:ident: $variant:ident -> $type:ty,)*) => {
+        $(
+            pub(super) fn $name(&self) -> Option<&$type> {
+                match &*self.object {
+                    Object::$variant(it) => Some(it),
+                    _ => None,
+                }
+            }
+        )*
+    };
+}
+
+/// The object as one of its kind.
+impl Version {
+    views! {
+        peer: Peer -> Peer,
+        profile: BfdProfile -> BfdProfile,
+        pool: Pool -> Pool,
+        advertisement: BgpAdvertisement -> BgpAdvertisement,
+        community: Community -> CommunityAliases,
+        node: Node -> Node,
+        secret: Secret -> Secret,
+    }
+
+    /// The same place with something else in it.
+    pub(super) fn with(&self, object: Object) -> Self {
+        Self {
+            key: self.key.clone(),
+            object: Arc::new(object),
+            file: Arc::clone(&self.file),
+            line: self.line,
+            lines: self.lines.clone(),
+            source: self.source.clone(),
+            changed_at: self.changed_at.clone(),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What users may write, and its parsing into values that cannot be wrong.
+//!
+//! ```text
+//!  text ─► yaml (documents) ─► object (kind) ─► one parser per kind ─► model
+//!                                                        │
+//!                                     catalog (all files, cross-object rules, last good)
+//! ```
+//!
+//! [`Catalog`] is the entrance for files, [`parse_value`] for what an API server sends. Pure: no
+//! clock, socket, file or runtime; `source` brings the text, the daemon and `fairway check` use what
+//! comes out.
+
+mod backend;
+mod bfd_profile;
+mod bgp_advertisement;
+mod bgp_peer;
+mod catalog;
+pub mod change;
+mod community;
+mod config_map;
+mod crds;
+mod dns_name;
+mod endpoint_slice;
+mod field_lines;
+mod field_path;
+mod fields;
+mod finding;
+mod hidden;
+mod ip_address_pool;
+mod l2_advertisement;
+mod label;
+mod label_selector;
+mod metadata;
+mod namespace;
+mod node;
+mod object;
+mod report;
+mod route_policy;
+mod secret;
+mod secret_key;
+mod service;
+pub mod status;
+mod suggest;
+mod value;
+mod yaml;
+
+#[cfg(test)]
+mod known_fields;
+#[cfg(test)]
+mod tests;
+
+pub use backend::BackendKind;
+pub use catalog::{Catalog, LastGood, Resolution, RestoreError, StaleObject};
+pub use crds::CustomResourceDefinition;
+pub use finding::{Finding, FindingObject, Severity};
+pub use value::{ParsedValue, parse_value};
+pub use yaml::FILE_BYTES_MAX;

@@ -1,0 +1,177 @@
+//! Node (v1): a machine that may announce.
+//!
+//! Answers how it is labelled, reached, whether its network is up, and whether it is to be taken out of
+//! service. Knows no other object.
+
+use std::time::Duration;
+
+use fairway_model::{Node, Object};
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::{GoDuration, HostAddress};
+use super::metadata::Metadata;
+use super::report::{List, Report, elements};
+
+#[derive(Deserialize)]
+struct RawStatus {
+    addresses: Option<List<RawAddress>>,
+    conditions: Option<List<RawCondition>>,
+}
+
+#[derive(Deserialize)]
+struct RawAddress {
+    #[serde(rename = "type")]
+    address_type: Option<String>,
+    address: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawCondition {
+    #[serde(rename = "type")]
+    condition_type: Option<String>,
+    status: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawTaint {
+    key: Option<String>,
+    value: Option<String>,
+}
+
+/// How long routers have to find other ways before the node is drained; `None` of one that is not
+/// marked, or whose mark says `false`. Of several marks, the one with the longest wait counts.
+fn drain_wait(metadata: &Metadata, report: &mut Report<'_>) -> Option<Duration> {
+    let key = Node::DRAIN_MARK;
+    let field = |name| FieldPath::of("metadata").key(name).key(key);
+    let list = FieldPath::of("spec.taints");
+    let taints: Option<List<RawTaint>> = report.read(&list);
+    let taints = elements(taints).filter(|(_, taint)| taint.key.as_deref() == Some(key));
+    let taints = taints.map(|(position, taint)| {
+        (list.index(position).key("value"), taint.value.unwrap_or_default())
+    });
+    let label = metadata.labels.get(key).map(|it| (field("labels"), it.clone()));
+    let annotation = metadata.annotations.get(key).map(|it| (field("annotations"), it.clone()));
+    let marks: Vec<(FieldPath, String)> =
+        label.into_iter().chain(annotation).chain(taints).collect();
+    marks.into_iter().filter_map(|(path, text)| wait_of(&text, &path, report)).max()
+}
+
+/// What one mark asks for.
+fn wait_of(text: &str, path: &FieldPath, report: &mut Report<'_>) -> Option<Duration> {
+    match text {
+        "" | "true" => return Some(Node::DRAIN_WAIT_DEFAULT),
+        "false" => return None,
+        _ => {}
+    }
+    match text.parse() {
+        Ok(GoDuration(wait)) if wait <= Node::DRAIN_WAIT_MAX => Some(wait),
+        _ => {
+            // Whoever marks a node wants it out, in whichever words.
+            report.warning(
+                path,
+                format_args!(
+                    "{text:?} is no wait; expected true, false or a duration from 0s to 24h, such \
+                     as 30s; the node is drained after {} s",
+                    Node::DRAIN_WAIT_DEFAULT.as_secs()
+                ),
+            );
+            Some(Node::DRAIN_WAIT_DEFAULT)
+        }
+    }
+}
+
+/// Reads the object; `None` when a fault of it was noted.
+pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let raw: Option<RawStatus> = report.read(&FieldPath::of("status"));
+    let (addresses, conditions) =
+        raw.map_or((None, None), |status| (status.addresses, status.conditions));
+    let list = FieldPath::of("status.addresses");
+    let mut internal = Vec::new();
+    for (position, raw) in elements(addresses) {
+        if raw.address_type.as_deref() != Some("InternalIP") {
+            continue;
+        }
+        match raw.address.unwrap_or_default().parse::<HostAddress>() {
+            Ok(HostAddress(address)) => internal.push(address),
+            Err(error) => report.fault(&list.index(position).key("address"), error),
+        }
+    }
+    let network_unavailable = elements(conditions).any(|(_, condition)| {
+        condition.condition_type.as_deref() == Some("NetworkUnavailable")
+            && condition.status.as_deref() == Some("True")
+    });
+    let drain = drain_wait(&metadata, report);
+    Some(Object::Node(Node {
+        name: metadata.name.name,
+        labels: metadata.labels,
+        addresses: internal,
+        network_unavailable,
+        drain,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::parse_value;
+
+    /// The wait of a Node with this metadata and these taints, and what is said of it.
+    fn drain(metadata: Value, taints: Value) -> (Option<u64>, Vec<String>) {
+        let mut value = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": { "name": "node-a" },
+            "spec": { "taints": taints },
+        });
+        let given = metadata.as_object().cloned().unwrap_or_default();
+        value["metadata"].as_object_mut().unwrap().extend(given);
+        let parsed = parse_value(&value);
+        let findings = parsed.findings.iter().map(ToString::to_string).collect();
+        match parsed.object {
+            Some(Object::Node(node)) => (node.drain.map(|it| it.as_secs()), findings),
+            other => panic!("{other:?}: {findings:?}"),
+        }
+    }
+
+    #[test]
+    fn a_label_an_annotation_and_a_taint_take_a_node_out_of_service() {
+        let key = Node::DRAIN_MARK;
+        for (text, wait) in [("", 30), ("true", 30), ("0s", 0), ("1m30s", 90), ("24h", 86_400)] {
+            let expected = (Some(wait), vec![]);
+            assert_eq!(drain(json!({ "labels": { key: text } }), json!([])), expected, "{text}");
+            assert_eq!(drain(json!({ "annotations": { key: text } }), json!(null)), expected);
+            for effect in ["NoSchedule", "PreferNoSchedule", "NoExecute"] {
+                let taint = json!({ "key": key, "value": text, "effect": effect });
+                assert_eq!(drain(json!({}), json!([taint])), expected);
+            }
+        }
+        assert_eq!(drain(json!({}), json!([{ "key": key, "effect": "NoExecute" }])).0, Some(30));
+        let other = json!([{ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" }]);
+        assert_eq!(drain(json!({ "labels": { "drain": "true" } }), other), (None, vec![]));
+    }
+
+    #[test]
+    fn of_several_marks_the_longest_wait_counts_and_false_is_none() {
+        let key = Node::DRAIN_MARK;
+        let both = json!({ "labels": { key: "5s" }, "annotations": { key: "false" } });
+        assert_eq!(drain(both.clone(), json!([])), (Some(5), vec![]));
+        assert_eq!(drain(both, json!([{ "key": key, "value": "7s" }])), (Some(7), vec![]));
+        assert_eq!(drain(json!({ "labels": { key: "false" } }), json!([])), (None, vec![]));
+    }
+
+    #[test]
+    fn a_mark_that_cannot_be_read_drains_and_says_so() {
+        let key = Node::DRAIN_MARK;
+        for text in ["soon", "30", "25h", "-5s", "no"] {
+            let (wait, findings) = drain(json!({ "annotations": { key: text } }), json!([]));
+            assert_eq!((wait, findings.len()), (Some(30), 1), "{text}");
+            let start = format!(
+                "Node/node-a: metadata.annotations[{key}]: warning: {text:?} is no wait; expected"
+            );
+            assert!(findings[0].starts_with(&start), "{}", findings[0]);
+        }
+        let (_, findings) = drain(json!({}), json!([{ "key": key, "value": "x" }]));
+        assert!(findings[0].contains("spec.taints[0].value: warning: "), "{findings:?}");
+    }
+}

@@ -1,0 +1,180 @@
+//! `toReceive` and `toAdvertise` of a BGPPeer: which learned routes pass, in frr-k8s's words.
+//!
+//! Knows no session; `bgp_peer` calls it.
+
+use std::str::FromStr;
+
+use fairway_ground::{
+    ChosenNextHops, ImportPolicy, MaximumPrefixes, Prefix, PrefixFilter, PrefixRange,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::{
+    Given, HostAddressIpv4, HostAddressIpv6, Length, Percentage, PrefixLimit, Text,
+};
+use super::report::{List, Report, elements};
+
+/// What is accepted from the peer; without it, nothing.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawToReceive {
+    /// What is accepted.
+    allowed: Option<RawAllowed>,
+    /// Ends the session when the peer announces more.
+    max_prefixes: Option<RawMaximumPrefixes>,
+}
+
+/// Which learned routes the peer is told, too; without it, none.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawToAdvertise {
+    /// What is passed on.
+    allowed: Option<RawAllowed>,
+    /// The next hops that the peer is told, in place of our own addresses.
+    next_hop: Option<RawNextHop>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawNextHop {
+    /// The next hop of IPv4 routes.
+    ipv4: Option<Text<Given<HostAddressIpv4>>>,
+    /// The next hop of IPv6 routes.
+    ipv6: Option<Text<Given<HostAddressIpv6>>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawAllowed {
+    /// all, or filtered for the prefixes listed (default).
+    #[schemars(extend("enum" = ["filtered", "all"]))]
+    mode: Option<Text<Mode>>,
+    /// The prefixes that pass.
+    prefixes: Option<List<RawRange>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Filtered,
+    All,
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "filtered" => Ok(Self::Filtered),
+            "all" => Ok(Self::All),
+            other => Err(format!("{other:?} is no mode; expected filtered or all")),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawRange {
+    /// A prefix as 192.0.2.0/24.
+    #[schemars(required)]
+    prefix: Option<Text<Prefix>>,
+    /// The shortest length that passes.
+    ge: Option<Length>,
+    /// The longest length that passes.
+    le: Option<Length>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawMaximumPrefixes {
+    /// The most prefixes of each family.
+    #[schemars(required)]
+    limit: Option<PrefixLimit>,
+    /// From what share of the limit on the log warns. Default: 75.
+    warn_percent: Option<Percentage>,
+}
+
+/// What is accepted from the peer. Without the field, nothing.
+pub(super) fn to_receive(raw: Option<RawToReceive>, report: &mut Report<'_>) -> ImportPolicy {
+    let path = FieldPath::of("spec.toReceive");
+    let Some(raw) = raw else { return ImportPolicy::default() };
+    let allowed = filter(raw.allowed, &path, report);
+    let maximum = raw.max_prefixes.and_then(|raw| maximum(&raw, &path.key("maxPrefixes"), report));
+    if maximum.is_some() && allowed == PrefixFilter::Nothing {
+        report.warning(
+            &path.key("maxPrefixes"),
+            "has no effect: toReceive.allowed lets nothing in, and what is not let in is not \
+             counted",
+        );
+    }
+    ImportPolicy { allowed, maximum }
+}
+
+/// Which learned routes the peer is told, without the field none; and the next hops of all routes
+/// that it is told, where they are not our own addresses.
+pub(super) fn to_advertise(
+    raw: Option<RawToAdvertise>,
+    report: &mut Report<'_>,
+) -> (PrefixFilter, ChosenNextHops) {
+    let path = FieldPath::of("spec.toAdvertise");
+    let Some(raw) = raw else { return Default::default() };
+    let next_hops = raw.next_hop.map(|raw| ChosenNextHops {
+        ipv4: raw.ipv4.and_then(|Text(Given(given))| given).map(|it| it.0),
+        ipv6: raw.ipv6.and_then(|Text(Given(given))| given).map(|it| it.0),
+    });
+    (filter(raw.allowed, &path, report), next_hops.unwrap_or_default())
+}
+
+/// `allowed`; its mode is `filtered` unless it says otherwise.
+fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) -> PrefixFilter {
+    let path = parent.key("allowed");
+    let Some(raw) = raw else { return PrefixFilter::Nothing };
+    let list = path.key("prefixes");
+    let has_prefixes = raw.prefixes.as_ref().is_some_and(|prefixes| !prefixes.is_empty());
+    if raw.mode == Some(Text(Mode::All)) {
+        if has_prefixes {
+            report.fault(&list, "and mode all cannot both be given; use mode filtered");
+        }
+        return PrefixFilter::Everything;
+    }
+    let ranges: Vec<PrefixRange> = elements(raw.prefixes)
+        .filter_map(|(position, raw)| range(&raw, &list.index(position), report))
+        .collect();
+    // Where a fault is, it says all there is to say.
+    let is_faulty = ["mode", "prefixes"].iter().any(|field| report.is_faulty(&path.key(field)));
+    if !has_prefixes && !is_faulty {
+        report.warning(
+            &path,
+            "lets nothing through: mode is filtered and there are no prefixes; list some, or use \
+             mode all",
+        );
+        return PrefixFilter::Nothing;
+    }
+    PrefixFilter::Listed(ranges)
+}
+
+fn range(raw: &RawRange, path: &FieldPath, report: &mut Report<'_>) -> Option<PrefixRange> {
+    let prefix = raw.prefix.as_ref().map(|Text(prefix)| *prefix);
+    let prefix = report.required(prefix, &path.key("prefix"), "a prefix, as in 192.0.2.0/24")?;
+    let length = |raw: &Option<Length>| raw.as_ref().map(|Length(length)| *length);
+    match PrefixRange::new(prefix, length(&raw.ge), length(&raw.le)) {
+        Ok(range) => Some(range),
+        Err(error) => {
+            report.fault(path, error);
+            None
+        }
+    }
+}
+
+fn maximum(
+    raw: &RawMaximumPrefixes,
+    path: &FieldPath,
+    report: &mut Report<'_>,
+) -> Option<MaximumPrefixes> {
+    let limit = raw.limit.map(|PrefixLimit(limit)| limit);
+    let limit = report.required(limit, &path.key("limit"), "a number from 1 to 4294967295")?;
+    let percent = raw.warn_percent.map(|Percentage(percent)| percent);
+    let warn_percent = percent.unwrap_or(MaximumPrefixes::WARN_PERCENT_DEFAULT);
+    Some(MaximumPrefixes { limit, warn_percent })
+}

@@ -1,0 +1,351 @@
+//! Service (v1): who wants an address.
+//!
+//! Answers which families, addresses, pool and sharing a Service of type LoadBalancer asks for;
+//! other types are valid and make no object. What the API server would default is defaulted here;
+//! where it has been, `clusterIPs` say which families the Service has, as in MetalLB.
+//! Knows no pool: whether an address can be had is for the allocator.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use fairway_ground::AddressFamily;
+use fairway_model::{FamilyPolicy, Object, Service, ServicePort, TrafficPolicy};
+use serde::Deserialize;
+
+use super::field_path::FieldPath;
+use super::fields::{HostAddress, ServicePortNumber, Text};
+use super::metadata::Metadata;
+use super::report::{List, Report, elements};
+use super::suggest;
+
+const PREFIX: &str = "metallb.io/";
+const PREFIX_OLD: &str = "metallb.universe.tf/";
+
+#[derive(Deserialize)]
+struct RawType {
+    #[serde(rename = "type")]
+    service_type: Option<Text<TypeName>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawSpec {
+    ports: Option<List<RawPort>>,
+    #[serde(default)]
+    selector: BTreeMap<String, String>,
+    external_traffic_policy: Option<Text<PolicyName>>,
+    ip_families: Option<List<Text<FamilyName>>>,
+    ip_family_policy: Option<Text<FamilyPolicyName>>,
+    #[serde(rename = "clusterIP")]
+    cluster_address: Option<String>,
+    #[serde(rename = "clusterIPs")]
+    cluster_addresses: Option<List<String>>,
+    #[serde(rename = "loadBalancerIP")]
+    load_balancer_address: Option<String>,
+    load_balancer_class: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawPort {
+    port: Option<ServicePortNumber>,
+    protocol: Option<Text<Protocol>>,
+}
+
+/// Defines a word that a field may hold, with its meanings.
+macro_rules! words {
+    ($name:ident($type:ty), $expected:literal, $($word:literal => $value:expr),+) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        struct $name($type);
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok(Self($value)),)+
+                    _ => Err(format!("{text:?} is not allowed; expected {}", $expected)),
+                }
+            }
+        }
+    };
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stack {
+    Single,
+    PreferDual,
+    RequireDual,
+}
+
+words!(TypeName(bool), "ClusterIP, NodePort, LoadBalancer or ExternalName",
+    "LoadBalancer" => true, "ClusterIP" => false, "NodePort" => false, "ExternalName" => false,
+    "" => false);
+words!(PolicyName(TrafficPolicy), "Cluster or Local",
+    "Cluster" => TrafficPolicy::Cluster, "Local" => TrafficPolicy::Local, "" => TrafficPolicy::Cluster);
+words!(FamilyName(AddressFamily), "IPv4 or IPv6",
+    "IPv4" => AddressFamily::Ipv4Unicast, "IPv6" => AddressFamily::Ipv6Unicast);
+words!(FamilyPolicyName(Stack), "SingleStack, PreferDualStack or RequireDualStack",
+    "SingleStack" => Stack::Single, "PreferDualStack" => Stack::PreferDual,
+    "RequireDualStack" => Stack::RequireDual);
+words!(Protocol(&'static str), "TCP, UDP or SCTP",
+    "TCP" => "TCP", "UDP" => "UDP", "SCTP" => "SCTP", "" => "TCP");
+
+/// Reads the object; `None` when a fault of it was noted, and for Services of other types.
+pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let spec = FieldPath::of("spec");
+    let kind: Option<RawType> = report.read(&spec);
+    let Some(Text(TypeName(true))) = kind.and_then(|raw| raw.service_type) else { return None };
+    let raw: RawSpec = report.read(&spec)?;
+    let annotations = Annotations::new(&metadata.annotations, report);
+    let (requested_addresses, requested_at) =
+        requested_addresses(raw.load_balancer_address, &annotations, report);
+    let families = families(
+        &families_in_cluster(raw.cluster_addresses, raw.cluster_address),
+        raw.ip_families,
+        raw.ip_family_policy,
+        (&requested_addresses, &requested_at),
+        report,
+    );
+    let ports = ports(raw.ports, report);
+    let text = |name| annotations.get(name).map(|(_, text)| text.to_owned());
+    let selector: Vec<_> =
+        raw.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    Some(Object::Service(Service {
+        families: families?,
+        requested_addresses,
+        requested_pool: text("address-pool"),
+        sharing_key: annotations.sharing_key().map(str::to_owned),
+        name: metadata.name,
+        labels: metadata.labels,
+        load_balancer_class: raw.load_balancer_class.filter(|class| !class.is_empty()),
+        ports,
+        traffic_policy: raw
+            .external_traffic_policy
+            .map_or(TrafficPolicy::Cluster, |Text(PolicyName(policy))| policy),
+        selector: selector.join(","),
+        status_addresses: status_addresses(report),
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawStatus {
+    load_balancer: Option<RawLoadBalancer>,
+}
+
+#[derive(Deserialize)]
+struct RawLoadBalancer {
+    ingress: Option<List<RawIngress>>,
+}
+
+#[derive(Deserialize)]
+struct RawIngress {
+    ip: Option<String>,
+}
+
+/// The addresses in the status. Nobody wrote them by hand, and a host name among them is not ours.
+/// What no host can have counts for nothing, as in MetalLB: whoever writes the status next puts it
+/// right, and the user could not.
+fn status_addresses(report: &mut Report<'_>) -> Vec<IpAddr> {
+    let raw: Option<RawStatus> = report.read(&FieldPath::of("status"));
+    let ingress = raw.and_then(|raw| raw.load_balancer).and_then(|raw| raw.ingress);
+    let list = FieldPath::of("status.loadBalancer.ingress");
+    let mut addresses = Vec::new();
+    for (position, raw) in elements(ingress) {
+        let Some(text) = raw.ip.filter(|text| !text.is_empty()) else { continue };
+        match text.parse() {
+            Ok(HostAddress(address)) => addresses.push(address),
+            Err(error) => report.warning(
+                &list.index(position).key("ip"),
+                format_args!("counts for nothing: {error}"),
+            ),
+        }
+    }
+    addresses
+}
+
+/// MetalLB's annotations, by their names without a prefix.
+pub(super) struct Annotations<'a>(BTreeMap<&'static str, (FieldPath, &'a str)>);
+
+impl<'a> Annotations<'a> {
+    pub(super) const NAMES: [&'static str; 3] =
+        ["loadBalancerIPs", "address-pool", "allow-shared-ip"];
+    /// What MetalLB writes itself.
+    const STATUS_NAME: &'static str = "ip-allocated-from-pool";
+
+    fn new(all: &'a BTreeMap<String, String>, report: &mut Report<'_>) -> Self {
+        let path = FieldPath::of("metadata.annotations");
+        Self::warn_of_unknown(all, &path, report);
+        let mut found = BTreeMap::new();
+        for name in Self::NAMES {
+            let (new, old) = (format!("{PREFIX}{name}"), format!("{PREFIX_OLD}{name}"));
+            if all.contains_key(&old) {
+                let effect = if all.contains_key(&new) {
+                    "has no effect beside"
+                } else {
+                    "is an old name of"
+                };
+                report.warning(&path.key(&old), format_args!("{effect} {new}; use that alone"));
+            }
+            let key = if all.contains_key(&new) { new } else { old };
+            if let Some(text) = all.get(&key) {
+                found.insert(name, (path.key(&key), text.trim()));
+            }
+        }
+        Self(found)
+    }
+
+    /// A name that is spelled wrong would be a wish that nobody hears.
+    fn warn_of_unknown(all: &BTreeMap<String, String>, path: &FieldPath, report: &mut Report<'_>) {
+        let known = || Self::NAMES.into_iter().chain([Self::STATUS_NAME]);
+        for key in all.keys() {
+            let name = [PREFIX, PREFIX_OLD].iter().find_map(|prefix| key.strip_prefix(prefix));
+            let Some(name) = name.filter(|name| known().all(|known| known != *name)) else {
+                continue;
+            };
+            let names: Vec<_> = known().map(|known| format!("{PREFIX}{known}")).collect();
+            let message = match suggest::nearest(name, known()) {
+                Some(meant) => format!("did you mean {PREFIX}{meant}?"),
+                None => format!("expected one of {}", names.join(", ")),
+            };
+            report.warning(
+                &path.key(key),
+                format_args!("is not a known annotation and has no effect; {message}"),
+            );
+        }
+    }
+
+    /// An annotation that says something.
+    fn get(&self, name: &str) -> Option<(&FieldPath, &'a str)> {
+        self.0.get(name).map(|(path, text)| (path, *text)).filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The sharing key, which counts for layer 2 even where it is empty.
+    fn sharing_key(&self) -> Option<&'a str> {
+        self.0.get("allow-shared-ip").map(|(_, text)| *text)
+    }
+}
+
+/// The addresses asked for, and the field that asks.
+fn requested_addresses(
+    field: Option<String>,
+    annotations: &Annotations<'_>,
+    report: &mut Report<'_>,
+) -> (Vec<IpAddr>, FieldPath) {
+    let field_path = FieldPath::of("spec.loadBalancerIP");
+    let field = field.filter(|text| !text.trim().is_empty());
+    let (path, texts): (FieldPath, Vec<String>) = match (annotations.get("loadBalancerIPs"), field)
+    {
+        (Some((path, _)), Some(_)) => {
+            let message = format!("and {path} cannot both be set; remove one");
+            report.fault(&field_path, message);
+            return (Vec::new(), field_path);
+        }
+        (Some((path, text)), None) => (path.clone(), text.split(',').map(str::to_owned).collect()),
+        (None, Some(text)) => (field_path, vec![text]),
+        (None, None) => return (Vec::new(), field_path),
+    };
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for text in texts {
+        match text.parse::<HostAddress>() {
+            Ok(HostAddress(address)) => addresses.push(address),
+            Err(error) => report.fault(&path, error),
+        }
+    }
+    let of_family =
+        |family| addresses.iter().filter(|address| AddressFamily::of(**address) == family).count();
+    if AddressFamily::ALL.into_iter().any(|family| of_family(family) > 1) {
+        report.fault(
+            &path,
+            format_args!(
+                "asks for {} IPv4 and {} IPv6 addresses; expected at most one of each",
+                of_family(AddressFamily::Ipv4Unicast),
+                of_family(AddressFamily::Ipv6Unicast)
+            ),
+        );
+        addresses.clear();
+    }
+    (addresses, path)
+}
+
+/// The families of the addresses that the cluster gave the Service, the first one first; none
+/// where it gave none, as in a file that somebody wrote.
+fn families_in_cluster(all: Option<List<String>>, first: Option<String>) -> Vec<AddressFamily> {
+    let all = elements(all).map(|(_, text)| text).chain(first);
+    let mut families = Vec::new();
+    for address in all.filter_map(|text| text.parse::<IpAddr>().ok()) {
+        let family = AddressFamily::of(address);
+        if !families.contains(&family) {
+            families.push(family);
+        }
+    }
+    families
+}
+
+/// The families wanted: those that the Service has in the cluster, else from `ipFamilies`, else
+/// `ipFamilyPolicy`, else the addresses asked for, else IPv4.
+fn families(
+    in_cluster: &[AddressFamily],
+    raw: Option<List<Text<FamilyName>>>,
+    policy: Option<Text<FamilyPolicyName>>,
+    (requested, requested_at): (&[IpAddr], &FieldPath),
+    report: &mut Report<'_>,
+) -> Option<FamilyPolicy> {
+    let path = FieldPath::of("spec.ipFamilies");
+    let mut named: Vec<_> = elements(raw).map(|(_, Text(FamilyName(family)))| family).collect();
+    if !in_cluster.is_empty() {
+        named = in_cluster.to_vec();
+    }
+    let stack = policy.map(|Text(FamilyPolicyName(stack))| stack);
+    let is_repeated = matches!(named.as_slice(), [first, second] if first == second);
+    if named.len() > 2 || is_repeated {
+        report.fault(&path, "names a family twice; expected IPv4, IPv6 or one of each");
+        return None;
+    }
+    if named.len() == 2 && stack == Some(Stack::Single) {
+        report.fault(&path, "names two families, but ipFamilyPolicy is SingleStack; expected one");
+        return None;
+    }
+    let from_request = requested.first().map(|address| AddressFamily::of(*address));
+    let first = named.first().copied().or(from_request).unwrap_or(AddressFamily::Ipv4Unicast);
+    let is_dual = named.len() == 2 || (named.is_empty() && requested.len() == 2);
+    let families = match stack {
+        // The cluster has but one family to give.
+        Some(Stack::PreferDual) if in_cluster.len() == 1 => FamilyPolicy::Single(first),
+        Some(Stack::PreferDual) => FamilyPolicy::PreferDual(first),
+        Some(Stack::RequireDual) => FamilyPolicy::RequireDual(first),
+        None if is_dual => FamilyPolicy::RequireDual(first),
+        None | Some(Stack::Single) => FamilyPolicy::Single(first),
+    };
+    let problem = match families {
+        _ if requested.is_empty() => None,
+        FamilyPolicy::Single(family) => (requested.len() > 1
+            || from_request.is_some_and(|requested| requested != family))
+        .then(|| format!("does not fit a Service of one family, {}", family.ip_version())),
+        FamilyPolicy::RequireDual(_) => (requested.len() < 2).then(|| {
+            "asks for one address, but the Service requires one of each family".to_owned()
+        }),
+        FamilyPolicy::PreferDual(_) => (in_cluster.len() == 2 && requested.len() < 2)
+            .then(|| "asks for one address, but the Service has one of each family".to_owned()),
+    };
+    if let Some(problem) = problem {
+        report.fault(requested_at, format_args!("{problem}; see ipFamilies and ipFamilyPolicy"));
+        return None;
+    }
+    Some(families)
+}
+
+fn ports(raw: Option<List<RawPort>>, report: &mut Report<'_>) -> Vec<ServicePort> {
+    let list = FieldPath::of("spec.ports");
+    let mut ports = Vec::new();
+    for (position, raw) in elements(raw) {
+        let path = list.index(position).key("port");
+        let Some(port) = report.required(raw.port, &path, "a port from 1 to 65535") else {
+            continue;
+        };
+        let protocol = raw.protocol.map_or("TCP", |Text(Protocol(protocol))| protocol);
+        ports.push(ServicePort { protocol: protocol.to_owned(), port: port.0 });
+    }
+    ports
+}

@@ -1,0 +1,127 @@
+//! The path attributes of a route (RFC 4271 §5).
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use fairway_ground::{AsPath, Community, ExtendedCommunity, LargeCommunity, NextHop};
+
+/// Where a route came from (RFC 4271 §5.1.1). The order is that of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// Interior to the originating AS.
+    Igp,
+    /// Learned through EGP.
+    Egp,
+    /// Learned by other means.
+    Incomplete,
+}
+
+impl Origin {
+    /// The name FRR prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Igp => "IGP",
+            Self::Egp => "EGP",
+            Self::Incomplete => "incomplete",
+        }
+    }
+
+    /// The code that tables print.
+    pub fn code(self) -> char {
+        match self {
+            Self::Igp => 'i',
+            Self::Egp => 'e',
+            Self::Incomplete => '?',
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The system that formed an aggregate (RFC 4271 §5.1.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Aggregator {
+    /// Its AS.
+    pub asn: u32,
+    /// Its router ID.
+    pub router: Ipv4Addr,
+}
+
+/// An attribute that Fairway does not interpret, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnknownAttribute {
+    /// The flags octet as received, without the bit that only says how long the length is.
+    pub flags: u8,
+    /// The type code.
+    pub code: u8,
+    /// The value.
+    pub value: Vec<u8>,
+}
+
+/// What a route says about itself. Equal values encode to equal bytes: lists are kept sorted and
+/// without duplicates by whoever builds them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathAttributes {
+    /// ORIGIN.
+    pub origin: Origin,
+    /// AS_PATH.
+    pub as_path: AsPath,
+    /// NEXT_HOP, or the one of MP_REACH_NLRI.
+    pub next_hop: NextHop,
+    /// MULTI_EXIT_DISC.
+    pub med: Option<u32>,
+    /// LOCAL_PREF, on iBGP.
+    pub local_pref: Option<u32>,
+    /// ATOMIC_AGGREGATE.
+    pub atomic_aggregate: bool,
+    /// AGGREGATOR.
+    pub aggregator: Option<Aggregator>,
+    /// COMMUNITIES, sorted.
+    pub communities: Vec<Community>,
+    /// EXTENDED_COMMUNITIES, sorted.
+    pub extended_communities: Vec<ExtendedCommunity>,
+    /// LARGE_COMMUNITIES, sorted.
+    pub large_communities: Vec<LargeCommunity>,
+    /// ONLY_TO_CUSTOMER: the AS since which the route only goes down (RFC 9234 §5).
+    pub only_to_customer: Option<u32>,
+    /// Everything else that was received, in order of type code.
+    pub unknown: Vec<UnknownAttribute>,
+    /// Type codes of those above that somebody on the way did not know, in order: the mark goes on
+    /// with them (RFC 4271 §5).
+    pub partial: Vec<u8>,
+}
+
+impl PathAttributes {
+    /// A locally originated route: ORIGIN IGP and nothing optional.
+    pub fn originated(as_path: AsPath, next_hop: NextHop) -> Self {
+        Self {
+            origin: Origin::Igp,
+            as_path,
+            next_hop,
+            med: None,
+            local_pref: None,
+            atomic_aggregate: false,
+            aggregator: None,
+            communities: Vec::new(),
+            extended_communities: Vec::new(),
+            large_communities: Vec::new(),
+            only_to_customer: None,
+            unknown: Vec::new(),
+            partial: Vec::new(),
+        }
+    }
+
+    /// The same with one more community, if it is not there yet.
+    pub fn with_community(&self, community: Community) -> Self {
+        let mut attributes = self.clone();
+        if !attributes.communities.contains(&community) {
+            attributes.communities.push(community);
+            attributes.communities.sort_unstable();
+        }
+        attributes
+    }
+}

@@ -1,0 +1,38 @@
+//! The seam between what a node should announce and the backend that announces it.
+//!
+//! [`Desired`] and commands go in, [`BgpView`] comes out. The values on both sides are here: settings of
+//! neighbours, path attributes, capabilities, BFD's states, counters. Knows no byte of any protocol,
+//! no socket and no clock: those are `fairway-sessions`' and `fairway-frr`'s; no Service, pool or file:
+//! those are the daemon's.
+
+mod attributes;
+mod backend;
+pub mod bfd;
+pub mod capability;
+mod desired;
+mod ineligible;
+mod latencies;
+mod liveness;
+mod messages;
+pub mod notification;
+mod path;
+mod peer_change;
+mod peer_config;
+mod refusal;
+mod view;
+
+pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
+pub use backend::{Backend, BackendError, Clear, ClearError, ClearFuture, ViewFuture, ViewScope};
+pub use desired::{Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave, RouteAttributes};
+pub use ineligible::Ineligible;
+pub use latencies::Latencies;
+pub use liveness::{DownCause, Liveness};
+pub use messages::{LastMalformed, MalformedCounters, MessageCounters, MessageCounts};
+pub use path::{DecisionStep, Path, PathSource, RouteChange};
+pub use peer_change::{ChangeEffect, PeerSetting};
+pub use peer_config::{PeerBfd, PeerConfig};
+pub use refusal::Refusal;
+pub use view::{
+    BgpView, LastReset, LearnedRoute, ListenRangeView, PeerRoute, PeerView, ResetCause,
+    SessionState, SessionView, StalePhase, StaleView,
+};

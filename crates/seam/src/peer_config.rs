@@ -1,0 +1,199 @@
+//! The desired settings of one neighbour.
+
+use std::net::IpAddr;
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use fairway_ground::{
+    AddPath, AddressFamily, AoKeys, Asn, BfdSettings, ChosenNextHops, FamilySet, GracefulRestart,
+    HoldTime, ImportPolicy, ListenRange, Password, PeerKey, PeerKind, PrefixFilter, Remote,
+    RemoteAs, Role, RouterId, ShutdownMessage,
+};
+
+/// How BFD watches the path to a neighbour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerBfd {
+    /// The operator's name for these settings: that of the BFDProfile.
+    pub profile: String,
+    /// Of its BFD session, which other neighbours on the same path share.
+    pub settings: BfdSettings,
+    /// There is no BGP session before BFD is Up.
+    pub strict: bool,
+}
+
+/// The desired settings of one neighbour, valid by construction: `resources` checks what users
+/// write before it becomes this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerConfig {
+    /// The neighbour.
+    pub key: PeerKey,
+    /// The operator's name for it; shown, and what advertisements refer to.
+    pub name: String,
+    /// The range that it came from. Routes for such a neighbour name the range.
+    pub listen_range: Option<ListenRange>,
+    /// Our AS towards it.
+    pub local_asn: Asn,
+    /// Our AS otherwise: a path through it is a loop, too. It stands in no path that this neighbour
+    /// is told (FRR's `local-as no-prepend replace-as`).
+    pub router_asn: Asn,
+    /// Its AS.
+    pub remote_as: RemoteAs,
+    /// Our BGP identifier towards it.
+    pub router_id: RouterId,
+    /// Never dialled, only accepted.
+    pub passive: bool,
+    /// Administratively down, and what the neighbour is told (RFC 9003).
+    pub shutdown: Option<ShutdownMessage>,
+    /// The port that is dialled, 1 to 65535.
+    pub port: u16,
+    /// The address that is dialled from; the kernel chooses when `None`.
+    pub source_address: Option<IpAddr>,
+    /// What we offer in OPEN.
+    pub hold_time: HoldTime,
+    /// Our keepalive interval; the smaller of this and a third of the negotiated hold time is
+    /// used (RFC 4271 §4.4). `None` is a third.
+    pub keepalive_interval: Option<Duration>,
+    /// The most time between two attempts to connect.
+    pub connect_retry_interval: Duration,
+    /// How long a connection waits for the neighbour's OPEN before it sends ours (RFC 4271 §8.1.1,
+    /// DelayOpen). `None` is not at all, and what the daemon sets: no resource has a field for it.
+    pub delay_open_time: Option<Duration>,
+    /// The TCP-MD5 key.
+    pub password: Option<Password>,
+    /// The keys of TCP-AO (RFC 5925), in place of a TCP-MD5 key; none where it is not used.
+    pub tcp_ao: AoKeys,
+    /// Whether the neighbour may be more than one hop away; else external packets leave with a
+    /// TTL of 1.
+    pub multihop: bool,
+    /// The neighbour is at most so many hops away, and what comes from further is not from it:
+    /// packets leave with a TTL of 255 and must arrive with 256 less this (GTSM, RFC 5082). 1 to
+    /// 254.
+    pub ttl_security_hops: Option<NonZeroU8>,
+    /// The families that we offer.
+    pub families: FamilySet,
+    /// IPv4 routes may have IPv6 next hops (RFC 8950).
+    pub extended_next_hop: bool,
+    /// Several paths to a prefix (RFC 7911).
+    pub add_path: AddPath,
+    /// Marks around what a ROUTE-REFRESH asked for are offered (RFC 7313). The daemon always does:
+    /// no resource has a field for it.
+    pub enhanced_refresh: bool,
+    /// Routes outlive a restart, ours and its (RFC 4724); `None` where they do not.
+    pub graceful_restart: Option<GracefulRestart>,
+    /// What we are to it (RFC 9234).
+    pub role: Option<Role>,
+    /// A neighbour that does not say its role is refused.
+    pub role_strict: bool,
+    /// What is accepted from it.
+    pub import: ImportPolicy,
+    /// Which learned routes it is told, beside those that name it.
+    pub pass_on: PrefixFilter,
+    /// The next hops that it is told, where they are not those of this end.
+    pub next_hops: ChosenNextHops,
+    /// BFD watches the path to it; `None` where it does not.
+    pub bfd: Option<PeerBfd>,
+}
+
+impl PeerConfig {
+    /// How long to wait between two attempts to connect at most, when the operator does not say.
+    pub const CONNECT_RETRY_INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
+
+    /// BGP's own port.
+    pub const PORT_DEFAULT: u16 = 179;
+
+    /// A neighbour of which nothing else is said: it is dialled, accepts no routes and carries the
+    /// family of its address; both, if it has none.
+    pub fn new(key: PeerKey, local_asn: Asn, remote_as: RemoteAs, router_id: RouterId) -> Self {
+        Self {
+            key,
+            name: key.to_string(),
+            listen_range: None,
+            local_asn,
+            router_asn: local_asn,
+            remote_as,
+            router_id,
+            passive: false,
+            shutdown: None,
+            port: Self::PORT_DEFAULT,
+            source_address: None,
+            hold_time: HoldTime::DEFAULT,
+            keepalive_interval: None,
+            connect_retry_interval: Self::CONNECT_RETRY_INTERVAL_DEFAULT,
+            delay_open_time: None,
+            password: None,
+            tcp_ao: AoKeys::default(),
+            multihop: false,
+            ttl_security_hops: None,
+            families: match key.remote {
+                Remote::Address(address) => FamilySet::only(AddressFamily::of(address)),
+                Remote::Range(range) => FamilySet::only(range.family()),
+                Remote::Interface(_) => FamilySet::BOTH,
+            },
+            extended_next_hop: false,
+            add_path: AddPath::default(),
+            enhanced_refresh: true,
+            graceful_restart: None,
+            role: None,
+            role_strict: false,
+            import: ImportPolicy::default(),
+            pass_on: PrefixFilter::Nothing,
+            next_hops: ChosenNextHops::default(),
+            bfd: None,
+        }
+    }
+
+    /// iBGP or eBGP.
+    pub fn kind(&self) -> PeerKind {
+        match self.remote_as {
+            RemoteAs::Internal => PeerKind::Internal,
+            RemoteAs::Asn(asn) if asn == self.local_asn => PeerKind::Internal,
+            RemoteAs::Asn(_) | RemoteAs::External => PeerKind::External,
+        }
+    }
+
+    /// What we are to it, where that means anything: roles are of external neighbours only
+    /// (RFC 9234 §4).
+    pub fn external_role(&self) -> Option<Role> {
+        self.role.filter(|_| self.kind() == PeerKind::External)
+    }
+
+    /// The key that routes for this neighbour name: that of its range, if it came from one.
+    pub fn route_key(&self) -> PeerKey {
+        match self.listen_range {
+            Some(range) => PeerKey { remote: Remote::Range(range.prefix), vrf: self.key.vrf },
+            None => self.key,
+        }
+    }
+
+    /// Whether it came from a range, rather than being named.
+    pub fn is_dynamic(&self) -> bool {
+        self.listen_range.is_some() && !self.key.is_range()
+    }
+
+    /// Whether it is dialled at all.
+    pub fn is_dialled(&self) -> bool {
+        !self.passive && self.shutdown.is_none() && !self.key.is_range()
+    }
+
+    /// Whether it must be on a network of this machine, if it is external.
+    pub fn is_next_door(&self) -> bool {
+        !self.multihop && self.ttl_security_hops.is_none_or(|hops| hops.get() == 1)
+    }
+
+    /// The TTL (or hop limit) that its packets must arrive with at least (RFC 5082 §3).
+    pub fn ttl_min(&self) -> Option<u8> {
+        self.ttl_security_hops.map(|hops| u8::MAX.saturating_sub(hops.get().saturating_sub(1)))
+    }
+
+    /// TTL (or hop limit) of our packets: 1 for a neighbour that must be next door.
+    pub fn ttl(&self) -> u8 {
+        if self.ttl_security_hops.is_some() {
+            return u8::MAX;
+        }
+        match self.kind() {
+            PeerKind::External if !self.multihop => 1,
+            // The kernel's default, said aloud so that a listener's own setting never leaks in.
+            _ => 64,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Native BGP sessions.
+//!
+//! The crate is a set of pure machines and one edge that drives them:
+//!
+//! ```text
+//!  io ──► bgp ──► rib ──► types
+//!   │      └────► wire ─► types        backend ──► types
+//!   └───► bfd ──► types
+//! ```
+//!
+//! - [`types`]: the vocabulary of the field, as values that cannot be wrong.
+//! - [`wire`]: bytes to values and back; knows no session.
+//! - [`ndp`]: who is at the other end of a link without addresses.
+//! - [`bfd`]: whether the way to a neighbour works, in milliseconds.
+//! - [`rib`]: which routes exist and what each peer was told.
+//! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
+//! - [`backend`]: the seam the daemon talks through, shared with every other backend.
+//! - [`latencies`]: how long something took.
+//! - `io`: sockets, clocks and tasks; the only module that knows tokio.
+//!
+//! Everything but `io` takes `now` as an argument and returns what should happen, so a test can
+//! run a week of timers in a millisecond. `tests/tidy.rs` keeps it that way.
+
+mod backend {
+    pub(crate) use fairway_seam::*;
+}
+pub mod bfd;
+pub mod bgp;
+#[cfg(test)]
+mod example;
+#[cfg(feature = "io")]
+pub mod io;
+mod latencies {
+    pub(crate) use fairway_seam::Latencies;
+}
+pub mod ndp;
+pub mod rib;
+mod rng {
+    pub(crate) use fairway_ground::Rng;
+}
+#[cfg(test)]
+// Test code is held to the rules of tests.
+#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+pub mod sim;
+mod time {
+    pub(crate) use fairway_ground::Instant;
+}
+mod types {
+    pub(crate) use fairway_ground::*;
+    pub(crate) use fairway_seam::{
+        Aggregator, DecisionStep, Origin, Path, PathAttributes, PathSource, PeerConfig, Refusal,
+        RouteChange, UnknownAttribute,
+    };
+    #[cfg(test)]
+    pub(crate) use fairway_seam::{ChangeEffect, PeerBfd, PeerSetting};
+}
+pub mod wire;

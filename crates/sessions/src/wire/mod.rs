@@ -1,0 +1,52 @@
+//! Bytes to values and back. Knows no session, timer or route: what was negotiated arrives as an
+//! argument, and every fault says what to answer.
+//!
+//! | layer | module |
+//! |---|---|
+//! | stream to messages | [`header`] |
+//! | OPEN and its capabilities | [`open`], [`capability`] |
+//! | UPDATE: envelope, attributes, prefixes | [`update`], [`attribute`], [`nlri`], [`as_path`] |
+//! | UPDATE for sending | [`announce`] |
+//! | NOTIFICATION | [`notification`] |
+//! | ROUTE-REFRESH | [`route_refresh`] |
+//!
+//! zettabgp decodes and encodes the values of single attributes. It trusts its input, so nothing
+//! reaches its decoders that [`attribute`] has not proven well-formed; everything around them is
+//! ours. All length arithmetic is checked: clippy refuses the rest in this module.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+pub mod announce;
+pub mod as_path;
+pub mod attribute;
+pub mod capability;
+mod cursor;
+pub mod error;
+pub mod header;
+pub mod nlri;
+pub mod notification;
+pub mod open;
+pub mod route_refresh;
+pub mod update;
+
+pub use error::WireError;
+pub use fairway_seam::capability::{
+    AddPathOffer, AddressFamilyPair, Capability, KeptFamily, LongLivedOffer, NextHopEncoding,
+    RestartOffer,
+};
+pub use header::{Framing, MessageType, RawMessage};
+pub use notification::Notification;
+pub use open::Open;
+pub use route_refresh::RouteRefresh;
+pub use update::{Update, UpdateContext};
+
+use cursor::Reader;
+
+/// Bytes in a message header (RFC 4271 §4.1).
+pub const HEADER_LENGTH_BYTES: usize = 19;
+
+/// The largest message without RFC 8654 (RFC 4271 §4.1).
+pub const MESSAGE_LENGTH_BYTES_MAX: usize = 4096;
+
+/// The largest message of a session that agreed on RFC 8654, but for OPEN and KEEPALIVE.
+pub const EXTENDED_MESSAGE_LENGTH_BYTES_MAX: usize = 65_535;

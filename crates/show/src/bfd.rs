@@ -1,0 +1,98 @@
+//! `show bfd peers [brief|counters]` and `show bfd peer`: the paths that BFD watches.
+//!
+//! FRR's keys and lines, in FRR's order. Left out are FRR's `label` and `interface` where a session is
+//! not bound to one. Sessions that nobody wants any more, and that only say so, are not shown.
+//!
+//! Ours, behind FRR's: in JSON `agreed-...`, `detection-time`, `polling`, `remote-demand`,
+//! `remote-control-plane-independent`, `authentication`, `stalls`, `detections-put-off`, `dropped`
+//! and `realtime`; among the counters `transmit-failures`, `echo-looped`, `stalls`,
+//! `detections-put-off` and `dropped`; in both `trouble` and `ended`, which hold for all sessions, as
+//! `realtime` does: FRR's JSON has no place beside them. In the text the lines below `Agreed`, and what
+//! there is to say of stalls, of what was dropped, of the realtime class, and of what does not work.
+
+mod json;
+mod text;
+
+use std::net::IpAddr;
+
+use fairway_seam::BgpView;
+use fairway_seam::bfd::{BfdSessionView, BfdView};
+use serde_json::Value;
+
+use super::object::Object;
+use super::{BfdDetail, ShowError, Snapshot, neighbor};
+
+/// The sessions that are shown.
+fn sessions(bgp: &BgpView) -> impl Iterator<Item = &BfdSessionView> {
+    let all = bgp.bfd.as_ref().map(|it| it.sessions.as_slice()).unwrap_or_default();
+    all.iter().filter(|it| !it.is_closing)
+}
+
+/// The session with the neighbour at this address, or of this name.
+fn find<'a>(snapshot: &Snapshot<'a>, peer: &str) -> Result<&'a BfdSessionView, ShowError> {
+    let is_it: Box<dyn Fn(&&BfdSessionView) -> bool> = match peer.parse::<IpAddr>() {
+        Ok(address) => Box::new(move |it| it.path.remote == address),
+        Err(_) => {
+            let called = neighbor::find(snapshot, Some(peer));
+            Box::new(move |it| called.iter().any(|peer| peer.bfd_path == Some(it.path)))
+        }
+    };
+    sessions(snapshot.bgp).find(is_it).ok_or_else(|| ShowError::NoSuchBfdPeer(peer.to_owned()))
+}
+
+/// What holds for all sessions, below `text`.
+fn with_node(snapshot: &Snapshot<'_>, text: String) -> String {
+    let node = snapshot.bgp.bfd.as_ref().map(text::node).filter(|node| !node.is_empty());
+    node.map_or_else(|| text.clone(), |node| format!("{text}\n{node}"))
+}
+
+/// All sessions for people.
+pub(super) fn text(snapshot: &Snapshot<'_>, detail: BfdDetail) -> String {
+    let all = sessions(snapshot.bgp);
+    let blocks: Vec<String> = match detail {
+        BfdDetail::Full => all.map(text::one).collect(),
+        BfdDetail::Counters => all.map(text::counters).collect(),
+        BfdDetail::Brief => {
+            return with_node(snapshot, text::brief(&all.collect::<Vec<_>>()));
+        }
+    };
+    with_node(snapshot, format!("BFD Peers:\n{}", blocks.join("\n")))
+}
+
+/// All sessions for programs.
+pub(super) fn json(snapshot: &Snapshot<'_>, detail: BfdDetail) -> Value {
+    let node = snapshot.bgp.bfd.as_ref();
+    let of = |it| Value::from(object(it, detail, node));
+    Value::Array(sessions(snapshot.bgp).map(of).collect())
+}
+
+/// One session for people.
+pub(super) fn peer_text(
+    snapshot: &Snapshot<'_>,
+    peer: &str,
+    detail: BfdDetail,
+) -> Result<String, ShowError> {
+    let session = find(snapshot, peer)?;
+    let one = match detail {
+        BfdDetail::Counters => text::counters(session),
+        BfdDetail::Full | BfdDetail::Brief => text::one(session),
+    };
+    Ok(with_node(snapshot, format!("BFD Peer:\n{one}")))
+}
+
+/// One session for programs.
+pub(super) fn peer_json(
+    snapshot: &Snapshot<'_>,
+    peer: &str,
+    detail: BfdDetail,
+) -> Result<Object, ShowError> {
+    Ok(object(find(snapshot, peer)?, detail, snapshot.bgp.bfd.as_ref()))
+}
+
+fn object(session: &BfdSessionView, detail: BfdDetail, node: Option<&BfdView>) -> Object {
+    match detail {
+        BfdDetail::Counters => json::counters(session, node),
+        // FRR has no JSON of its own for `brief`.
+        BfdDetail::Full | BfdDetail::Brief => json::one(session, node),
+    }
+}

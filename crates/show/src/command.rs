@@ -1,0 +1,210 @@
+//! What can be asked, and how much of the backend's state the answer needs.
+
+use fairway_ground::AddressFamily;
+use fairway_seam::ViewScope;
+use serde::{Deserialize, Serialize};
+
+/// What to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ShowCommand {
+    /// `show bgp [ipv4|ipv6 [unicast]] summary [established|failed]`.
+    BgpSummary {
+        /// Which families.
+        families: SummaryFamilies,
+        /// Which neighbours.
+        filter: SummaryFilter,
+    },
+    /// `show bgp [ipv4|ipv6] neighbors [PEER]`.
+    BgpNeighbors {
+        /// An address or the name of a BGPPeer; everybody when absent.
+        peer: Option<String>,
+        /// Only those configured for it; all when absent.
+        family: Option<AddressFamily>,
+    },
+    /// `show bgp [ipv4|ipv6] neighbors [PEER] graceful-restart`.
+    BgpGracefulRestart {
+        /// An address or the name of a BGPPeer; everybody when absent.
+        peer: Option<String>,
+        /// Only those configured for it; all when absent.
+        family: Option<AddressFamily>,
+    },
+    /// `show bgp [ipv4|ipv6 unicast] neighbors PEER advertised-routes` and the like.
+    BgpPeerRoutes {
+        /// An address or the name of a BGPPeer.
+        peer: String,
+        /// Only routes of this family; both when absent.
+        family: Option<AddressFamily>,
+        /// Which of its routes.
+        routes: PeerRoutes,
+    },
+    /// `show bgp ipv4|ipv6 unicast neighbors PEER prefix-counts`.
+    BgpPrefixCounts {
+        /// An address or the name of a BGPPeer.
+        peer: String,
+        /// The table.
+        family: AddressFamily,
+    },
+    /// `show bgp ipv4|ipv6 unicast [PREFIX]`.
+    BgpUnicast {
+        /// The table.
+        family: AddressFamily,
+        /// A prefix, or an address inside one; the whole table when absent.
+        prefix: Option<String>,
+    },
+    /// `show bgp ipv4|ipv6 unicast detail`.
+    BgpUnicastDetail {
+        /// The table.
+        family: AddressFamily,
+    },
+    /// `show bgp ipv4|ipv6 unicast community|large-community COMMUNITY [exact-match]`.
+    BgpCommunity {
+        /// The table.
+        family: AddressFamily,
+        /// Which paths of it.
+        filter: CommunityFilter,
+    },
+    /// `show bgp nexthop [ADDRESS]`.
+    BgpNextHops {
+        /// Only this one; all when absent.
+        address: Option<String>,
+    },
+    /// `show bgp peer-group [GROUP]`, of which there are none here.
+    BgpPeerGroups {
+        /// Only this one.
+        group: Option<String>,
+    },
+    /// `show bgp router`.
+    BgpRouter,
+    /// `show bfd peers [brief|counters]`.
+    BfdPeers {
+        /// How much of each.
+        detail: BfdDetail,
+    },
+    /// `show bfd peer PEER [counters]`.
+    BfdPeer {
+        /// An address.
+        peer: String,
+        /// How much of it.
+        detail: BfdDetail,
+    },
+    /// `show services`.
+    Services,
+    /// `explain service [NAMESPACE/]NAME`.
+    ExplainService {
+        /// Its name, with or without its namespace.
+        service: String,
+    },
+    /// `show pools`.
+    Pools,
+    /// `show config`.
+    Config,
+}
+
+/// Which families a summary is about. FRR's JSON has a layer for the family unless one table was
+/// asked for by its full name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SummaryFamilies {
+    /// `show bgp summary`.
+    All,
+    /// `show bgp ipv4 summary`: the JSON is keyed by family.
+    OneByName(AddressFamily),
+    /// `show bgp ipv4 unicast summary`: the JSON is that of the family.
+    One(AddressFamily),
+}
+
+/// Which neighbours a summary lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SummaryFilter {
+    /// All of them.
+    Everybody,
+    /// Those that are Established.
+    Established,
+    /// The others, with the reason.
+    Failed,
+}
+
+/// Which routes of one neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PeerRoutes {
+    /// `advertised-routes`: what it was told.
+    Advertised,
+    /// `received-routes`: what it announces and `toReceive` lets in, as it was said.
+    Received,
+    /// `routes`: the same, as rows of the table.
+    Accepted,
+    /// `filtered-routes`: what was refused, which is not kept.
+    Filtered,
+}
+
+/// Which paths of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommunityFilter {
+    /// What they must carry.
+    pub text: String,
+    /// It is a large community.
+    pub is_large: bool,
+    /// They must carry no other.
+    pub is_exact: bool,
+}
+
+/// How much `show bfd peers` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum BfdDetail {
+    /// Everything.
+    Full,
+    /// A line for each.
+    Brief,
+    /// Packets and events.
+    Counters,
+}
+
+impl ShowCommand {
+    /// How much of the backend's state the answer needs.
+    pub fn scope(&self) -> ViewScope {
+        let sessions = ViewScope::SESSIONS;
+        let tables = ViewScope { originated: true, learned: true, ..sessions };
+        match self {
+            Self::BgpSummary { .. }
+            | Self::BgpNeighbors { .. }
+            | Self::BgpGracefulRestart { .. }
+            | Self::BgpPeerGroups { .. }
+            | Self::BgpRouter
+            | Self::BfdPeers { .. }
+            | Self::BfdPeer { .. }
+            | Self::Pools
+            | Self::Config => sessions,
+            Self::BgpPeerRoutes { routes, .. } => match routes {
+                PeerRoutes::Advertised => ViewScope { advertised: true, ..sessions },
+                PeerRoutes::Received => ViewScope { received: true, ..sessions },
+                PeerRoutes::Accepted => tables,
+                PeerRoutes::Filtered => sessions,
+            },
+            Self::Services | Self::ExplainService { .. } => {
+                ViewScope { advertised: true, ..sessions }
+            }
+            Self::BgpUnicast { prefix: None, .. } | Self::BgpCommunity { .. } => tables,
+            Self::BgpUnicast { prefix: Some(_), .. } | Self::BgpUnicastDetail { .. } => {
+                ViewScope { received: false, ..ViewScope::EVERYTHING }
+            }
+            Self::BgpNextHops { .. } | Self::BgpPrefixCounts { .. } => {
+                ViewScope { learned: true, ..sessions }
+            }
+        }
+    }
+}
+
+/// For whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}

@@ -1,0 +1,333 @@
+//! `show bgp ipv4|ipv6 unicast PREFIX`: one prefix, its attributes, and who has been told.
+//!
+//! Left out: `lastUpdate`, since when an entry changed last is not kept; for the same reason
+//! `version` is that of the table.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use fairway_ground::{AddressFamily, AsPath, AsPathSegment, PathId, PeerKey, PeerKind, Prefix};
+use fairway_seam::{DesiredRoute, LearnedRoute, Path, StalePhase, UnknownAttribute};
+use ipnet::IpNet;
+use serde_json::Value;
+
+use super::hex::hex;
+use super::instance::Instance;
+use super::object::Object;
+use super::path_next_hops::Detail;
+use super::route::{
+    Entry, EntryPath, communities, entries, extended_communities, joined, large_communities,
+    unspecified,
+};
+use super::{ShowError, Snapshot};
+
+/// The entry that `text` means: the prefix itself, or the longest one around an address.
+fn find<'a>(
+    snapshot: &Snapshot<'a>,
+    family: AddressFamily,
+    text: &str,
+) -> Result<Option<Entry<'a>>, ShowError> {
+    let malformed = || ShowError::MalformedPrefix { text: text.to_owned(), family };
+    let address = text.parse::<IpAddr>().ok();
+    // Bits behind the length do not matter here, as in FRR.
+    let prefix = text.parse::<IpNet>().ok().and_then(|net| Prefix::try_from(net).ok());
+    let wanted = address.map(Prefix::host).or(prefix).ok_or_else(malformed)?;
+    if wanted.family() != family {
+        return Err(malformed());
+    }
+    let entries = entries(snapshot, family).into_iter();
+    Ok(match address {
+        Some(address) => entries
+            .filter(|entry| entry.prefix.contains(address))
+            .max_by_key(|entry| entry.prefix.length()),
+        None => entries.into_iter().find(|entry| entry.prefix == wanted),
+    })
+}
+
+/// The neighbours that have been told of `prefix`.
+fn advertised_to(snapshot: &Snapshot<'_>, prefix: Prefix) -> Vec<PeerKey> {
+    let peers = snapshot.bgp.peers.iter();
+    peers
+        .filter(|peer| peer.advertised.iter().any(|route| route.prefix == prefix))
+        .map(|peer| peer.config.key)
+        .collect()
+}
+
+/// The entry in FRR's lines.
+pub(super) fn text(
+    snapshot: &Snapshot<'_>,
+    family: AddressFamily,
+    wanted: &str,
+) -> Result<String, ShowError> {
+    let entry = find(snapshot, family, wanted)?.ok_or(ShowError::NetworkNotInTable)?;
+    Ok(lines(snapshot, &Instance::of(snapshot, Some(family)), &entry))
+}
+
+/// `show bgp ipv4|ipv6 unicast detail`: all entries, one after the other.
+pub(super) fn all_texts(snapshot: &Snapshot<'_>, family: AddressFamily) -> String {
+    let entries = entries(snapshot, family);
+    let instance = Instance::of(snapshot, Some(family));
+    let paths: usize = entries.iter().map(|entry| entry.paths.len()).sum();
+    let text: String = entries.iter().map(|entry| lines(snapshot, &instance, entry)).collect();
+    match entries.len() {
+        0 => "No BGP prefixes displayed, 0 exist\n".to_owned(),
+        count => format!("{text}\nDisplayed  {count} routes and {paths} total paths\n"),
+    }
+}
+
+fn lines(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> String {
+    let mut text = format!(
+        "BGP routing table entry for {}, version {}\nPaths: ({} available, best #1, table default)\n",
+        entry.prefix,
+        instance.table_version,
+        entry.paths.len()
+    );
+    let told = advertised_to(snapshot, entry.prefix);
+    if told.is_empty() {
+        text.push_str("  Not advertised to any peer\n");
+    } else {
+        let _ = writeln!(text, "  Advertised to non peer-group peers:\n  {}", joined(&told));
+    }
+    let reason = entry.selection_reason();
+    for (position, path) in entry.paths.iter().enumerate() {
+        text.push_str(&path_lines(*path, position, &reason, instance));
+        if let Some((title, _, left)) = removal(snapshot, *path) {
+            let _ = writeln!(text, "      Time until {title} stale route deleted: {left}");
+        }
+    }
+    text
+}
+
+/// When a stale path goes, in seconds, while its neighbour is away: FRR's title and key for it.
+fn removal(
+    snapshot: &Snapshot<'_>,
+    path: EntryPath<'_>,
+) -> Option<(&'static str, &'static str, u64)> {
+    let EntryPath::Learned(LearnedRoute { path, stale: true, .. }) = path else { return None };
+    let mut peers = snapshot.bgp.peers.iter();
+    let stale = peers.find(|peer| peer.config.key == path.source.key)?.stale.as_ref()?;
+    let (title, key) = match stale.phase {
+        StalePhase::Away => ("Graceful Restart", "gracefulRestartSecondsRemaining"),
+        StalePhase::LongLived => ("Long-lived", "llgrSecondsRemaining"),
+        StalePhase::Back => return None,
+    };
+    Some((title, key, stale.phase_ends_in.as_secs()))
+}
+
+/// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not
+/// interpreted.
+fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Instance) -> String {
+    let (head, next_hop, from, router_id, kind) = match path {
+        EntryPath::Originated(_) => {
+            let here = path.next_hop();
+            ("Local".to_owned(), here.clone(), here, instance.router_id, "sourced, local")
+        }
+        EntryPath::Learned(LearnedRoute { path: Path { source, attributes, .. }, .. }) => (
+            match attributes.as_path.length() {
+                0 => "Local".to_owned(),
+                _ => attributes.as_path.to_string(),
+            },
+            attributes.next_hop.to_string(),
+            source.key.interface().map_or_else(|| source.address.to_string(), |it| it.to_string()),
+            source.router_id,
+            match source.kind {
+                PeerKind::External => "external",
+                PeerKind::Internal => "internal",
+            },
+        ),
+    };
+    let mut text = format!(
+        "  {head}{}\n    {next_hop} from {from} ({router_id}){}\n      Origin {}",
+        if path.is_stale() { ", (stale)" } else { "" },
+        path.link_local().map(|it| format!("\n    ({it}) (used)")).unwrap_or_default(),
+        path.origin()
+    );
+    let number = |name: &str, value: Option<u32>| {
+        value.map(|value| format!(", {name} {value}")).unwrap_or_default()
+    };
+    text.push_str(&number("metric", path.metric()));
+    text.push_str(&number("localpref", path.local_pref()));
+    text.push_str(&number("weight", Some(path.weight()).filter(|weight| *weight > 0)));
+    text.push_str(&number("otc", path.only_to_customer()));
+    let _ = write!(text, ", valid, {kind}");
+    match path {
+        _ if position == 0 => drop(write!(text, ", best ({reason})")),
+        EntryPath::Originated(_) => text.push_str(", multipath"),
+        EntryPath::Learned(learned) => {
+            let lost_at = learned.lost_at.map(|step| step.to_string()).unwrap_or_default();
+            let _ = write!(text, ", not best ({lost_at})");
+        }
+    }
+    text.push('\n');
+    if !path.communities().is_empty() {
+        let _ = writeln!(text, "      Community: {}", joined(path.communities()));
+    }
+    if !path.extended_communities().is_empty() {
+        let _ = writeln!(text, "      Extended Community: {}", joined(path.extended_communities()));
+    }
+    if !path.large_communities().is_empty() {
+        let _ = writeln!(text, "      Large Community: {}", joined(path.large_communities()));
+    }
+    if let EntryPath::Learned(learned) = path {
+        for UnknownAttribute { flags, code, value } in &learned.path.attributes.unknown {
+            let (length, value) = (value.len(), hex(value));
+            let _ = writeln!(
+                text,
+                "      Attribute {code}, flags 0x{flags:02x}, {length} bytes: {value}"
+            );
+        }
+        let path_id = learned.path.path_id;
+        if path_id != PathId::NONE {
+            let _ = writeln!(text, "      AddPath ID: RX {path_id}");
+        }
+    }
+    text
+}
+
+/// The entry as an object; an empty one when there is none.
+pub(super) fn json(
+    snapshot: &Snapshot<'_>,
+    family: AddressFamily,
+    wanted: &str,
+) -> Result<Object, ShowError> {
+    let Some(entry) = find(snapshot, family, wanted)? else {
+        return Ok(Object::new());
+    };
+    let instance = Instance::of(snapshot, Some(family));
+    let told = advertised_to(snapshot, entry.prefix);
+    let advertised_to: Object =
+        told.iter().map(|peer| (peer.to_string(), Object::new().into())).collect();
+    let paths = paths(snapshot, &instance, &entry);
+    Ok(Object::new()
+        .field("prefix", entry.prefix.to_string())
+        .field("version", instance.table_version)
+        .optional("advertisedTo", (!told.is_empty()).then_some(advertised_to))
+        .field("paths", paths))
+}
+
+/// `show bgp ipv4|ipv6 unicast detail`: the head, and the paths by prefix, as FRR 10 has it.
+pub(super) fn all_json(snapshot: &Snapshot<'_>, family: AddressFamily) -> Object {
+    let entries = entries(snapshot, family);
+    let instance = Instance::of(snapshot, Some(family));
+    let total: usize = entries.iter().map(|entry| entry.paths.len()).sum();
+    let routes: Object = entries
+        .iter()
+        .map(|entry| (entry.prefix.to_string(), paths(snapshot, &instance, entry).into()))
+        .collect();
+    instance
+        .table_fields()
+        .field("routes", routes)
+        .field("totalRoutes", entries.len())
+        .field("totalPaths", total)
+}
+
+fn paths(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Vec<Value> {
+    let reason = entry.selection_reason();
+    let one = |(position, path): (usize, &EntryPath<'_>)| {
+        let rank = |object: Object| match (position, path) {
+            (0, _) => {
+                let best = Object::new().field("overall", true);
+                object.field("bestpath", best.field("selectionReason", reason.as_str()))
+            }
+            (_, EntryPath::Originated(_)) => object.field("multipath", true),
+            (_, EntryPath::Learned(learned)) => {
+                object.optional("lostAt", learned.lost_at.map(|step| step.to_string()))
+            }
+        };
+        match path {
+            EntryPath::Originated(route) => originated(snapshot, instance, route, rank),
+            EntryPath::Learned(route) => learned(instance, route, rank, removal(snapshot, *path)),
+        }
+        .into()
+    };
+    entry.paths.iter().enumerate().map(one).collect()
+}
+
+fn originated(
+    snapshot: &Snapshot<'_>,
+    instance: &Instance,
+    route: &DesiredRoute,
+    rank: impl FnOnce(Object) -> Object,
+) -> Object {
+    let here = unspecified(route.prefix.family()).to_string();
+    let peer =
+        Object::new().field("peerId", here).field("routerId", instance.router_id.to_string());
+    let path = EntryPath::Originated(route);
+    let object = Object::new()
+        .field("aspath", as_path(&AsPath::default()))
+        .field("origin", path.origin().name())
+        .optional("metric", path.metric())
+        .optional("locPrf", path.local_pref())
+        .field("weight", path.weight())
+        .field("valid", true)
+        .field("version", instance.table_version)
+        .field("sourced", true)
+        .field("local", true);
+    rank(object)
+        .optional("community", communities(path.communities()))
+        .optional("extendedCommunity", extended_communities(path.extended_communities()))
+        .optional("largeCommunity", large_communities(path.large_communities()))
+        .field("nexthops", path.next_hops(Some(snapshot.node.name.as_str()), Detail::Entry))
+        .field("peer", peer)
+}
+
+/// `lostAt` and `unknownAttributes` are ours.
+fn learned(
+    instance: &Instance,
+    route: &LearnedRoute,
+    rank: impl FnOnce(Object) -> Object,
+    removal: Option<(&str, &str, u64)>,
+) -> Object {
+    let Path { source, path_id, attributes } = &route.path;
+    let path = EntryPath::Learned(route);
+    let peer = Object::new()
+        .field("peerId", source.address.to_string())
+        .field("routerId", source.router_id.to_string())
+        .optional("interface", source.key.interface().map(|interface| interface.to_string()))
+        .field("type", if path.is_internal() { "internal" } else { "external" });
+    let unknown: Vec<Value> = attributes.unknown.iter().map(|it| unknown(it).into()).collect();
+    let aggregator = attributes.aggregator;
+    let object = Object::new()
+        .field("aspath", as_path(&attributes.as_path))
+        .flag("stale", path.is_stale())
+        .field("origin", path.origin().name())
+        .optional("metric", path.metric())
+        .optional("locPrf", path.local_pref())
+        .field("valid", true)
+        .field("version", instance.table_version)
+        .flag("atomicAggregate", attributes.atomic_aggregate)
+        .optional("aggregatorAs", aggregator.map(|it| it.asn))
+        .optional("otc", attributes.only_to_customer)
+        .optional("aggregatorId", aggregator.map(|it| it.router.to_string()));
+    rank(object)
+        .optional("community", communities(path.communities()))
+        .optional("extendedCommunity", extended_communities(path.extended_communities()))
+        .optional("largeCommunity", large_communities(path.large_communities()))
+        .optional("unknownAttributes", (!unknown.is_empty()).then_some(unknown))
+        .optional("addpathRxId", Some(path_id.get()).filter(|number| *number > 0))
+        .extend(removal.into_iter().map(|(_, key, left)| (key.to_owned(), left.into())).collect())
+        .field("nexthops", path.next_hops(None, Detail::Entry))
+        .field("peer", peer)
+}
+
+fn as_path(path: &AsPath) -> Object {
+    let segment = |segment: &AsPathSegment| {
+        let (kind, asns) = match segment {
+            AsPathSegment::Sequence(asns) => ("as-sequence", asns),
+            AsPathSegment::Set(asns) => ("as-set", asns),
+        };
+        Value::from(Object::new().field("type", kind).field("list", asns.clone()))
+    };
+    let text = if path.0.is_empty() { "Local".to_owned() } else { path.to_string() };
+    Object::new()
+        .field("string", text)
+        .field("segments", path.0.iter().map(segment).collect::<Vec<_>>())
+        .field("length", path.length())
+}
+
+fn unknown(attribute: &UnknownAttribute) -> Object {
+    Object::new()
+        .field("code", attribute.code)
+        .field("flags", attribute.flags)
+        .field("value", hex(&attribute.value))
+}

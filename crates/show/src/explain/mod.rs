@@ -1,0 +1,302 @@
+//! `explain service`: one chain of reasons, from what a Service asks for to what each router was
+//! told, and what is missing.
+//!
+//! ```text
+//!  asks for ─► pools ─► addresses ─► endpoints, node ─► BGP: each prefix × each peer ─► missing
+//!                                                    └► layer 2
+//! ```
+//!
+//! The plan and the allocator decided; this says why in their words, and holds what the backend has
+//! sent against it. Where they only say which pool or advertisement it was, `pools` and `matching`
+//! say of each of the others what it lacks. Says nothing of other nodes.
+
+mod matching;
+mod output;
+mod pools;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use fairway_allocator::Outcome;
+use fairway_ground::{PeerKey, Prefix};
+use fairway_model::{FamilyPolicy, ObjectName, Service, TrafficPolicy};
+use fairway_node::history::ServiceHistory;
+use fairway_plan::{Announcement, PrefixAnnouncement};
+use fairway_seam::{PathAttributes, PeerConfig};
+use matching::Mismatch;
+use pools::PoolVerdict;
+
+use super::object::Object;
+use super::told::Told;
+use super::{ShowError, Snapshot, services};
+
+/// Everything that is said of one Service.
+struct Explanation<'a> {
+    snapshot: &'a Snapshot<'a>,
+    told: Told<'a>,
+    service: &'a Service,
+    /// `None` where it is of another class.
+    outcome: Option<&'a Outcome>,
+    announcement: Option<&'a Announcement>,
+    history: Option<&'a ServiceHistory>,
+    pools: Vec<PoolVerdict<'a>>,
+    endpoints: EndpointCounts,
+    prefixes: Vec<PrefixVerdict<'a>>,
+    /// Advertisements that announce nothing of it here.
+    mismatches: Vec<Mismatch<'a>>,
+    /// Peers that this node has no session with, and why.
+    elsewhere: Vec<(&'a ObjectName, String)>,
+    /// What is wrong with its document, whose last good version is what this is about.
+    faults: Vec<String>,
+    missing: Vec<String>,
+}
+
+/// Endpoints that traffic may go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct EndpointCounts {
+    slices: usize,
+    all: usize,
+    usable: usize,
+    usable_here: usize,
+}
+
+/// One prefix of one address, and every peer of the node.
+struct PrefixVerdict<'a> {
+    address: IpAddr,
+    planned: &'a PrefixAnnouncement,
+    peers: Vec<PeerVerdict<'a>>,
+}
+
+/// What one peer is told of one prefix.
+struct PeerVerdict<'a> {
+    name: String,
+    state: PeerState<'a>,
+}
+
+enum PeerState<'a> {
+    /// An UPDATE has left.
+    Told(&'a PathAttributes),
+    /// It should be told.
+    Waits(String),
+    /// It should not.
+    NotMeant(String),
+}
+
+/// For people.
+pub(super) fn text(snapshot: &Snapshot<'_>, wanted: &str) -> Result<String, ShowError> {
+    Ok(output::text(&Explanation::new(snapshot, find(snapshot, wanted)?)))
+}
+
+/// For programs.
+pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Result<Object, ShowError> {
+    Ok(output::json(&Explanation::new(snapshot, find(snapshot, wanted)?)))
+}
+
+/// The Service called `wanted`: `NAMESPACE/NAME`, or a name that only one has, or one in `default`.
+fn find<'a>(snapshot: &Snapshot<'a>, wanted: &str) -> Result<&'a Service, ShowError> {
+    let called: Vec<&Service> = match wanted.split_once('/') {
+        Some((namespace, name)) => {
+            let name = ObjectName::new(namespace, name);
+            snapshot.index.services.get(&name).into_iter().collect()
+        }
+        None => snapshot.index.services.values().filter(|it| it.name.name == wanted).collect(),
+    };
+    let in_default = called.iter().find(|it| it.name.namespace == "default");
+    match (called.as_slice(), in_default) {
+        ([only], _) => Ok(only),
+        (_, Some(first)) => Ok(first),
+        ([], None) => {
+            let name = wanted.rsplit('/').next().unwrap_or_default();
+            Err(ShowError::NoSuchService {
+                wanted: wanted.to_owned(),
+                faults: faults(snapshot, name),
+            })
+        }
+        (several, None) => Err(ShowError::SeveralServices {
+            wanted: wanted.to_owned(),
+            names: several.iter().map(|it| it.name.to_string()).collect(),
+        }),
+    }
+}
+
+/// What is wrong with documents of Services with this name.
+fn faults(snapshot: &Snapshot<'_>, name: &str) -> Vec<String> {
+    let findings = snapshot.findings.iter().filter(|finding| finding.is_fault());
+    let of_service = findings.filter(|finding| {
+        finding.object.as_ref().is_some_and(|it| it.kind == "Service" && it.name == name)
+    });
+    of_service.map(ToString::to_string).collect()
+}
+
+impl<'a> Explanation<'a> {
+    fn new(snapshot: &'a Snapshot<'a>, service: &'a Service) -> Self {
+        let told = Told::new(snapshot);
+        let name = &service.name;
+        let outcome = snapshot.outcomes.get(name);
+        let announcement: Option<&Announcement> =
+            snapshot.plan.services.get(name).map(|announcement| &**announcement);
+        let prefixes = prefixes(&told, announcement);
+        Self {
+            snapshot,
+            service,
+            outcome,
+            announcement,
+            history: snapshot.history.of(name),
+            pools: pools::verdicts(snapshot, service, outcome),
+            endpoints: endpoints(snapshot, name),
+            mismatches: matching::mismatches(snapshot, service, outcome, announcement),
+            elsewhere: matching::peers_elsewhere(snapshot),
+            faults: faults(snapshot, &name.name),
+            missing: outcome.map(|it| services::missing(&told, name, it)).unwrap_or_default(),
+            prefixes,
+            told,
+        }
+    }
+
+    /// How many pairs of prefix and peer are as they should be, and how many should be.
+    fn told_count(&self) -> (usize, usize) {
+        let states = || self.prefixes.iter().flat_map(|prefix| &prefix.peers).map(|it| &it.state);
+        let told = states().filter(|it| matches!(it, PeerState::Told(_))).count();
+        let waiting = states().filter(|it| matches!(it, PeerState::Waits(_))).count();
+        (told, told.saturating_add(waiting))
+    }
+
+    /// The whole in one sentence, without a subject.
+    fn verdict(&self) -> String {
+        let node = &self.snapshot.node.name;
+        let Some(outcome) = self.outcome else {
+            let class = self.service.load_balancer_class.as_deref();
+            return format!(
+                "is left to others: its loadBalancerClass, {}, is not the one of this daemon",
+                class.unwrap_or("none")
+            );
+        };
+        if outcome.is_pending() {
+            return "has no address".to_owned();
+        }
+        match self.told_count() {
+            (0, 0) => format!("has its address, and {node} announces it to nobody"),
+            (0, planned) => {
+                format!("has its address, and none of {planned} has been told by {node}")
+            }
+            (told, planned) if told == planned => {
+                format!("is announced by {node} to all that should be told: {planned} of {planned}")
+            }
+            (told, planned) => format!("is announced by {node} to {told} of {planned}"),
+        }
+    }
+
+    /// What it asks for.
+    fn wishes(&self) -> Vec<String> {
+        let Service { families, requested_addresses, requested_pool, .. } = self.service;
+        let mut wishes = vec![match families {
+            FamilyPolicy::Single(family) => format!("one {} address", family.ip_version()),
+            FamilyPolicy::PreferDual(_) => "one address of each family, or just one".to_owned(),
+            FamilyPolicy::RequireDual(_) => "one address of each family".to_owned(),
+        }];
+        if !requested_addresses.is_empty() {
+            let named: Vec<_> = requested_addresses.iter().map(ToString::to_string).collect();
+            wishes.push(format!("namely {}", named.join(" and ")));
+        }
+        if let Some(pool) = requested_pool {
+            wishes.push(format!("from pool {pool}"));
+        }
+        if let Some(key) = self.service.sharing_key.as_deref().filter(|key| !key.is_empty()) {
+            wishes.push(format!("shared with others that have the key {key}"));
+        }
+        if let Some(class) = &self.service.load_balancer_class {
+            wishes.push(format!("from loadBalancerClass {class}"));
+        }
+        wishes
+    }
+
+    /// Where it is served, in a sentence.
+    fn served(&self) -> String {
+        let EndpointCounts { slices, all, usable, usable_here } = self.endpoints;
+        let node = &self.snapshot.node.name;
+        if slices == 0 {
+            return format!("no EndpointSlice: {node} itself is taken to serve it");
+        }
+        let policy = match self.service.traffic_policy {
+            TrafficPolicy::Cluster => "externalTrafficPolicy Cluster: one anywhere is enough",
+            TrafficPolicy::Local => "externalTrafficPolicy Local: one has to be here",
+        };
+        format!("{usable} of {all} ready, {usable_here} of them on {node}; {policy}")
+    }
+}
+
+fn endpoints(snapshot: &Snapshot<'_>, service: &ObjectName) -> EndpointCounts {
+    let mut counts = EndpointCounts::default();
+    for slice in snapshot.index.slices_of(service) {
+        counts.slices = counts.slices.saturating_add(1);
+        for endpoint in &slice.endpoints {
+            let is_here = endpoint.node.as_ref() == Some(&snapshot.node.name);
+            counts.all = counts.all.saturating_add(1);
+            counts.usable = counts.usable.saturating_add(usize::from(endpoint.usable));
+            let here = usize::from(endpoint.usable && is_here);
+            counts.usable_here = counts.usable_here.saturating_add(here);
+        }
+    }
+    counts
+}
+
+fn prefixes<'a>(told: &Told<'a>, announcement: Option<&'a Announcement>) -> Vec<PrefixVerdict<'a>> {
+    let addresses = announcement.into_iter().flat_map(|it| &it.addresses);
+    let prefixes = addresses.flat_map(|address| {
+        let prefixes = address.prefixes.iter();
+        prefixes.map(|planned| PrefixVerdict {
+            address: address.address,
+            planned,
+            peers: peers(told, planned),
+        })
+    });
+    prefixes.collect()
+}
+
+/// Every peer of the node, those that are told first.
+fn peers<'a>(told: &Told<'a>, planned: &PrefixAnnouncement) -> Vec<PeerVerdict<'a>> {
+    let meant = planned.peers.iter().map(|key| PeerVerdict {
+        name: told.name(*key),
+        state: meant_state(told, *key, planned.prefix),
+    });
+    let all = told.snapshot().plan.peers.iter();
+    let others =
+        all.filter(|config| !planned.peers.contains(&config.key)).map(|config| PeerVerdict {
+            name: told.name(config.key),
+            state: PeerState::NotMeant(why_not_meant(told.snapshot(), config, planned)),
+        });
+    meant.chain(others).collect()
+}
+
+fn meant_state<'a>(told: &Told<'a>, key: PeerKey, prefix: Prefix) -> PeerState<'a> {
+    if let Some(route) = told.sent(key, prefix) {
+        return PeerState::Told(&route.attributes);
+    }
+    let mut reasons = told.silence(key, prefix);
+    if reasons.is_empty() {
+        reasons.push(format!("peer {} has not been told yet", told.name(key)));
+    }
+    match told.last_failure(key, prefix) {
+        Some(failure) => PeerState::Waits(format!("{} ({failure})", reasons.join("; "))),
+        None => PeerState::Waits(reasons.join("; ")),
+    }
+}
+
+fn why_not_meant(
+    snapshot: &Snapshot<'_>,
+    config: &PeerConfig,
+    planned: &PrefixAnnouncement,
+) -> String {
+    if let Some(reason) = &planned.reason {
+        return reason.to_string();
+    }
+    let index = snapshot.index;
+    let advertisements =
+        planned.advertisements.iter().filter_map(|name| index.bgp_advertisements.get(name));
+    let named: BTreeSet<&str> = advertisements
+        .filter(|it| !it.peers.is_empty() && !it.peers.contains(&config.name))
+        .flat_map(|it| it.peers.iter().map(String::as_str))
+        .collect();
+    let names: Vec<_> = named.into_iter().collect();
+    format!("the advertisements are for peers {}", names.join(", "))
+}

@@ -1,0 +1,252 @@
+//! What `fairway show` prints: FRR's words where FRR has them, kubectl's habits elsewhere.
+//!
+//! ```text
+//!  Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes, ...  (as FRR 8.4)
+//!                      └─► services, explain, pools, config             (ours)
+//! ```
+//!
+//! Pure: a snapshot and a command in, text or JSON out. Knows no clock, no socket and no backend,
+//! and never prints a password. Keys and columns that FRR has and a snapshot cannot answer are
+//! left out; each module names its own. All output ends with a newline, unless it is empty.
+
+mod add_path;
+mod bfd;
+mod capabilities;
+mod command;
+pub mod condition;
+mod config;
+mod drain;
+mod drain_report;
+mod entry;
+mod explain;
+mod family_key;
+mod graceful_restart;
+mod hex;
+mod instance;
+mod neighbor;
+mod neighbors;
+mod neighbors_json;
+mod neighbors_text;
+mod next_hops;
+mod object;
+mod offer;
+mod path_next_hops;
+mod peer_bfd;
+mod peer_routes;
+mod pools;
+mod prefix_counts;
+mod reset;
+mod route;
+mod router;
+mod services;
+mod summary;
+mod table;
+mod time;
+mod told;
+pub mod vty;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use command::{
+    BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
+};
+pub use drain_report::DrainReport;
+use fairway_allocator::Outcomes;
+use fairway_ground::{AddressFamily, RouterId};
+use fairway_model::{ClusterIndex, Node};
+use fairway_node::drain::DrainStatus;
+use fairway_node::history::History;
+use fairway_plan::{NodePlan, columns};
+use fairway_resources::{Finding, StaleObject};
+use fairway_seam::BgpView;
+pub use instance::VRF_DEFAULT;
+pub use neighbor::called as neighbors_called;
+use serde_json::Value;
+use table::Selection;
+
+/// Everything that can be shown, as it was at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// Unix time.
+    pub now_epoch_seconds: u64,
+    /// The same, when the daemon began.
+    pub started_epoch_seconds: u64,
+    /// The commit that this daemon was built from.
+    pub commit: &'a str,
+    /// The node this daemon runs on.
+    pub node: &'a Node,
+    /// The BGP identifier towards peers that set none.
+    pub router_id: RouterId,
+    /// The VRF that is looked at. With the name of the main one, neighbours of all VRFs may be
+    /// among the peers, each named with its own.
+    pub vrf_name: &'a str,
+    /// What the BGP backend does and sees.
+    pub bgp: &'a BgpView,
+    /// The objects in force.
+    pub index: &'a ClusterIndex,
+    /// The addresses of the Services.
+    pub outcomes: &'a Outcomes,
+    /// What this node should do.
+    pub plan: &'a NodePlan,
+    /// What changed last of each Service.
+    pub history: &'a History,
+    /// What is wrong or odd in the files.
+    pub findings: &'a [Finding],
+    /// Objects of which an earlier version is in force than their files say.
+    pub stale: &'a [StaleObject],
+    /// The files and folders that are read.
+    pub sources: &'a [String],
+    /// Whether the node is in service.
+    pub drain: DrainStatus,
+}
+
+/// Why there is nothing to show. Where FRR answers programs with an object instead, so do we:
+/// then the JSON is no error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShowError {
+    /// Nobody is called that, by address or by name.
+    #[error("% No such neighbor in this view/vrf")]
+    NoSuchNeighbor,
+    /// It is not configured for that family.
+    #[error("% No such neighbor or address family")]
+    NoSuchFamily,
+    /// What `toReceive` refuses is not kept.
+    #[error("% Inbound soft reconfiguration not enabled")]
+    RefusedRoutesNotKept,
+    /// No route covers it.
+    #[error("% Network not in table")]
+    NetworkNotInTable,
+    /// What was given as a prefix is none, or is of the other family.
+    #[error("% Malformed address: {text:?} is neither a prefix nor an address of {family}")]
+    MalformedPrefix {
+        /// What was given.
+        text: String,
+        /// The table that was asked.
+        family: AddressFamily,
+    },
+    /// What was given as a community is none.
+    #[error("% Community malformed: {0}")]
+    MalformedCommunity(String),
+    /// What was given as a large community is none.
+    #[error("% Large-community malformed")]
+    MalformedLargeCommunity,
+    /// There are no peer groups here.
+    #[error("% No such peer-group")]
+    NoSuchPeerGroup,
+    /// No LoadBalancer Service is called that; with what is wrong with its document, if that is why.
+    #[error("there is no Service {wanted} of type LoadBalancer{}", because(.faults))]
+    NoSuchService {
+        /// What was asked for.
+        wanted: String,
+        /// Faults of documents that may be it.
+        faults: Vec<String>,
+    },
+    /// Several are.
+    #[error("there are several Services {wanted}; ask for one of {}", .names.join(", "))]
+    SeveralServices {
+        /// What was asked for.
+        wanted: String,
+        /// Their names with their namespaces.
+        names: Vec<String>,
+    },
+    /// Nobody is watched by BFD at that address.
+    #[error("% Unable to find 'peer {0}'")]
+    NoSuchBfdPeer(String),
+}
+
+fn because(faults: &[String]) -> String {
+    faults.iter().map(|fault| format!("\n  {fault}")).collect()
+}
+
+/// The answer to `command`, to be printed as it is.
+pub fn render(
+    command: &ShowCommand,
+    format: Format,
+    snapshot: &Snapshot<'_>,
+) -> Result<String, ShowError> {
+    match format {
+        Format::Text => text(command, snapshot),
+        Format::Json => json(command, snapshot).map(|value| format!("{value:#}\n")),
+    }
+}
+
+/// The answer for people.
+pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<String, ShowError> {
+    match command {
+        ShowCommand::BgpSummary { families, filter } => {
+            Ok(summary::text(snapshot, *families, *filter))
+        }
+        ShowCommand::BgpNeighbors { peer, family } => {
+            neighbors::text(snapshot, peer.as_deref(), *family)
+        }
+        ShowCommand::BgpGracefulRestart { peer, family } => {
+            neighbors::graceful_restart_text(snapshot, peer.as_deref(), *family)
+        }
+        ShowCommand::BgpPeerRoutes { peer, family, routes } => {
+            peer_routes::text(snapshot, peer, *family, *routes)
+        }
+        ShowCommand::BgpPrefixCounts { peer, family } => {
+            prefix_counts::text(snapshot, peer, *family)
+        }
+        ShowCommand::BgpUnicast { family, prefix: None } => {
+            Ok(table::text(snapshot, *family, &Selection::Everything))
+        }
+        ShowCommand::BgpUnicast { family, prefix: Some(prefix) } => {
+            entry::text(snapshot, *family, prefix)
+        }
+        ShowCommand::BgpUnicastDetail { family } => Ok(entry::all_texts(snapshot, *family)),
+        ShowCommand::BgpCommunity { family, filter } => {
+            Ok(table::text(snapshot, *family, &Selection::carrying(filter)?))
+        }
+        ShowCommand::BgpNextHops { address } => Ok(next_hops::text(snapshot, address.as_deref())),
+        ShowCommand::BgpPeerGroups { group: None } => Ok(String::new()),
+        ShowCommand::BgpPeerGroups { group: Some(_) } => Err(ShowError::NoSuchPeerGroup),
+        ShowCommand::BgpRouter => Ok(router::text(snapshot)),
+        ShowCommand::BfdPeers { detail } => Ok(bfd::text(snapshot, *detail)),
+        ShowCommand::BfdPeer { peer, detail } => bfd::peer_text(snapshot, peer, *detail),
+        ShowCommand::Services => Ok(services::text(snapshot)),
+        ShowCommand::ExplainService { service } => explain::text(snapshot, service),
+        ShowCommand::Pools => Ok(pools::text(snapshot)),
+        ShowCommand::Config => Ok(config::text(snapshot)),
+    }
+}
+
+/// The answer for programs.
+pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Value, ShowError> {
+    let object = match command {
+        ShowCommand::BgpSummary { families, filter } => summary::json(snapshot, *families, *filter),
+        ShowCommand::BgpNeighbors { peer, family } => {
+            neighbors::json(snapshot, peer.as_deref(), *family)
+        }
+        ShowCommand::BgpGracefulRestart { peer, family } => {
+            neighbors::graceful_restart_json(snapshot, peer.as_deref(), *family)
+        }
+        ShowCommand::BgpPeerRoutes { peer, family, routes } => {
+            peer_routes::json(snapshot, peer, *family, *routes)
+        }
+        ShowCommand::BgpPrefixCounts { peer, family } => {
+            prefix_counts::json(snapshot, peer, *family)
+        }
+        ShowCommand::BgpUnicast { family, prefix: None } => {
+            table::json(snapshot, *family, &Selection::Everything)
+        }
+        ShowCommand::BgpUnicast { family, prefix: Some(prefix) } => {
+            entry::json(snapshot, *family, prefix)?
+        }
+        ShowCommand::BgpUnicastDetail { family } => entry::all_json(snapshot, *family),
+        ShowCommand::BgpCommunity { family, filter } => {
+            table::json(snapshot, *family, &Selection::carrying(filter)?)
+        }
+        ShowCommand::BgpNextHops { address } => next_hops::json(snapshot, address.as_deref()),
+        ShowCommand::BgpPeerGroups { .. } => object::Object::new(),
+        ShowCommand::BgpRouter => router::json(snapshot),
+        ShowCommand::BfdPeers { detail } => return Ok(bfd::json(snapshot, *detail)),
+        ShowCommand::BfdPeer { peer, detail } => bfd::peer_json(snapshot, peer, *detail)?,
+        ShowCommand::Services => services::json(snapshot),
+        ShowCommand::ExplainService { service } => explain::json(snapshot, service)?,
+        ShowCommand::Pools => pools::json(snapshot),
+        ShowCommand::Config => config::json(snapshot),
+    };
+    Ok(object.into())
+}

@@ -1,0 +1,225 @@
+//! `show bgp neighbors PEER advertised-routes` and its like: what one neighbour has been told, and
+//! what it told us and was accepted.
+//!
+//! FRR shows advertised routes as they were before the last changes: next hop 0.0.0.0, an empty
+//! path. Here they are as they were sent: our next hop, our AS in the path, and MED and LOCAL_PREF
+//! only if they were in the UPDATE. Received routes are those that passed `toReceive`: what it
+//! refuses is counted and not kept, which FRR calls a lack of soft reconfiguration. Unless one
+//! family is asked for, both are in one table. Ours in JSON:
+//! `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, and `otherPaths` of a prefix that
+//! has several (RFC 7911), of which FRR shows one.
+
+use std::fmt::Write;
+
+use fairway_ground::{AddressFamily, Asn, NextHop, PathId, PeerKey};
+use fairway_seam::{PeerRoute, PeerView};
+use serde_json::Value;
+
+use super::instance::{Instance, LOCAL_PREF_DEFAULT};
+use super::object::Object;
+use super::route::{Row, communities, large_communities};
+use super::table::{self, Selection};
+use super::{PeerRoutes, ShowError, Snapshot, neighbor};
+
+/// Who told whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// What it has been told.
+    Advertised,
+    /// What it announces, as far as it was accepted.
+    Received,
+}
+
+impl Direction {
+    fn routes(self, peer: &PeerView) -> &[PeerRoute] {
+        match self {
+            Self::Advertised => &peer.advertised,
+            Self::Received => &peer.received,
+        }
+    }
+
+    /// FRR weighs what it originates, and nearly all that is advertised here is.
+    fn weight(self) -> u32 {
+        match self {
+            Self::Advertised => 32_768,
+            Self::Received => 0,
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Advertised => "advertisedRoutes",
+            Self::Received => "receivedRoutes",
+        }
+    }
+}
+
+/// The instance as `peer` sees it.
+fn instance<'a>(snapshot: &Snapshot<'a>, peer: &PeerView) -> Instance<'a> {
+    Instance {
+        asn: Some(peer.config.local_asn),
+        router_id: peer.config.router_id,
+        ..Instance::of(snapshot, None)
+    }
+}
+
+/// Whose routes, and which way they went; or how else the question is answered.
+enum Asked<'a> {
+    Routes(&'a PeerView, Direction),
+    Rows(PeerKey),
+}
+
+/// The neighbour that is meant, if it can be asked for those routes.
+fn find<'a>(
+    snapshot: &Snapshot<'a>,
+    wanted: &str,
+    family: Option<AddressFamily>,
+    routes: PeerRoutes,
+) -> Result<Asked<'a>, ShowError> {
+    let peers = neighbor::find(snapshot, Some(wanted));
+    let peer = *peers.first().ok_or(ShowError::NoSuchNeighbor)?;
+    if family.is_some_and(|family| !peer.config.families.contains(family)) {
+        return Err(ShowError::NoSuchFamily);
+    }
+    match routes {
+        PeerRoutes::Advertised => Ok(Asked::Routes(peer, Direction::Advertised)),
+        PeerRoutes::Received => Ok(Asked::Routes(peer, Direction::Received)),
+        PeerRoutes::Accepted => Ok(Asked::Rows(peer.config.key)),
+        PeerRoutes::Filtered => Err(ShowError::RefusedRoutesNotKept),
+    }
+}
+
+fn of_family(
+    peer: &PeerView,
+    direction: Direction,
+    family: Option<AddressFamily>,
+) -> Vec<&PeerRoute> {
+    let routes = direction.routes(peer).iter();
+    routes.filter(|it| family.is_none_or(|family| it.prefix.family() == family)).collect()
+}
+
+/// The routes in FRR's columns; nothing at all when there are none, as in FRR.
+pub(super) fn text(
+    snapshot: &Snapshot<'_>,
+    wanted: &str,
+    family: Option<AddressFamily>,
+    routes: PeerRoutes,
+) -> Result<String, ShowError> {
+    let (peer, direction) = match find(snapshot, wanted, family, routes)? {
+        Asked::Routes(peer, direction) => (peer, direction),
+        Asked::Rows(peer) => {
+            let families = AddressFamily::ALL.into_iter();
+            let families = families.filter(|it| family.is_none_or(|family| *it == family));
+            let of = |family| table::text(snapshot, family, &Selection::From(peer));
+            return Ok(families.map(of).collect());
+        }
+    };
+    let routes = of_family(peer, direction, family);
+    if routes.is_empty() {
+        return Ok(String::new());
+    }
+    let mut text = instance(snapshot, peer).table_head();
+    for PeerRoute { prefix, attributes, stale, .. } in &routes {
+        let row = Row {
+            status: if *stale { "S>" } else { "*>" },
+            network: prefix.to_string(),
+            next_hop: attributes.next_hop.to_string(),
+            metric: attributes.med,
+            local_pref: attributes.local_pref,
+            weight: direction.weight(),
+            path: attributes.as_path.to_string(),
+            origin_code: attributes.origin.code(),
+        };
+        text.push_str(&row.line());
+    }
+    let _ = writeln!(text, "\nTotal number of prefixes {}", routes.len());
+    Ok(text)
+}
+
+/// The routes by prefix. Without any, the head is absent, as in FRR 8.4.
+pub(super) fn json(
+    snapshot: &Snapshot<'_>,
+    wanted: &str,
+    family: Option<AddressFamily>,
+    routes: PeerRoutes,
+) -> Object {
+    let (peer, direction) = match find(snapshot, wanted, family, routes) {
+        Ok(Asked::Routes(peer, direction)) => (peer, direction),
+        Ok(Asked::Rows(peer)) => {
+            // One table at a time, as in FRR.
+            let family = family.unwrap_or(AddressFamily::Ipv4Unicast);
+            return table::json(snapshot, family, &Selection::From(peer));
+        }
+        Err(error) => return warning(&error),
+    };
+    let routes = of_family(peer, direction, family);
+    let head = if routes.is_empty() { Object::new() } else { head(&instance(snapshot, peer)) };
+    let objects = by_prefix(&routes, direction);
+    head.field(direction.key(), objects)
+        .field("totalPrefixCounter", routes.len())
+        .field("filteredPrefixCounter", 0)
+}
+
+/// Why there is no answer, for programs.
+pub(super) fn warning(error: &ShowError) -> Object {
+    Object::new().field("warning", error.to_string().trim_start_matches("% "))
+}
+
+fn head(instance: &Instance) -> Object {
+    let status_codes = Object::new()
+        .field("suppressed", "s")
+        .field("damped", "d")
+        .field("history", "h")
+        .field("valid", "*")
+        .field("best", ">")
+        .field("multipath", "=")
+        .field("internal", "i")
+        .field("ribFailure", "r")
+        .field("stale", "S")
+        .field("removed", "R");
+    let origin_codes = Object::new().field("igp", "i").field("egp", "e").field("incomplete", "?");
+    Object::new()
+        .field("bgpTableVersion", instance.table_version)
+        .field("bgpLocalRouterId", instance.router_id.to_string())
+        .field("defaultLocPrf", LOCAL_PREF_DEFAULT)
+        .optional("localAS", instance.asn.map(Asn::get))
+        .field("bgpStatusCodes", status_codes)
+        .field("bgpOriginCodes", origin_codes)
+}
+
+/// The routes, which come in the order of their prefixes.
+fn by_prefix(routes: &[&PeerRoute], direction: Direction) -> Object {
+    let entry = |paths: &[&PeerRoute]| {
+        let (first, others) = paths.split_first()?;
+        let others: Vec<Value> = others.iter().map(|it| route(it, direction).into()).collect();
+        let entry = route(first, direction);
+        let entry = entry.optional("otherPaths", (!others.is_empty()).then_some(others));
+        Some((first.prefix.to_string(), entry.into()))
+    };
+    routes.chunk_by(|one, next| one.prefix == next.prefix).filter_map(entry).collect()
+}
+
+fn route(route: &PeerRoute, direction: Direction) -> Object {
+    let PeerRoute { prefix, path_id, attributes, stale } = route;
+    let symbol = if *stale { "S" } else { "*" };
+    let object = Object::new()
+        .field("addrPrefix", prefix.address().to_string())
+        .field("prefixLen", prefix.length())
+        .field("network", prefix.to_string());
+    let object = match attributes.next_hop {
+        NextHop::Ipv4(address) => object.field("nextHop", address.to_string()),
+        NextHop::Ipv6 { global, link_local } => object
+            .field("nextHopGlobal", global.to_string())
+            .optional("nextHopLinkLocal", link_local.map(|address| address.to_string())),
+    };
+    object
+        .optional("metric", attributes.med)
+        .optional("locPrf", attributes.local_pref)
+        .field("weight", direction.weight())
+        .field("path", attributes.as_path.to_string())
+        .field("bgpOriginCode", attributes.origin.code().to_string())
+        .field("appliedStatusSymbols", Object::new().field(symbol, true).field(">", true))
+        .optional("community", communities(&attributes.communities))
+        .optional("largeCommunity", large_communities(&attributes.large_communities))
+        .optional("pathId", (*path_id != PathId::NONE).then_some(path_id.get()))
+}

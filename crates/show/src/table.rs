@@ -1,0 +1,178 @@
+//! `show bgp ipv4|ipv6 unicast`: what this node originates, and what it accepted.
+//!
+//! `version` of a path is that of the table: when an entry changed last is not kept.
+
+use fairway_ground::{AddressFamily, Community, LargeCommunity, PeerKey};
+use serde_json::Value;
+
+use super::instance::Instance;
+use super::object::Object;
+use super::path_next_hops::Detail;
+use super::route::{Entry, EntryPath, Row, entries};
+use super::{CommunityFilter, ShowError, Snapshot};
+
+/// Which paths of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Selection {
+    /// All of them.
+    Everything,
+    /// Those from one neighbour.
+    From(PeerKey),
+    /// Those that carry a community, and with `true` no other.
+    Carrying(Community, bool),
+    /// The same for a large community.
+    CarryingLarge(LargeCommunity, bool),
+}
+
+impl Selection {
+    /// What `filter` means.
+    pub(super) fn carrying(filter: &CommunityFilter) -> Result<Self, ShowError> {
+        let text = &filter.text;
+        Ok(match filter.is_large {
+            false => {
+                let malformed = |_| ShowError::MalformedCommunity(text.clone());
+                Self::Carrying(text.parse().map_err(malformed)?, filter.is_exact)
+            }
+            true => {
+                let malformed = |_| ShowError::MalformedLargeCommunity;
+                Self::CarryingLarge(text.parse().map_err(malformed)?, filter.is_exact)
+            }
+        })
+    }
+
+    fn holds(&self, path: &EntryPath<'_>) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::From(key) => {
+                matches!(path, EntryPath::Learned(it) if it.path.source.key == *key)
+            }
+            Self::Carrying(wanted, is_exact) => carries(path.communities(), wanted, *is_exact),
+            Self::CarryingLarge(wanted, is_exact) => {
+                carries(path.large_communities(), wanted, *is_exact)
+            }
+        }
+    }
+}
+
+fn carries<T: PartialEq>(carried: &[T], wanted: &T, is_exact: bool) -> bool {
+    carried.contains(wanted) && (!is_exact || carried.len() == 1)
+}
+
+/// The selected paths of an entry, each with its position among all.
+fn selected<'a>(entry: &Entry<'a>, selection: &Selection) -> Vec<(usize, EntryPath<'a>)> {
+    let paths = entry.paths.iter().copied().enumerate();
+    paths.filter(|(_, path)| selection.holds(path)).collect()
+}
+
+/// The table in FRR's columns; of a part of it that is empty, nothing.
+pub(super) fn text(
+    snapshot: &Snapshot<'_>,
+    family: AddressFamily,
+    selection: &Selection,
+) -> String {
+    let entries = entries(snapshot, family);
+    let (mut rows, mut displayed) = (String::new(), 0_usize);
+    for entry in &entries {
+        let paths = selected(entry, selection);
+        displayed = displayed.saturating_add(usize::from(!paths.is_empty()));
+        for (row, (position, path)) in paths.into_iter().enumerate() {
+            let row = Row {
+                status: &status(path, position),
+                network: if row == 0 { entry.prefix.to_string() } else { String::new() },
+                next_hop: path.next_hop(),
+                metric: path.metric(),
+                local_pref: path.local_pref(),
+                weight: path.weight(),
+                path: path.as_path(),
+                origin_code: path.origin().code(),
+            };
+            rows.push_str(&row.line());
+        }
+    }
+    match (displayed, selection) {
+        (0, Selection::Everything) => "No BGP prefixes displayed, 0 exist\n".to_owned(),
+        (0, _) => String::new(),
+        _ => {
+            let head = Instance::of(snapshot, Some(family)).table_head();
+            let paths = total_paths(&entries);
+            // Two blanks, as in FRR 8.4.
+            format!("{head}{rows}\nDisplayed  {displayed} routes and {paths} total paths\n")
+        }
+    }
+}
+
+fn total_paths(entries: &[Entry<'_>]) -> usize {
+    entries.iter().map(|entry| entry.paths.len()).sum()
+}
+
+/// The first characters of a row.
+fn status(path: EntryPath<'_>, position: usize) -> String {
+    let rank = match (position, path.is_multipath(position), path.is_internal()) {
+        (0, _, false) => ">",
+        (0, _, true) => ">i",
+        (_, true, _) => "=",
+        (_, false, false) => "",
+        (_, false, true) => " i",
+    };
+    format!("{}{rank}", if path.is_stale() { 'S' } else { '*' })
+}
+
+/// The head, and the paths by prefix. `totalRoutes` and `totalPaths` are FRR 10's.
+pub(super) fn json(
+    snapshot: &Snapshot<'_>,
+    family: AddressFamily,
+    selection: &Selection,
+) -> Object {
+    let instance = Instance::of(snapshot, Some(family));
+    let entries = entries(snapshot, family);
+    let routes: Object = entries
+        .iter()
+        .map(|entry| (entry, selected(entry, selection)))
+        .filter(|(_, paths)| !paths.is_empty())
+        .map(|(entry, paths)| {
+            (entry.prefix.to_string(), rows(snapshot, &instance, entry, paths).into())
+        })
+        .collect();
+    let displayed = routes.len();
+    instance
+        .table_fields()
+        .field("routes", routes)
+        .field("totalRoutes", displayed)
+        .field("totalPaths", total_paths(&entries))
+}
+
+fn rows(
+    snapshot: &Snapshot<'_>,
+    instance: &Instance,
+    entry: &Entry<'_>,
+    paths: Vec<(usize, EntryPath<'_>)>,
+) -> Vec<Value> {
+    let reason = entry.selection_reason();
+    let one = |(position, path): (usize, EntryPath<'_>)| {
+        let is_best = position == 0;
+        let (peer, host) = match path {
+            EntryPath::Originated(_) => ("(unspec)".to_owned(), Some(snapshot.node.name.as_str())),
+            EntryPath::Learned(learned) => (learned.path.source.address.to_string(), None),
+        };
+        Object::new()
+            .flag("stale", path.is_stale())
+            .field("valid", true)
+            .flag("multipath", path.is_multipath(position))
+            .flag("bestpath", is_best)
+            .optional("selectionReason", is_best.then_some(reason.as_str()))
+            .field("pathFrom", if path.is_internal() { "internal" } else { "external" })
+            .field("prefix", entry.prefix.address().to_string())
+            .field("prefixLen", entry.prefix.length())
+            .field("network", entry.prefix.to_string())
+            .field("version", instance.table_version)
+            .optional("metric", path.metric())
+            .optional("locPrf", path.local_pref())
+            .field("weight", path.weight())
+            .field("peerId", peer)
+            .field("path", path.as_path())
+            .field("origin", path.origin().name())
+            .field("nexthops", path.next_hops(host, Detail::Row))
+            .into()
+    };
+    paths.into_iter().map(one).collect()
+}

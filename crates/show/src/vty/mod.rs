@@ -1,0 +1,115 @@
+//! What FRR's daemons answer on their vty sockets, so that vtysh and the exporters for FRR work on us.
+//!
+//! ```text
+//!  line ─► Request::parse ─► commands (grammar) ─► Question ─► Request::answer ◄─ Snapshot
+//!                                                                   │ renders as `fairway show`
+//!                                                                   ▼ Reply
+//! ```
+//!
+//! Read-only: what is no `show` command, and what FRR has and we do not, gets FRR's own refusal. Pure;
+//! the daemon's `admin::vty` has the sockets.
+
+mod commands;
+mod grammar;
+mod reply;
+mod search;
+mod vrf;
+
+#[cfg(test)]
+mod tests;
+
+use commands::{Question, understand};
+use fairway_seam::ViewScope;
+use search::Search;
+
+use crate::Snapshot;
+
+pub use reply::Reply;
+
+/// A daemon of FRR that we stand in for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Daemon {
+    /// BGP.
+    Bgpd,
+    /// BFD.
+    Bfdd,
+    /// The kernel's routes.
+    Zebra,
+}
+
+impl Daemon {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Bgpd, Self::Bfdd, Self::Zebra];
+
+    /// The socket's name in its folder.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Bgpd => "bgpd.vty",
+            Self::Bfdd => "bfdd.vty",
+            Self::Zebra => "zebra.vty",
+        }
+    }
+
+    /// What it calls itself when it refuses a command.
+    fn tag(self) -> &'static str {
+        match self {
+            Self::Bgpd => "BGP",
+            Self::Bfdd => "BFD",
+            Self::Zebra => "ZEBRA",
+        }
+    }
+}
+
+/// A command line that a daemon understands.
+#[derive(Debug)]
+pub struct Request {
+    question: Question,
+    /// What follows a `|`: which lines of the answer are printed.
+    search: Option<Search>,
+}
+
+impl Request {
+    /// Reads a line that `daemon` was sent; an error is the reply that refuses it.
+    pub fn parse(daemon: Daemon, line: &str) -> Result<Self, Reply> {
+        let (command, search) = match line.split_once('|') {
+            None => (line, None),
+            Some((command, search)) => match Search::new(search) {
+                Ok(search) => (command, Some(search)),
+                Err(error) => return Err(Reply::warning(format!("{error}\n"))),
+            },
+        };
+        let question =
+            understand(daemon, command).map_err(|why| reply::refusal(daemon, line, why))?;
+        Ok(Self { question, search })
+    }
+
+    /// Which lists of routes the snapshot must have.
+    pub fn scope(&self) -> ViewScope {
+        match &self.question {
+            Question::Show { what, .. } => what.scope(),
+            _ => ViewScope::SESSIONS,
+        }
+    }
+
+    /// The reply.
+    pub fn answer(&self, snapshot: &Snapshot<'_>) -> Reply {
+        self.searched(reply::answer(&self.question, snapshot))
+    }
+
+    /// The reply where there is no snapshot, for this reason.
+    pub fn unavailable(&self, reason: &str) -> Reply {
+        self.searched(Reply::warning(format!("% {reason}\n")))
+    }
+
+    /// Whether the connection ends with the reply.
+    pub fn ends_connection(&self) -> bool {
+        self.question == Question::Exit
+    }
+
+    fn searched(&self, mut reply: Reply) -> Reply {
+        if let Some(search) = &self.search {
+            reply.text = search.lines_of(&reply.text);
+        }
+        reply
+    }
+}

@@ -1,0 +1,303 @@
+//! The rules of the house, read from the source: the pure stays pure, files stay readable.
+//!
+//! Each rule is a test, so that nobody has to argue about it in a review.
+
+#![allow(clippy::panic, clippy::unwrap_used)] // What fails here fails the test.
+
+mod modules;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use modules::Modules;
+
+/// What decides or encodes, and so must give the same answer to the same question: it may not
+/// know what time it is, where it runs, or who else does.
+const PURE: &[&str] = &[
+    "crates/allocator/src",
+    "crates/cluster/src",
+    "crates/daemon/src/metrics/bfd.rs",
+    "crates/daemon/src/metrics/bgp.rs",
+    "crates/daemon/src/metrics/families.rs",
+    "crates/daemon/src/metrics/page.rs",
+    "crates/frr/src/application",
+    "crates/frr/src/application.rs",
+    "crates/frr/src/configuration.rs",
+    "crates/frr/src/daemon.rs",
+    "crates/frr/src/difference",
+    "crates/frr/src/difference.rs",
+    "crates/frr/src/render",
+    "crates/frr/src/status",
+    "crates/ground/src",
+    "crates/model/src",
+    "crates/model-api/src",
+    "crates/node/src",
+    "crates/plan/src",
+    "crates/resources/src",
+    "crates/seam/src",
+    "crates/sessions/src/bfd",
+    "crates/sessions/src/bgp",
+    "crates/sessions/src/ndp",
+    "crates/sessions/src/rib",
+    "crates/sessions/src/sim",
+    "crates/sessions/src/wire",
+    "crates/show/src",
+];
+
+/// The crates, and which others of ours each may name: the arrows of ARCHITECTURE.md. What a crate
+/// only needs for its tests does not count.
+const CRATES: &[(&str, &[&str])] = &[
+    ("ground", &[]),
+    ("seam", &["ground"]),
+    ("model", &["ground"]),
+    ("allocator", &["ground", "model"]),
+    ("plan", &["allocator", "ground", "model", "seam"]),
+    ("resources", &["ground", "model", "seam"]),
+    ("node", &["allocator", "ground", "model", "plan", "seam"]),
+    ("cluster", &["allocator", "ground", "model", "node", "plan", "resources", "seam"]),
+    ("show", &["allocator", "ground", "model", "node", "plan", "resources", "seam"]),
+    ("sessions", &["ground", "seam"]),
+    ("frr", &["ground", "seam"]),
+    (
+        "daemon",
+        &[
+            "allocator",
+            "cluster",
+            "frr",
+            "ground",
+            "model",
+            "node",
+            "plan",
+            "resources",
+            "seam",
+            "sessions",
+            "show",
+        ],
+    ),
+    ("fuzzing", &["ground", "seam", "sessions"]),
+    ("model-api", &["ground"]),
+    (
+        "cluster-simulation",
+        &[
+            "allocator",
+            "cluster",
+            "ground",
+            "model",
+            "model-api",
+            "node",
+            "plan",
+            "resources",
+            "seam",
+        ],
+    ),
+];
+
+/// What no pure module may name, and why.
+const IMPURE: &[(&str, &str)] = &[
+    ("tokio", "the runtime belongs to the edges"),
+    ("tracing::", "what happened is returned, not logged"),
+    ("nix::", "system calls belong to the edges"),
+    ("notify::", "file events belong to the daemon's `source`"),
+    ("std::fs", "files belong to the edges"),
+    ("std::io", "reading and writing belong to the edges"),
+    ("std::env", "the environment belongs to the command line"),
+    ("std::process", "processes belong to the edges"),
+    ("std::thread", "threads belong to the edges"),
+    ("std::time::Instant", "`now` is an argument"),
+    ("SystemTime", "`now` is an argument"),
+    ("TcpStream", "sockets belong to the edges"),
+    ("TcpListener", "sockets belong to the edges"),
+    ("UdpSocket", "sockets belong to the edges"),
+    ("HashMap", "its order is random, and order is output"),
+    ("HashSet", "its order is random, and order is output"),
+    ("RandomState", "randomness comes seeded"),
+];
+
+/// Lines that a source file may have before its tests; a file answers one question.
+const LINES_MAX: usize = 500;
+/// Stories come one after the other, and are read one at a time.
+const TEST_LINES_MAX: usize = 700;
+/// Tables of cases, one line each.
+const TABLES: &[&str] = &["crates/sessions/src/wire/update/rfc7606.rs"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(below: &Path) -> Vec<PathBuf> {
+    if below.is_file() {
+        return vec![below.to_owned()];
+    }
+    let entries = fs::read_dir(below).unwrap_or_else(|error| panic!("{below:?}: {error}"));
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let files = paths.flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] });
+    files.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
+}
+
+/// The code of a file: no comments, and nothing from its tests on.
+fn code_of(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn is_test(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "tests.rs")
+        || TABLES.iter().any(|table| path.ends_with(table))
+        || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+fn assert_none(offences: &[String]) {
+    assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
+}
+
+#[test]
+fn pure_modules_know_no_clock_socket_file_or_runtime() {
+    let files = PURE.iter().flat_map(|module| rust_files(&root().join(module)));
+    let files: Vec<PathBuf> = files.filter(|path| !is_test(path)).collect();
+    assert!(files.len() > 40, "the pure modules moved: only {} files found", files.len());
+    let mut offences = Vec::new();
+    for path in files {
+        let code = code_of(&path);
+        for (word, why) in IMPURE.iter().filter(|(word, _)| code.contains(word)) {
+            offences.push(format!("{}: names {word}: {why}", path.display()));
+        }
+    }
+    assert_none(&offences);
+}
+
+#[test]
+fn the_purity_rule_would_notice() {
+    let file = std::env::temp_dir().join(format!("fairway-tidy-{}.rs", std::process::id()));
+    fs::write(&file, "//! tokio in a comment is fine\nfn f() { std::fs::read(\"x\"); }\n").unwrap();
+    let code = code_of(&file);
+    fs::remove_file(&file).unwrap();
+    assert!(code.contains("std::fs") && !code.contains("tokio"));
+}
+
+#[test]
+fn only_system_call_modules_are_unsafe_and_only_edges_name_tokio() {
+    let mut offences = Vec::new();
+    for path in rust_files(&root().join("crates")) {
+        let code = code_of(&path);
+        if code.contains("unsafe {") && !path.ends_with("sessions/src/io/sockopt.rs") {
+            offences.push(format!("{}: unsafe outside io/sockopt.rs", path.display()));
+        }
+        let in_sessions = path.starts_with(root().join("crates/sessions/src"));
+        let in_io = path.components().any(|part| part.as_os_str() == "io");
+        if in_sessions && !in_io && code.contains("tokio") {
+            offences.push(format!("{}: names tokio outside io", path.display()));
+        }
+    }
+    assert_none(&offences);
+}
+
+/// The crates of ours that a manifest names, up to its development dependencies.
+fn dependencies_of(manifest: &str) -> BTreeSet<String> {
+    let part = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+    let part = part.split_once("[dependencies]").map_or("", |(_, rest)| rest);
+    let names = part.lines().filter_map(|line| line.strip_prefix("fairway-"));
+    names.filter_map(|name| Some(name.split(['.', ' ', '=']).next()?.to_owned())).collect()
+}
+
+#[test]
+fn crates_name_only_what_is_below_them() {
+    let mut offences = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().to_str().unwrap().to_owned();
+        let manifest =
+            fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
+        let Some((_, allowed)) = CRATES.iter().find(|(it, _)| *it == name) else {
+            offences.push(format!("crates/{name}: has no row in CRATES"));
+            continue;
+        };
+        for other in dependencies_of(&manifest).iter().filter(|it| !allowed.contains(&it.as_str()))
+        {
+            offences.push(format!("crates/{name}: may not depend on {other}"));
+        }
+    }
+    assert_none(&offences);
+}
+
+#[test]
+fn the_rule_about_crates_would_notice() {
+    let manifest = "[dependencies]\nfairway-ground.workspace = true\nfairway-plan = { path = \"x\" }\n\
+                    serde = \"1\"\n[dev-dependencies]\nfairway-show.workspace = true\n";
+    let expected = BTreeSet::from(["ground".to_owned(), "plan".to_owned()]);
+    assert_eq!(dependencies_of(manifest), expected);
+}
+
+#[test]
+fn layers_inside_a_crate_import_only_what_is_below_them() {
+    // Which module may not be named by which.
+    let forbidden: &[(&str, &[&str])] = &[
+        ("crates/sessions/src/wire", &["crate::rib", "crate::bgp", "crate::bfd", "crate::backend"]),
+        ("crates/sessions/src/ndp", &["crate::wire", "crate::rib", "crate::bgp", "crate::backend"]),
+        (
+            "crates/sessions/src/bfd",
+            &["crate::wire", "crate::rib", "crate::bgp", "crate::ndp", "crate::backend"],
+        ),
+        ("crates/sessions/src/rib", &["crate::bgp"]),
+        ("crates/daemon/src/host", &["crate::source", "crate::standalone", "crate::kubernetes"]),
+        ("crates/daemon/src/kubernetes", &["crate::source", "crate::standalone"]),
+    ];
+    let mut offences = Vec::new();
+    for (module, words) in forbidden {
+        for path in rust_files(&root().join(module)).iter().filter(|path| !is_test(path)) {
+            let code = code_of(path);
+            for word in words.iter().filter(|word| code.contains(**word)) {
+                offences.push(format!("{}: imports {word}", path.display()));
+            }
+        }
+    }
+    assert_none(&offences);
+}
+
+#[test]
+fn no_module_of_a_crate_depends_on_itself_by_a_detour() {
+    let mut offences = Vec::new();
+    for (name, _) in CRATES {
+        let modules = Modules::of(&root().join(format!("crates/{name}/src")));
+        let circles = modules.circles();
+        offences.extend(circles.iter().map(|circle| format!("crates/{name}: {circle}")));
+    }
+    assert_none(&offences);
+}
+
+#[test]
+fn the_rule_about_circles_would_notice() {
+    let folder = std::env::temp_dir().join(format!("fairway-tidy-circle-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+    write("lib.rs", "mod a;\nmod b;\nmod c;\npub use c::Thing;\n");
+    write("a.rs", "use crate::b::two;\n");
+    write("b.rs", "use super::Thing;\n");
+    write("c.rs", "// use crate::a::one;\nfn f() { std::f(); }\n");
+    assert_eq!(Modules::of(&folder).circles(), [""; 0], "a comment is no import");
+    write("c.rs", "use crate::{\n    a::one,\n    b,\n};\n");
+    let circles = Modules::of(&folder).circles();
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(circles, ["a -> b -> c -> a", "b -> c -> b"]);
+}
+
+#[test]
+fn files_answer_one_question_and_say_which() {
+    let mut offences = Vec::new();
+    let folders = ["src", "crates", "tests", "benches"];
+    for folder in folders {
+        for path in rust_files(&root().join(folder)) {
+            let text = fs::read_to_string(&path).unwrap();
+            if !text.starts_with("//!") && !is_test(&path) {
+                offences.push(format!("{}: does not open with //!", path.display()));
+            }
+            let lines = code_of(&path).lines().count();
+            let most = if is_test(&path) { TEST_LINES_MAX } else { LINES_MAX };
+            if lines > most && !TABLES.iter().any(|table| path.ends_with(table)) {
+                offences.push(format!("{}: {lines} lines, at most {most}", path.display()));
+            }
+        }
+    }
+    assert_none(&offences);
+}
