@@ -1,18 +1,18 @@
-//! Capabilities: what a speaker can do (RFC 5492). What we do not know we keep as bytes.
+//! Capabilities of a speaker (RFC 5492). Unknown ones are kept as bytes.
 
 use std::fmt;
 
 use super::Reader;
 use crate::types::{AddressFamily, GracefulRestart};
 
-/// Who may send several paths of a family to whom (RFC 7911 §4).
+/// Which side may send several paths of a family (RFC 7911 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddPathOffer {
     /// The family.
     pub family: AddressFamilyPair,
-    /// The speaker is able to receive several paths.
+    /// The sender of the capability can receive several paths.
     pub receive: bool,
-    /// The speaker wants to send several paths.
+    /// The sender of the capability wants to send several paths.
     pub send: bool,
 }
 
@@ -20,7 +20,7 @@ impl AddPathOffer {
     fn parse(tuple: [u8; 4]) -> Option<Self> {
         let [afi_high, afi_low, safi, mode] = tuple;
         let family = AddressFamilyPair { afi: u16::from_be_bytes([afi_high, afi_low]), safi };
-        // Other values are to be ignored.
+        // Other values are ignored.
         (1..=3).contains(&mode).then_some(Self {
             family,
             receive: mode & 1 != 0,
@@ -34,7 +34,7 @@ impl AddPathOffer {
     }
 }
 
-/// A family whose routes may have next hops of another one (RFC 8950 §4).
+/// A family of routes that may have next hops of another family (RFC 8950 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextHopEncoding {
     /// The family of the routes.
@@ -44,7 +44,7 @@ pub struct NextHopEncoding {
 }
 
 impl NextHopEncoding {
-    /// IPv4 routes over IPv6 next hops.
+    /// IPv4 routes with IPv6 next hops.
     pub const IPV4_OVER_IPV6: Self =
         Self { family: AddressFamilyPair { afi: 1, safi: 1 }, next_hop_afi: 2 };
 
@@ -62,7 +62,7 @@ impl NextHopEncoding {
     }
 }
 
-/// An address family as two numbers, routed by us or not.
+/// An address family as two numbers, supported by us or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressFamilyPair {
     /// Address family identifier.
@@ -72,7 +72,7 @@ pub struct AddressFamilyPair {
 }
 
 impl AddressFamilyPair {
-    /// The family, if we route it.
+    /// The family, if we support it.
     pub fn family(self) -> Option<AddressFamily> {
         AddressFamily::from_afi_safi(self.afi, self.safi)
     }
@@ -84,16 +84,16 @@ impl From<AddressFamily> for AddressFamilyPair {
     }
 }
 
-/// What a speaker says of its restarts (RFC 4724 §3).
+/// The graceful restart capability (RFC 4724 §3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RestartOffer {
-    /// R: it has just restarted, and nobody should wait for its End-of-RIB markers.
+    /// R: it has just restarted; do not wait for its End-of-RIB markers.
     pub restarted: bool,
-    /// N: a NOTIFICATION ends its session as gracefully as a lost connection (RFC 8538 §2).
+    /// N: graceful restart also applies after a NOTIFICATION (RFC 8538 §2).
     pub notifications: bool,
-    /// How long it may take to come back, in seconds, 0 to 4095.
+    /// Maximum duration of its restart, in seconds, 0 to 4095.
     pub restart_time_seconds: u16,
-    /// Families whose routes should outlive its restart.
+    /// Families with routes to keep during its restart.
     pub families: Vec<KeptFamily>,
 }
 
@@ -102,11 +102,11 @@ pub struct RestartOffer {
 pub struct KeptFamily {
     /// The family.
     pub family: AddressFamilyPair,
-    /// F: what its routes said was forwarded all the time.
+    /// F: forwarding state was preserved.
     pub forwarding: bool,
 }
 
-/// The bit F of both capabilities.
+/// The F bit of both capabilities.
 const FORWARDING: u8 = 0x80;
 
 impl RestartOffer {
@@ -140,26 +140,26 @@ impl RestartOffer {
         value
     }
 
-    /// What it says of `family`; of two entries the first counts.
+    /// The entry of `family`; the first of several counts.
     pub fn of(&self, family: AddressFamily) -> Option<KeptFamily> {
         self.families.iter().find(|kept| kept.family.family() == Some(family)).copied()
     }
 }
 
-/// For how long routes of a family may be used once their speaker has been away for longer than its
-/// restart time (RFC 9494 §3.1).
+/// How long routes of a family may be used after the restart time of their speaker has expired (RFC 9494
+/// §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongLivedOffer {
     /// The family.
     pub family: AddressFamilyPair,
     /// F, as in [`KeptFamily`].
     pub forwarding: bool,
-    /// How long, in seconds, 24 bits.
+    /// The long-lived stale time, in seconds, 24 bits.
     pub stale_time_seconds: u32,
 }
 
 impl LongLivedOffer {
-    #[allow(clippy::unnecessary_wraps)] // All tuples mean something here; others differ.
+    #[allow(clippy::unnecessary_wraps)] // Every tuple is valid here, unlike those of other capabilities.
     fn parse(tuple: [u8; 7]) -> Option<Self> {
         let [afi_high, afi_low, safi, flags, time @ ..] = tuple;
         let [high, middle, low] = time;
@@ -184,35 +184,35 @@ impl LongLivedOffer {
 pub enum Capability {
     /// 1: routes of a family (RFC 4760 §8).
     Multiprotocol(AddressFamilyPair),
-    /// 2: answers ROUTE-REFRESH (RFC 2918 §2).
+    /// 2: supports ROUTE-REFRESH (RFC 2918 §2).
     RouteRefresh,
-    /// 5: families whose routes may have next hops of another one (RFC 8950).
+    /// 5: families of routes that may have next hops of another family (RFC 8950).
     ExtendedNextHop(Vec<NextHopEncoding>),
     /// 6: messages of up to 65,535 octets (RFC 8654).
     ExtendedMessage,
     /// 9: the sender's role, as its code (RFC 9234 §4.1).
     Role(u8),
-    /// 64: routes outlive a restart (RFC 4724 §3). Without a family it only says that what is
-    /// announced at first ends with a marker.
+    /// 64: graceful restart (RFC 4724 §3). Without a family it only means that the initial routes end with an
+    /// End-of-RIB marker.
     GracefulRestart(RestartOffer),
     /// 65: four-octet AS numbers, and the sender's own (RFC 6793 §3).
     FourOctetAs(u32),
     /// 69: several paths to a prefix (RFC 7911 §4).
     AddPath(Vec<AddPathOffer>),
-    /// 70: marks around what a ROUTE-REFRESH asked for (RFC 7313).
+    /// 70: enhanced route refresh, with markers around the answer to a ROUTE-REFRESH (RFC 7313).
     EnhancedRouteRefresh,
-    /// 71: and a long absence (RFC 9494 §3.1).
+    /// 71: long-lived graceful restart (RFC 9494 §3.1).
     LongLivedGracefulRestart(Vec<LongLivedOffer>),
-    /// 73: what the sender is called (draft-walton-bgp-hostname-capability).
+    /// 73: the sender's host name (draft-walton-bgp-hostname-capability).
     HostName {
-        /// Its name, as it came: mostly UTF-8.
+        /// Its name as received: usually UTF-8.
         host: Vec<u8>,
         /// Its domain, likewise; often empty.
         domain: Vec<u8>,
     },
-    /// 75: what the sender runs, as it came (draft-abraitis-bgp-version-capability).
+    /// 75: the sender's software version, as received (draft-abraitis-bgp-version-capability).
     SoftwareVersion(Vec<u8>),
-    /// Any other, and one of the above whose value is malformed: as it came.
+    /// Any other, and a malformed one of the above, as received.
     Other {
         /// Its code.
         code: u8,
@@ -222,19 +222,19 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// 64 without a family: what is announced at first ends with a marker (RFC 4724 §3). Nothing is
-    /// promised about a restart. FRR 8.4 sends its own markers only to who says this, and answers
-    /// no request for a refresh before them where both mark refreshes (RFC 7313).
+    /// 64 without a family: the initial routes end with an End-of-RIB marker (RFC 4724 §3). Graceful restart
+    /// is not offered. FRR 8.4 sends its own markers only to peers that advertise this, and with enhanced
+    /// route refresh (RFC 7313) answers no request before them.
     pub fn end_of_rib() -> Self {
         Self::GracefulRestart(RestartOffer::default())
     }
 
-    /// Whether it is the capability of four-octet AS numbers, with a value that is none.
+    /// Whether it is a four-octet AS capability with an invalid value.
     pub(super) fn is_broken_four_octet_as(&self) -> bool {
         matches!(self, Self::Other { code: 65, .. })
     }
 
-    /// The code of the role that it says, if that is what it says.
+    /// The code of the role, if it is a role capability.
     pub fn role(&self) -> Option<u8> {
         match self {
             Self::Role(code) => Some(*code),
@@ -242,9 +242,8 @@ impl Capability {
         }
     }
 
-    /// Reads one value. A known code with a value of the wrong size is kept as `Other`: the
-    /// neighbour cannot have meant what we would make of it, and one bad capability is no reason
-    /// to refuse the rest.
+    /// Parses one value. A known code with a value of the wrong size is kept as `Other`: its meaning is
+    /// unclear, and one malformed capability is no reason to reject the rest.
     fn parse(code: u8, value: &[u8]) -> Self {
         let other = || Self::Other { code, value: value.to_vec() };
         match (code, value) {
@@ -262,7 +261,7 @@ impl Capability {
             (65, [a, b, c, d]) => Self::FourOctetAs(u32::from_be_bytes([*a, *b, *c, *d])),
             (69, value) => tuples(value, AddPathOffer::parse).map_or_else(other, Self::AddPath),
             (70, []) => Self::EnhancedRouteRefresh,
-            // Zero or more tuples: who names no family only helps others (RFC 9494 §3.1).
+            // Zero or more tuples: a speaker without families only helps others (RFC 9494 §3.1).
             (71, []) => Self::LongLivedGracefulRestart(Vec::new()),
             (71, value) => tuples(value, LongLivedOffer::parse)
                 .map_or_else(other, Self::LongLivedGracefulRestart),
@@ -274,14 +273,14 @@ impl Capability {
         }
     }
 
-    /// A counted name, then a counted domain.
+    /// A length-prefixed host name, then a length-prefixed domain.
     fn parse_host_name(value: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(value);
         let (host, domain) = (reader.counted_u8()?, reader.counted_u8()?);
         reader.is_empty().then(|| Self::HostName { host: host.to_vec(), domain: domain.to_vec() })
     }
 
-    /// Reads the value of one optional parameter: capabilities up to its end.
+    /// Parses the value of one optional parameter: capabilities up to its end.
     pub(super) fn parse_all(parameter: &[u8]) -> Option<Vec<Self>> {
         let mut reader = Reader::new(parameter);
         let mut capabilities = Vec::new();
@@ -334,26 +333,25 @@ impl Capability {
             Self::SoftwareVersion(version) => counted(version),
             Self::Other { value, .. } => value.clone(),
         };
-        // A value longer than a length octet can say does not exist: `Other` was read behind one.
+        // A value is never longer than 255 octets: `Other` was parsed from a one-octet length.
         let length = u8::try_from(value.len()).unwrap_or(u8::MAX);
         [&[self.code(), length], value.as_slice()].concat()
     }
 }
 
-/// Text of a neighbour, fit to be shown.
+/// Text of a neighbour, escaped for display.
 pub fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).escape_debug().to_string()
 }
 
-/// A list of tuples. Those that mean nothing are left out; where none is left, or the length does
-/// not fit, there is no list.
+/// A list of tuples. Invalid ones are skipped; `None` if none is left, or if the length does not fit.
 fn tuples<const N: usize, T>(value: &[u8], parse: fn([u8; N]) -> Option<T>) -> Option<Vec<T>> {
     let (tuples, rest) = value.as_chunks::<N>();
     let parsed: Vec<T> = tuples.iter().filter_map(|it| parse(*it)).collect();
     (rest.is_empty() && !parsed.is_empty()).then_some(parsed)
 }
 
-/// A length octet and as much of the text as that can count.
+/// A length octet and as much of the text as fits.
 fn counted(text: &[u8]) -> Vec<u8> {
     let text = text.get(..usize::from(u8::MAX)).unwrap_or(text);
     let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
