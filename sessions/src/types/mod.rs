@@ -1,6 +1,6 @@
-//! The vocabulary: values that hold their own rules, so that nobody checks them twice.
+//! The vocabulary: values that are valid by construction, so that they need no second check.
 //!
-//! Knows no bytes, no session and no user. Everybody imports it; it imports nothing of ours.
+//! Knows no bytes, no session and no user. Imported by everything; imports nothing of ours.
 
 mod asn;
 mod attributes;
@@ -51,12 +51,12 @@ pub use shutdown::{ShutdownMessage, ShutdownMessageError};
 pub use tcp_ao::{AoAlgorithm, AoKey, AoKeyError, AoKeys};
 pub use timers::{HoldTime, HoldTimeError};
 
-/// A value that its text does not describe.
+/// A text that is not a valid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {expected}")]
 pub struct ParseError {
-    /// What was given.
+    /// The given text.
     pub text: String,
-    /// What would have been right, as in "an AS number from 1 to 4294967295".
+    /// The expected form, as in "an AS number from 1 to 4294967295".
     pub expected: &'static str,
 }
