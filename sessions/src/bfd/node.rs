@@ -1,32 +1,32 @@
-//! BFD of a whole node as `show` sees it: its sessions, and what holds for all of them.
+//! BFD of a whole node as `show` presents it: its sessions, and what is common to all of them.
 
 use super::view::{BfdSessionView, Drops};
 
-/// Whether the kernel lets BFD go before all other work (`--bfd-realtime`).
+/// Whether the BFD thread runs with real-time priority (`--bfd-realtime`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Realtime {
-    /// Nobody asked for it.
+    /// Not requested.
     #[default]
     Off,
-    /// It does: SCHED_FIFO, and no page of the process is swapped out.
+    /// Granted: SCHED_FIFO, and no page of the process is swapped out.
     Granted,
-    /// It does not, for this reason.
+    /// Refused, with the reason.
     Refused(String),
 }
 
-/// What BFD does and sees right now.
+/// The current state of BFD.
 #[derive(Debug, Clone, Default)]
 pub struct BfdView {
     /// Its sessions, in the order of their paths.
     pub sessions: Vec<BfdSessionView>,
-    /// Whether it goes before all other work.
+    /// Whether it runs in real time.
     pub realtime: Realtime,
-    /// Packets that were for no session, or for one that is gone.
+    /// Packets for no session, or for one that was removed.
     pub drops: Drops,
-    /// What does not work, and what to do: a port that is taken, a socket that is forbidden.
+    /// Problems with their solutions: a port that is in use, a socket that is forbidden.
     pub trouble: Vec<String>,
-    /// A fault of ours ended its thread: nothing is watched any more.
+    /// An internal error ended its thread: no path is monitored any more.
     pub ended: bool,
-    /// It did not answer in time: but for `trouble`, nothing here is known.
+    /// It did not answer in time: everything except `trouble` is unknown.
     pub unanswered: bool,
 }
