@@ -1,10 +1,10 @@
-//! The seam between what should be announced and who announces it.
+//! The interface between the desired state and the BGP implementation.
 //!
-//! A backend is handed the whole desired state at once and finds the difference itself, so it can
-//! always recover by being told again and nothing is half-applied. It answers one question,
-//! [`Backend::view`], says when the answer would be another, [`Backend::changed`], and obeys one
-//! command of the operator, [`Backend::clear`]. It knows no Service, pool or file; the daemon knows no
-//! socket. Native sessions implement it in `io`.
+//! A backend receives the complete desired state at once and computes the difference itself, so it can always
+//! recover by receiving it again, and nothing is half-applied. It answers one query, [`Backend::view`],
+//! notifies when the answer changes, [`Backend::changed`], and runs one command of the operator,
+//! [`Backend::clear`]. It knows no Service, pool or file; the daemon knows no socket. Native sessions
+//! implement it in `io`.
 
 mod liveness;
 mod messages;
@@ -30,77 +30,76 @@ use crate::types::{
 };
 use crate::wire::Capability;
 
-/// Everything one node should do in BGP.
+/// The desired BGP state of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Desired {
-    /// Counts up with every change; shown, so that one can see what is in force.
+    /// Incremented with every change; shown, so that operators see which state is in force.
     pub generation: u64,
     /// The neighbours, one for each key.
     pub peers: Vec<PeerConfig>,
-    /// The routes, by prefix. Of all routes with the same prefix, at most one names a given peer.
+    /// The routes, by prefix. Of all routes with the same prefix, at most one is for a given peer.
     pub routes: Arc<[DesiredRoute]>,
-    /// Some source has not spoken yet, so that there may be more routes than these: what an earlier
-    /// run announced stays meanwhile, and nobody is told that this is all (RFC 4724 §4.1).
+    /// Not all sources have reported yet, so there may be more routes: the routes of an earlier run stay
+    /// meanwhile, and no End-of-RIB marker is sent (RFC 4724 §4.1).
     pub awaits_sources: bool,
-    /// Whether traffic should come here.
+    /// Whether the node should receive traffic.
     pub drain: DrainState,
-    /// How long ago it happened what this follows from, when it is handed over; `None` when that was
-    /// no change of any object.
+    /// Time since the change of an object that caused this state, when it is applied; `None` if no object
+    /// changed.
     pub change_age: Option<Duration>,
-    /// Configuration of FRR in its own words, where the operator gave any. Who speaks BGP without FRR
-    /// has nothing to do with it.
+    /// The operator's own FRR configuration, if there is any. Only the FRR backend uses it.
     pub extras: Option<Arc<Extras>>,
 }
 
 /// Configuration of FRR as the operator wrote it (ConfigMap `bgpextras`, key `extras`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extras {
-    /// The object that it is from, as messages name it: `ConfigMap metallb-system/bgpextras`.
+    /// Its object, as named in messages: `ConfigMap metallb-system/bgpextras`.
     pub origin: String,
-    /// The text, as it stands there.
+    /// The unchanged text.
     pub text: String,
 }
 
-/// Whether a node is to be used by its neighbours.
+/// Whether neighbours should send traffic to this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DrainState {
-    /// It is.
+    /// They should.
     #[default]
     InService,
-    /// Only by those who know no other: routes carry GRACEFUL_SHUTDOWN, and a LOCAL_PREF of 0 inside
-    /// the AS (RFC 8326 §4).
+    /// Only if they have no other path: routes carry GRACEFUL_SHUTDOWN, and a LOCAL_PREF of 0 inside the AS
+    /// (RFC 8326 §4).
     Draining,
-    /// It is not: sessions stay up, and nothing is announced.
+    /// They should not: sessions stay up, and nothing is announced.
     Drained,
 }
 
-/// What an earlier run of this daemon left behind.
+/// The state of an earlier run of this daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EarlierRun {
-    /// What it announced last.
+    /// The routes that it announced last.
     pub routes: Vec<DesiredRoute>,
-    /// What these routes say was forwarded all the time: the machine has not been started since.
+    /// Forwarding state for these routes was preserved: the machine was not rebooted since.
     pub forwarding: bool,
 }
 
-/// How a daemon leaves its neighbours.
+/// How a daemon shuts down its sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
-    /// It will be back in a moment: those who keep our routes meanwhile see TCP end and hear nothing
-    /// (RFC 4724 §4), the others a Cease 6/2.
+    /// It restarts: the connection to peers that keep our routes is closed without NOTIFICATION (RFC 4724
+    /// §4), the others are sent Cease 6/2.
     ForRestart,
-    /// It will not: Cease 6/2, as a Hard Reset where that is needed to be forgotten (RFC 8538 §3).
+    /// It does not return: Cease 6/2, as a Hard Reset if peers would keep our routes otherwise (RFC 8538 §3).
     ForGood,
 }
 
 /// One route to originate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DesiredRoute {
-    /// What is announced.
+    /// The announced prefix.
     pub prefix: Prefix,
-    /// To whom.
+    /// The peers that it is announced to.
     pub peers: Arc<BTreeSet<PeerKey>>,
-    /// With which attributes.
+    /// Its attributes.
     pub attributes: Arc<RouteAttributes>,
 }
 
@@ -115,48 +114,47 @@ pub struct RouteAttributes {
     pub large_communities: Vec<LargeCommunity>,
     /// MULTI_EXIT_DISC.
     pub med: Option<u32>,
-    /// How often our AS stands in the path beside the once that every external path has, 0 to 16.
+    /// How often our AS is prepended, in addition to its regular occurrence in external paths, 0 to 16.
     pub as_path_prepend: u8,
-    /// The weight of this node among those that announce the same.
+    /// The weight of this node among those that announce the same prefix.
     pub link_bandwidth: Option<LinkBandwidth>,
 }
 
 /// The answer of [`Backend::view`].
 pub type ViewFuture<'a> = Pin<Box<dyn Future<Output = Result<BgpView, BackendError>> + Send + 'a>>;
 
-/// Speaks BGP on behalf of the daemon.
+/// Speaks BGP for the daemon.
 pub trait Backend: Send + Sync {
-    /// Makes `desired` true. Returns at once; a later call replaces an earlier one that has not
-    /// been acted on yet.
+    /// Makes `desired` the wanted state. Returns at once; a later call replaces an earlier one that is not
+    /// processed yet.
     fn apply(&self, desired: Desired);
 
-    /// What the backend does and sees right now.
+    /// The current state.
     fn view(&self, scope: ViewScope) -> ViewFuture<'_>;
 
-    /// Resolves when a neighbour, its session, what it was told, or what is not in force
-    /// ([`BgpView::faults`]) is other than it was at `seen`, with the number to wait for next. The
-    /// first to wait for is 0. Counters and times that run by themselves do not count. Cancel-safe;
-    /// never resolves after the end of the backend.
+    /// Resolves when a neighbour, its session, the routes it was sent, or the faults ([`BgpView::faults`])
+    /// differ from those at `seen`, with the number to wait for next. Start with 0. Counters and times that
+    /// run by themselves do not count. Cancel-safe; never resolves after the end of the backend.
     fn changed(&self, seen: u64) -> Pin<Box<dyn Future<Output = u64> + Send + '_>>;
 
-    /// Resets the session with `peer`, or has its routes said again.
+    /// Resets the session with `peer`, requests its routes, or sends ours again.
     fn clear(&self, peer: PeerKey, how: Clear) -> ClearFuture<'_>;
 
-    /// Resolves when everything that is not desired in `generation`, or in a later one, has been
-    /// withdrawn: every neighbour with a session has been written that it is gone, and those that wait
-    /// for us after a restart have been, too, or have given up. Cancel-safe.
+    /// Resolves when everything that is not desired in `generation` or a later one has been withdrawn: the
+    /// withdrawals have been written to every neighbour with a session, and neighbours that wait for our
+    /// restart have received them or stopped waiting. Cancel-safe.
     fn withdrawn(&self, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
-    /// Resolves when the backend has ended although nobody asked it to: nothing is announced any
-    /// more, and the process had better say so and end, too.
+    /// Resolves when the backend has stopped unexpectedly: nothing is announced any more, and the process
+    /// should report that and exit.
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// Ends all sessions, and waits (a bounded time) until that is done.
     fn shutdown(&self, how: Leave) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// Which lists of routes a [`BgpView`] should have, beside the sessions and their counters. A table
-/// may be large, and copying it takes the time of the sessions.
+/// The lists of routes that a [`BgpView`] should contain, in addition to the sessions and their counters. A
+/// table may be large, and copying it delays the sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ViewScope {
     /// [`BgpView::routes`].
@@ -185,11 +183,11 @@ pub type ClearFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ClearError>> +
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Clear {
-    /// Ends it with Cease 6/4 and begins anew at once.
+    /// Resets it with Cease 6/4; it restarts at once.
     Hard,
-    /// Asks the neighbour to say all its routes again (RFC 2918).
+    /// Requests all routes of the neighbour again (RFC 2918).
     SoftIn,
-    /// Says all our routes again.
+    /// Sends all our routes again.
     SoftOut,
     /// Both.
     Soft,
@@ -198,7 +196,7 @@ pub enum Clear {
 /// Why a session could not be cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClearError {
-    /// The backend ended.
+    /// The backend has stopped.
     #[error(transparent)]
     Backend(#[from] BackendError),
     /// It was removed meanwhile.
@@ -207,7 +205,7 @@ pub enum ClearError {
     /// There is no session to refresh.
     #[error("the session is not Established; there is nothing to refresh")]
     NotEstablished,
-    /// The neighbour did not offer to be asked.
+    /// The neighbour did not advertise the capability.
     #[error(
         "the neighbor does not support ROUTE-REFRESH (RFC 2918); clear the session without `soft`"
     )]
@@ -217,21 +215,21 @@ pub enum ClearError {
 /// Why a backend could not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BackendError {
-    /// It ended.
+    /// It has stopped.
     #[error("the BGP backend has stopped")]
     Stopped,
 }
 
-/// A snapshot of everything a backend knows, for `show`.
+/// A snapshot of the state of a backend, for `show`.
 #[derive(Debug, Clone, Default)]
 pub struct BgpView {
     /// The generation that is in force.
     pub generation: u64,
-    /// Whether the node is drained, as neighbours are told it.
+    /// The drain state, as advertised to neighbours.
     pub drain: DrainState,
     /// All neighbours, in the order of their keys.
     pub peers: Vec<PeerView>,
-    /// The ranges from which neighbours are accepted that nobody named.
+    /// The ranges from which dynamic neighbours are accepted.
     pub listen_ranges: Vec<ListenRangeView>,
     /// All originated routes, in the order of their prefixes.
     pub routes: Vec<DesiredRoute>,
@@ -239,29 +237,29 @@ pub struct BgpView {
     pub learned: Vec<LearnedRoute>,
     /// Prefixes of each family, originated or learned.
     pub prefixes: PerFamily<usize>,
-    /// From a change ([`Desired::change_age`]) to the moment its UPDATEs were written to the socket of
-    /// a neighbour that had to be told; one for each.
+    /// From a change ([`Desired::change_age`]) to the time when its UPDATEs were written to the socket of an
+    /// affected neighbour; one entry for each.
     pub changes_told: Latencies,
-    /// What BFD does and sees; `None` where no neighbour asked for it yet.
+    /// The state of BFD; `None` if no neighbour uses it yet.
     pub bfd: Option<BfdView>,
-    /// What of the desired state is not in force, each with its cause. Empty where all of it is.
+    /// Parts of the desired state that are not in force, each with its cause. Empty if all of it is.
     pub faults: Vec<String>,
 }
 
 /// A range from which neighbours are accepted.
 #[derive(Debug, Clone)]
 pub struct ListenRangeView {
-    /// What its neighbours are like.
+    /// The settings of its neighbours.
     pub config: PeerConfig,
-    /// How many there may be.
+    /// The maximum number of neighbours.
     pub limit: u32,
-    /// How many there are.
+    /// The current number of neighbours.
     pub members: u32,
-    /// Why nobody is accepted from it, if so.
+    /// Why no connection is accepted from it, if so.
     pub not_accepted: Option<&'static str>,
 }
 
-/// A path that was heard, and what route selection made of it.
+/// A received path, with the result of route selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedRoute {
     /// The prefix.
@@ -270,7 +268,7 @@ pub struct LearnedRoute {
     pub path: Path,
     /// The step at which it lost; `None` for the best one.
     pub lost_at: Option<DecisionStep>,
-    /// Its neighbour restarts and has not said it again.
+    /// Its neighbour restarts and has not announced it again.
     pub stale: bool,
 }
 
@@ -281,54 +279,54 @@ pub struct PeerView {
     pub config: PeerConfig,
     /// RFC 4271 §8.2.2.
     pub state: SessionState,
-    /// What OPEN × OPEN gave, while there is a session.
+    /// The negotiated parameters, while there is a session.
     pub session: Option<SessionView>,
-    /// Since when it has been Established, or since when it has been down after that.
+    /// How long it has been Established, or down after that.
     pub since: Option<Duration>,
-    /// Messages since the daemon began.
+    /// Messages since the daemon started.
     pub messages: MessageCounters,
     /// Times it reached Established.
     pub connections_established: u64,
     /// Times it left Established.
     pub connections_dropped: u64,
-    /// Times that a fault of ours ended what concerned it.
+    /// Number of internal errors that reset its sessions.
     pub panics: u64,
-    /// Routes that it announces and that were accepted. Several paths to one prefix are several.
+    /// Accepted routes that it announces. Several paths to one prefix are several.
     pub prefixes_accepted: PerFamily<u32>,
-    /// Announcements that were refused, since the session began.
+    /// Rejected announcements since the start of the session.
     pub prefixes_refused: PerFamily<u64>,
-    /// Why they were refused, each with the number of announcements of both families.
+    /// The reasons for rejection, each with the number of announcements of both families.
     pub refusals: Vec<(Refusal, u64)>,
-    /// Malformed UPDATEs by what became of them.
+    /// Malformed UPDATEs by how they were treated.
     pub malformed: MalformedCounters,
-    /// The last one of them.
+    /// The last malformed UPDATE.
     pub last_malformed: Option<LastMalformed>,
-    /// Routes that this peer should have and does not get, with the reason.
+    /// Routes that this peer should receive but does not, with the reason.
     pub unannounced: Vec<(Prefix, String)>,
-    /// Prefixes that this peer was told.
+    /// Prefixes that are advertised to this peer.
     pub prefixes_advertised: PerFamily<u32>,
-    /// Something for it waits, or has not been written to its socket yet.
+    /// Updates for it are queued, or not yet written to its socket.
     pub is_being_told: bool,
-    /// Routes that this peer was told.
+    /// Routes that are advertised to this peer.
     pub advertised: Vec<PeerRoute>,
     /// Routes that were accepted from this peer.
     pub received: Vec<PeerRoute>,
-    /// Why the last session ended, or the last attempt if its neighbour said why; before there was
-    /// one of these, what the last attempt met.
+    /// Why the last session ended, or the last attempt if its neighbour sent a reason; before the first of
+    /// these, the result of the last attempt.
     pub last_reset: Option<LastReset>,
-    /// Why its connections are refused, so that it is only dialled.
+    /// Why its connections are rejected, so that it can only be dialled.
     pub not_accepted: Option<&'static str>,
-    /// Why it is left alone: this machine cannot have a session with it.
+    /// Why it is disabled: this machine does not support a session with it.
     pub set_aside: Option<String>,
-    /// What BFD says of the path to it.
+    /// The state of the path to it, according to BFD.
     pub liveness: Liveness,
-    /// For how long.
+    /// How long it has been in that state.
     pub liveness_since: Option<Duration>,
-    /// There is no session before BFD is Up, and it is not.
+    /// Its session waits for BFD, which is not Up.
     pub waits_for_bfd: bool,
-    /// The path that BFD watches; `None` where it does not, or does not know where to look.
+    /// The path that BFD monitors; `None` if it does not, or if the path is not known yet.
     pub bfd_path: Option<BfdPath>,
-    /// What is kept of a session that ended, while the neighbour restarts.
+    /// Routes that are kept of the last session while the neighbour restarts.
     pub stale: Option<StaleView>,
     /// When the next attempt is due, while waiting for one.
     pub next_connect_in: Option<Duration>,
@@ -338,7 +336,7 @@ pub struct PeerView {
     pub last_write: Option<Duration>,
 }
 
-/// What a session agreed on.
+/// The negotiated parameters of a session.
 #[derive(Debug, Clone)]
 pub struct SessionView {
     /// Our end.
@@ -347,17 +345,17 @@ pub struct SessionView {
     pub remote: SocketAddr,
     /// Its BGP identifier.
     pub remote_router_id: RouterId,
-    /// Its AS, as its OPEN said.
+    /// Its AS, from its OPEN.
     pub remote_asn: Asn,
-    /// Seconds, 0 when off.
+    /// Hold time in seconds, 0 when off.
     pub hold_time_seconds: u16,
-    /// Time between our keepalives.
+    /// Interval between our keepalives.
     pub keepalive_interval: Option<Duration>,
-    /// Families that both sides offered.
+    /// Families that both sides advertised.
     pub families: FamilySet,
-    /// What the neighbour offered, in its order.
+    /// The capabilities of the neighbour, in its order.
     pub capabilities_received: Vec<Capability>,
-    /// What we offered.
+    /// Our capabilities.
     pub capabilities_sent: Vec<Capability>,
     /// End-of-RIB markers sent.
     pub end_of_rib_sent: PerFamily<bool>,
@@ -365,40 +363,40 @@ pub struct SessionView {
     pub end_of_rib_received: PerFamily<bool>,
 }
 
-/// Routes of a neighbour that restarts, and that it has not said again.
+/// Routes of a restarting neighbour that it has not announced again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleView {
-    /// How many there are.
+    /// Their number.
     pub routes: PerFamily<u32>,
-    /// What is waited for.
+    /// The phase of the restart.
     pub phase: StalePhase,
-    /// When that is waited for no longer.
+    /// When the phase times out.
     pub phase_ends_in: Duration,
-    /// When those go that are still stale then.
+    /// When the remaining stale routes are removed.
     pub removed_in: Duration,
 }
 
-/// How far a neighbour's restart has come.
+/// The phase of a neighbour's restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StalePhase {
-    /// It is away (RFC 4724 §4.2).
+    /// It is down (RFC 4724 §4.2).
     Away,
-    /// It is away for longer than a restart takes: its routes are the last resort (RFC 9494).
+    /// It has been down for longer than its restart time: its routes are the last resort (RFC 9494).
     LongLived,
-    /// It is back, and has not said all its routes yet.
+    /// It is back, and has not announced all its routes yet.
     Back,
 }
 
-/// A route as one neighbour was told it, or told it to us.
+/// A route as it was sent to or received from one neighbour.
 #[derive(Debug, Clone)]
 pub struct PeerRoute {
     /// The prefix.
     pub prefix: Prefix,
-    /// Which path to it.
+    /// Its path identifier.
     pub path_id: PathId,
-    /// The attributes as they were sent, or heard.
+    /// The attributes as sent or received.
     pub attributes: Arc<PathAttributes>,
-    /// The neighbour restarts and has not said it again.
+    /// The neighbour restarts and has not announced it again.
     pub stale: bool,
 }
 
@@ -440,21 +438,21 @@ pub struct LastReset {
     pub ago: Duration,
     /// The cause, in FRR's terms.
     pub cause: ResetCause,
-    /// Details, as the log says them, and what an attempt met since then.
+    /// Details, as logged, and the results of attempts since then.
     pub text: String,
 }
 
-/// The causes that `show` names in FRR's words.
+/// The causes that `show` prints in FRR's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResetCause {
     /// We sent a NOTIFICATION: code, subcode.
     NotificationSent(u8, u8),
     /// The neighbour sent one: code, subcode, and the text of RFC 9003.
     NotificationReceived(u8, u8, Option<String>),
-    /// TCP ended without a word.
+    /// TCP was closed without NOTIFICATION.
     PeerClosed,
-    /// We ended TCP without a word, for the neighbour to keep our routes.
+    /// We closed TCP without NOTIFICATION, for the neighbour to keep our routes.
     Left,
-    /// TCP never came up.
+    /// TCP was never established.
     ConnectFailed,
 }

@@ -1,4 +1,4 @@
-//! What BFD says of the path to a neighbour, as BGP needs to know it.
+//! The state of the path to a neighbour according to BFD, as BGP uses it.
 
 use super::PeerView;
 use crate::bfd::{Diagnostic, DownCause};
@@ -6,19 +6,19 @@ use crate::bfd::{Diagnostic, DownCause};
 /// Whether a path works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Liveness {
-    /// Nothing was said of it: nobody watches it, or its BFD session has never been Up.
+    /// Unknown: the path is not monitored, or its BFD session has never been Up.
     #[default]
     Unknown,
     /// It works in both directions.
     Up,
-    /// It does not, in one of them at least.
+    /// It does not work in at least one direction.
     Down {
-        /// Whether anything has failed.
+        /// Whether it failed or was shut down.
         cause: DownCause,
-        /// BFD of the other end goes on when its BGP does not (the C bit): what failed is not only
-        /// that.
+        /// BFD of the remote system does not depend on its BGP (the C bit): the failure is not limited to
+        /// BGP.
         independent: bool,
-        /// What BFD found.
+        /// The diagnostic of BFD.
         diagnostic: Diagnostic,
     },
 }
@@ -36,7 +36,7 @@ impl Liveness {
 }
 
 impl PeerView {
-    /// What BFD says of the path, in FRR's words. One that was never up is down.
+    /// The BFD status of the path in FRR's words. A path that was never up is down.
     pub fn bfd_status(&self) -> &'static str {
         match self.liveness {
             Liveness::Unknown if self.bfd_path.is_some() => "Down",
