@@ -1,4 +1,4 @@
-//! A node whose FRR the backend configures, and its router, with a session between them.
+//! A node with FRR configured by the backend, and its router, with a session between them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
