@@ -193,7 +193,7 @@ impl Application {
             let name = daemon.name();
             let left = memory.stubborn.iter().map(move |(_, line)| (name, without_secrets(line)));
             left.map(|(name, line)| {
-                format!("FRR's {name} ignores `{line}`: the setting is still configured")
+                format!("FRR's {name} does not apply `{line}`: the setting is still configured")
             })
         });
         away.chain(self.refusals.faults()).chain(stubborn).collect()

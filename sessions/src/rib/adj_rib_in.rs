@@ -75,7 +75,7 @@ impl AdjRibIn {
         stale
     }
 
-    /// Restarts the refresh of `family`: what was announced in it belongs to a session that ended.
+    /// Discards the refresh of `family`: what was announced in it belongs to a session that ended.
     pub fn forget_refresh(&mut self, family: AddressFamily) {
         *self.said_again.of_mut(family) = None;
     }
