@@ -361,7 +361,7 @@ fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
     let cases = [
         (PeerConfig { tcp_ao, ..tor() }, "TCP-AO"),
         (PeerConfig { add_path: paths(7), ..tor() }, "expected 1 to 6"),
-        (PeerConfig { bfd: bfd(signed), ..tor() }, "does not support BFD authentication"),
+        (PeerConfig { bfd: bfd(signed), ..tor() }, "which has no BFD authentication"),
         (PeerConfig { bfd: strict, ..tor() }, "bfdStrict needs FRR 10.4 or newer; this is 10.3"),
         (PeerConfig { extended_next_hop: false, ..unnumbered() }, "extendedNexthop"),
         (PeerConfig { source_address: "192.0.2.1".parse().ok(), ..unnumbered() }, "sourceAddress"),

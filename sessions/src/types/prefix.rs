@@ -25,7 +25,7 @@ pub enum PrefixError {
         /// The maximum.
         maximum: u8,
     },
-    /// Bits are set after the prefix length.
+    /// Bits are set behind the prefix length.
     #[error("{given} has bits set behind its length; did you mean {canonical}?")]
     HostBits {
         /// The given text.
