@@ -1,7 +1,7 @@
-//! What one address costs, beside how many are in use.
+//! Cost of one address allocation, by the number of addresses in use.
 //!
-//! `cargo bench --bench allocation`. Every figure is one call of the allocator after one Service has
-//! come (or gone), in a pool that so many others are in. A million of them need 2 GiB of memory.
+//! `cargo bench --bench allocation`. Every figure is one call of the allocator after one Service was created
+//! (or deleted), in a pool with that many others. A million of them need 2 GiB of memory.
 
 #![allow(clippy::unwrap_used)] // What fails here fails the benchmark.
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
@@ -19,19 +19,19 @@ use fairway_model::{
 };
 
 const SIZES: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
-/// After this nothing cools down any more.
+/// After this time no address is cooling any more.
 const COOLED: Duration = Duration::from_secs(61);
 
-/// What stands in the way of the lowest free address.
+/// What makes it harder to find the lowest free address.
 #[derive(Clone, Copy)]
 enum Terrain {
-    /// Nothing but those in use.
+    /// Only the addresses in use.
     Dense,
     /// Every second address is reserved.
     Reserved,
     /// .0 and .255 are avoided.
     Buggy,
-    /// Every second address has just been released.
+    /// Every second address was just released.
     Cooling,
     /// Ten Services share each address.
     Shared,
@@ -66,7 +66,7 @@ fn service(number: u32, family: AddressFamily, terrain: Terrain) -> Service {
 }
 
 impl World {
-    /// So many Services with an address each.
+    /// A cluster with `count` Services with one address each.
     fn new(count: u32, family: AddressFamily, terrain: Terrain) -> Self {
         let prefix = match family {
             AddressFamily::Ipv4Unicast => "10.0.0.0/8",
@@ -118,7 +118,7 @@ impl World {
         black_box(self.allocator.converge(self.now, &self.index, changes));
     }
 
-    /// One Service comes; how long it takes until it has an address. Then it goes.
+    /// Creates one Service; returns how long it takes until it has an address. Then deletes it.
     fn allocate(&mut self, number: u32, family: AddressFamily, terrain: Terrain) -> Duration {
         let changes = self.index.apply(Object::Service(service(number, family, terrain)));
         let start = Stopwatch::now();
@@ -152,7 +152,7 @@ fn allocation(criterion: &mut Criterion) {
             let mut world = World::new(count, family, terrain);
             let mut number = count;
             if matches!(terrain, Terrain::Shared) {
-                // One of those who share, so that there is room for it again.
+                // One of those that share an address, so that there is room for it again.
                 number = count / 2;
                 world.release(number);
             }
@@ -162,7 +162,7 @@ fn allocation(criterion: &mut Criterion) {
                     (0..times)
                         .map(|_| {
                             if matches!(terrain, Terrain::Cooling) {
-                                // Another each time: who comes back need not search.
+                                // Another one each time: a Service that comes back needs no search.
                                 number += 1;
                             } else {
                                 world.now = world.now + COOLED;
@@ -177,7 +177,7 @@ fn allocation(criterion: &mut Criterion) {
     }
 }
 
-/// One Service goes, neighbours are told, and another comes.
+/// One Service is deleted, the withdrawal is written, and another is created.
 fn exchange(criterion: &mut Criterion) {
     let (family, terrain) = (AddressFamily::Ipv4Unicast, Terrain::Dense);
     let mut group = criterion.benchmark_group("release and allocation");

@@ -1,7 +1,7 @@
-//! What a plan costs: all of it, and after one change; and what it takes of memory.
+//! Cost of a plan: complete, and after one change; and its memory.
 //!
-//! `cargo bench --bench plan`. One Service in ten has traffic policy Local; each has a slice with an
-//! endpoint on three nodes. "layer 2" has an L2Advertisement beside the BGPAdvertisement.
+//! `cargo bench --bench plan`. One Service in ten has traffic policy Local; each has a slice with an endpoint
+//! on three nodes. "layer 2" has an L2Advertisement in addition to the BGPAdvertisement.
 
 #![allow(clippy::unwrap_used)] // What fails here fails the benchmark.
 
@@ -31,7 +31,7 @@ fn node(number: usize) -> Node {
     Node::assumed(&node_name(number), vec!["192.0.2.250".parse().unwrap()])
 }
 
-/// What a user would write.
+/// An object as a user writes it.
 fn object(kind: &str, version: &str, name: &str, spec: Value) -> Object {
     let metadata = json!({ "name": name, "namespace": "default", "labels": { "app": name } });
     let value = json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec });
@@ -45,7 +45,7 @@ fn service(number: usize) -> Object {
     object("Service", "v1", &format!("service-{number:05}"), spec)
 }
 
-/// `ready` is what changes.
+/// `ready` is the value that changes.
 fn slice(number: usize, ready: bool) -> EndpointSlice {
     let endpoint = |place| Endpoint { node: Some(node_name(number + place)), usable: ready };
     EndpointSlice {
@@ -62,7 +62,7 @@ fn peer(number: usize) -> Object {
     object("BGPPeer", "metallb.io/v1beta2", &format!("tor-{number}"), spec)
 }
 
-/// Of everything, to everybody.
+/// For all pools and all peers.
 fn advertisement(kind: &str, spec: Value) -> Object {
     object(kind, "metallb.io/v1beta1", "all", spec)
 }

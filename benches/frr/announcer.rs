@@ -1,4 +1,4 @@
-//! Who has FRR announce a state: Fairway, or frr-reload.py as MetalLB runs it.
+//! The announcer that configures FRR: Fairway, or frr-reload.py as MetalLB runs it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::routers::Release;
 use crate::speaker::Speaker;
 use crate::state::{State, standing_files};
 
-/// The window in which MetalLB gathers changes before it writes a file: it begins with the first change
-/// and is never cut short.
+/// The window in which MetalLB gathers changes before it writes a file: it starts with the first change and
+/// is never shortened.
 pub(crate) const WINDOW: Duration = Duration::from_secs(3);
 
 pub(crate) const FRR_RELOAD: &str = "/usr/lib/frr/frr-reload.py";
 
-/// Has FRR on the node announce.
+/// Has FRR on the node announce routes.
 pub(crate) trait Announcer {
-    /// Makes this the state; says when it was asked to. May return before FRR has heard of it.
+    /// Makes this the state; returns when that was requested. May return before FRR is configured.
     fn announce(&mut self, state: &State) -> Result<Instant>;
 }
 
@@ -30,7 +30,7 @@ pub(crate) trait Announcer {
 pub(crate) struct FairwayAnnouncer {
     pub(crate) fairway: Fairway,
     pub(crate) speaker: Speaker,
-    /// Where its files are.
+    /// The folder of its files.
     pub(crate) place: PathBuf,
     state: State,
 }
@@ -64,28 +64,28 @@ impl Announcer for FairwayAnnouncer {
     }
 }
 
-/// Who writes the text that is reloaded.
+/// The author of the configuration that is reloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// In MetalLB's way.
+    /// As MetalLB writes it.
     MetalLb,
     /// `fairway render`, from a folder of resources.
     Fairway,
 }
 
-/// frr-reload.py with a FRR of its own.
+/// frr-reload.py with its own FRR.
 pub(crate) struct ReloadAnnouncer {
     speaker: Speaker,
     author: Author,
     /// Does not run; has the folder of resources.
     fairway: Fairway,
     file: PathBuf,
-    /// How long the runs of the last change took: `--test` and `--reload`.
+    /// Durations of the runs for the last change: `--test` and `--reload`.
     pub(crate) runs: Vec<[Duration; 2]>,
 }
 
 impl ReloadAnnouncer {
-    /// FRR with the first state, loaded in one go.
+    /// Starts FRR with the first state, loaded at once.
     pub(crate) fn start(lab: &Lab, author: Author) -> Result<Self> {
         let mut speaker = Speaker::prepare(Release::Bookworm, &lab.directory.join("node"))?;
         speaker.start(&lab.node)?;
@@ -118,7 +118,7 @@ impl ReloadAnnouncer {
         fs::rename(&staged, &self.file).context("frr.conf takes its place")
     }
 
-    /// The words of MetalLB's reloader.
+    /// The command line of MetalLB's reloader.
     fn run(&self, words: &[&str]) -> Result<Duration> {
         let start = Instant::now();
         let folder: &Path = self.speaker.directory();
@@ -134,7 +134,7 @@ impl ReloadAnnouncer {
 
 impl Announcer for ReloadAnnouncer {
     fn announce(&mut self, state: &State) -> Result<Instant> {
-        // MetalLB has the text when its window is over; what it takes to make it is not counted.
+        // MetalLB has the text when its window ends; creating it is not measured.
         self.write(state)?;
         let moment = Instant::now();
         let test = self.run(&["--test"])?;

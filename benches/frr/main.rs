@@ -1,10 +1,10 @@
-//! How fast is FRR when Fairway configures it, and what does it cost? With five hundred Services
-//! announced, the clock runs from the `rename()` of a changed file to the last route as the kernel of a
-//! router beside FRR has it. In the same run frr-reload.py is measured, as MetalLB runs it (`--test`, then
-//! `--reload`), with the text that MetalLB has for the same Services and with the one that Fairway renders.
+//! How fast is FRR when Fairway configures it, and what does it cost? With five hundred Services announced,
+//! the time is measured from the `rename()` of a changed file to the last route in the kernel of a router
+//! beside FRR. In the same run frr-reload.py is measured, as MetalLB runs it (`--test`, then `--reload`),
+//! with the text that MetalLB has for the same Services and with the one that Fairway renders.
 //!
 //! Then two hundred Services change one by one, fifty a second: how often FRR was configured, whether a
-//! session was reset, and what both weigh before and after.
+//! session was reset, and the memory of both before and after.
 //!
 //! `cargo bench --bench frr -- [--changes N] [--reloads N] [--only WORD]`,
 //! as root.
@@ -43,15 +43,15 @@ use report::Latencies;
 use routers::{Release, RouterKind};
 use state::{State, batch_addresses, has_tone, moved_address};
 
-/// Changes of each kind by Fairway; and by frr-reload.py, which takes seconds for some.
+/// Changes of each kind with Fairway; frr-reload.py gets fewer, since it takes seconds for some.
 const CHANGES: usize = 50;
 const RELOADS: usize = 5;
-/// Between two changes: each comes alone, so that the interval between two applications is no part of it.
+/// Pause between two changes, so that the interval between two applications is not measured.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Rounds before the clock counts, where there are many.
+/// Rounds before the measurement, where there are many.
 const WARM_UP: usize = 2;
 
-/// What is measured of each announcer.
+/// The measurements of each announcer.
 #[derive(Default)]
 struct Measured {
     one: Latencies,
@@ -71,7 +71,7 @@ impl Measured {
     }
 }
 
-/// Who has FRR announce.
+/// A way to have FRR announce routes.
 enum Contestant {
     /// Fairway, with this FRR.
     Fairway(Release),
@@ -89,7 +89,7 @@ const CONTESTANTS: &[(&str, Contestant)] = &[
 struct Row {
     name: &'static str,
     measured: Measured,
-    /// Of frr-reload.py: both runs of each change.
+    /// For frr-reload.py: both runs of each change.
     runs: Vec<[Duration; 2]>,
 }
 
@@ -131,7 +131,7 @@ fn main() -> Result<()> {
                 Row { name, measured, runs: announcer.runs }
             }
         };
-        // Those to come may take minutes.
+        // The following ones may take minutes.
         for (kind, latencies) in row.measured.kinds() {
             eprintln!("  {kind}: p50 {:.1} ms", latencies.percentile(50));
         }
@@ -167,7 +167,7 @@ impl Scene {
         Ok(Self { _router: router, lab })
     }
 
-    /// A witness of what changes once every standing route is there.
+    /// A monitor, once every standing route is there.
     fn all_announced(&self) -> Result<Monitor> {
         let limit = 4 * lab::wait::PATIENCE;
         lab::wait::wait_until("every route is at the router", limit, || {
@@ -180,7 +180,7 @@ impl Scene {
     }
 }
 
-/// Changes of every kind, again and again.
+/// Repeats changes of every kind.
 fn measure(
     announcer: &mut dyn Announcer,
     monitor: &mut Monitor,

@@ -1,30 +1,30 @@
-//! What is announced, and how does it change? Five hundred Services with addresses and communities of
-//! their own, one that moves, a hundred that come, change their community and go: as Fairway's
-//! resources, and as the FRR configuration that MetalLB would write for the same.
+//! The announced state and its changes: five hundred Services with addresses and communities of their own,
+//! one that moves, a hundred that are created, changed and deleted: as Fairway's resources, and as the FRR
+//! configuration that MetalLB would write for the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::lab::resources::{self, Advertisement};
 
-/// Services that stay as they are.
+/// Services that do not change.
 pub(crate) const STANDING: usize = 500;
-/// They are spread over so many pools, each with an advertisement and a community of its own.
+/// The number of pools that they are spread over, each with its own advertisement and community.
 const POOLS: usize = 5;
-/// Services that come, change and go together.
+/// Services that are created, changed and deleted together.
 pub(crate) const BATCH: usize = 100;
-/// Services that change in turn, fast.
+/// Services that change one by one, fast.
 pub(crate) const STORM: usize = 200;
 
 /// The node's neighbour.
 pub(crate) const ROUTER: &str = "10.77.0.2";
 
-/// What is announced at a moment.
+/// The announced state at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Which address the one Service has that moves.
+    /// The address of the Service that moves.
     pub(crate) moved: usize,
-    /// Whether the hundred are announced, and with which community they are, if so.
+    /// Whether the hundred are announced, and with which community.
     pub(crate) has_batch: bool,
     pub(crate) tone: Tone,
 }
@@ -60,7 +60,7 @@ pub(crate) fn batch_addresses() -> BTreeSet<String> {
     (1..=BATCH).map(|number| format!("10.200.0.{number}")).collect()
 }
 
-/// Where the Service of the storm is after `round` changes.
+/// The address of the Service of the storm after `round` changes.
 pub(crate) fn storm_address(number: usize, round: usize) -> String {
     format!("10.201.{round}.{}", number + 1)
 }
@@ -88,7 +88,7 @@ fn advertised(name: &str, range: &str, community: &str) -> String {
     resources::pool(name, &[range]) + "---\n" + &advertisement.yaml()
 }
 
-/// What never changes: file and text.
+/// What never changes: files with their text.
 pub(crate) fn standing_files() -> Vec<(String, String)> {
     let mut files = vec![("peer".to_owned(), peer())];
     for pool in 0..POOLS {
@@ -112,7 +112,7 @@ fn peer() -> String {
 impl State {
     pub(crate) const FIRST: Self = Self { moved: 0, has_batch: false, tone: Tone::First };
 
-    /// The files that this depends on.
+    /// The files that depend on this state.
     pub(crate) fn files(&self) -> Vec<(String, String)> {
         let addresses = batch_addresses().into_iter().filter(|_| self.has_batch);
         vec![
@@ -136,8 +136,8 @@ impl State {
         routes
     }
 
-    /// The configuration that MetalLB's FRR mode has for it, by its documented scheme: a prefix list for each
-    /// community, one for all that is allowed, entries numbered in the order of their prefixes.
+    /// The configuration of MetalLB's FRR mode for it, by its documented scheme: a prefix list for each
+    /// community, one for everything allowed, entries numbered in the order of their prefixes.
     pub(crate) fn metallb_text(&self) -> String {
         let routes = self.routes();
         let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -145,7 +145,7 @@ impl State {
             lists.entry(community).or_default().push(address);
         }
         let mut text = Text(String::new());
-        // Else frr-reload.py deletes the machine's name, and sets it again, in each run.
+        // Otherwise, frr-reload.py deletes and sets the host name in each run.
         text.line(format_args!("hostname {}", hostname()));
         text.line(format_args!("ip nht resolve-via-default\nipv6 nht resolve-via-default"));
         text.line(format_args!("route-map {ROUTER}-in deny 20\nexit"));
@@ -193,7 +193,7 @@ struct Text(String);
 
 impl Text {
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // A String takes all that it is given.
+        // Writing to a String cannot fail.
         let _ = writeln!(self.0, "{line}");
     }
 }
@@ -205,8 +205,8 @@ fn hostname() -> String {
         .unwrap_or_else(|| "node".to_owned())
 }
 
-/// The router: what it hears goes to its kernel, where the community of the hundred shows as a segment
-/// size, so that every change is news of the kernel.
+/// The router: received routes go to its kernel, where the community of the hundred becomes a segment size,
+/// so that every change is a change in the kernel.
 pub(crate) fn router_configuration() -> String {
     let marks = [(Tone::First, 1001), (Tone::Second, 1002)].map(|(tone, size)| {
         let community = tone.community().replace(':', ",");
@@ -223,7 +223,7 @@ pub(crate) fn router_configuration() -> String {
     )
 }
 
-/// How a route of the hundred looks in the kernel's news.
+/// Whether a line of the kernel's monitor has the community of the hundred.
 pub(crate) fn has_tone(line: &str, tone: Tone) -> bool {
     let size = match tone {
         Tone::First => "advmss 1001",

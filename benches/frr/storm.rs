@@ -1,4 +1,4 @@
-//! Two hundred Services that change one by one, fifty a second: what FRR and Fairway make of it.
+//! Two hundred Services that change one by one, fifty a second: the load on FRR and Fairway.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use crate::state::{ROUTER, STORM, storm_address};
 /// Fifty a second.
 const PACE: Duration = Duration::from_millis(20);
 
-/// What Fairway's log says of each time.
+/// Fairway's log message for each application.
 const CONFIGURED: &str = "FRR configured";
 
-/// What was seen of it.
+/// The measurements.
 pub(crate) struct Storm {
     latencies: Latencies,
     applications: usize,
-    /// Established anew, by FRR's count.
+    /// Sessions that were re-established, by FRR's count.
     resets: u64,
     before: Weight,
     after: Weight,
@@ -35,7 +35,7 @@ struct Weight {
     bgpd: u64,
 }
 
-/// The Services come, then each moves once; the clock of each runs from its own rename.
+/// Creates the Services, then moves each once; the time of each starts with its own rename.
 pub(crate) fn measure(announcer: &mut FairwayAnnouncer, monitor: &mut Monitor) -> Result<Storm> {
     for number in 0..STORM {
         apply(announcer, number, 0)?;

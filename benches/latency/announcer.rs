@@ -1,4 +1,4 @@
-//! Who announces: one address at a time, changed by renaming a file into place.
+//! The announcers: one address at a time, changed by renaming a file into place.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,19 +16,19 @@ pub(crate) fn prefix(number: usize) -> String {
     format!("203.0.113.{}", number % 250 + 1)
 }
 
-/// A daemon that announces.
+/// A daemon that announces routes.
 pub(crate) trait Announcer {
-    /// Announces only [`prefix`]`(number)`; says when the file was renamed.
+    /// Announces only [`prefix`]`(number)`; returns when the file was renamed.
     fn announce(&mut self, number: usize) -> Result<Instant>;
 }
 
-/// Fairway, with a Service whose requested address changes.
+/// Fairway, with a Service that requests another address each time.
 pub(crate) struct FairwayAnnouncer {
     fairway: Fairway,
 }
 
 impl FairwayAnnouncer {
-    /// Starts it with `others` Services beside the one that changes, all in one file.
+    /// Starts it with `others` Services besides the one that changes, all in one file.
     pub(crate) fn start(lab: &Lab, others: usize) -> Result<Self> {
         let mut fairway = Fairway::prepare(lab)?;
         fairway.log_level = "info";
@@ -63,7 +63,7 @@ impl Announcer for FairwayAnnouncer {
     }
 }
 
-/// BIRD, with a static route in an included file, told to `configure` over its open socket.
+/// BIRD, with a static route in an included file, and `configure` on its open socket.
 pub(crate) struct BirdAnnouncer {
     bird: Bird,
     routes: PathBuf,

@@ -1,4 +1,4 @@
-//! BIRD for this benchmark: one that puts what it hears into the kernel, one that announces.
+//! BIRD for this benchmark: one that installs received routes in the kernel, one that announces.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,11 +11,11 @@ use crate::lab::namespace::Namespace;
 use crate::lab::process::Process;
 use crate::lab::wait::{PATIENCE, wait_until};
 
-/// Quick to connect, and nothing else out of the ordinary.
+/// Fast connection setup; otherwise defaults.
 const SESSION: &str =
     "connect retry time 1; connect delay time 1; error wait time 1, 2; hold time 90; direct;";
 
-/// The router: AS 65002, both addresses, everything it hears goes to the kernel.
+/// The router: AS 65002, both addresses, all received routes go to the kernel.
 pub(crate) fn receiving() -> String {
     format!(
         "router id 10.0.0.2;\nprotocol device {{ scan time 1; }}\n\
@@ -29,7 +29,7 @@ pub(crate) fn receiving() -> String {
     )
 }
 
-/// The rival of Fairway: AS 65001, static routes from a file of their own.
+/// The competitor of Fairway: AS 65001, static routes from its own file.
 pub(crate) fn announcing(routes: &Path) -> String {
     format!(
         "router id 10.0.0.1;\nprotocol device {{ scan time 1; }}\n\
@@ -85,14 +85,14 @@ impl Drop for Bird {
     }
 }
 
-/// Lines of a reply have a code and, all but the last, a dash behind it.
+/// Lines of a reply have a code and, except for the last, a dash after it.
 fn read_reply(control: &mut impl BufRead) -> Result<()> {
     loop {
         let mut line = String::new();
         if control.read_line(&mut line)? == 0 {
             bail!("BIRD closed its control connection");
         }
-        // `0001 text` ends a reply, `0001-text` does not; from 8000 on it is a refusal.
+        // `0001 text` ends a reply, `0001-text` does not; codes from 8000 on are errors.
         let Some((code, b' ')) = line
             .as_bytes()
             .split_first_chunk::<4>()
@@ -101,7 +101,7 @@ fn read_reply(control: &mut impl BufRead) -> Result<()> {
             continue;
         };
         match code {
-            [b'8' | b'9', ..] => bail!("BIRD refused: {line}"),
+            [b'8' | b'9', ..] => bail!("BIRD reports an error: {line}"),
             [b'0'..=b'7', ..] => return Ok(()),
             _ => {}
         }

@@ -1,9 +1,9 @@
-//! How long does a change take to reach a router's kernel, and what does the daemon weigh?
+//! How long does a change take to reach a router's kernel, and how large is the daemon?
 //!
-//! A Service's address changes in its file; the clock runs from the `rename()` of that file to the
-//! moment the router's kernel has the new route, as one open `ip monitor route` sees it. BIRD as
-//! the announcer is measured the same way in the same run (its file renamed, then `configure` on
-//! an open control connection), so that the figure is a ratio and not a property of the machine.
+//! A Service's address changes in its file; the time is measured from the `rename()` of that file to the
+//! moment when the router's kernel has the new route, as one open `ip monitor route` sees it. BIRD as the
+//! announcer is measured the same way in the same run (its file renamed, then `configure` on an open control
+//! connection), so that the figure is a ratio and not a property of the machine.
 //!
 //! `cargo bench --bench latency -- [--changes N]`, as root.
 
@@ -32,7 +32,7 @@ use monitor::Monitor;
 use report::{Latencies, Row};
 use routers::{Release, RouterKind, RouterSpec};
 
-/// Who announces, and to whom.
+/// Announcers and their routers.
 const PAIRS: &[(&str, &str)] = &[
     ("fairway", "BIRD"),
     ("BIRD", "BIRD"),
@@ -44,7 +44,7 @@ const PAIRS: &[(&str, &str)] = &[
 
 /// Changes measured for each pair.
 const CHANGES: usize = 200;
-/// Changes before the clock counts: caches, lazy page faults.
+/// Changes before the measurement: caches, lazy page faults.
 const WARM_UP: usize = 5;
 
 fn main() -> Result<()> {
@@ -80,7 +80,7 @@ fn changes_from_arguments() -> Result<usize> {
     }
 }
 
-/// One announcer beside one router: change, wait, write down.
+/// One announcer with one router: change, wait, record.
 fn measure(
     cell: usize,
     place: &Path,
@@ -111,7 +111,7 @@ fn measure(
     Ok(latencies)
 }
 
-/// Anything that must stay alive.
+/// Anything that must be kept running.
 trait Running {}
 impl<T> Running for T {}
 
@@ -129,7 +129,7 @@ fn start_router(lab: &Lab, name: &str) -> Result<Box<dyn Running>> {
     Ok(Box::new(frr))
 }
 
-/// The binary that is measured.
+/// The measured binary.
 fn binary() -> PathBuf {
     lab::fairway::program()
 }

@@ -1,4 +1,4 @@
-//! The witness: one open netlink monitor in the router's namespace.
+//! The monitor: one open `ip monitor route` in the router's namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -12,8 +12,7 @@ use anyhow::{Context, Result};
 use crate::lab::namespace::{Namespace, Place};
 use crate::lab::wait::wait_until;
 
-/// How long one change may take before it counts as lost. There are slow programs among those that are
-/// measured for comparison.
+/// Timeout for one change. Some of the programs that are measured for comparison are slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A documentation address that no announcer here uses.
@@ -47,7 +46,7 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// A route of our own, changed until the monitor has seen it.
+    /// Changes a route of our own until the monitor has seen it.
     fn wait_until_listening(&self, namespace: &Namespace) -> Result<()> {
         wait_until("ip monitor listens", PATIENCE, || {
             namespace.ip(&["route", "add", "blackhole", PROBE])?;
@@ -56,12 +55,12 @@ impl Monitor {
         })
     }
 
-    /// Waits until a route to the host `address` is installed; says when.
+    /// Waits until a route to the host `address` is installed; returns when.
     pub(crate) fn wait_for(&mut self, address: &str) -> Result<Instant> {
         self.wait_for_line(address, |_| true)
     }
 
-    /// The same, for a route that is as its line in the words of `ip` has to be.
+    /// The same, for a route with a matching line of `ip`.
     pub(crate) fn wait_for_line(
         &mut self,
         address: &str,
@@ -82,8 +81,8 @@ impl Monitor {
 }
 
 impl Monitor {
-    /// Waits until each of these hosts has had a line that is as it has to be; says when. The line of a
-    /// route that goes begins with `Deleted`.
+    /// Waits until each of these hosts has had a matching line; returns when. The line of a deleted route
+    /// begins with `Deleted`.
     pub(crate) fn wait_for_all(
         &mut self,
         addresses: &BTreeSet<String>,
@@ -106,7 +105,7 @@ impl Monitor {
         Ok(seen)
     }
 
-    /// Forgets what has been heard.
+    /// Discards the lines that were received.
     pub(crate) fn forget(&self) {
         self.lines.try_iter().for_each(drop);
     }

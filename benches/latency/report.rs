@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What was measured for one pair.
+/// The measurements of one pair.
 #[derive(Default)]
 pub(crate) struct Latencies(Vec<Duration>);
 
@@ -11,7 +11,7 @@ impl Latencies {
         self.0.push(latency);
     }
 
-    /// How many were measured.
+    /// The number of measurements.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     pub(crate) latencies: Latencies,
 }
 
-/// Prints all rows, each beside BIRD in front of the same router.
+/// Prints all rows, each compared with BIRD for the same router.
 pub(crate) fn print_latencies(rows: &[Row]) {
     println!(
         "From rename() of the changed file to the route in the router's kernel, milliseconds:\n"
@@ -40,7 +40,7 @@ pub(crate) fn print_latencies(rows: &[Row]) {
     println!("| announcer | router | changes | p50 | p99 | max | p50 beside BIRD |");
     println!("|---|---|---|---|---|---|---|");
     for row in rows {
-        // With other services beside it, it does what its rival was not asked to do.
+        // With other Services it does more than its competitor was asked to.
         let rival = rows.iter().find(|it| it.router == row.router && it.announcer == "BIRD");
         let ratio = rival.filter(|_| !row.announcer.contains("services")).map(|rival| {
             format!("{:.2}", row.latencies.percentile(50) / rival.latencies.percentile(50))

@@ -1,4 +1,4 @@
-//! What the daemon weighs: the binary, and its memory with two sessions and ten services.
+//! The size of the daemon: the binary, and its memory with two sessions and ten services.
 
 use std::fs;
 use std::path::Path;

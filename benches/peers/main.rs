@@ -1,10 +1,10 @@
-//! How long do 500 sessions take to come up, and what does each weigh? Fairway, BIRD and FRR take
-//! turns as the speaker in the middle; 500 neighbours with addresses of their own, all of them
-//! sessions of one BIRD, are the same for each.
+//! How long do 500 sessions take to come up, and how much memory does each need? Fairway, BIRD and FRR take
+//! turns as the speaker in the middle; 500 neighbours with addresses of their own, all of them sessions of
+//! one BIRD, are the same for each.
 //!
-//! Two ways: neighbours that dial a speaker which knows only their range, and neighbours that wait
-//! for a speaker in which each is configured. The clock runs until the neighbours' side says that
-//! all are established.
+//! Two ways: neighbours that dial a speaker with a listen range, and neighbours that wait for a speaker in
+//! which each is configured. The time is measured until the neighbours' side reports all sessions as
+//! established.
 //!
 //! `cargo bench --bench peers -- [--peers N]`, as root.
 
@@ -29,21 +29,21 @@ use lab::namespace::Namespace;
 use neighbours::Neighbours;
 use speaker::{Speaker, SpeakerKind};
 
-/// Sessions, unless `--peers` says otherwise.
+/// Number of sessions without `--peers`.
 const PEERS: u32 = 500;
-/// How long all of them may take.
+/// Timeout for all of them.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Who opens the connections.
+/// Which side opens the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// The neighbours, into a range.
     Range,
-    /// The speaker, each by its address.
+    /// The speaker, to each address.
     Configured,
 }
 
-/// What one run showed.
+/// The result of one run.
 struct Outcome {
     time: Duration,
     /// Memory of the speaker per session, KiB.
@@ -85,7 +85,7 @@ fn peers_from_arguments() -> Result<u32> {
     }
 }
 
-/// Starts both sides, the one that dials last; from then on the clock runs.
+/// Starts both sides, the one that dials last; the time starts then.
 fn measure(cell: usize, place: &Path, kind: SpeakerKind, way: Way, peers: u32) -> Result<Outcome> {
     let middle = Namespace::create(cell, "speaker")?;
     let around = Namespace::create(cell, "neighbours")?;
@@ -101,7 +101,7 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, way: Way, peers: u32) -
             (Neighbours::start(&around, place, way, peers)?, start, empty)
         }
         Way::Configured => {
-            // What it weighs without sessions is weighed apart: they come at once.
+            // Its memory without sessions is measured separately: they come up at once.
             speaker.start(&middle, Way::Range, peers)?;
             let empty = speaker.memory_kib()?;
             speaker.stop()?;
@@ -118,7 +118,7 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, way: Way, peers: u32) -
     Ok(Outcome { time, memory_kib })
 }
 
-/// Gives the interface all addresses in one go.
+/// Adds all addresses to the interface at once.
 fn add_addresses(
     namespace: &Namespace,
     place: &Path,

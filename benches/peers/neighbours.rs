@@ -1,5 +1,5 @@
-//! Five hundred neighbours: addresses of one interface, sessions of one BIRD. Each has an address of
-//! the speaker for itself, since BIRD has one session to an address and no more.
+//! Five hundred neighbours: addresses of one interface, sessions of one BIRD. Each has its own address of the
+//! speaker, since BIRD supports only one session to an address.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,9 +15,9 @@ use crate::lab::process::{Process, bounded, output_of};
 use crate::lab::wait::{PATIENCE, wait_until};
 use crate::speaker;
 
-/// The AS that all of them are in.
+/// The AS of all neighbours.
 pub(crate) const ASN: u32 = 65_010;
-/// Where all of them are.
+/// The network of all neighbours.
 pub(crate) const RANGE: &str = "10.80.0.0/16";
 
 /// The address of neighbour `number`, from 0.
@@ -25,7 +25,7 @@ pub(crate) fn address(number: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 80, 0, 1)) + number)
 }
 
-/// They run.
+/// The running neighbours.
 pub(crate) struct Neighbours {
     _bird: Process,
     socket: PathBuf,
@@ -58,7 +58,7 @@ impl Neighbours {
         Ok(neighbours)
     }
 
-    /// How many sessions are up, as BIRD says it.
+    /// The number of established sessions, as BIRD reports it.
     fn established(&self) -> Result<usize> {
         let mut command = bounded("birdc");
         let text = output_of(command.arg("-s").arg(&self.socket).args(["show", "protocols"]))?;

@@ -1,4 +1,4 @@
-//! The speaker in the middle: Fairway, BIRD or FRR, told the same in its own words.
+//! The speaker in the middle: Fairway, BIRD or FRR, with the same configuration in its own syntax.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use crate::neighbours::{self, RANGE};
 pub(crate) const ASN: u32 = 65_001;
 const ROUTER_ID: &str = "10.81.0.1";
 
-/// The address that neighbour `number` speaks to.
+/// The address of the speaker for neighbour `number`.
 pub(crate) fn address(number: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 81, 0, 1)) + number)
 }
@@ -45,7 +45,7 @@ impl fmt::Display for SpeakerKind {
     }
 }
 
-/// One of them, running or not.
+/// One of the speakers, running or not.
 pub(crate) struct Speaker {
     kind: SpeakerKind,
     place: PathBuf,

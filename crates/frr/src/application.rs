@@ -1,9 +1,9 @@
-//! When is FRR told what, and what if it refuses, hangs or forgets?
+//! When is FRR configured, and what happens if it rejects a line, hangs or restarts?
 //!
-//! A machine on virtual time: it says what to do next, and is told what came of it. The last wanted
-//! configuration wins; what is in force is read back, never assumed. A resource of which FRR refuses a
-//! line stays as it was when all was well, and is not tried again before it changes or FRR restarts;
-//! everything else goes on. Knows no socket. Driven by `io::backend`.
+//! A state machine on virtual time: it returns the next action and receives the outcome. The latest wanted
+//! configuration wins; what is in force is read back, never assumed. A resource with a line that FRR rejects
+//! keeps its last good configuration and is not retried until it changes or FRR restarts; everything else is
+//! applied. Knows no socket. Driven by `io::backend`.
 
 mod memory;
 mod refusals;
@@ -17,114 +17,115 @@ use crate::difference::{Batch, Purpose, Sides, Step, difference};
 use memory::Memory;
 use refusals::Refusals;
 
-/// Between a failure and the next attempt, at least and at most: FRR restarts within a second, and to
-/// ask whether it is there costs next to nothing.
+/// Shortest and longest wait between a failure and the next attempt: FRR restarts within a second, and
+/// checking whether it is up is cheap.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// See [`BACKOFF_MIN`].
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// How often is looked whether somebody changed something by hand, without a hint that they did.
+/// Interval at which the running configuration is checked for manual changes without a hint that there are
+/// any.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
-/// Between two such hints that are followed, at least.
+/// Minimum interval between two hints that are followed.
 const HINT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Time since some moment.
+/// Time since a fixed starting point.
 pub type Now = Duration;
 
-/// What should be so.
+/// The wanted state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// Counts up with every change.
+    /// Incremented with every change.
     pub generation: u64,
     /// The configuration.
     pub configuration: Configuration,
-    /// There may be more: nothing is taken away yet.
+    /// The configuration may be incomplete: nothing is removed yet.
     pub is_partial: bool,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Read the running configuration of every daemon: [`Application::read`].
     Read,
-    /// Say this: [`Application::said`].
+    /// Send these lines: [`Application::said`].
     Say(Orders),
-    /// Nothing before this moment, or before something happens.
+    /// Do nothing before this time, unless something happens.
     Wait(Now),
 }
 
-/// What to say, daemon by daemon: all additions in this order, then all removals backwards.
+/// The lines to send to each daemon: all additions in this order, then all removals in reverse order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Orders {
     /// The batches; none is empty.
     pub batches: Vec<(Daemon, Batch)>,
-    /// Nothing new is wanted: FRR lost it, or somebody changed it by hand.
+    /// Nothing new is wanted: FRR lost configuration, or an operator changed it by hand.
     pub is_repair: bool,
 }
 
-/// What every daemon has.
+/// The running configuration of every daemon.
 #[derive(Debug, Clone, Default)]
 pub struct Running {
-    /// Those that answered.
+    /// Daemons that answered.
     pub daemons: BTreeMap<Daemon, Configuration>,
-    /// Why the others did not.
+    /// Why the others did not answer.
     pub away: BTreeMap<Daemon, String>,
 }
 
-/// What became of one batch, as far as it came.
+/// The outcome of one batch, as far as it was sent.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
-    /// What was taken, in order.
+    /// Lines that were accepted, in order.
     pub taken: Vec<(Daemon, Step)>,
-    /// What a daemon does not take of what it only may take, and its words.
+    /// Optional lines that a daemon does not know, with its reply.
     pub unknown: Vec<(Daemon, Step, String)>,
-    /// What was taken with a remark: it may have been done or not.
+    /// Lines that were accepted with a warning: they may or may not be in effect.
     pub remarks: Vec<(Daemon, Step, String)>,
-    /// Where it ended before its end.
+    /// Why the batch was aborted, if it was.
     pub broken: Option<Broken>,
 }
 
 impl Said {
-    /// Whether every line was taken by everybody, without a word.
+    /// Whether every daemon accepted every line without a warning.
     fn is_all(&self) -> bool {
         self.broken.is_none() && self.unknown.is_empty() && self.remarks.is_empty()
     }
 }
 
-/// Why a batch was not said to its end.
+/// Why a batch was aborted.
 #[derive(Debug, Clone)]
 pub enum Broken {
-    /// FRR refused a line, in its words.
+    /// FRR rejected a line, with its reply.
     Refused(Daemon, Step, String),
-    /// A daemon went away, or hangs.
+    /// A daemon disconnected, or hangs.
     Lost(Daemon, String),
 }
 
-/// The machine.
+/// The state machine.
 #[derive(Debug)]
 pub struct Application {
     min_interval: Duration,
     wanted: Option<Wanted>,
-    /// What was in force last, without a word about what was refused then.
+    /// The last configuration in force, including the good version of what was rejected then.
     good: Option<Vec<Statement>>,
-    /// What FRR had at the very first look.
+    /// FRR's configuration at the first read.
     first: Vec<Statement>,
     known: Option<Running>,
     memory: BTreeMap<Daemon, Memory>,
     refusals: Refusals,
-    /// No line is said before.
+    /// No line is sent before this time.
     say_at: Now,
-    /// When to read next.
+    /// Time of the next read.
     read_at: Now,
     read_last: Now,
     failures: u32,
-    /// What is in force is what is wanted, but for what was refused.
+    /// The configuration in force is the wanted one, except for what was rejected.
     is_settled: bool,
     in_force: Option<u64>,
     withdrawn: Option<u64>,
 }
 
 impl Application {
-    /// Between two applications are `min_interval` at least.
+    /// Applications are at least `min_interval` apart.
     pub fn new(min_interval: Duration) -> Self {
         Self {
             min_interval,
@@ -144,58 +145,61 @@ impl Application {
         }
     }
 
-    /// This is wanted from now on, and nothing that was before.
+    /// Replaces the wanted configuration.
     pub fn want(&mut self, wanted: Wanted) {
         self.refusals.forget_what_changed(&wanted.configuration.statements);
         self.is_settled = false;
         self.wanted = Some(wanted);
     }
 
-    /// A daemon began anew, or the conversation with it did: what it took before may be gone, and what
-    /// it refused it may take.
+    /// A daemon or the connection to it restarted: what it accepted before may be lost, and what it rejected
+    /// before it may accept now.
     pub fn connected(&mut self, daemon: Daemon) {
         self.refusals.forget_daemon(daemon);
         self.memory.entry(daemon).or_default().begin_anew();
     }
 
-    /// A daemon went away while nothing was said to it.
+    /// A daemon disconnected while no command was pending.
     pub fn lost(&mut self, now: Now) {
         self.known = None;
         self.is_settled = false;
         self.back_off(now);
     }
 
-    /// Somebody else seems to have changed the configuration.
+    /// The configuration seems to have been changed by hand.
     pub fn hint(&mut self, now: Now) {
         if self.known.is_some() {
             self.read_at = self.read_at.min(now.max(self.read_last.saturating_add(HINT_INTERVAL)));
         }
     }
 
-    /// The generation that is in force, all of it, and nothing else of ours.
+    /// The generation that is completely in force, with nothing else of ours.
     pub fn in_force(&self) -> Option<u64> {
         self.in_force
     }
 
-    /// The generation beside which nothing is announced, whatever else of it was refused.
+    /// The generation beyond which no route is announced, even if other parts of it were rejected.
     pub fn withdrawn(&self) -> Option<u64> {
         self.withdrawn
     }
 
-    /// What of the wanted configuration is not in force, and why.
+    /// The parts of the wanted configuration that are not in force, and why.
     pub fn faults(&self) -> Vec<String> {
         let away = self.known.iter().flat_map(|known| &known.away);
         let away = away.filter(|(daemon, _)| self.needs(**daemon));
-        let away = away.map(|(daemon, why)| format!("FRR's {} is away: {why}", daemon.name()));
+        let away =
+            away.map(|(daemon, why)| format!("FRR's {} is unreachable: {why}", daemon.name()));
         let stubborn = self.memory.iter().flat_map(|(daemon, memory)| {
             let name = daemon.name();
             let left = memory.stubborn.iter().map(move |(_, line)| (name, without_secrets(line)));
-            left.map(|(name, line)| format!("FRR's {name} does not do `{line}`"))
+            left.map(|(name, line)| {
+                format!("FRR's {name} does not apply `{line}`: the setting is still configured")
+            })
         });
         away.chain(self.refusals.faults()).chain(stubborn).collect()
     }
 
-    /// What to do now. Nothing changes by asking twice.
+    /// The next action. Idempotent.
     pub fn next(&mut self, now: Now) -> Next {
         if self.wanted.is_none() {
             return Next::Wait(Now::MAX);
@@ -205,7 +209,7 @@ impl Application {
         }
         let orders = loop {
             let Some(orders) = self.orders() else { return Next::Wait(self.read_at) };
-            // What was said again and again and is not shown is shown otherwise.
+            // A line that was sent repeatedly and is not shown is shown in another form.
             if !self.learn(&orders) {
                 break orders;
             }
@@ -220,7 +224,7 @@ impl Application {
         Next::Say(orders)
     }
 
-    /// The answer to [`Next::Read`].
+    /// Takes the result of [`Next::Read`].
     pub fn read(&mut self, now: Now, running: Running) {
         if self.good.is_none() && self.first.is_empty() {
             let all = running.daemons.values().flat_map(|it| it.statements.iter().cloned());
@@ -241,11 +245,11 @@ impl Application {
         }
     }
 
-    /// What came of [`Next::Say`].
+    /// Takes the result of [`Next::Say`].
     pub fn said(&mut self, now: Now, said: Said) {
         self.say_at = now.saturating_add(self.min_interval);
         if said.is_all() {
-            // What comes next may be refused before this was read back.
+            // What follows may be rejected before this configuration is read back.
             self.good = Some(self.target().into_iter().cloned().collect());
         }
         self.known = None;
@@ -261,10 +265,10 @@ impl Application {
         }
         match said.broken {
             Some(Broken::Refused(daemon, step, words)) => {
-                // What was taken away before the refused line does not stay away for longer.
+                // What was removed before the rejected line does not stay removed any longer than needed.
                 self.say_at = now;
                 let is_again = self.memory.entry(daemon).or_default().tried(&step);
-                // Once, it may have been somebody's hand that was faster.
+                // A single rejection may be due to a concurrent manual change.
                 if is_again {
                     self.refuse(daemon, &step, words);
                 }
@@ -289,13 +293,13 @@ impl Application {
         self.refusals.add(daemon, step, words, wanted);
     }
 
-    /// Whether anything is for a daemon, and for no other.
+    /// Whether any statement is for this daemon and for no other.
     fn needs(&self, daemon: Daemon) -> bool {
         let statements = self.wanted.iter().flat_map(|it| &it.configuration.statements);
         daemon == Daemon::Bgpd || statements.into_iter().any(|it| daemon.takes(it) == Takes::Must)
     }
 
-    /// What FRR should have, going by what was refused.
+    /// The configuration that FRR should have, given what it rejected.
     fn target(&self) -> Vec<&Statement> {
         let wanted = self.wanted.as_ref().map(|it| it.configuration.statements.as_slice());
         let good = self.good.as_ref().unwrap_or(&self.first);
@@ -303,7 +307,7 @@ impl Application {
         self.refusals.target(wanted.unwrap_or_default(), good, shown)
     }
 
-    /// What is missing in FRR, going by what is known of it.
+    /// The lines that FRR lacks, as far as its configuration is known.
     fn orders(&mut self) -> Option<Orders> {
         let (wanted, known) = (self.wanted.as_ref()?, self.known.as_ref()?);
         let target = self.target();
@@ -327,8 +331,7 @@ impl Application {
         Some(Orders { batches, is_repair: self.is_settled })
     }
 
-    /// Draws conclusions from lines that were said before and are to be said again. Whether there
-    /// were any.
+    /// Draws conclusions from lines that were sent before and are due again. Returns whether there were any.
     fn learn(&mut self, orders: &Orders) -> bool {
         let Some(known) = &self.known else { return false };
         let mut learnt = false;
@@ -359,7 +362,7 @@ impl Application {
         learnt
     }
 
-    /// Lines that some daemon must know, and none does.
+    /// Lines that at least one daemon must know, but none does.
     fn known_by_nobody(&self) -> Vec<(Daemon, Step, String)> {
         if self.memory.values().all(Memory::knows_all) {
             return Vec::new();
@@ -377,8 +380,8 @@ impl Application {
             .collect()
     }
 
-    /// Whether nothing is in force beside what is wanted that a neighbour hears a route by. What FRR does
-    /// not take away is not gone, whatever it is.
+    /// Whether no route is originated beyond the wanted ones. A setting that FRR fails to remove counts as
+    /// still present, whatever it is.
     fn announces_no_more(&self) -> bool {
         let wanted = self.wanted.iter().flat_map(|it| &it.configuration.statements);
         let place = |it: &Statement| (it.context.clone(), it.line.clone());
@@ -388,7 +391,7 @@ impl Application {
             && self.memory.values().all(|it| it.stubborn.is_empty())
     }
 
-    /// Nothing is left to be said.
+    /// Nothing is left to send.
     fn settle(&mut self) {
         let (Some(wanted), Some(known)) = (&self.wanted, &self.known) else { return };
         let (generation, is_partial) = (wanted.generation, wanted.is_partial);
@@ -414,7 +417,7 @@ impl Application {
     }
 }
 
-/// Whether it originates a route.
+/// Whether the statement originates a route.
 fn is_network(statement: &Statement) -> bool {
     statement.line.starts_with("network ")
 }

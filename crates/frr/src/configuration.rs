@@ -1,32 +1,32 @@
-//! What a text of FRR's configuration says, line by line, each with the context it stands in.
+//! The lines of an FRR configuration text, each with the context that it is in.
 //!
-//! Reads what we render, what operators wrote, and what daemons show as their running configuration.
-//! Lines are brought to one spelling, so that two texts can be compared. Knows neither which lines
-//! are ours nor what they do. Asked by [`crate::difference`] and [`crate::application`].
+//! Reads what we render, what operators write, and what daemons show as their running configuration. Lines
+//! are normalised, so that two texts can be compared. Knows neither which lines are ours nor what they do.
+//! Called by [`crate::difference`] and [`crate::application`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 
-/// Contexts inside contexts, at most: FRR has three. What is deeper counts as being in the last one.
+/// Maximum depth of nested contexts: FRR has three. Anything deeper counts as part of the innermost.
 const DEPTH_MAX: usize = 6;
-/// Lines of a text that count, at most: a rendered one has a few for each route.
+/// Maximum number of lines that are read: a rendered configuration has a few for each route.
 const LINES_MAX: usize = 2_000_000;
-/// Words after which a line is the operator's own, to be left as it is.
+/// Words after which the rest of the line is free text of the operator and stays unchanged.
 const FREE_TEXT: &[&str] = &["description", "password", "message"];
 
-/// Where a line stands: the lines that lead there, outermost first. Empty at the top.
+/// The position of a line: the lines that open its contexts, outermost first. Empty at the top level.
 pub type Context = Arc<[Arc<str>]>;
 
 /// A line of configuration. A line that opens a context is a statement, too.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Statement {
-    /// Where it stands.
+    /// The context.
     pub context: Context,
-    /// What it says, in one spelling.
+    /// The normalised line.
     pub line: Arc<str>,
-    /// What it is from, as the comment above it has it: `BGPPeer tor-a`.
+    /// The resource, from the comment above the line: `BGPPeer tor-a`.
     pub origin: Option<Arc<str>>,
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Statement {
     }
 }
 
-/// A text of configuration.
+/// A configuration text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Configuration {
     /// In the order of the text.
@@ -47,7 +47,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads a text. There is none that it refuses: what a line means is FRR's to say.
+    /// Parses a text. It never fails: the meaning of a line is up to FRR.
     ///
     /// A comment with words, `! BGPPeer tor-a`, is the origin of the lines below it, until the next.
     pub fn parse(text: &str) -> Self {
@@ -59,7 +59,7 @@ impl Configuration {
     }
 }
 
-/// A line as it may be shown: the password is left out.
+/// The line with its password masked, for messages.
 pub fn without_secrets(line: &str) -> String {
     match line.split_once(" password ") {
         Some((before, _)) => format!("{before} password ..."),
@@ -71,12 +71,12 @@ pub fn without_secrets(line: &str) -> String {
 struct Open {
     line: Arc<str>,
     indent: usize,
-    /// Its lines are further in than itself; not known before the first.
+    /// Its lines are indented deeper than itself; unknown before the first line.
     indents: Option<bool>,
 }
 
 impl Open {
-    /// Whether a line with this indent is outside.
+    /// Whether a line with this indent is outside of the context.
     fn is_left_at(&self, indent: usize) -> bool {
         self.indents == Some(true) && indent <= self.indent
     }
@@ -86,7 +86,7 @@ impl Open {
 struct Reader {
     statements: Vec<Statement>,
     open: Vec<Open>,
-    /// The same as `open`, shared by the statements in it.
+    /// The same as `open`, shared by the statements in the context.
     context: Option<Context>,
     origin: Option<Arc<str>>,
 }
@@ -136,7 +136,7 @@ impl Reader {
             self.context = None;
             return;
         }
-        // The end of a context that we do not know to be one leaves the one around it open.
+        // An `exit` of a context that we do not recognise must not close the surrounding one.
         let closes = |open: &Open| open.indents != Some(true) || indent <= open.indent;
         if self.open.last().is_some_and(closes) {
             self.close();
@@ -158,13 +158,13 @@ fn is_exit(line: &str) -> bool {
     matches!(line, "exit" | "end" | "quit") || line.starts_with("exit-")
 }
 
-/// The first words of a line that are there, and empty ones for the rest.
+/// The first words of a line, padded with empty ones.
 fn words<const N: usize>(line: &str) -> [&str; N] {
     let mut words = line.split(' ');
     std::array::from_fn(|_| words.next().unwrap_or_default())
 }
 
-/// Whether `line` at this place leads into a context.
+/// Whether `line` at this position opens a context.
 pub fn leads_into_context(context: &[Arc<str>], line: &str) -> bool {
     let [first, second, third, fourth] = words(line);
     let Some(around) = context.last() else { return opens_at_top(line) };
@@ -198,8 +198,8 @@ fn opens_at_top(line: &str) -> bool {
     }
 }
 
-/// Whether `line` may stand in the context that `around` opened, where the text has no indents to
-/// tell: FRR, too, leaves a context for a line that belongs outside.
+/// Whether `line` may be in the context that `around` opened, in text without indents: FRR, too, leaves a
+/// context at a line that does not belong to it.
 fn may_stand_in(around: &str, line: &str) -> bool {
     let [first, second] = words(line);
     let [place, _] = words(around);
@@ -222,7 +222,7 @@ fn may_stand_in(around: &str, line: &str) -> bool {
     }
 }
 
-/// A line in one spelling: single blanks, and addresses as we write them.
+/// The normalised line: single blanks, and addresses in canonical form.
 fn canonical(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut free = false;
@@ -240,7 +240,7 @@ fn canonical(line: &str) -> String {
 }
 
 fn canonical_address(word: &str) -> Option<String> {
-    // IPv4 has one spelling only.
+    // IPv4 addresses have one form only.
     if !word.contains(':') {
         return None;
     }

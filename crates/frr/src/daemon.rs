@@ -1,16 +1,16 @@
-//! FRR's daemons: which of them a line of configuration is for.
+//! FRR's daemons: which of them is a line of configuration for?
 //!
-//! Knows no socket. Asked by [`crate::application`], and by `io::daemons` for names.
+//! Knows no socket. Called by [`crate::application`], and by `io::daemons` for names.
 
 use std::sync::Arc;
 
 use crate::configuration::Statement;
 
-/// One of FRR's daemons, in the order in which they are told what is new; what goes is told the other
-/// way round: a profile is there before and after the neighbour that has it.
+/// One of FRR's daemons, in the order in which additions are sent; removals are sent in reverse: a profile
+/// exists before and after the neighbour that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Daemon {
-    /// Configuration of others, since FRR 10.
+    /// Configures other daemons, since FRR 10.
     Mgmtd,
     /// Interfaces, and the kernel's routes.
     Zebra,
@@ -23,10 +23,10 @@ pub enum Daemon {
 }
 
 impl Daemon {
-    /// Those that Fairway speaks to.
+    /// The daemons that Fairway configures.
     pub const ALL: [Self; 5] = [Self::Mgmtd, Self::Zebra, Self::Staticd, Self::Bfdd, Self::Bgpd];
 
-    /// Its name, as processes and sockets have it.
+    /// Its name, as used for processes and sockets.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mgmtd => "mgmtd",
@@ -42,7 +42,7 @@ impl Daemon {
         self.takes_line(&statement.context, &statement.line)
     }
 
-    /// The same, by where a line stands.
+    /// The same, by context and line.
     pub fn takes_line(self, context: &[Arc<str>], line: &str) -> Takes {
         match only_for(context.first().map_or(line, |it| it)) {
             Some(only) if only == self => Takes::Must,
@@ -55,22 +55,22 @@ impl Daemon {
 /// Whether a statement is for a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// It is, and for no other.
+    /// For this daemon and no other.
     Must,
-    /// It is said to all who may know it, and one of them must.
+    /// Sent to every daemon that may know it; one of them must.
     May,
-    /// It is not.
+    /// Not for this daemon.
     Not,
 }
 
-/// The only daemon that a line at the top concerns; `None` where it is tried which know it.
+/// The only daemon that a top-level line is for; `None` if every daemon is tried.
 fn only_for(line: &str) -> Option<Daemon> {
     let mut words = line.split(' ').skip_while(|word| *word == "no");
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     match (first, second) {
         ("router", "bgp") | ("bgp", _) => Some(Daemon::Bgpd),
         ("bfd", "") => Some(Daemon::Bfdd),
-        // What others call these is for zebra, too.
+        // Route maps with other names are for zebra, too.
         ("route-map", name) if name.starts_with(crate::difference::MARK) => Some(Daemon::Bgpd),
         ("ip" | "ipv6", "prefix-list") if is_marked(line) => Some(Daemon::Bgpd),
         ("ip" | "ipv6", "nht") => Some(Daemon::Zebra),

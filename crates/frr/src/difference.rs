@@ -1,9 +1,8 @@
-//! Which lines make a daemon's running configuration the one that is wanted?
+//! Which lines turn a daemon's running configuration into the wanted one?
 //!
-//! Everything that is new is said before anything is taken away, and what others refer to before those
-//! that do: no route is away in between, and no session is touched that the change does not concern.
-//! What is not ours is left alone. Knows no socket and remembers nothing. Called by
-//! [`crate::application`].
+//! All additions are sent before any removal, and objects are created before the lines that refer to them: no
+//! route is withdrawn in between, and no session is reset that the change does not concern. Configuration
+//! that is not ours is left alone. Knows no socket and remembers nothing. Called by [`crate::application`].
 
 mod beginnings;
 mod refresh;
@@ -18,71 +17,71 @@ use settings::unset;
 pub(crate) use settings::{holds_anyway, setting};
 use whose::Ours;
 
-/// What the names of everything begin with that Fairway makes in FRR.
+/// Prefix of every name that Fairway creates in FRR.
 pub const MARK: &str = "FW-";
 
-/// Where a line stands, and what it says.
+/// A line and its context.
 pub type Place = (Context, Arc<str>);
 
-/// What the difference is made from.
+/// The input of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Sides<'a> {
-    /// What the daemon shows.
+    /// The running configuration of the daemon.
     pub running: &'a Configuration,
-    /// What it should have. Of two lines that set the same, the later counts.
+    /// The wanted statements. Of two lines that set the same, the later one counts.
     pub wanted: &'a [&'a Statement],
-    /// What it was told so far, beside what carries [`MARK`].
+    /// Lines that it was sent so far, beside those that carry [`MARK`].
     pub told: &'a BTreeSet<Place>,
-    /// What it took and shows otherwise, or not at all; and what it shows in its place.
+    /// Lines that it accepted but shows in another form or not at all, with what it shows instead.
     pub hidden: &'a BTreeMap<Place, Option<Arc<str>>>,
-    /// There may be more than what is wanted: only what the daemon was told is taken away.
+    /// The wanted statements may be incomplete: only lines that the daemon was sent are removed.
     pub keep: bool,
 }
 
-/// A line to say.
+/// A line to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Where.
+    /// Its context.
     pub context: Context,
-    /// What.
+    /// The line.
     pub line: Arc<str>,
-    /// What it is from.
+    /// The resource it belongs to.
     pub origin: Option<Arc<str>>,
-    /// What is so afterwards.
+    /// Why it is sent.
     pub purpose: Purpose,
 }
 
-/// What a line is said for.
+/// Why a line is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is part of what is wanted.
+    /// It is part of the wanted configuration.
     Add,
-    /// Something goes.
+    /// It removes something.
     Remove,
 }
 
-/// What one daemon is to be told.
+/// The lines to send to one daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
-    /// What is new and what changes.
+    /// New and changed settings.
     pub additions: Vec<Step>,
-    /// What goes.
+    /// Removals.
     pub removals: Vec<Step>,
-    /// Commands, outside of the configuration, that make changed filters count for routes that are
-    /// there already: FRR waits for seconds.
+    /// Commands, outside of the configuration, that apply changed filters to routes that are already there:
+    /// FRR itself waits for seconds.
     pub refreshes: Vec<String>,
 }
 
 impl Batch {
-    /// Nothing is to be said.
+    /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.additions.is_empty() && self.removals.is_empty()
     }
 }
 
-/// What identifies a setting: what each line of the context sets, and what the line itself does.
+/// Identifies a setting: the setting of each line of the context, and of the line itself.
 type Key = (Vec<String>, String);
-/// Statements by what they set.
+/// Statements by their settings.
 type Keyed<'a> = BTreeMap<Key, &'a Statement>;
 
 fn key(context: &[Arc<str>], line: &str) -> Key {
@@ -95,7 +94,7 @@ fn keyed(statement: &Statement) -> (Key, &Statement) {
     (key(&statement.context, &statement.line), statement)
 }
 
-/// What makes the `running` side the `wanted` one.
+/// The lines that turn the `running` side into the `wanted` one.
 pub fn difference(sides: &Sides<'_>) -> Batch {
     let wanted: Keyed<'_> = sides.wanted.iter().map(|it| keyed(it)).collect();
     let running: Keyed<'_> = sides.running.statements.iter().map(keyed).collect();
@@ -135,14 +134,14 @@ pub fn difference(sides: &Sides<'_>) -> Batch {
     batch
 }
 
-/// What the daemon shows for the setting of a line.
+/// The line that the daemon shows for the same setting.
 pub fn shown_for(running: &Configuration, context: &[Arc<str>], line: &str) -> Option<Arc<str>> {
     let wanted = key(context, line);
     let mut same = running.statements.iter().filter(|it| key(&it.context, &it.line) == wanted);
     same.next_back().map(|it| it.line.clone())
 }
 
-/// Those of `statements` that set what one of `like` does.
+/// The `statements` with the same setting as one of `like`.
 pub fn same_settings<'a>(
     statements: impl Iterator<Item = &'a Statement>,
     like: &[&Statement],
@@ -152,12 +151,12 @@ pub fn same_settings<'a>(
 }
 
 impl Step {
-    /// Where it stands, and what it says.
+    /// Its context and line.
     pub fn place(&self) -> Place {
         (self.context.clone(), self.line.clone())
     }
 
-    /// It makes something that others are settings of: a context, or a neighbour.
+    /// Whether it creates an object that other lines configure: a context, or a neighbour.
     pub fn makes_something(&self) -> bool {
         self.purpose == Purpose::Add
             && (leads_into_context(&self.context, &self.line) || self.made_neighbor().is_some())
@@ -170,7 +169,7 @@ impl Step {
         }
     }
 
-    /// Whether a line is about what this one makes.
+    /// Whether a line belongs to the object that this step creates.
     pub fn is_around(&self, context: &[Arc<str>], line: &str) -> bool {
         let depth = self.context.len();
         if context.get(..depth) != Some(&*self.context) {
@@ -191,7 +190,7 @@ impl Step {
     }
 }
 
-/// Whether the daemon has a statement, going by what it shows for the same setting.
+/// Whether the daemon has a statement, judged by what it shows for the same setting.
 fn holds(sides: &Sides<'_>, statement: &Statement, shown: Option<&Statement>) -> bool {
     let shown = shown.map(|it| &it.line);
     if shown == Some(&statement.line) {
@@ -208,15 +207,15 @@ fn is_in_router(context: &[Arc<str>], line: &str) -> bool {
     context.first().map_or(line, |it| it).starts_with("router ")
 }
 
-/// What a line is about, by its first words.
+/// The words of a line.
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
-/// Something that goes, in the order in which such things go.
+/// A removal. Removals are sent in the order of these fields.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Removal {
-    /// It would be in the way of what is added.
+    /// It conflicts with an addition.
     is_early: bool,
     rank: u8,
     context: Context,
@@ -239,7 +238,7 @@ struct Removals<'a> {
 }
 
 impl Removals<'_> {
-    /// `statement` is there: should it not?
+    /// Removes `statement`, which the daemon has, unless it is wanted.
     fn consider(&mut self, key: &Key, statement: &Statement) {
         if self.wanted.contains_key(key) || !self.ours.has(statement) || self.goes_along(key) {
             return;
@@ -251,7 +250,7 @@ impl Removals<'_> {
         let router = context.first().filter(|it| it.starts_with("router bgp"));
         let in_the_way = self.is_in_the_way(router.unwrap_or(line));
         match (router, words(line).as_slice()) {
-            // What leads into a context only, and what others are in, too.
+            // Contexts without settings of their own, which others share.
             (_, ["address-family", ..] | ["vrf" | "interface", _] | ["bfd"]) => {}
             (Some(_), ["bgp", "listen", "range", ..]) => {
                 self.remove(true, 0, context, unset(context, line));
@@ -291,7 +290,7 @@ impl Removals<'_> {
             }
             (None, ["profile", _]) => self.remove(false, 7, context, format!("no {line}")),
             (None, _) if context.is_empty() => self.remove(false, 8, context, unset(context, line)),
-            // A setting inside of something that stays.
+            // A setting inside of an object that stays.
             _ => self.remove(true, 3, context, unset(context, line)),
         }
     }
@@ -300,8 +299,8 @@ impl Removals<'_> {
         self.found.insert(Removal { is_early, rank, context: context.clone(), line });
     }
 
-    /// It goes when the context goes that it is in. FRR 8.4 wants neighbours and networks to be gone
-    /// before their router.
+    /// Whether it is removed together with its context. FRR 8.4 requires neighbours and networks to be
+    /// removed before their router.
     fn goes_along(&self, (context, setting): &Key) -> bool {
         (0..context.len()).any(|depth| {
             let around = context.get(..depth).unwrap_or_default().to_vec();
@@ -318,7 +317,7 @@ impl Removals<'_> {
         })
     }
 
-    /// There can be one router only in a VRF, and another one is wanted.
+    /// Whether another router is wanted in the same VRF, which can have only one.
     fn is_in_the_way(&self, router: &str) -> bool {
         let tops = || self.wanted.keys().filter(|(context, _)| context.is_empty());
         !tops().any(|(_, it)| it == router)
@@ -332,7 +331,7 @@ impl Removals<'_> {
         })
     }
 
-    /// Whether there will be something of a list or a map.
+    /// Whether anything of a list or map remains.
     fn stays(&self, name: &str) -> bool {
         let begin = format!("{name} ");
         self.wanted.keys().any(|(context, it)| context.is_empty() && it.starts_with(&begin))
@@ -343,14 +342,14 @@ fn goes_before_its_router(setting: &str) -> bool {
     matches!(words(setting).as_slice(), ["neighbor" | "network", ..] | ["bgp", "listen", ..])
 }
 
-/// What comes after the AS of a router: the VRF, and nothing for the first one.
+/// The VRF of a router, after its AS; empty for the default one.
 fn vrf(router: &str) -> Option<&str> {
     let of_asn = router.strip_prefix("router bgp ")?;
     Some(of_asn.split_once(' ').map_or("", |(_, vrf)| vrf))
 }
 
-/// Places that are taken by something that may be wanted still: an entry of an outgoing map has a
-/// number that another class had, whose routes are not known yet.
+/// Places that may still be in use by a wanted statement: an entry of an outgoing map may reuse the number of
+/// another class, with routes that are not known yet.
 #[derive(Default)]
 struct Taken {
     entries: BTreeSet<String>,

@@ -1,5 +1,5 @@
-//! FRR as the one who speaks BGP: what should be is rendered in its words, told to its daemons, and
-//! read back.
+//! FRR as the BGP speaker: the desired state is rendered as FRR configuration, sent to its daemons, and read
+//! back.
 //!
 //! Knows no Kubernetes and no file of Fairway's. Pure but for [`io`].
 

@@ -1,5 +1,5 @@
-//! A daemon as a model: takes lines as FRR does, shows what it has, and refuses what FRR refuses.
-//! Whether FRR is like that is asked by `crates/frr/tests/daemons`.
+//! A model of a daemon: accepts lines as FRR does, shows its configuration, and rejects what FRR rejects.
+//! `crates/frr/tests/daemons` checks that FRR behaves like it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(crate) struct Model {
     pub(crate) running: Configuration,
     /// Neighbours that lost their session, in order.
     pub(crate) reset: Vec<String>,
-    /// Routes that were away at some time.
+    /// Routes that were withdrawn at some time.
     pub(crate) withdrawn: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl Model {
         Self { running, ..Self::default() }
     }
 
-    /// All lines of a batch; none may be refused.
+    /// Accepts all lines of a batch; panics if one is rejected.
     pub(crate) fn take(&mut self, batch: &Batch) {
         for step in batch.additions.iter().chain(&batch.removals) {
             self.say(step).unwrap_or_else(|words| panic!("{:?}: {words}", step.line));
@@ -89,7 +89,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether there was something to unset.
+    /// Unsets a setting. Returns whether there was one.
     fn unset(&mut self, context: &Context, what: &str) -> bool {
         let before = self.running.statements.len();
         let words: Vec<&str> = what.split(' ').collect();
@@ -134,7 +134,7 @@ impl Model {
         self.running.statements.len() != before
     }
 
-    /// What it has, in an order that means nothing.
+    /// The configuration, in arbitrary order.
     pub(crate) fn lines(&self) -> Vec<String> {
         lines(&self.running)
     }

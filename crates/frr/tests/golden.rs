@@ -1,7 +1,7 @@
-//! What is rendered, one configuration for each thing that can be said.
+//! Rendered configurations, one for each setting.
 //!
-//! `FAIRWAY_WRITE=1` writes them anew; `make test-frr` loads them into FRR. A name that ends in a
-//! version is for FRR from that version on.
+//! `FAIRWAY_WRITE=1` regenerates them; `make test-frr` loads them into FRR. A name that ends in a version is
+//! for FRR from that version on.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // What fails here fails the test.
 
@@ -86,7 +86,7 @@ fn route(prefix: &str, peers: &[&PeerConfig], attributes: RouteAttributes) -> De
     }
 }
 
-/// Two prefixes, one of each family, for all of them.
+/// Two prefixes, one of each family, for all peers.
 fn to_all(peers: Vec<PeerConfig>, attributes: &RouteAttributes) -> Desired {
     let all: Vec<&PeerConfig> = peers.iter().collect();
     let routes = ["203.0.113.10/32", "2001:db8:ffff::10/128"];
@@ -113,7 +113,7 @@ fn restarting(peer: PeerConfig, restart: u16, long_lived: u32) -> PeerConfig {
     PeerConfig { graceful_restart: GracefulRestart::new(restart, long_lived), ..peer }
 }
 
-/// What sessions are between.
+/// Kinds of neighbours.
 fn neighbours() -> Vec<(&'static str, Desired)> {
     let nothing = Desired { routes: Arc::from([]), ..plain([tor()]) };
     let internal_too = PeerConfig { remote_as: RemoteAs::Internal, ..address("b", "192.0.2.4") };
@@ -153,7 +153,7 @@ fn neighbours() -> Vec<(&'static str, Desired)> {
     ]
 }
 
-/// What a session is like.
+/// Settings of sessions.
 fn sessions() -> Vec<(&'static str, Desired)> {
     let seconds = Duration::from_secs;
     let timers = PeerConfig {
@@ -198,7 +198,7 @@ fn sessions() -> Vec<(&'static str, Desired)> {
     ]
 }
 
-/// What a session has beside what every router knows.
+/// Optional extensions of sessions.
 fn extensions() -> Vec<(&'static str, Desired)> {
     let role = |role, role_strict, peer| PeerConfig { role: Some(role), role_strict, ..peer };
     let profile = BfdSettings {
@@ -241,7 +241,7 @@ fn extensions() -> Vec<(&'static str, Desired)> {
     ]
 }
 
-/// What a session carries.
+/// Routes of a session.
 fn routes() -> Vec<(&'static str, Desired)> {
     let (tor, tor6, inside) = (tor(), tor6(), internal(address("inside", "192.0.2.3")));
     let maximum = |warn_percent| Some(MaximumPrefixes { limit: 1000, warn_percent });
@@ -340,7 +340,7 @@ fn what_is_rendered_is_what_was_rendered() {
     assert_eq!(files.filter(unknown).collect::<Vec<_>>(), Vec::<PathBuf>::new());
 }
 
-/// What FRR cannot do takes its neighbour away, says why, and leaves the others as they are.
+/// A neighbour that FRR does not support is left out with the reason; the others are unchanged.
 #[test]
 fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
     let key = fairway_ground::AoKey::new(1, 1, fairway_ground::AoAlgorithm::HmacSha1, "key");
@@ -358,11 +358,8 @@ fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
     let cases = [
         (PeerConfig { tcp_ao, ..tor() }, "TCP-AO"),
         (PeerConfig { add_path: paths(7), ..tor() }, "expected 1 to 6"),
-        (PeerConfig { bfd: bfd(signed), ..tor() }, "signs nothing"),
-        (
-            PeerConfig { bfd: strict, ..tor() },
-            "bfdStrict needs FRR 10.4 or newer, and this is 10.3",
-        ),
+        (PeerConfig { bfd: bfd(signed), ..tor() }, "which has no BFD authentication"),
+        (PeerConfig { bfd: strict, ..tor() }, "bfdStrict needs FRR 10.4 or newer; this is 10.3"),
         (PeerConfig { extended_next_hop: false, ..unnumbered() }, "extendedNexthop"),
         (PeerConfig { source_address: "192.0.2.1".parse().ok(), ..unnumbered() }, "sourceAddress"),
         (strict_range, "roleStrict"),
@@ -388,5 +385,5 @@ fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
     let old = Settings { version: Some((8, 4)), ..Settings::default() };
     let several = PeerConfig { add_path: paths(2), ..tor() };
     let faults = render(&plain([several]), &old).unwrap().faults;
-    assert_eq!(faults[0].reason, "addPath.send needs FRR 9.1 or newer, and this is 8.4");
+    assert_eq!(faults[0].reason, "addPath.send needs FRR 9.1 or newer; this is 8.4");
 }

@@ -1,6 +1,6 @@
 //! How long does it take to render a node with many routes?
 //!
-//! `cargo test --release -p fairway-frr --test speed -- --ignored --nocapture` says.
+//! `cargo test --release -p fairway-frr --test speed -- --ignored --nocapture` prints it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)] // It measures.
 
@@ -13,7 +13,7 @@ use fairway_frr::render::{Settings, render};
 use fairway_ground::{Asn, PeerKey, Prefix, RemoteAs, RouterId};
 use fairway_seam::{Desired, DesiredRoute, PeerConfig, RouteAttributes};
 
-/// So many routes in `classes` classes for so many neighbours.
+/// A node with `routes` routes in `classes` classes for `neighbours` neighbours.
 fn node(routes: u32, neighbours: u8, classes: u32) -> Desired {
     let asn = |number| Asn::new(number).unwrap();
     let peer = |last| {

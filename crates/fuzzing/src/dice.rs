@@ -1,4 +1,4 @@
-//! Choices drawn from a seed: the same seed makes the same message, on every machine.
+//! Random choices from a seed: the same seed gives the same message, on every machine.
 
 use fairway_ground::Rng;
 

@@ -1,14 +1,14 @@
-//! Everything that comes from the network, made up and bent.
+//! Generates and corrupts all input from the network.
 //!
-//! - [`targets`]: one function for each kind of bytes that a neighbour can send. Each asserts what
-//!   must hold whatever came, and says how the bytes were answered.
-//! - [`grammar`]: valid messages, drawn from a seed, that know where their length fields are.
-//! - [`mutation`]: what a broken or hostile neighbour would make of them.
+//! - [`targets`]: one function for each kind of bytes that a neighbour can send. Each asserts what must hold
+//!   for any input, and returns how the bytes were treated.
+//! - [`grammar`]: valid messages, drawn from a seed, with the positions of their length fields.
+//! - [`mutation`]: corrupts them as a broken or hostile neighbour would.
 //!
-//! The driver (`main.rs`) runs mutants through all targets for a while; the libFuzzer targets in
-//! `fuzz/` call the same functions. Knows no socket, and nothing of how the bytes are parsed.
+//! The driver (`main.rs`) runs mutants through all targets; the libFuzzer targets in `fuzz/` call the same
+//! functions. Knows no socket, and nothing about how the bytes are parsed.
 
-// What fails here is a finding, and ends the run with the seed that leads to it.
+// A failure here is a finding, and ends the run with its seed.
 #![allow(clippy::panic, clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
 
 pub mod dice;

@@ -1,7 +1,7 @@
-//! The driver: runs mutants through all targets and fails when one panics, hangs, computes too long
-//! or takes too much memory. Needs no nightly compiler, and replays any input from its seed.
+//! The driver: runs mutants through all targets and fails if one panics, hangs, or exceeds its CPU time or
+//! memory. Needs no nightly compiler, and replays any input from its seed.
 
-// What fails here ends the run, and says why.
+// A failure here ends the run with a message.
 #![allow(clippy::indexing_slicing, clippy::print_stdout)]
 
 mod driver;

@@ -1,5 +1,5 @@
-//! What a broken or hostile neighbour makes of a valid message: parts doubled, swapped, left out or
-//! taken from elsewhere, lengths that lie, bits that flipped, ends that never came.
+//! Corrupts a valid message as a broken or hostile neighbour would: parts duplicated, swapped, removed or
+//! taken from elsewhere, wrong lengths, flipped bits, truncation.
 
 use fairway_sessions::wire::UpdateContext;
 use fairway_sessions::wire::attribute::flag;
@@ -9,16 +9,16 @@ use crate::grammar::attribute::{Attribute, DICTIONARY, proper_flags};
 use crate::grammar::update::UpdateDraft;
 use crate::grammar::{Draft, LengthField};
 
-/// How much is bent.
+/// The amount of corruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation {
-    /// One time in ten nothing, else up to four places.
+    /// Nothing in one of ten cases, else up to four places.
     Usual,
     /// Mostly nothing, else one place.
     Sometimes,
 }
 
-/// `draft` with some places bent; `other` is a second valid message to splice with.
+/// `draft` with some places corrupted; `other` is a second valid message to splice with.
 pub fn bent(dice: &mut Dice, draft: &Draft, other: &Draft, how_much: Mutation) -> Draft {
     let mut draft = draft.clone();
     let places = match how_much {
@@ -31,7 +31,7 @@ pub fn bent(dice: &mut Dice, draft: &Draft, other: &Draft, how_much: Mutation) -
     draft
 }
 
-/// Values that are on the edge of something.
+/// Boundary values.
 const EDGES: [u8; 10] = [0, 1, 2, 4, 16, 0x7F, 0x80, 0xFE, 0xFF, 33];
 
 fn bend(dice: &mut Dice, draft: &mut Draft, other: &Draft) {
@@ -71,7 +71,7 @@ fn bend(dice: &mut Dice, draft: &mut Draft, other: &Draft) {
     }
 }
 
-/// Makes one length field say something else.
+/// Changes one length field.
 fn lie(dice: &mut Dice, draft: &mut Draft) {
     if draft.lengths.is_empty() {
         return;
@@ -84,7 +84,7 @@ fn lie(dice: &mut Dice, draft: &mut Draft) {
         4 => 0,
         _ => most,
     };
-    // Earlier mutations may have cut the field off.
+    // Earlier mutations may have removed the field.
     match draft.bytes.get_mut(at..) {
         Some([high, low, ..]) if wide => {
             let length = bend(u16::from_be_bytes([*high, *low]), u16::MAX);
@@ -98,14 +98,14 @@ fn lie(dice: &mut Dice, draft: &mut Draft) {
     }
 }
 
-/// A value and nothing around it, bent.
+/// A single corrupted value.
 pub fn value(dice: &mut Dice, type_code: u8, context: UpdateContext) -> Vec<u8> {
     let draft = Attribute::draw(dice, type_code, context).value;
     let other = Attribute::draw(dice, type_code, context).value;
     bent(dice, &draft, &other, Mutation::Usual).bytes
 }
 
-/// An UPDATE body: parts are moved while it still is in parts, bytes are bent afterwards.
+/// An UPDATE body: parts are rearranged first, bytes are corrupted afterwards.
 pub fn update(dice: &mut Dice, context: UpdateContext) -> Draft {
     let mut draft = UpdateDraft::draw(dice, context);
     for _ in 0..dice.pick(&[0, 0, 0, 1, 1, 2, 3]) {
@@ -121,7 +121,7 @@ pub fn update(dice: &mut Dice, context: UpdateContext) -> Draft {
     body
 }
 
-/// Bends one part and leaves all lengths true, so that the fault itself is reached.
+/// Corrupts one part and keeps all lengths correct, so that the fault itself is reached.
 fn rearrange(dice: &mut Dice, draft: &mut UpdateDraft, context: UpdateContext) {
     let attributes = &mut draft.attributes;
     let at = dice.below(attributes.len());
@@ -148,7 +148,7 @@ fn rearrange(dice: &mut Dice, draft: &mut UpdateDraft, context: UpdateContext) {
         }
         5 => attributes[at].flags |= flag::EXTENDED_LENGTH,
         6 => {
-            // The value of one under the code of another.
+            // The value of one with the code of another.
             attributes[at].code = attributes[other].code;
             if dice.chance(50) {
                 attributes[at].flags = proper_flags(attributes[at].code);

@@ -1,45 +1,45 @@
-//! How bytes were answered. The driver counts these: a target whose inputs are all answered alike
-//! never gets past its first check, and is a bad target.
+//! How bytes were treated. The driver counts outcomes: a target with only one outcome never gets past its
+//! first check, and is a bad target.
 
 use fairway_sessions::wire::attribute::{AttributeFault, Disposition};
 use fairway_sessions::wire::{Notification, WireError};
 
-/// What a speaker may do with what it was sent (RFC 7606 §2), and nothing else.
+/// The possible treatments of received bytes (RFC 7606 §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    /// Taken as it is.
+    /// Accepted as is.
     Accepted,
-    /// A malformed attribute was dropped, the routes stay.
+    /// A malformed attribute was discarded, the routes stay.
     AttributeDiscard,
-    /// Dropped without a word.
+    /// Dropped silently.
     Ignored,
-    /// The routes count as withdrawn.
+    /// The routes were treated as withdrawn.
     TreatAsWithdraw,
     /// A NOTIFICATION with these codes ends the session.
     Notification(u8, u8),
 }
 
-/// An answer and what led to it.
+/// A treatment and its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     /// The answer.
     pub answer: Answer,
-    /// Type code of the attribute that is to blame, 0 without one.
+    /// Type code of the malformed attribute, 0 without one.
     pub code: u8,
-    /// What was wrong with it, empty when nothing was.
+    /// The fault, empty if there was none.
     pub what: &'static str,
 }
 
 impl Outcome {
-    /// Nothing was wrong.
+    /// No fault.
     pub const ACCEPTED: Self = Self { answer: Answer::Accepted, code: 0, what: "" };
 
-    /// Accepted, with a word on what kind of thing it was.
+    /// Accepted, with a word for the kind of input.
     pub const fn accepted(what: &'static str) -> Self {
         Self { answer: Answer::Accepted, code: 0, what }
     }
 
-    /// The outcome of an UPDATE with these faults: the strongest decides.
+    /// The outcome of an UPDATE with these faults: the most severe decides.
     pub fn of_faults(faults: &[AttributeFault]) -> Self {
         let Some(worst) = faults.iter().max_by_key(|fault| fault.disposition) else {
             return Self::ACCEPTED;
@@ -51,7 +51,7 @@ impl Outcome {
         Self { answer, code: worst.code, what: worst.what }
     }
 
-    /// The outcome of a fault that ends the session. Asserts that its answer can be sent.
+    /// The outcome of an error that ends the session. Asserts that its NOTIFICATION can be sent.
     pub fn of_error(error: &WireError) -> Self {
         let notification = error.notification();
         assert_sendable(&notification);
@@ -70,13 +70,13 @@ impl Outcome {
         Self { answer, code, what }
     }
 
-    /// Whether nothing was wrong.
+    /// Whether there was no fault.
     pub fn is_accepted(self) -> bool {
         self.answer == Answer::Accepted
     }
 }
 
-/// Whether RFC 4271 §4.5 or one of those that extend it knows the codes.
+/// Whether RFC 4271 §4.5 or an extension of it defines the codes.
 pub fn exists(code: u8, subcode: u8) -> bool {
     match code {
         1 => matches!(subcode, 1..=3),
@@ -90,7 +90,7 @@ pub fn exists(code: u8, subcode: u8) -> bool {
     }
 }
 
-/// A NOTIFICATION of ours must have codes that exist, fit a message, and be read back as sent.
+/// Our NOTIFICATION must have defined codes, fit into a message, and be decoded as sent.
 pub fn assert_sendable(notification: &Notification) {
     let Notification { code, subcode, data } = notification;
     assert!(exists(*code, *subcode), "no such codes: {notification:?}");
@@ -98,5 +98,5 @@ pub fn assert_sendable(notification: &Notification) {
     assert!((21..=4096).contains(&message.len()), "{} bytes", message.len());
     let read = Notification::parse(&message[19..]);
     assert_eq!((read.code, read.subcode), (*code, *subcode));
-    assert!(data.starts_with(&read.data), "other data than was meant");
+    assert!(data.starts_with(&read.data), "the data differs");
 }

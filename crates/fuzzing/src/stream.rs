@@ -1,4 +1,4 @@
-//! Streams of whole messages, as a session carries them.
+//! Streams of whole messages, as in a session.
 
 use fairway_ground::PeerKind;
 use fairway_sessions::wire::UpdateContext;
@@ -43,7 +43,7 @@ pub fn messages(dice: &mut Dice) -> Draft {
     stream
 }
 
-/// What a neighbour sends to become Established: OPEN, KEEPALIVE, and then whatever it likes.
+/// The messages of a neighbour up to Established: OPEN, KEEPALIVE, and then anything.
 pub fn handshake(dice: &mut Dice) -> Draft {
     let mut stream = Draft::default();
     let mut body = open::body(dice);
@@ -58,8 +58,8 @@ pub fn handshake(dice: &mut Dice) -> Draft {
     stream
 }
 
-/// What an Established neighbour sends: UPDATEs, each bent inside a whole message, and now and then
-/// something else. What is wrong with a body must not hide what comes after it.
+/// The messages of an Established neighbour: UPDATEs, each corrupted within a whole message, and sometimes
+/// others. A fault in a body must not hide the messages after it.
 pub fn session(dice: &mut Dice, context: UpdateContext) -> Draft {
     let mut stream = Draft::default();
     for _ in 0..=dice.below(3) {
@@ -67,7 +67,7 @@ pub fn session(dice: &mut Dice, context: UpdateContext) -> Draft {
             0 => put_message(kind::KEEPALIVE, &Draft::default(), &mut stream),
             1 | 2 => put_message(kind::ROUTE_REFRESH, &open::route_refresh(dice), &mut stream),
             4 => {
-                // What was said before is said again, or some of it (RFC 7313).
+                // A refresh of all or some of the routes (RFC 7313).
                 let [begin, end] = open::marks(dice);
                 put_message(kind::ROUTE_REFRESH, &begin, &mut stream);
                 put_message(kind::UPDATE, &mutation::update(dice, context), &mut stream);

@@ -1,8 +1,8 @@
-//! Two decoders read the same UPDATEs: ours, and one that other people wrote from the same RFCs.
-//! They must agree on every route, and the other must read what our encoder writes.
+//! Two decoders read the same UPDATEs: ours, and one that others wrote from the same RFCs. They must agree on
+//! every route, and the other must decode what our encoder writes.
 //!
-//! Only UPDATEs in which we find no fault are compared: what to do about faults is RFC 7606's
-//! business, and `targets/attribute_rules.rs` asks about that.
+//! Only UPDATEs without faults are compared: the treatment of faults is defined by RFC 7606, and checked by
+//! `targets/attribute_rules.rs`.
 
 // What fails here fails the test.
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -24,10 +24,10 @@ use fairway_seam::PathAttributes;
 use fairway_sessions::wire::announce::{self, AttributeBlock};
 use fairway_sessions::wire::{Update, UpdateContext};
 
-/// What stands for a number that an old speaker cannot hold (RFC 6793 §9).
+/// The placeholder for a number that an old speaker does not support (RFC 6793 §9).
 const AS_TRANS: u32 = 23_456;
 
-/// A route, in words that both sides can say.
+/// A route, in terms of both decoders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Route {
     origin: &'static str,
@@ -42,14 +42,14 @@ struct Route {
     large_communities: BTreeSet<[u32; 3]>,
 }
 
-/// What an UPDATE says.
+/// The content of an UPDATE.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Reading {
     withdrawn: BTreeSet<fairway_ground::Nlri>,
     announced: BTreeMap<fairway_ground::Nlri, Route>,
 }
 
-/// Our reading; `None` when we find a fault.
+/// Our decoding; `None` if there is a fault.
 fn ours(body: &[u8], context: UpdateContext) -> Option<(Update, Reading)> {
     let update = Update::parse(body, context).ok().filter(|update| update.faults.is_empty())?;
     let mut reading =
@@ -84,7 +84,7 @@ fn our_route(attributes: &PathAttributes) -> Route {
     }
 }
 
-/// The other's reading, in our words.
+/// The other's decoding, in our terms.
 fn theirs(update: &BgpUpdateMessage, merged: bool) -> Reading {
     let attributes = &update.attributes;
     let mut reading = Reading::default();
@@ -100,7 +100,7 @@ fn theirs(update: &BgpUpdateMessage, merged: bool) -> Reading {
         AttributeValue::MpUnreachNlri(nlri) => Some((nlri, false)),
         _ => None,
     }) {
-        // Families that we do not route.
+        // Families that we do not support.
         if !matches!((nlri.afi, nlri.safi), (Afi::Ipv4 | Afi::Ipv6, Safi::Unicast)) {
             continue;
         }
@@ -116,7 +116,7 @@ fn theirs(update: &BgpUpdateMessage, merged: bool) -> Reading {
 }
 
 fn prefix(prefix: &NetworkPrefix) -> fairway_ground::Nlri {
-    // RFC 4271 §4.3: bits behind the length mean nothing; the other keeps them, we do not.
+    // RFC 4271 §4.3: bits after the length have no meaning; the other keeps them, we do not.
     fairway_ground::Nlri {
         prefix: Prefix::try_from(prefix.prefix.trunc()).expect("host bits are cleared"),
         path_id: prefix.path_id.map_or(PathId::NONE, PathId::new),
@@ -136,12 +136,12 @@ fn multiprotocol_next_hop(nlri: &Nlri) -> Vec<IpAddr> {
     match nlri.next_hop {
         Some(NextHopAddress::Ipv4(address)) => vec![address.into()],
         Some(NextHopAddress::Ipv6(address)) => vec![address.into()],
-        // What stands for a link-local address, and how one without a global one is written, is not
-        // the other decoder's business.
+        // The placeholder for a link-local address, and the form of one without a global address, are not
+        // compared.
         Some(NextHopAddress::Ipv6LinkLocal(first, second)) => {
             next_hop_addresses(fairway_ground::NextHop::ipv6(first, Some(second)))
         }
-        other => panic!("a next hop that no unicast route has: {other:?}"),
+        other => panic!("a next hop that is not valid for unicast: {other:?}"),
     }
 }
 
@@ -166,8 +166,8 @@ fn their_route(attributes: &Attributes, next_hop: Vec<IpAddr>, merged: bool) -> 
         AttributeValue::As4Aggregator { asn, id } if merged => Some((asn.to_u32(), (*id).into())),
         _ => None,
     });
-    // The other merges AS4_PATH whatever AGGREGATOR says. An AS number there that is not AS_TRANS
-    // makes both AS4 attributes stale (RFC 6793 §4.2.3), so its merged path is not asked for.
+    // The other merges AS4_PATH regardless of AGGREGATOR. An AS number there other than AS_TRANS makes both
+    // AS4 attributes stale (RFC 6793 §4.2.3), so its merged path is not compared.
     let is_stale = wide.is_some() && aggregator.is_some_and(|(asn, _)| asn != AS_TRANS);
     let aggregator = if is_stale { aggregator } else { aggregator.and(wide).or(aggregator) };
     let as_path = if merged && !is_stale {
@@ -214,11 +214,11 @@ fn width(context: UpdateContext) -> AsnLength {
     if context.four_octet_as { AsnLength::Bits32 } else { AsnLength::Bits16 }
 }
 
-/// Where the other decoder is wrong, and is not asked.
+/// Cases in which the other decoder is wrong, and that are not compared.
 ///
-/// A length octet of 0 is the default route (RFC 4271 §4.3). The other takes it for the beginning
-/// of a path identifier, although none was negotiated (RFC 7911 §3), whenever what follows can be
-/// read that way; only a default route that is alone in its list leaves it no choice.
+/// A length octet of 0 is the default route (RFC 4271 §4.3). The other takes it for the beginning of a path
+/// identifier, although none was negotiated (RFC 7911 §3), whenever the following bytes can be parsed that
+/// way; only a default route that is alone in its list is unambiguous.
 fn is_misread(update: &Update, context: UpdateContext) -> bool {
     let announced = update.announced.iter().map(|group| &group.prefixes);
     context.add_path.is_empty()
@@ -227,8 +227,8 @@ fn is_misread(update: &Update, context: UpdateContext) -> bool {
             .any(|list| list.len() > 1 && list.iter().any(|nlri| nlri.prefix.length() == 0))
 }
 
-/// Sequences that follow each other as one: a path of more than 255 hops needs several segments,
-/// and where they are cut says nothing (RFC 4271 §5.1.2).
+/// Merges adjacent sequences: a path of more than 255 hops needs several segments, and where they are split
+/// has no meaning (RFC 4271 §5.1.2).
 fn joined(segments: &[(bool, Vec<u32>)]) -> Vec<(bool, Vec<u32>)> {
     let mut joined: Vec<(bool, Vec<u32>)> = Vec::new();
     for (is_sequence, asns) in segments {
@@ -240,7 +240,7 @@ fn joined(segments: &[(bool, Vec<u32>)]) -> Vec<(bool, Vec<u32>)> {
     joined
 }
 
-/// Fails with the first difference only: whole readings are too long to be read.
+/// Fails with the first difference only: complete decodings are too long to read.
 fn assert_same(ours: &Reading, theirs: &Reading, seed: u64) {
     assert_eq!(ours.withdrawn, theirs.withdrawn, "seed {seed}, ours is left");
     assert!(
@@ -254,7 +254,7 @@ fn assert_same(ours: &Reading, theirs: &Reading, seed: u64) {
     }
 }
 
-/// Reads a body with both decoders; `None` when it is not compared.
+/// Decodes a body with both decoders; `None` if it is not compared.
 fn assert_agreed(body: &[u8], context: UpdateContext, seed: u64) -> Option<Update> {
     let (update, mut ours) =
         ours(body, context).filter(|(update, _)| !is_misread(update, context))?;
@@ -268,11 +268,11 @@ fn assert_agreed(body: &[u8], context: UpdateContext, seed: u64) -> Option<Updat
         routes.for_each(|route| route.as_path = joined(&route.as_path));
     }
     if context.kind == PeerKind::External {
-        // RFC 4271 §5.1.5: not theirs to know who sent it.
+        // RFC 4271 §5.1.5: the other decoder does not know the kind of peer.
         theirs.announced.values_mut().for_each(|route| route.local_pref = None);
     }
-    // A prefix that is withdrawn and announced in one UPDATE is announced (RFC 4271 §4.3): both
-    // lists are sets here, and a set has no order to differ in.
+    // A prefix that is withdrawn and announced in one UPDATE is announced (RFC 4271 §4.3): both lists are
+    // sets here, without an order.
     ours.withdrawn.retain(|prefix| !ours.announced.contains_key(prefix));
     theirs.withdrawn.retain(|prefix| !theirs.announced.contains_key(prefix));
     assert_same(&ours, &theirs, seed);
@@ -361,13 +361,13 @@ fn both_decoders_agree_on_golden_updates() {
               \x20\xc6\x33\x64\x0a",
             EXTERNAL,
         ),
-        // The same as an old speaker says it.
+        // The same from an old speaker.
         (
             b"\0\0\0\x12\x40\x01\x01\x00\x40\x02\x04\x02\x01\xfd\xe9\x40\x03\x04\xc0\0\x02\x07\
               \x20\xc6\x33\x64\x0a",
             TWO_OCTET,
         ),
-        // 2001:db8::/32 with a link-local next hop beside the global one.
+        // 2001:db8::/32 with a link-local next hop in addition to the global one.
         (
             b"\0\0\0\x3b\x90\x0e\x00\x2a\x00\x02\x01\x20\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\
               \xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x20\x20\x01\x0d\xb8\

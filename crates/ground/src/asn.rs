@@ -91,8 +91,8 @@ pub enum AsPathSegment {
     Sequence(Vec<u32>),
 }
 
-/// The systems a route went through, nearest first. AS numbers are kept as sent: a path that
-/// contains AS 0 is a fault of the path (RFC 7607), for the decoder to name.
+/// The ASes that a route passed, nearest first. AS numbers are kept as received: a path that contains AS 0 is
+/// malformed (RFC 7607), which the decoder reports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AsPath(pub Vec<AsPathSegment>);
 
@@ -113,7 +113,7 @@ impl AsPath {
             .sum()
     }
 
-    /// The AS that the route came from last. A set has no first member (RFC 4271 §9.1.2.2 c).
+    /// The neighbouring AS that the route was received from. A set has no first member (RFC 4271 §9.1.2.2 c).
     pub fn first(&self) -> Option<u32> {
         match self.0.first()? {
             AsPathSegment::Sequence(asns) => asns.first().copied(),
@@ -121,7 +121,7 @@ impl AsPath {
         }
     }
 
-    /// The path one hop on: `asn` in front (RFC 4271 §5.1.2).
+    /// The path with `asn` prepended (RFC 4271 §5.1.2).
     pub fn prepended(&self, asn: u32) -> Self {
         let mut segments = self.0.clone();
         match segments.first_mut() {
@@ -139,7 +139,7 @@ impl AsPath {
     }
 }
 
-/// Number by number: a path may have a thousand, and a table a million paths.
+/// Written number by number: a path may have a thousand, and a table a million paths.
 fn join(asns: &[u32], separator: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (position, asn) in asns.iter().enumerate() {
         if position > 0 {

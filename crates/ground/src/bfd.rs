@@ -1,6 +1,6 @@
-//! What a BFD session is between, and how it is to be (RFC 5880, 5881, 5883).
+//! The path and the settings of a BFD session (RFC 5880, 5881, 5883).
 //!
-//! Knows no packet and no clock. `resources` makes the settings, `bfd` lives by them.
+//! Knows no packet and no clock. `resources` creates the settings, `bfd` uses them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use super::InterfaceName;
 
-/// What a session watches: the way between two addresses. Ordered by who is at the other end, so
-/// that those who share an address stand together.
+/// The path between two addresses that a session monitors. Ordered by the remote address, so that sessions
+/// with the same one are adjacent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BfdPath {
-    /// The address at the other end.
+    /// The remote address.
     pub remote: IpAddr,
-    /// The VRF that it is in; the main table when `None`.
+    /// The VRF of the session; the main table when `None`.
     pub vrf: Option<InterfaceName>,
-    /// Whether routers may be in between (RFC 5883). It decides about port and TTL.
+    /// Whether routers may be in between (RFC 5883). It determines port and TTL.
     pub multihop: bool,
-    /// The interface that leads there: needed by a link-local address. Packets that come in
-    /// elsewhere are not heard then.
+    /// The outgoing interface, required for a link-local address. Packets from other interfaces are ignored
+    /// then.
     pub interface: Option<InterfaceName>,
     /// Our address. The routing table chooses when `None`.
     pub local: Option<IpAddr>,
@@ -44,42 +44,42 @@ impl fmt::Display for BfdPath {
     }
 }
 
-/// How a session is to be. Changes take effect on the living session.
+/// The settings of a session. Changes take effect without a restart of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BfdSettings {
-    /// The least time between two control packets of ours, while the session is up. Less than
-    /// [`BfdSettings::INTERVAL_MIN`] means that.
+    /// Minimum interval between our control packets while the session is up. Smaller values are raised to
+    /// [`BfdSettings::INTERVAL_MIN`].
     pub transmit_interval: Duration,
-    /// The least time between two control packets of the other end that we can take. Less than
-    /// [`BfdSettings::INTERVAL_MIN`] means that.
+    /// Minimum interval between control packets of the remote system that we support. Smaller values are
+    /// raised to [`BfdSettings::INTERVAL_MIN`].
     pub receive_interval: Duration,
-    /// How many packets of ours the other end must miss in a row before it says that we are gone.
+    /// How many of our packets in a row the remote system must miss before it declares the session down.
     pub detect_multiplier: NonZeroU8,
-    /// The echo function: how often we would send such packets, and how often we send those of the
-    /// other end back. `None`: neither. Not over several hops (RFC 5883 §3).
+    /// The echo function: the interval at which we send echo packets and return those of the remote system.
+    /// `None` disables both. Not for multihop sessions (RFC 5883 §3).
     pub echo_interval: Option<Duration>,
-    /// Says nothing until the other end has spoken (RFC 5880 §6.1).
+    /// Sends no packet until one is received (RFC 5880 §6.1).
     pub passive: bool,
-    /// Over several hops: packets that arrive with a smaller TTL are not heard.
+    /// Multihop: packets that arrive with a smaller TTL are ignored.
     pub minimum_ttl: NonZeroU8,
-    /// Signs each packet, and wants each signed.
+    /// Signs each packet, and requires each received packet to be signed.
     pub authentication: Option<BfdAuthentication>,
 }
 
 impl BfdSettings {
     /// The shortest of the common intervals (RFC 7419 §3).
     pub const INTERVAL_MIN: Duration = Duration::from_micros(3_300);
-    /// What FRR has for both directions.
+    /// FRR's default for both directions.
     pub const INTERVAL_DEFAULT: Duration = Duration::from_millis(300);
-    /// What FRR has for echo packets.
+    /// FRR's default for echo packets.
     pub const ECHO_INTERVAL_DEFAULT: Duration = Duration::from_millis(50);
-    /// Three packets, as everybody has it.
+    /// Three packets, the usual default.
     pub const DETECT_MULTIPLIER_DEFAULT: NonZeroU8 = NonZeroU8::MIN.saturating_add(2);
-    /// FRR's: at most one router in between, said as a TTL.
+    /// FRR's default: at most one router in between, expressed as a TTL.
     pub const MINIMUM_TTL_DEFAULT: NonZeroU8 = NonZeroU8::MIN.saturating_add(253);
 
-    /// Others want to know about the same path, and get what is fastest of both: the session is
-    /// passive only if both are, and the key is that of the first who has one.
+    /// Merges the settings of another user of the same path, which gets the faster of both: the session is
+    /// passive only if both are, and the key is the first one that is configured.
     pub fn absorb(&mut self, other: &Self) {
         self.transmit_interval = self.transmit_interval.min(other.transmit_interval);
         self.receive_interval = self.receive_interval.min(other.receive_interval);
@@ -97,7 +97,7 @@ impl BfdSettings {
 }
 
 impl Default for BfdSettings {
-    /// What FRR does with a profile that says nothing.
+    /// FRR's values for a profile without settings.
     fn default() -> Self {
         Self {
             transmit_interval: Self::INTERVAL_DEFAULT,
@@ -111,12 +111,12 @@ impl Default for BfdSettings {
     }
 }
 
-/// How packets are signed (RFC 5880 §6.7.4). Passwords in the clear and MD5 are not offered.
+/// How packets are authenticated (RFC 5880 §6.7.4). Simple passwords and MD5 are not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BfdAuthenticationKind {
-    /// Keyed SHA1: a packet may be said again.
+    /// Keyed SHA1: a packet may repeat a sequence number.
     Sha1,
-    /// Meticulous keyed SHA1: no packet is good twice.
+    /// Meticulous keyed SHA1: every packet has a new sequence number.
     MeticulousSha1,
 }
 
@@ -129,31 +129,33 @@ impl fmt::Display for BfdAuthenticationKind {
     }
 }
 
-/// Why bytes cannot be a key of a BFD session.
+/// Why bytes cannot be the key of a BFD session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BfdKeyError {
     /// The packet has room for 20 bytes.
-    #[error("the key has {0} bytes; keyed SHA1 of BFD allows 1 to 20")]
+    #[error("the key has {0} bytes; BFD keyed SHA1 allows 1 to 20")]
     TooLong(usize),
-    /// An empty key keeps nobody out.
-    #[error("the key is empty; keyed SHA1 of BFD needs 1 to 20 bytes, or leave the field out")]
+    /// An empty key authenticates nothing.
+    #[error(
+        "the key is empty; BFD keyed SHA1 needs 1 to 20 bytes; set a key or leave the field out"
+    )]
     Empty,
 }
 
-/// A key, and how it signs. Its `Debug` form hides the key.
+/// A key with its authentication type. Its `Debug` form hides the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BfdAuthentication {
     kind: BfdAuthenticationKind,
     key_id: u8,
-    /// Padded with zeros, as it is when a packet is signed.
+    /// Padded with zeros, as for signing a packet.
     key: [u8; Self::KEY_LENGTH_BYTES_MAX],
 }
 
 impl BfdAuthentication {
-    /// The most bytes of a key (RFC 5880 §6.7.4).
+    /// Maximum length of a key, in bytes (RFC 5880 §6.7.4).
     pub const KEY_LENGTH_BYTES_MAX: usize = 20;
 
-    /// Refuses a key that no packet has room for. Zero bytes at its end mean nothing.
+    /// Rejects a key that does not fit into a packet. Trailing zero bytes have no meaning.
     pub fn new(kind: BfdAuthenticationKind, key_id: u8, bytes: &[u8]) -> Result<Self, BfdKeyError> {
         let mut key = [0; Self::KEY_LENGTH_BYTES_MAX];
         match key.get_mut(..bytes.len()) {
@@ -166,17 +168,17 @@ impl BfdAuthentication {
         }
     }
 
-    /// How it signs.
+    /// The authentication type.
     pub fn kind(&self) -> BfdAuthenticationKind {
         self.kind
     }
 
-    /// What names it in packets.
+    /// The key ID in packets.
     pub fn key_id(&self) -> u8 {
         self.key_id
     }
 
-    /// The key, padded with zeros: for the hash and for nothing else.
+    /// The key, padded with zeros: only for the hash.
     pub fn expose(&self) -> &[u8; Self::KEY_LENGTH_BYTES_MAX] {
         &self.key
     }
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(shared, expected);
         let slow = BfdSettings { echo_interval: Some(milliseconds(70)), ..BfdSettings::default() };
         shared.absorb(&slow);
-        assert_eq!(shared, expected, "whoever comes later makes nothing slower");
+        assert_eq!(shared, expected, "a later user must not slow the session down");
     }
 
     //= RFC 5880 §6.7.4 MUST: a key is a binary string of up to 20 bytes, padded with zeros.

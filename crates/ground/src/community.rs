@@ -23,17 +23,17 @@ const WELL_KNOWN: &[(&str, u32)] = &[
 pub struct Community(pub u32);
 
 impl Community {
-    /// Whoever announces it is about to leave (RFC 8326).
+    /// Its announcer is about to go down (RFC 8326).
     pub const GRACEFUL_SHUTDOWN: Self = Self(0xFFFF_0000);
-    /// Of a neighbour that has been away for longer than its restart may take (RFC 9494).
+    /// From a neighbour that is gone for longer than its restart time (RFC 9494).
     pub const LLGR_STALE: Self = Self(0xFFFF_0006);
-    /// Not to be kept for that long (RFC 9494).
+    /// Not to be retained as long-lived stale (RFC 9494).
     pub const NO_LLGR: Self = Self(0xFFFF_0007);
-    /// Not to be told to external peers (RFC 1997).
+    /// Not to be advertised to external peers (RFC 1997).
     pub const NO_EXPORT: Self = Self(0xFFFF_FF01);
-    /// Not to be told to anybody (RFC 1997).
+    /// Not to be advertised to any peer (RFC 1997).
     pub const NO_ADVERTISE: Self = Self(0xFFFF_FF02);
-    /// Not to be told to external peers, not even those in our confederation (RFC 1997).
+    /// Not to be advertised to external peers, including those in our confederation (RFC 1997).
     pub const NO_EXPORT_SUBCONFED: Self = Self(0xFFFF_FF03);
 }
 
@@ -67,7 +67,7 @@ impl FromStr for Community {
 /// A twelve-octet community (RFC 8092).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LargeCommunity {
-    /// The AS that gives the other two their meaning.
+    /// The AS that defines the meaning of the other two.
     pub global: u32,
     /// First local part.
     pub local1: u32,
@@ -84,7 +84,7 @@ impl fmt::Display for LargeCommunity {
 impl FromStr for LargeCommunity {
     type Err = ParseError;
 
-    /// Reads `A:B:C`, with or without the `large:` that manifests put in front.
+    /// Parses `A:B:C`, with or without the `large:` prefix of manifests.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut parts = text.strip_prefix("large:").unwrap_or(text).split(':').map(str::parse);
         match (parts.next(), parts.next(), parts.next(), parts.next()) {

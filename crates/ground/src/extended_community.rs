@@ -1,4 +1,4 @@
-//! Extended communities (RFC 4360), and the one that weighs paths.
+//! Extended communities (RFC 4360), and link bandwidth.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -22,13 +22,13 @@ const ROUTE_ORIGIN: u8 = 0x03;
 const LINK_BANDWIDTH: u8 = 0x04;
 
 impl ExtendedCommunity {
-    /// Whether it leaves the AS that it was set in.
+    /// Whether it may leave the AS that set it.
     pub fn is_transitive(self) -> bool {
         let [kind, ..] = self.0;
         kind & NON_TRANSITIVE == 0
     }
 
-    /// The bandwidth that it says, if that is what it says.
+    /// The link bandwidth, if it carries one.
     pub fn link_bandwidth(self) -> Option<LinkBandwidth> {
         let [kind, subtype, _, _, a, b, c, d] = self.0;
         let is_bandwidth = kind & !NON_TRANSITIVE == TWO_OCTET_AS && subtype == LINK_BANDWIDTH;
@@ -37,8 +37,8 @@ impl ExtendedCommunity {
     }
 }
 
-/// As FRR writes them. Ours: what it has no name for is shown with its value, and a bandwidth is not
-/// rounded down to a whole number of its unit.
+/// As FRR writes them. Ours: a community that FRR has no name for is shown with its value, and a bandwidth is
+/// not rounded down to a whole number of its unit.
 impl fmt::Display for ExtendedCommunity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [kind, subtype, a, b, c, d, e, low] = self.0;
@@ -67,8 +67,8 @@ impl fmt::Display for ExtendedCommunity {
     }
 }
 
-/// What a path can carry, in bits per second (RFC 10005): neighbours divide traffic among several
-/// paths by it.
+/// The bandwidth of a link, in bits per second (RFC 10005): neighbours balance traffic among several paths by
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkBandwidth {
     /// Bits per second.
@@ -76,8 +76,8 @@ pub struct LinkBandwidth {
 }
 
 impl LinkBandwidth {
-    /// The community that says it, set by `asn`, which is AS_TRANS where two octets cannot say it.
-    /// A transitive one reaches an external neighbour.
+    /// The community that carries it, set by `asn`, or AS_TRANS if that does not fit into two octets. A
+    /// transitive one reaches external neighbours.
     pub fn community(self, asn: u32, transitive: bool) -> ExtendedCommunity {
         let kind = if transitive { TWO_OCTET_AS } else { TWO_OCTET_AS | NON_TRANSITIVE };
         let [high, low] = u16::try_from(asn).unwrap_or(Asn::TRANS).to_be_bytes();
@@ -85,12 +85,12 @@ impl LinkBandwidth {
         ExtendedCommunity([kind, LINK_BANDWIDTH, high, low, a, b, c, d])
     }
 
-    /// As on the wire: octets, in IEEE 754 single precision.
+    /// As on the wire: octets per second, in IEEE 754 single precision.
     fn octets_per_second(self) -> f32 {
         self.bits_per_second as f32 / 8.0
     }
 
-    /// Back from the wire; a negative number and none at all count as nothing.
+    /// From the wire form; a negative number and NaN count as 0.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -81,7 +81,7 @@ impl fmt::Display for AddressFamily {
     }
 }
 
-/// Which of the two families: what a session carries, or what a service has.
+/// A set of families: those of a session, or of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FamilySet {
     ipv4: bool,
@@ -94,7 +94,7 @@ impl FamilySet {
     /// Both.
     pub const BOTH: Self = Self { ipv4: true, ipv6: true };
 
-    /// Just `family`.
+    /// Only `family`.
     pub fn only(family: AddressFamily) -> Self {
         let mut set = Self::EMPTY;
         set.insert(family);
@@ -109,7 +109,7 @@ impl FamilySet {
         }
     }
 
-    /// Takes `family` out.
+    /// Removes `family`.
     pub fn remove(&mut self, family: AddressFamily) {
         match family {
             AddressFamily::Ipv4Unicast => self.ipv4 = false,
@@ -117,7 +117,7 @@ impl FamilySet {
         }
     }
 
-    /// Whether `family` is in it.
+    /// Whether it contains `family`.
     pub fn contains(self, family: AddressFamily) -> bool {
         match family {
             AddressFamily::Ipv4Unicast => self.ipv4,
@@ -130,7 +130,7 @@ impl FamilySet {
         Self { ipv4: self.ipv4 && other.ipv4, ipv6: self.ipv6 && other.ipv6 }
     }
 
-    /// Whether it holds no family.
+    /// Whether it is empty.
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
     }
@@ -169,7 +169,7 @@ impl<T> PerFamily<T> {
         }
     }
 
-    /// The value for `family`, to be changed.
+    /// The value for `family`, mutable.
     pub fn of_mut(&mut self, family: AddressFamily) -> &mut T {
         match family {
             AddressFamily::Ipv4Unicast => &mut self.ipv4,

@@ -1,10 +1,10 @@
-//! Which prefixes a policy lets through.
+//! Which prefixes does a policy allow?
 
 use std::ops::RangeInclusive;
 
 use super::Prefix;
 
-/// Why a prefix and two lengths are no range.
+/// Why a prefix and two lengths are not a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the lengths {first} to {last} are not a range inside {prefix}; expected \
@@ -21,7 +21,7 @@ pub struct PrefixRangeError {
     pub last: u8,
 }
 
-/// A prefix, and how long the prefixes inside it may be.
+/// A prefix, with the range of lengths of the prefixes inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrefixRange {
     prefix: Prefix,
@@ -29,8 +29,8 @@ pub struct PrefixRange {
 }
 
 impl PrefixRange {
-    /// As routers' prefix lists read it: without lengths only `prefix` itself; with `ge` alone up
-    /// to the longest there is; with `le` alone from the length of `prefix` on.
+    /// As prefix lists of routers define it: without lengths only `prefix` itself; with `ge` alone up to the
+    /// maximum length; with `le` alone from the length of `prefix` on.
     pub fn new(prefix: Prefix, ge: Option<u8>, le: Option<u8>) -> Result<Self, PrefixRangeError> {
         let longest = prefix.family().address_bits();
         let first = ge.unwrap_or(prefix.length());
@@ -42,26 +42,26 @@ impl PrefixRange {
         }
     }
 
-    /// The prefix that they are inside of.
+    /// The prefix that contains them.
     pub fn prefix(&self) -> Prefix {
         self.prefix
     }
 
-    /// How long they may be.
+    /// The allowed lengths.
     pub fn lengths(&self) -> RangeInclusive<u8> {
         self.lengths.clone()
     }
 
-    /// Whether `prefix` is one of them.
+    /// Whether `prefix` is in the range.
     pub fn contains(&self, prefix: Prefix) -> bool {
         self.lengths.contains(&prefix.length()) && self.prefix.contains(prefix.address())
     }
 }
 
-/// Which prefixes may pass.
+/// Which prefixes are allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum PrefixFilter {
-    /// None: what holds where nobody said anything (RFC 8212).
+    /// None, the default without configuration (RFC 8212).
     #[default]
     Nothing,
     /// Those in one of the ranges.
@@ -71,7 +71,7 @@ pub enum PrefixFilter {
 }
 
 impl PrefixFilter {
-    /// Whether `prefix` passes.
+    /// Whether `prefix` is allowed.
     pub fn allows(&self, prefix: Prefix) -> bool {
         match self {
             Self::Nothing => false,

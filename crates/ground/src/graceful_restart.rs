@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What an operator wants of restarts, ours and the neighbour's.
+/// The operator's settings for restarts, ours and the neighbour's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GracefulRestart {
     restart_time_seconds: u16,
@@ -10,53 +10,53 @@ pub struct GracefulRestart {
 }
 
 impl GracefulRestart {
-    /// The most that the capability can say, in seconds: twelve bits (RFC 4724 §3).
+    /// Maximum of the capability, in seconds: twelve bits (RFC 4724 §3).
     pub const RESTART_TIME_SECONDS_MAX: u16 = 0x0FFF;
-    /// The most that the long-lived one can say, in seconds: 24 bits, half a year (RFC 9494 §3.1).
+    /// Maximum of the long-lived capability, in seconds: 24 bits, half a year (RFC 9494 §3.1).
     pub const LONG_LIVED_STALE_TIME_SECONDS_MAX: u32 = 0x00FF_FFFF;
 
-    /// How long routes may stay stale that a neighbour which is back has not said again, where it
-    /// does not say that it is done: what FRR calls the stalepath-time, and as long.
+    /// How long routes stay stale that a restarted neighbour has not announced again, if it sends no
+    /// End-of-RIB marker: FRR's stalepath-time and its default.
     pub const STALE_PATH_TIME: Duration = Duration::from_secs(360);
 
-    /// `restart_time_seconds` is 1 to 4095, `long_lived_stale_time_seconds` 0 to 16,777,215; `None`
-    /// for others.
+    /// `restart_time_seconds` is 1 to 4095, `long_lived_stale_time_seconds` 0 to 16,777,215; `None` for other
+    /// values.
     pub fn new(restart_time_seconds: u16, long_lived_stale_time_seconds: u32) -> Option<Self> {
         let fits = (1..=Self::RESTART_TIME_SECONDS_MAX).contains(&restart_time_seconds)
             && long_lived_stale_time_seconds <= Self::LONG_LIVED_STALE_TIME_SECONDS_MAX;
         fits.then_some(Self { restart_time_seconds, long_lived_stale_time_seconds })
     }
 
-    /// How long the neighbour should wait for us to come back, in seconds.
+    /// How long the neighbour should wait for our restart, in seconds.
     pub fn restart_time_seconds(self) -> u16 {
         self.restart_time_seconds
     }
 
-    /// The same as time.
+    /// The same as a duration.
     pub fn restart_time(self) -> Duration {
         Duration::from_secs(self.restart_time_seconds.into())
     }
 
-    /// How long after our start the neighbour waits at most to hear that these are all our routes:
-    /// half of the time that it keeps the old ones.
+    /// Maximum time from our start to our End-of-RIB marker: half of the time for which the neighbour keeps
+    /// the old routes.
     pub fn deferral_time(self) -> Duration {
         self.restart_time() / 2
     }
 
-    /// How long routes may then still be used where there are no others, in seconds (RFC 9494).
-    /// 0 does not offer it.
+    /// How long the neighbour may use routes after that if it has no others, in seconds (RFC 9494). With 0
+    /// the capability is not advertised.
     pub fn long_lived_stale_time_seconds(self) -> u32 {
         self.long_lived_stale_time_seconds
     }
 
-    /// The same as time.
+    /// The same as a duration.
     pub fn long_lived_stale_time(self) -> Duration {
         Duration::from_secs(self.long_lived_stale_time_seconds.into())
     }
 }
 
 impl Default for GracefulRestart {
-    /// 120 s, which is what FRR and BIRD have, and nothing long-lived.
+    /// 120 s, the default of FRR and BIRD, and nothing long-lived.
     fn default() -> Self {
         Self { restart_time_seconds: 120, long_lived_stale_time_seconds: 0 }
     }

@@ -8,8 +8,8 @@ use super::ParseError;
 /// What the kernel allows (`IFNAMSIZ` without its NUL).
 const LENGTH_BYTES_MAX: usize = 15;
 
-/// The name of an interface, or of a VRF, which is one: 1 to 15 bytes, no blanks, no slash or
-/// colon. Small enough to be copied, so that keys of neighbours can be.
+/// The name of an interface, or of a VRF, which is one: 1 to 15 bytes, no blanks, no slash or colon. Small
+/// enough to be `Copy`, so that keys of neighbours are, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceName {
     /// Padded with zeros, which no name contains: the order is that of the text.
@@ -20,7 +20,7 @@ impl InterfaceName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         let text = self.bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-        // It was text when it came in.
+        // It was text when it was created.
         std::str::from_utf8(text).unwrap_or_default()
     }
 }

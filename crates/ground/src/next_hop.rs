@@ -1,4 +1,4 @@
-//! Next hops: what a route carries, and what a session may offer.
+//! Next hops: of routes, and of our end of a session.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,20 +10,19 @@ use super::{AddressFamily, FamilySet};
 pub enum NextHop {
     /// NEXT_HOP, or MP_REACH_NLRI with four octets.
     Ipv4(Ipv4Addr),
-    /// MP_REACH_NLRI with a global address and, on a shared subnet, a link-local one beside it
-    /// (RFC 2545 §3).
+    /// MP_REACH_NLRI with a global address and, on a shared subnet, a link-local one (RFC 2545 §3).
     Ipv6 {
-        /// The global address; the link-local one, where there is no other.
+        /// The global address, or the link-local one if there is no other.
         global: Ipv6Addr,
-        /// The link-local address, beside a global one.
+        /// The link-local address in addition to a global one.
         link_local: Option<Ipv6Addr>,
     },
 }
 
 impl NextHop {
-    /// What `first` and `second` of MP_REACH_NLRI mean. A router that has only a link-local address
-    /// puts it in both places (FRR), alone, or behind `::` (BIRD); all of that is one value here. A
-    /// second one that is not link-local says nothing, to routers as to us.
+    /// The meaning of `first` and `second` of MP_REACH_NLRI. A router that has only a link-local address
+    /// sends it in both places (FRR), alone, or after `::` (BIRD); all of that is one value here. A second
+    /// address that is not link-local is ignored, as other routers do.
     pub fn ipv6(first: Ipv6Addr, second: Option<Ipv6Addr>) -> Self {
         match second.filter(Ipv6Addr::is_unicast_link_local) {
             Some(link_local) if first.is_unspecified() || first.is_unicast_link_local() => {
@@ -33,7 +32,7 @@ impl NextHop {
         }
     }
 
-    /// The address that names it.
+    /// The main address.
     pub fn address(self) -> IpAddr {
         match self {
             Self::Ipv4(address) => IpAddr::V4(address),
@@ -41,7 +40,7 @@ impl NextHop {
         }
     }
 
-    /// Without the half that is for one link.
+    /// Without the link-local address in addition to the global one.
     pub fn global_only(self) -> Self {
         match self {
             Self::Ipv6 { global, .. } => Self::Ipv6 { global, link_local: None },
@@ -49,7 +48,7 @@ impl NextHop {
         }
     }
 
-    /// Whether it means something on one link only.
+    /// Whether it is valid on one link only.
     pub fn is_link_local(self) -> bool {
         match self.address() {
             IpAddr::V4(address) => address.is_link_local(),
@@ -64,25 +63,24 @@ impl fmt::Display for NextHop {
     }
 }
 
-/// What this end of one connection can be reached at: the edge reads it from the interface that
-/// the connection runs over.
+/// The addresses of our end of a connection: the edge reads them from the interface of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LocalNextHops {
     /// For IPv4 routes.
     pub ipv4: Option<Ipv4Addr>,
     /// For IPv6 routes: the global address.
     pub ipv6: Option<Ipv6Addr>,
-    /// The link-local address that goes with it, on a session over link-local addresses.
+    /// The link-local address in addition, on a session over link-local addresses.
     pub ipv6_link_local: Option<Ipv6Addr>,
-    /// Both sides take IPv6 next hops for IPv4 routes (RFC 8950).
+    /// Both sides support IPv6 next hops for IPv4 routes (RFC 8950).
     pub extended: bool,
-    /// The session runs over IPv6: where IPv4 routes may have IPv6 next hops, they do.
+    /// The session runs over IPv6: IPv4 routes get IPv6 next hops if that was negotiated.
     pub over_ipv6: bool,
 }
 
 impl LocalNextHops {
-    /// Those that routes of `families` need, on a session from `local`. Where both sides agreed on
-    /// an extended next hop, a session over IPv6 needs no IPv4 address.
+    /// The next hops that routes of `families` need, on a session from `local`. If the extended next hop was
+    /// negotiated, a session over IPv6 needs no IPv4 address.
     pub fn agreed(self, families: FamilySet, extended: bool, local: IpAddr) -> Self {
         let needs_ipv4 = families.contains(AddressFamily::Ipv4Unicast);
         let needs_ipv6 = extended || families.contains(AddressFamily::Ipv6Unicast);

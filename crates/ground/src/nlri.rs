@@ -1,18 +1,19 @@
-//! What an UPDATE announces or withdraws: a prefix, or one of several paths to it.
+//! Network layer reachability information of an UPDATE: a prefix, or one of several paths to it.
 
 use std::fmt;
 
 use super::Prefix;
 
-/// Tells several paths to one prefix apart in one direction of one session (RFC 7911 §3). The
-/// number has no meaning beyond that.
+/// Distinguishes several paths to one prefix in one direction of one session (RFC 7911 §3). The number has no
+/// other meaning.
 ///
-/// Kept as octets: as a number it would be aligned, and every route of every table larger.
+/// Stored as octets: a `u32` would be aligned and make every route of every table larger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PathId([u8; 4]);
 
 impl PathId {
-    /// The one of every path where none are sent. Where they are, it is a number like any other.
+    /// The identifier of every path in a session without path identifiers. In a session with them it is a
+    /// number like any other.
     pub const NONE: Self = Self([0; 4]);
     /// The last one.
     pub const MAX: Self = Self([u8::MAX; 4]);

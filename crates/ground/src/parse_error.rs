@@ -1,11 +1,11 @@
 //! The error of parsers that expect one value.
 
-/// A value that its text does not describe.
+/// A text that is not a valid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {expected}")]
 pub struct ParseError {
-    /// What was given.
+    /// The given text.
     pub text: String,
-    /// What would have been right, as in "an AS number from 1 to 4294967295".
+    /// The expected form, as in "an AS number from 1 to 4294967295".
     pub expected: &'static str,
 }

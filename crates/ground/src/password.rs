@@ -1,4 +1,4 @@
-//! A TCP-MD5 key that never shows itself.
+//! A TCP-MD5 key, which is never printed.
 
 use std::fmt;
 
@@ -19,10 +19,10 @@ pub enum PasswordError {
 pub struct Password(Vec<u8>);
 
 impl Password {
-    /// The most bytes Linux takes.
+    /// The maximum length that Linux accepts.
     pub const LENGTH_BYTES_MAX: usize = 80;
 
-    /// Refuses what the kernel would refuse.
+    /// Rejects a key that the kernel would reject.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, PasswordError> {
         let bytes = bytes.into();
         match bytes.len() {
@@ -32,7 +32,7 @@ impl Password {
         }
     }
 
-    /// The key, for the socket option and for nothing else.
+    /// The key: only for the socket option.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }

@@ -15,19 +15,19 @@ pub enum PeerKind {
     External,
 }
 
-/// Which AS a neighbour may be in.
+/// The AS that a neighbour must be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RemoteAs {
     /// This one.
     Asn(Asn),
-    /// Ours, whatever that is.
+    /// Our own AS.
     Internal,
-    /// Any but ours.
+    /// Any but our own.
     External,
 }
 
 impl RemoteAs {
-    /// Whether a neighbour that says `asn` is the one that is meant by us, in `local`.
+    /// Whether a neighbour with `asn` matches, if ours is `local`.
     pub fn admits(self, local: Asn, asn: u32) -> bool {
         match self {
             Self::Asn(expected) => asn == expected.get(),
@@ -47,17 +47,17 @@ impl fmt::Display for RemoteAs {
     }
 }
 
-/// Neighbours that are accepted without being named.
+/// Neighbours that are accepted without being configured by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenRange {
-    /// Where they dial from.
+    /// The range of their addresses.
     pub prefix: Prefix,
-    /// How many of them there may be at a time, at least 1.
+    /// How many of them may be connected at a time, at least 1.
     pub limit: u32,
 }
 
 impl ListenRange {
-    /// The limit when the operator does not say.
+    /// The default limit.
     pub const LIMIT_DEFAULT: u32 = 100;
 }
 
@@ -70,7 +70,7 @@ pub struct AddPath {
     pub receive: bool,
 }
 
-/// Next hops that the operator chose in place of this end's own.
+/// Next hops that the operator chose instead of this end's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ChosenNextHops {
     /// For IPv4 routes.
@@ -80,7 +80,7 @@ pub struct ChosenNextHops {
 }
 
 impl ChosenNextHops {
-    /// The one for routes of `family`, if it was chosen.
+    /// The chosen next hop for routes of `family`, if any.
     pub fn of(self, family: AddressFamily) -> Option<NextHop> {
         match family {
             AddressFamily::Ipv4Unicast => self.ipv4.map(NextHop::Ipv4),
@@ -92,29 +92,29 @@ impl ChosenNextHops {
 /// How many prefixes a neighbour may announce, in each family (RFC 4486 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaximumPrefixes {
-    /// One more ends the session. At least 1.
+    /// The limit, at least 1. Exceeding it ends the session.
     pub limit: u32,
-    /// The share of the limit at which a warning is due, 1 to 100.
+    /// The share of the limit that triggers a warning, 1 to 100 percent.
     pub warn_percent: u8,
 }
 
 impl MaximumPrefixes {
-    /// The share at which a warning is due when the operator does not say (FRR's default).
+    /// FRR's default for the warning, in percent.
     pub const WARN_PERCENT_DEFAULT: u8 = 75;
 
-    /// The count at which a warning is due.
+    /// The count that triggers a warning.
     pub fn warn_at(self) -> u32 {
         let share = u64::from(self.limit) * u64::from(self.warn_percent) / 100;
         u32::try_from(share).unwrap_or(self.limit).max(1)
     }
 }
 
-/// What is accepted from a neighbour. By default nothing (RFC 8212).
+/// Which routes are accepted from a neighbour. None by default (RFC 8212).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportPolicy {
-    /// Which prefixes.
+    /// The allowed prefixes.
     pub allowed: PrefixFilter,
-    /// How many of them; counted after `allowed`, since what that refuses is not kept. Several
-    /// paths to one prefix are several, as for FRR and BIRD.
+    /// The limit. It counts after `allowed`, since rejected prefixes are not kept. Several paths to one
+    /// prefix count as several, as in FRR and BIRD.
     pub maximum: Option<MaximumPrefixes>,
 }

@@ -1,26 +1,26 @@
-//! How a neighbour is named: by what is at the other end, and in which VRF.
+//! The identity of a neighbour: its remote end and its VRF.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use super::{InterfaceName, Prefix};
 
-/// What is at the other end.
+/// The remote end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remote {
     /// A neighbour with this address.
     Address(IpAddr),
-    /// Whoever is the one router on the link of this interface ("unnumbered").
+    /// The only router on the link of this interface ("unnumbered").
     Interface(InterfaceName),
-    /// Whoever dials from this range. A range has no session: each neighbour that comes from it
-    /// has a key of its own.
+    /// Any neighbour with an address in this range. A range has no session: each of its neighbours has a key
+    /// of its own.
     Range(Prefix),
 }
 
-/// The name of a neighbour on this node.
+/// Identifies a neighbour on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerKey {
-    /// Who.
+    /// The remote end.
     pub remote: Remote,
     /// The VRF of its session; the main table when `None`.
     pub vrf: Option<InterfaceName>,
@@ -43,7 +43,7 @@ impl PeerKey {
         }
     }
 
-    /// Whether it names a range, and so nobody in particular.
+    /// Whether it is a range and not a single neighbour.
     pub fn is_range(&self) -> bool {
         matches!(self.remote, Remote::Range(_))
     }

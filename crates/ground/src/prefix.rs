@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AddressFamily;
 
-/// Why a text or a pair of values is no prefix.
+/// Why a text or a pair of values is not a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// Not of the form `address/length`.
@@ -22,13 +22,13 @@ pub enum PrefixError {
         length: u8,
         /// The family of the address.
         family: AddressFamily,
-        /// The most that is allowed.
+        /// The maximum.
         maximum: u8,
     },
     /// Bits are set behind the prefix length.
     #[error("{given} has bits set behind its length; did you mean {canonical}?")]
     HostBits {
-        /// What was given.
+        /// The given text.
         given: String,
         /// The prefix that contains it.
         canonical: String,
@@ -61,7 +61,7 @@ impl Prefix {
         self.0.addr()
     }
 
-    /// Bits that count.
+    /// The length in bits.
     pub fn length(self) -> u8 {
         self.0.prefix_len()
     }
@@ -71,7 +71,7 @@ impl Prefix {
         AddressFamily::of(self.address())
     }
 
-    /// Whether `address` lies in it.
+    /// Whether it contains `address`.
     pub fn contains(self, address: IpAddr) -> bool {
         self.0.contains(&address)
     }
@@ -86,7 +86,7 @@ impl Prefix {
         self.contains(other.address()) || other.contains(self.address())
     }
 
-    /// Whether all its addresses are those of multicast groups.
+    /// Whether it contains only multicast addresses.
     pub fn is_multicast(self) -> bool {
         let groups = match self.family() {
             AddressFamily::Ipv4Unicast => 4,

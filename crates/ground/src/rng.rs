@@ -1,7 +1,7 @@
 //! Seeded randomness for timer jitter (RFC 4271 §10).
 //!
-//! Jitter only has to keep peers from marching in step, so SplitMix64 is plenty; what matters is
-//! that a seed replays a run exactly. Nothing secret may be drawn from it.
+//! Jitter only has to keep peers from synchronising, so SplitMix64 is sufficient; what matters is that a seed
+//! reproduces a run exactly. Not for secrets.
 
 use std::time::Duration;
 

@@ -1,22 +1,22 @@
-//! What two external neighbours are to each other (RFC 9234).
+//! The roles of two external neighbours (RFC 9234).
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::ParseError;
 
-/// Our part in an external session (RFC 9234 §4.1), with FRR's words.
+/// Our role in an external session (RFC 9234 §4.1), with FRR's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// We sell transit to the neighbour.
+    /// We provide transit to the neighbour.
     Provider,
     /// We are a route server, the neighbour its client.
     RouteServer,
     /// The neighbour is a route server, we its client.
     RouteServerClient,
-    /// We buy transit from the neighbour.
+    /// The neighbour provides transit to us.
     Customer,
-    /// Neither pays.
+    /// Peering without transit.
     Peer,
 }
 
@@ -41,7 +41,7 @@ impl Role {
         Self::ALL.into_iter().find(|role| role.code() == code)
     }
 
-    /// What the neighbour must be (RFC 9234 §4.2, table 2).
+    /// The role that the neighbour must have (RFC 9234 §4.2, table 2).
     pub fn counterpart(self) -> Self {
         match self {
             Self::Provider => Self::Customer,

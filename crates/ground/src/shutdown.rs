@@ -1,4 +1,4 @@
-//! What a neighbour is told when its session is shut down (RFC 9003).
+//! The message that a neighbour is sent when its session is shut down (RFC 9003).
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct ShutdownMessageError(usize);
 pub struct ShutdownMessage(String);
 
 impl ShutdownMessage {
-    /// Refuses what does not fit.
+    /// Rejects a text that does not fit.
     pub fn new(text: impl Into<String>) -> Result<Self, ShutdownMessageError> {
         let text = text.into();
         if text.len() > LENGTH_BYTES_MAX {

@@ -1,6 +1,6 @@
-//! Keys of the TCP Authentication Option (RFC 5925, 5926), and what their list means.
+//! Keys of the TCP Authentication Option (RFC 5925, 5926), and the rules for a list of them.
 //!
-//! Knows no socket: how a kernel is told is `io::tcp_ao`'s business. `resources` makes the list.
+//! Knows no socket: `io::tcp_ao` configures the kernel. `resources` creates the list.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,30 +11,30 @@ use super::ParseError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AoKeyError {
     /// The kernel holds at most 80 bytes.
-    #[error("the secret has {0} bytes; TCP-AO keys here have 1 to 80")]
+    #[error("the secret has {0} bytes; expected 1 to 80 for TCP-AO")]
     TooLong(usize),
-    /// Nothing to sign with.
-    #[error("the secret is empty; TCP-AO keys here have 1 to 80 bytes")]
+    /// There is nothing to sign with.
+    #[error("the secret is empty; expected 1 to 80 bytes for TCP-AO")]
     Empty,
-    /// Two keys would be marked with one number (RFC 5925 §3.1).
-    #[error("two keys have the send ID {0}; within a peer each needs its own")]
+    /// Two keys would sign with the same ID (RFC 5925 §3.1).
+    #[error("two keys have the send ID {0}; send IDs must be unique within a peer")]
     SameSendId(u8),
-    /// Two keys would be expected under one number (RFC 5925 §3.1).
-    #[error("two keys have the receive ID {0}; within a peer each needs its own")]
+    /// Two keys would be expected under the same ID (RFC 5925 §3.1).
+    #[error("two keys have the receive ID {0}; receive IDs must be unique within a peer")]
     SameRecvId(u8),
-    /// More than any rollover needs.
+    /// More keys than any rollover needs.
     #[error("{0} keys; a peer may have 1 to 16")]
     Count(usize),
 }
 
-/// How segments are signed: RFC 5926 §2 asks for the first two.
+/// How segments are signed: RFC 5926 §2 requires the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AoAlgorithm {
     /// `hmac-sha-1-96` (RFC 5926 §3.2.1).
     HmacSha1,
     /// `aes-128-cmac-96` (RFC 5926 §3.2.2).
     AesCmac128,
-    /// `hmac-sha-256-96`: in no RFC, but in Linux, and so in BIRD.
+    /// `hmac-sha-256-96`: not in an RFC, but supported by Linux and therefore by BIRD.
     HmacSha256,
 }
 
@@ -82,8 +82,8 @@ impl AoKey {
     /// The longest secret that Linux takes (`TCP_AO_MAXKEYLEN`).
     pub const SECRET_LENGTH_BYTES_MAX: usize = 80;
 
-    /// `send_id` marks what we sign with it, `recv_id` what the neighbour does; the neighbour has
-    /// them the other way round. Refuses a secret that the kernel would refuse.
+    /// `send_id` marks segments that we sign with it, `recv_id` those that the neighbour signs; the neighbour
+    /// has the two swapped. Rejects a secret that the kernel would reject.
     pub fn new(
         send_id: u8,
         recv_id: u8,
@@ -113,12 +113,12 @@ impl AoKey {
         self.algorithm
     }
 
-    /// Whether a segment could be meant for either (RFC 5925 §3.1).
+    /// Whether a segment could match either (RFC 5925 §3.1).
     pub fn overlaps(&self, other: &Self) -> bool {
         self.send_id == other.send_id || self.recv_id == other.recv_id
     }
 
-    /// The secret, for the socket option and for nothing else.
+    /// The secret: only for the socket option.
     pub fn expose(&self) -> &[u8] {
         &self.secret
     }
@@ -136,10 +136,10 @@ impl fmt::Debug for AoKey {
 pub struct AoKeys(Vec<AoKey>);
 
 impl AoKeys {
-    /// As many as a rollover could need, and some more; each costs the kernel a derivation.
+    /// More than a rollover needs; each key costs the kernel a derivation.
     pub const COUNT_MAX: usize = 16;
 
-    /// Refuses two keys under one number, in either direction: a segment must name one.
+    /// Rejects two keys with the same ID, in either direction: a segment must identify one.
     pub fn new(keys: Vec<AoKey>) -> Result<Self, AoKeyError> {
         if keys.is_empty() || keys.len() > Self::COUNT_MAX {
             return Err(AoKeyError::Count(keys.len()));
@@ -167,13 +167,13 @@ impl AoKeys {
         self.0.iter()
     }
 
-    /// Whether it is one of them, secret and all.
+    /// Whether it contains the key, including its secret.
     pub fn contains(&self, key: &AoKey) -> bool {
         self.0.contains(key)
     }
 
-    /// Whether a session that has these keys can go over to `wanted` and live: not where TCP-AO
-    /// begins or ends, and not where a number is to mean another key.
+    /// Whether a session with these keys can change to `wanted` without a reset: not if TCP-AO is enabled or
+    /// disabled, and not if an ID gets another key.
     pub fn can_become(&self, wanted: &Self) -> bool {
         let meet = |old: &AoKey| wanted.iter().all(|new| new == old || !new.overlaps(old));
         self.is_empty() == wanted.is_empty() && self.iter().all(meet)

@@ -7,14 +7,14 @@ use std::time::Duration;
 #[error("a hold time of {0} s is not allowed; expected 0 (off) or 3 to 65535 s")]
 pub struct HoldTimeError(pub u64);
 
-/// How long a silent peer is believed alive (RFC 4271 §4.2).
+/// How long a peer may be silent before the session is closed (RFC 4271 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HoldTime(u16);
 
 impl HoldTime {
     /// No hold timer and no keepalives.
     pub const OFF: Self = Self(0);
-    /// 90 s, what MetalLB and FRR's datacenter habits expect.
+    /// 90 s, the default of MetalLB and common with FRR.
     pub const DEFAULT: Self = Self(90);
 
     /// 0 (off) or 3 to 65535 seconds.
@@ -35,7 +35,7 @@ impl HoldTime {
         (self.0 > 0).then(|| Duration::from_secs(u64::from(self.0)))
     }
 
-    /// What two speakers agree on: the smaller, and off when either is (RFC 4271 §4.2).
+    /// The negotiated hold time: the smaller one, and off if either is (RFC 4271 §4.2).
     pub fn negotiate(self, other: Self) -> Self {
         self.min(other)
     }

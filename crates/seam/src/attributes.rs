@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use fairway_ground::{AsPath, Community, ExtendedCommunity, LargeCommunity, NextHop};
 
-/// Where a route came from (RFC 4271 §5.1.1). The order is that of preference.
+/// The origin of a route (RFC 4271 §5.1.1), in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// Interior to the originating AS.
@@ -17,7 +17,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The name FRR prints.
+    /// The name that FRR prints.
     pub fn name(self) -> &'static str {
         match self {
             Self::Igp => "IGP",
@@ -54,7 +54,7 @@ pub struct Aggregator {
 /// An attribute that Fairway does not interpret, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnknownAttribute {
-    /// The flags octet as received, without the bit that only says how long the length is.
+    /// The flags octet as received, without the Extended Length bit.
     pub flags: u8,
     /// The type code.
     pub code: u8,
@@ -62,8 +62,7 @@ pub struct UnknownAttribute {
     pub value: Vec<u8>,
 }
 
-/// What a route says about itself. Equal values encode to equal bytes: lists are kept sorted and
-/// without duplicates by whoever builds them.
+/// The attributes of a route. Equal values encode to equal bytes: lists are sorted and without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathAttributes {
     /// ORIGIN.
@@ -86,12 +85,11 @@ pub struct PathAttributes {
     pub extended_communities: Vec<ExtendedCommunity>,
     /// LARGE_COMMUNITIES, sorted.
     pub large_communities: Vec<LargeCommunity>,
-    /// ONLY_TO_CUSTOMER: the AS since which the route only goes down (RFC 9234 §5).
+    /// ONLY_TO_CUSTOMER: the AS since which the route may only be sent to customers (RFC 9234 §5).
     pub only_to_customer: Option<u32>,
-    /// Everything else that was received, in order of type code.
+    /// All other received attributes, in order of type code.
     pub unknown: Vec<UnknownAttribute>,
-    /// Type codes of those above that somebody on the way did not know, in order: the mark goes on
-    /// with them (RFC 4271 §5).
+    /// Type codes of interpreted attributes with the Partial bit, which is sent on, in order (RFC 4271 §5).
     pub partial: Vec<u8>,
 }
 
@@ -115,7 +113,7 @@ impl PathAttributes {
         }
     }
 
-    /// The same with one more community, if it is not there yet.
+    /// The same with `community` added, if it is not there yet.
     pub fn with_community(&self, community: Community) -> Self {
         let mut attributes = self.clone();
         if !attributes.communities.contains(&community) {

@@ -5,18 +5,18 @@ use std::fmt;
 
 use fairway_ground::{AddressFamily, GracefulRestart};
 
-/// Who may send several paths of a family to whom (RFC 7911 §4).
+/// Which side may send several paths of a family (RFC 7911 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddPathOffer {
     /// The family.
     pub family: AddressFamilyPair,
-    /// The speaker is able to receive several paths.
+    /// The sender of the capability can receive several paths.
     pub receive: bool,
-    /// The speaker wants to send several paths.
+    /// The sender of the capability wants to send several paths.
     pub send: bool,
 }
 
-/// A family whose routes may have next hops of another one (RFC 8950 §4).
+/// A family of routes that may have next hops of another family (RFC 8950 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextHopEncoding {
     /// The family of the routes.
@@ -26,12 +26,12 @@ pub struct NextHopEncoding {
 }
 
 impl NextHopEncoding {
-    /// IPv4 routes over IPv6 next hops.
+    /// IPv4 routes with IPv6 next hops.
     pub const IPV4_OVER_IPV6: Self =
         Self { family: AddressFamilyPair { afi: 1, safi: 1 }, next_hop_afi: 2 };
 }
 
-/// An address family as two numbers, routed by us or not.
+/// An address family as two numbers, supported by us or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressFamilyPair {
     /// Address family identifier.
@@ -41,7 +41,7 @@ pub struct AddressFamilyPair {
 }
 
 impl AddressFamilyPair {
-    /// The family, if we route it.
+    /// The family, if we support it.
     pub fn family(self) -> Option<AddressFamily> {
         AddressFamily::from_afi_safi(self.afi, self.safi)
     }
@@ -53,16 +53,16 @@ impl From<AddressFamily> for AddressFamilyPair {
     }
 }
 
-/// What a speaker says of its restarts (RFC 4724 §3).
+/// The graceful restart capability (RFC 4724 §3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RestartOffer {
-    /// R: it has just restarted, and nobody should wait for its End-of-RIB markers.
+    /// R: it has just restarted; do not wait for its End-of-RIB markers.
     pub restarted: bool,
-    /// N: a NOTIFICATION ends its session as gracefully as a lost connection (RFC 8538 §2).
+    /// N: graceful restart also applies after a NOTIFICATION (RFC 8538 §2).
     pub notifications: bool,
-    /// How long it may take to come back, in seconds, 0 to 4095.
+    /// Maximum duration of its restart, in seconds, 0 to 4095.
     pub restart_time_seconds: u16,
-    /// Families whose routes should outlive its restart.
+    /// Families with routes to keep during its restart.
     pub families: Vec<KeptFamily>,
 }
 
@@ -71,26 +71,26 @@ pub struct RestartOffer {
 pub struct KeptFamily {
     /// The family.
     pub family: AddressFamilyPair,
-    /// F: what its routes said was forwarded all the time.
+    /// F: forwarding state was preserved.
     pub forwarding: bool,
 }
 
 impl RestartOffer {
-    /// What it says of `family`; of two entries the first counts.
+    /// The entry of `family`; the first of several counts.
     pub fn of(&self, family: AddressFamily) -> Option<KeptFamily> {
         self.families.iter().find(|kept| kept.family.family() == Some(family)).copied()
     }
 }
 
-/// For how long routes of a family may be used once their speaker has been away for longer than its
-/// restart time (RFC 9494 §3.1).
+/// How long routes of a family may be used after the restart time of their speaker has expired (RFC 9494
+/// §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongLivedOffer {
     /// The family.
     pub family: AddressFamilyPair,
     /// F, as in [`KeptFamily`].
     pub forwarding: bool,
-    /// How long, in seconds, 24 bits.
+    /// The long-lived stale time, in seconds, 24 bits.
     pub stale_time_seconds: u32,
 }
 
@@ -99,35 +99,35 @@ pub struct LongLivedOffer {
 pub enum Capability {
     /// 1: routes of a family (RFC 4760 §8).
     Multiprotocol(AddressFamilyPair),
-    /// 2: answers ROUTE-REFRESH (RFC 2918 §2).
+    /// 2: supports ROUTE-REFRESH (RFC 2918 §2).
     RouteRefresh,
-    /// 5: families whose routes may have next hops of another one (RFC 8950).
+    /// 5: families of routes that may have next hops of another family (RFC 8950).
     ExtendedNextHop(Vec<NextHopEncoding>),
     /// 6: messages of up to 65,535 octets (RFC 8654).
     ExtendedMessage,
     /// 9: the sender's role, as its code (RFC 9234 §4.1).
     Role(u8),
-    /// 64: routes outlive a restart (RFC 4724 §3). Without a family it only says that what is
-    /// announced at first ends with a marker.
+    /// 64: graceful restart (RFC 4724 §3). Without a family it only means that the initial routes end with an
+    /// End-of-RIB marker.
     GracefulRestart(RestartOffer),
     /// 65: four-octet AS numbers, and the sender's own (RFC 6793 §3).
     FourOctetAs(u32),
     /// 69: several paths to a prefix (RFC 7911 §4).
     AddPath(Vec<AddPathOffer>),
-    /// 70: marks around what a ROUTE-REFRESH asked for (RFC 7313).
+    /// 70: enhanced route refresh, with markers around the answer to a ROUTE-REFRESH (RFC 7313).
     EnhancedRouteRefresh,
-    /// 71: and a long absence (RFC 9494 §3.1).
+    /// 71: long-lived graceful restart (RFC 9494 §3.1).
     LongLivedGracefulRestart(Vec<LongLivedOffer>),
-    /// 73: what the sender is called (draft-walton-bgp-hostname-capability).
+    /// 73: the sender's host name (draft-walton-bgp-hostname-capability).
     HostName {
-        /// Its name, as it came: mostly UTF-8.
+        /// Its name as received: usually UTF-8.
         host: Vec<u8>,
         /// Its domain, likewise; often empty.
         domain: Vec<u8>,
     },
-    /// 75: what the sender runs, as it came (draft-abraitis-bgp-version-capability).
+    /// 75: the sender's software version, as received (draft-abraitis-bgp-version-capability).
     SoftwareVersion(Vec<u8>),
-    /// Any other, and one of the above whose value is malformed: as it came.
+    /// Any other, and a malformed one of the above, as received.
     Other {
         /// Its code.
         code: u8,
@@ -137,14 +137,14 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// 64 without a family: what is announced at first ends with a marker (RFC 4724 §3). Nothing is
-    /// promised about a restart. FRR 8.4 sends its own markers only to who says this, and answers
-    /// no request for a refresh before them where both mark refreshes (RFC 7313).
+    /// 64 without a family: the initial routes end with an End-of-RIB marker (RFC 4724 §3). Graceful restart
+    /// is not offered. FRR 8.4 sends its own markers only to peers that advertise this, and with enhanced
+    /// route refresh (RFC 7313) answers no request before them.
     pub fn end_of_rib() -> Self {
         Self::GracefulRestart(RestartOffer::default())
     }
 
-    /// The code of the role that it says, if that is what it says.
+    /// The code of the role, if it is a role capability.
     pub fn role(&self) -> Option<u8> {
         match self {
             Self::Role(code) => Some(*code),
@@ -193,13 +193,13 @@ impl Capability {
             Self::SoftwareVersion(version) => counted(version),
             Self::Other { value, .. } => value.clone(),
         };
-        // A value longer than a length octet can say does not exist: `Other` was read behind one.
+        // A value is never longer than 255 octets: `Other` was parsed from a one-octet length.
         let length = u8::try_from(value.len()).unwrap_or(u8::MAX);
         [&[self.code(), length], value.as_slice()].concat()
     }
 }
 
-/// Text of a neighbour, fit to be shown.
+/// Text of a neighbour, escaped for display.
 pub fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).escape_debug().to_string()
 }
@@ -235,7 +235,7 @@ fn encode_long_lived(offer: &LongLivedOffer) -> [u8; 7] {
     [afi_high, afi_low, offer.family.safi, flags, high, middle, low]
 }
 
-/// A length octet and as much of the text as that can count.
+/// A length octet and as much of the text as fits.
 fn counted(text: &[u8]) -> Vec<u8> {
     let text = text.get(..usize::from(u8::MAX)).unwrap_or(text);
     let length = u8::try_from(text.len()).unwrap_or(u8::MAX);

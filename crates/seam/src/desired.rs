@@ -8,77 +8,76 @@ use fairway_ground::{Community, LargeCommunity, LinkBandwidth, PeerKey, Prefix};
 
 use crate::PeerConfig;
 
-/// Everything one node should do in BGP.
+/// The desired BGP state of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Desired {
-    /// Counts up with every change; shown, so that one can see what is in force.
+    /// Incremented with every change; shown, so that operators see which state is in force.
     pub generation: u64,
     /// The neighbours, one for each key.
     pub peers: Vec<PeerConfig>,
-    /// The routes, by prefix. Of all routes with the same prefix, at most one names a given peer.
+    /// The routes, by prefix. Of all routes with the same prefix, at most one is for a given peer.
     pub routes: Arc<[DesiredRoute]>,
-    /// Some source has not spoken yet, so that there may be more routes than these: what an earlier
-    /// run announced stays meanwhile, and nobody is told that this is all (RFC 4724 §4.1).
+    /// Not all sources have reported yet, so there may be more routes: the routes of an earlier run stay
+    /// meanwhile, and no End-of-RIB marker is sent (RFC 4724 §4.1).
     pub awaits_sources: bool,
-    /// Whether traffic should come here.
+    /// Whether the node should receive traffic.
     pub drain: DrainState,
-    /// How long ago it happened what this follows from, when it is handed over; `None` when that was
-    /// no change of any object.
+    /// Time since the change of an object that caused this state, when it is applied; `None` if no object
+    /// changed.
     pub change_age: Option<Duration>,
-    /// Configuration of FRR in its own words, where the operator gave any. Who speaks BGP without FRR
-    /// has nothing to do with it.
+    /// The operator's own FRR configuration, if there is any. Only the FRR backend uses it.
     pub extras: Option<Arc<Extras>>,
 }
 
 /// Configuration of FRR as the operator wrote it (ConfigMap `bgpextras`, key `extras`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extras {
-    /// The object that it is from, as messages name it: `ConfigMap metallb-system/bgpextras`.
+    /// Its object, as named in messages: `ConfigMap metallb-system/bgpextras`.
     pub origin: String,
-    /// The text, as it stands there.
+    /// The unchanged text.
     pub text: String,
 }
 
-/// Whether a node is to be used by its neighbours.
+/// Whether neighbours should send traffic to this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DrainState {
-    /// It is.
+    /// They should.
     #[default]
     InService,
-    /// Only by those who know no other: routes carry GRACEFUL_SHUTDOWN, and a LOCAL_PREF of 0 inside
-    /// the AS (RFC 8326 §4).
+    /// Only if they have no other path: routes carry GRACEFUL_SHUTDOWN, and a LOCAL_PREF of 0 inside the AS
+    /// (RFC 8326 §4).
     Draining,
-    /// It is not: sessions stay up, and nothing is announced.
+    /// They should not: sessions stay up, and nothing is announced.
     Drained,
 }
 
-/// What an earlier run of this daemon left behind.
+/// The state of an earlier run of this daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EarlierRun {
-    /// What it announced last.
+    /// The routes that it announced last.
     pub routes: Vec<DesiredRoute>,
-    /// What these routes say was forwarded all the time: the machine has not been started since.
+    /// Forwarding state for these routes was preserved: the machine was not rebooted since.
     pub forwarding: bool,
 }
 
-/// How a daemon leaves its neighbours.
+/// How a daemon shuts down its sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
-    /// It will be back in a moment: those who keep our routes meanwhile see TCP end and hear nothing
-    /// (RFC 4724 §4), the others a Cease 6/2.
+    /// It restarts: the connection to peers that keep our routes is closed without NOTIFICATION (RFC 4724
+    /// §4), the others are sent Cease 6/2.
     ForRestart,
-    /// It will not: Cease 6/2, as a Hard Reset where that is needed to be forgotten (RFC 8538 §3).
+    /// It does not return: Cease 6/2, as a Hard Reset if peers would keep our routes otherwise (RFC 8538 §3).
     ForGood,
 }
 
 /// One route to originate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DesiredRoute {
-    /// What is announced.
+    /// The announced prefix.
     pub prefix: Prefix,
-    /// To whom.
+    /// The peers that it is announced to.
     pub peers: Arc<BTreeSet<PeerKey>>,
-    /// With which attributes.
+    /// Its attributes.
     pub attributes: Arc<RouteAttributes>,
 }
 
@@ -93,8 +92,8 @@ pub struct RouteAttributes {
     pub large_communities: Vec<LargeCommunity>,
     /// MULTI_EXIT_DISC.
     pub med: Option<u32>,
-    /// How often our AS stands in the path beside the once that every external path has, 0 to 16.
+    /// How often our AS is prepended, in addition to its regular occurrence in external paths, 0 to 16.
     pub as_path_prepend: u8,
-    /// The weight of this node among those that announce the same.
+    /// The weight of this node among those that announce the same prefix.
     pub link_bandwidth: Option<LinkBandwidth>,
 }

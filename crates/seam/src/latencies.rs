@@ -1,26 +1,26 @@
-//! How long something took, as a histogram: how often up to which bound, and the sum.
+//! A histogram of durations: the number up to each bound, and the sum.
 //!
-//! Knows no clock. The core task notes, metrics show.
+//! Knows no clock. Filled by the core task, shown by metrics.
 
 use std::time::Duration;
 
-/// The bounds, in microseconds: from a fraction of the usual to what somebody calls to ask about.
+/// The bounds, in microseconds: from a fraction of the usual to what an operator would report as a problem.
 const BOUNDS_MICROS: [u64; 15] = [
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// Times that were noted.
+/// Recorded durations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Latencies {
-    /// How many were above the bound before and not above this one.
+    /// The number of durations above the previous bound and not above this one.
     counts: [u64; BOUNDS_MICROS.len()],
     count: u64,
     sum: Duration,
 }
 
 impl Latencies {
-    /// Something took so long.
+    /// Records a duration.
     pub fn note(&mut self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let mut bounds = BOUNDS_MICROS.iter().zip(&mut self.counts);
@@ -31,7 +31,7 @@ impl Latencies {
         self.sum = self.sum.saturating_add(time);
     }
 
-    /// How many took at most this long, for each bound; the last, without a bound, are all.
+    /// The number of durations up to each bound; the last, without a bound, is the total.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
         let bounds = BOUNDS_MICROS.iter().zip(&self.counts).scan(0u64, |sum, (bound, count)| {
             *sum = sum.saturating_add(*count);
@@ -40,12 +40,12 @@ impl Latencies {
         bounds.chain([(None, self.count)])
     }
 
-    /// How many there were.
+    /// The number of recorded durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// How long they took together.
+    /// The sum of all durations.
     pub fn sum(&self) -> Duration {
         self.sum
     }

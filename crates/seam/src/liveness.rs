@@ -1,4 +1,4 @@
-//! What BFD says of the path to a neighbour, as BGP needs to know it.
+//! The state of the path to a neighbour according to BFD, as BGP uses it.
 
 use crate::PeerView;
 use crate::bfd::Diagnostic;
@@ -6,36 +6,35 @@ use crate::bfd::Diagnostic;
 /// Why a session is down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DownCause {
-    /// One end does not hear the other.
+    /// One system does not receive packets of the other.
     Failed,
-    /// The other end switched its session off: that is no failure (RFC 5882 §3.2).
+    /// The remote system shut its session down, which is not a failure (RFC 5882 §3.2).
     SwitchedOff,
-    /// The other end has a session of its own making, a new one, that is not up yet. It says that it
-    /// is down, and that nothing made it so.
+    /// The remote system has a new session, which is not up yet. It reports Down without a diagnostic.
     ///
-    /// `Ours:` no failure either. FRR begins its sessions anew when BGP is up, and who restarts does;
-    /// what the old session watched works, or this would not have been heard.
+    /// `Ours:` not a failure either. FRR restarts its sessions when BGP comes up, and so does a system that
+    /// reboots; the path of the old session works, or this packet would not have been received.
     BeganAnew,
-    /// BFD of this end ended by a fault of its own: of the path nothing is known.
+    /// BFD of this system ended by an internal error: the state of the path is unknown.
     Unwatched,
 }
 
 /// Whether a path works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Liveness {
-    /// Nothing was said of it: nobody watches it, or its BFD session has never been Up.
+    /// Unknown: the path is not monitored, or its BFD session has never been Up.
     #[default]
     Unknown,
     /// It works in both directions.
     Up,
-    /// It does not, in one of them at least.
+    /// It does not work in at least one direction.
     Down {
-        /// Whether anything has failed.
+        /// Whether it failed or was shut down.
         cause: DownCause,
-        /// BFD of the other end goes on when its BGP does not (the C bit): what failed is not only
-        /// that.
+        /// BFD of the remote system does not depend on its BGP (the C bit): the failure is not limited to
+        /// BGP.
         independent: bool,
-        /// What BFD found.
+        /// The diagnostic of BFD.
         diagnostic: Diagnostic,
     },
 }
@@ -53,7 +52,7 @@ impl Liveness {
 }
 
 impl PeerView {
-    /// What BFD says of the path, in FRR's words. One that was never up is down.
+    /// The BFD status of the path in FRR's words. A path that was never up is down.
     pub fn bfd_status(&self) -> &'static str {
         match self.liveness {
             Liveness::Unknown if self.bfd_path.is_some() => "Down",

@@ -1,4 +1,4 @@
-//! How many messages of each type there were, and what became of those that were malformed.
+//! How many messages of each type were sent and received, and how malformed ones were treated?
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl MessageCounts {
     }
 }
 
-/// What became of malformed UPDATEs (RFC 7606 §2).
+/// How malformed UPDATEs were treated (RFC 7606 §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MalformedCounters {
     /// An attribute was dropped.
@@ -47,12 +47,12 @@ pub struct MalformedCounters {
     pub resets: u64,
 }
 
-/// A malformed UPDATE, for whoever wants to know what exactly came.
+/// A malformed UPDATE, for troubleshooting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastMalformed {
     /// How long ago.
     pub ago: Duration,
-    /// What was wrong, and what became of it.
+    /// The fault, and how the UPDATE was treated.
     pub text: String,
     /// The message without its header.
     pub body: Vec<u8>,

@@ -2,7 +2,7 @@
 
 /// Cease subcodes (RFC 4486 §3, RFC 8538, RFC 9384).
 pub mod cease {
-    /// None of the others.
+    /// None of the other subcodes.
     pub const UNSPECIFIC: u8 = 0;
     /// Maximum Number of Prefixes Reached.
     pub const MAXIMUM_PREFIXES: u8 = 1;
@@ -20,7 +20,7 @@ pub mod cease {
     pub const COLLISION: u8 = 7;
     /// Out of Resources.
     pub const OUT_OF_RESOURCES: u8 = 8;
-    /// Hard Reset: the NOTIFICATION that is its data ends the session, and no route outlives it.
+    /// Hard Reset: its data is the NOTIFICATION that ends the session, without graceful restart.
     pub const HARD_RESET: u8 = 9;
     /// BFD Down.
     pub const BFD_DOWN: u8 = 10;

@@ -1,4 +1,4 @@
-//! A learned route: what was said about a prefix, and who said it.
+//! A learned route: the attributes of a prefix, and the neighbour that announced it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::PathAttributes;
 pub struct PathSource {
     /// The neighbour.
     pub key: PeerKey,
-    /// The address at the other end of the session.
+    /// The remote address of the session.
     pub address: IpAddr,
     /// iBGP or eBGP.
     pub kind: PeerKind,
@@ -23,32 +23,32 @@ pub struct PathSource {
     pub router_id: RouterId,
 }
 
-/// One way to a prefix.
+/// One path to a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    /// Who said it.
+    /// The session that announced it.
     pub source: Arc<PathSource>,
-    /// Which of its paths to the prefix it is.
+    /// Its path identifier.
     pub path_id: PathId,
-    /// What was said.
+    /// Its attributes.
     pub attributes: Arc<PathAttributes>,
 }
 
-/// A path that a neighbour announced with new attributes, or no longer announces.
+/// A path that a neighbour announced with new attributes, or withdrew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteChange {
     /// The path.
     pub nlri: Nlri,
-    /// `None` when it is gone.
+    /// `None` when it was withdrawn.
     pub attributes: Option<Arc<PathAttributes>>,
 }
 
-/// The steps of route selection in their order (RFC 4271 §9.1), each with the name FRR prints.
+/// The steps of route selection in order (RFC 4271 §9.1), with the names that FRR prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DecisionStep {
-    /// What this node originates goes before all that it hears.
+    /// Routes that this node originates are preferred to all received ones.
     Originated,
-    /// A source that has been away for long is the last resort (RFC 9494 §4.4).
+    /// A long-lived stale path is the last resort (RFC 9494 §4.4).
     LongLivedStale,
     /// The highest LOCAL_PREF (§9.1.1).
     LocalPref,

@@ -1,32 +1,32 @@
-//! What a change of each setting of a neighbour does to a session that is up.
+//! What does a change of each setting of a neighbour do to an established session?
 //!
-//! One table: [`PeerConfig::needs_reset`] follows it, a test holds it against live sessions, and the
-//! documentation prints it.
+//! One table: [`PeerConfig::needs_reset`] follows it, a test checks it against live sessions, and the
+//! documentation is generated from it.
 
 use fairway_ground::PeerKind;
 
 use crate::PeerConfig;
 
-/// What happens to a session when a setting becomes another one.
+/// The effect of a changed setting on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeEffect {
     /// It is another neighbour: the old one is removed.
     OtherPeer,
-    /// A new session, as Cease 6/6 tells the neighbour: an OPEN or a socket fixed what it was.
+    /// The session is reset with Cease 6/6: the setting is part of OPEN or of the socket.
     NewSession,
-    /// The same for an external neighbour, and nothing for an internal one.
+    /// The same for an external neighbour, no effect for an internal one.
     NewExternalSession,
-    /// The key is exchanged on the session; where keys begin or end, or an ID of a key is to mean
-    /// another secret, there is a new session.
+    /// The keys are exchanged within the session; it is reset if authentication is enabled or disabled, or if
+    /// a key ID gets another secret.
     ExchangesKeys,
-    /// The session ends, and there is no other until the setting is taken back.
+    /// The session ends, and stays down until the setting is removed.
     Down,
-    /// The neighbour is asked for its routes (RFC 2918); one that cannot be asked gets a new
-    /// session.
+    /// The neighbour is asked for its routes again (RFC 2918); the session is reset if it does not support
+    /// that.
     AsksAgain,
-    /// Routes that are to be told otherwise now are told, or withdrawn.
+    /// Routes that are affected are announced again, or withdrawn.
     SaysAgain,
-    /// Nothing that the neighbour would notice.
+    /// No effect that the neighbour notices.
     Nothing,
 }
 
@@ -35,18 +35,17 @@ pub enum ChangeEffect {
 pub struct PeerSetting {
     /// The field of [`PeerConfig`].
     pub field: &'static str,
-    /// What operators write to set it.
+    /// The fields of resources that set it.
     pub written: &'static str,
-    /// What a change of it does.
+    /// The effect of a change.
     pub effect: ChangeEffect,
 }
 
-/// Makes the table, and what compares all fields that are in it. A field that is missing here does
-/// not compile.
+/// Generates the table and the comparison of all its fields. A missing field does not compile.
 macro_rules! settings {
     ($($field:ident, $written:literal => $effect:ident;)*) => {
         impl PeerSetting {
-            /// All of them, in the order of [`PeerConfig`].
+            /// All settings, in the order of [`PeerConfig`].
             pub const ALL: &[Self] = &[$(Self {
                 field: stringify!($field),
                 written: $written,
@@ -100,19 +99,19 @@ settings! {
 }
 
 impl PeerConfig {
-    /// Whether a session under the keys of `self` can go on under those of `wanted`.
+    /// Whether a session with the keys of `self` can continue with those of `wanted`.
     fn keys_can_become(&self, wanted: &Self) -> bool {
         self.password.is_some() == wanted.password.is_some()
             && self.tcp_ao.can_become(&wanted.tcp_ao)
     }
 
-    /// Whether going from `self` to `wanted` needs a new session, whoever the neighbour is.
+    /// Whether a change from `self` to `wanted` resets the session, whatever the kind of neighbour.
     pub fn needs_reset(&self, wanted: &Self) -> bool {
         self.differences(wanted).iter().any(|setting| match setting.effect {
             ChangeEffect::OtherPeer | ChangeEffect::NewSession => true,
             ChangeEffect::NewExternalSession => self.kind() == PeerKind::External,
             ChangeEffect::ExchangesKeys => !self.keys_can_become(wanted),
-            // One text for another says nothing to anybody.
+            // A changed message alone is not sent.
             ChangeEffect::Down => self.shutdown.is_some() != wanted.shutdown.is_some(),
             ChangeEffect::AsksAgain | ChangeEffect::SaysAgain | ChangeEffect::Nothing => false,
         })

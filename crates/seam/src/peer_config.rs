@@ -10,14 +10,14 @@ use fairway_ground::{
     RemoteAs, Role, RouterId, ShutdownMessage,
 };
 
-/// How BFD watches the path to a neighbour.
+/// How BFD monitors the path to a neighbour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerBfd {
-    /// The operator's name for these settings: that of the BFDProfile.
+    /// The name of the BFDProfile.
     pub profile: String,
-    /// Of its BFD session, which other neighbours on the same path share.
+    /// The settings of its BFD session, which other neighbours on the same path share.
     pub settings: BfdSettings,
-    /// There is no BGP session before BFD is Up.
+    /// BGP waits until BFD is Up.
     pub strict: bool,
 }
 
@@ -27,82 +27,80 @@ pub struct PeerBfd {
 pub struct PeerConfig {
     /// The neighbour.
     pub key: PeerKey,
-    /// The operator's name for it; shown, and what advertisements refer to.
+    /// The operator's name for it; shown, and referred to by advertisements.
     pub name: String,
-    /// The range that it came from. Routes for such a neighbour name the range.
+    /// The listen range that it belongs to. Routes for such a neighbour refer to the range.
     pub listen_range: Option<ListenRange>,
-    /// Our AS towards it.
+    /// Our AS for this neighbour.
     pub local_asn: Asn,
-    /// Our AS otherwise: a path through it is a loop, too. It stands in no path that this neighbour
-    /// is told (FRR's `local-as no-prepend replace-as`).
+    /// Our AS otherwise: a path that contains it is a loop, too. It is not in the paths that this neighbour
+    /// is sent (FRR's `local-as no-prepend replace-as`).
     pub router_asn: Asn,
     /// Its AS.
     pub remote_as: RemoteAs,
-    /// Our BGP identifier towards it.
+    /// Our BGP identifier for this neighbour.
     pub router_id: RouterId,
     /// Never dialled, only accepted.
     pub passive: bool,
-    /// Administratively down, and what the neighbour is told (RFC 9003).
+    /// Administratively down, with the message that the neighbour is sent (RFC 9003).
     pub shutdown: Option<ShutdownMessage>,
-    /// The port that is dialled, 1 to 65535.
+    /// The remote port, 1 to 65535.
     pub port: u16,
-    /// The address that is dialled from; the kernel chooses when `None`.
+    /// The local address of outgoing connections; the kernel chooses when `None`.
     pub source_address: Option<IpAddr>,
-    /// What we offer in OPEN.
+    /// Our hold time in OPEN.
     pub hold_time: HoldTime,
     /// Our keepalive interval; the smaller of this and a third of the negotiated hold time is
     /// used (RFC 4271 §4.4). `None` is a third.
     pub keepalive_interval: Option<Duration>,
-    /// The most time between two attempts to connect.
+    /// Maximum interval between two connection attempts.
     pub connect_retry_interval: Duration,
     /// How long a connection waits for the neighbour's OPEN before it sends ours (RFC 4271 §8.1.1,
-    /// DelayOpen). `None` is not at all, and what the daemon sets: no resource has a field for it.
+    /// DelayOpen). `None` disables it, which the daemon always does: no resource has a field for it.
     pub delay_open_time: Option<Duration>,
     /// The TCP-MD5 key.
     pub password: Option<Password>,
-    /// The keys of TCP-AO (RFC 5925), in place of a TCP-MD5 key; none where it is not used.
+    /// The keys of TCP-AO (RFC 5925), instead of a TCP-MD5 key; empty if it is not used.
     pub tcp_ao: AoKeys,
-    /// Whether the neighbour may be more than one hop away; else external packets leave with a
-    /// TTL of 1.
+    /// Whether the neighbour may be more than one hop away; otherwise, packets to an external one have a TTL
+    /// of 1.
     pub multihop: bool,
-    /// The neighbour is at most so many hops away, and what comes from further is not from it:
-    /// packets leave with a TTL of 255 and must arrive with 256 less this (GTSM, RFC 5082). 1 to
-    /// 254.
+    /// The maximum number of hops to the neighbour; packets from further away are dropped: packets are sent
+    /// with a TTL of 255 and must arrive with at least 256 less this value (GTSM, RFC 5082). 1 to 254.
     pub ttl_security_hops: Option<NonZeroU8>,
-    /// The families that we offer.
+    /// The families that we advertise.
     pub families: FamilySet,
     /// IPv4 routes may have IPv6 next hops (RFC 8950).
     pub extended_next_hop: bool,
     /// Several paths to a prefix (RFC 7911).
     pub add_path: AddPath,
-    /// Marks around what a ROUTE-REFRESH asked for are offered (RFC 7313). The daemon always does:
-    /// no resource has a field for it.
+    /// Advertises enhanced route refresh (RFC 7313). The daemon always does: no resource has a field for it.
     pub enhanced_refresh: bool,
-    /// Routes outlive a restart, ours and its (RFC 4724); `None` where they do not.
+    /// Graceful restart, ours and the neighbour's (RFC 4724); `None` disables it.
     pub graceful_restart: Option<GracefulRestart>,
-    /// What we are to it (RFC 9234).
+    /// Our role towards it (RFC 9234).
     pub role: Option<Role>,
-    /// A neighbour that does not say its role is refused.
+    /// A neighbour that does not advertise its role is rejected.
     pub role_strict: bool,
-    /// What is accepted from it.
+    /// Which routes are accepted from it.
     pub import: ImportPolicy,
-    /// Which learned routes it is told, beside those that name it.
+    /// Which learned routes it is sent, in addition to those that refer to it.
     pub pass_on: PrefixFilter,
-    /// The next hops that it is told, where they are not those of this end.
+    /// The next hops that it is sent instead of those of this end.
     pub next_hops: ChosenNextHops,
-    /// BFD watches the path to it; `None` where it does not.
+    /// BFD for the path to it; `None` disables it.
     pub bfd: Option<PeerBfd>,
 }
 
 impl PeerConfig {
-    /// How long to wait between two attempts to connect at most, when the operator does not say.
+    /// Default of the maximum interval between two connection attempts.
     pub const CONNECT_RETRY_INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
 
-    /// BGP's own port.
+    /// The BGP port.
     pub const PORT_DEFAULT: u16 = 179;
 
-    /// A neighbour of which nothing else is said: it is dialled, accepts no routes and carries the
-    /// family of its address; both, if it has none.
+    /// A neighbour with default settings: it is dialled, accepts no routes and carries the family of its
+    /// address, or both if it has none.
     pub fn new(key: PeerKey, local_asn: Asn, remote_as: RemoteAs, router_id: RouterId) -> Self {
         Self {
             key,
@@ -151,13 +149,12 @@ impl PeerConfig {
         }
     }
 
-    /// What we are to it, where that means anything: roles are of external neighbours only
-    /// (RFC 9234 §4).
+    /// Our role, if it is in effect: roles are for external neighbours only (RFC 9234 §4).
     pub fn external_role(&self) -> Option<Role> {
         self.role.filter(|_| self.kind() == PeerKind::External)
     }
 
-    /// The key that routes for this neighbour name: that of its range, if it came from one.
+    /// The key that routes for this neighbour refer to: that of its range, if it has one.
     pub fn route_key(&self) -> PeerKey {
         match self.listen_range {
             Some(range) => PeerKey { remote: Remote::Range(range.prefix), vrf: self.key.vrf },
@@ -165,7 +162,7 @@ impl PeerConfig {
         }
     }
 
-    /// Whether it came from a range, rather than being named.
+    /// Whether it belongs to a listen range instead of being configured.
     pub fn is_dynamic(&self) -> bool {
         self.listen_range.is_some() && !self.key.is_range()
     }
@@ -175,24 +172,24 @@ impl PeerConfig {
         !self.passive && self.shutdown.is_none() && !self.key.is_range()
     }
 
-    /// Whether it must be on a network of this machine, if it is external.
+    /// Whether it must be directly connected, if it is external.
     pub fn is_next_door(&self) -> bool {
         !self.multihop && self.ttl_security_hops.is_none_or(|hops| hops.get() == 1)
     }
 
-    /// The TTL (or hop limit) that its packets must arrive with at least (RFC 5082 §3).
+    /// The minimum TTL (or hop limit) of its packets (RFC 5082 §3).
     pub fn ttl_min(&self) -> Option<u8> {
         self.ttl_security_hops.map(|hops| u8::MAX.saturating_sub(hops.get().saturating_sub(1)))
     }
 
-    /// TTL (or hop limit) of our packets: 1 for a neighbour that must be next door.
+    /// The TTL (or hop limit) of our packets: 1 for a neighbour that must be directly connected.
     pub fn ttl(&self) -> u8 {
         if self.ttl_security_hops.is_some() {
             return u8::MAX;
         }
         match self.kind() {
             PeerKind::External if !self.multihop => 1,
-            // The kernel's default, said aloud so that a listener's own setting never leaks in.
+            // The kernel's default, set explicitly so that the listener's own setting is never inherited.
             _ => 64,
         }
     }

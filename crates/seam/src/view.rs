@@ -13,16 +13,16 @@ use crate::{
     MessageCounters, Path, PathAttributes, PeerConfig, Refusal,
 };
 
-/// A snapshot of everything a backend knows, for `show`.
+/// A snapshot of the state of a backend, for `show`.
 #[derive(Debug, Clone, Default)]
 pub struct BgpView {
     /// The generation that is in force.
     pub generation: u64,
-    /// Whether the node is drained, as neighbours are told it.
+    /// The drain state, as advertised to neighbours.
     pub drain: DrainState,
     /// All neighbours, in the order of their keys.
     pub peers: Vec<PeerView>,
-    /// The ranges from which neighbours are accepted that nobody named.
+    /// The ranges from which dynamic neighbours are accepted.
     pub listen_ranges: Vec<ListenRangeView>,
     /// All originated routes, in the order of their prefixes.
     pub routes: Vec<DesiredRoute>,
@@ -30,29 +30,29 @@ pub struct BgpView {
     pub learned: Vec<LearnedRoute>,
     /// Prefixes of each family, originated or learned.
     pub prefixes: PerFamily<usize>,
-    /// From a change ([`Desired::change_age`]) to the moment its UPDATEs were written to the socket of
-    /// a neighbour that had to be told; one for each.
+    /// From a change ([`Desired::change_age`]) to the time when its UPDATEs were written to the socket of an
+    /// affected neighbour; one entry for each.
     pub changes_told: Latencies,
-    /// What BFD does and sees; `None` where no neighbour asked for it yet.
+    /// The state of BFD; `None` if no neighbour uses it yet.
     pub bfd: Option<BfdView>,
-    /// What of the desired state is not in force, each with its cause. Empty where all of it is.
+    /// Parts of the desired state that are not in force, each with its cause. Empty if all of it is.
     pub faults: Vec<String>,
 }
 
 /// A range from which neighbours are accepted.
 #[derive(Debug, Clone)]
 pub struct ListenRangeView {
-    /// What its neighbours are like.
+    /// The settings of its neighbours.
     pub config: PeerConfig,
-    /// How many there may be.
+    /// The maximum number of neighbours.
     pub limit: u32,
-    /// How many there are.
+    /// The current number of neighbours.
     pub members: u32,
-    /// Why nobody is accepted from it, if so.
+    /// Why no connection is accepted from it, if so.
     pub not_accepted: Option<&'static str>,
 }
 
-/// A path that was heard, and what route selection made of it.
+/// A received path, with the result of route selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedRoute {
     /// The prefix.
@@ -61,7 +61,7 @@ pub struct LearnedRoute {
     pub path: Path,
     /// The step at which it lost; `None` for the best one.
     pub lost_at: Option<DecisionStep>,
-    /// Its neighbour restarts and has not said it again.
+    /// Its neighbour restarts and has not announced it again.
     pub stale: bool,
 }
 
@@ -72,54 +72,54 @@ pub struct PeerView {
     pub config: PeerConfig,
     /// RFC 4271 §8.2.2.
     pub state: SessionState,
-    /// What OPEN × OPEN gave, while there is a session.
+    /// The negotiated parameters, while there is a session.
     pub session: Option<SessionView>,
-    /// Since when it has been Established, or since when it has been down after that.
+    /// How long it has been Established, or down after that.
     pub since: Option<Duration>,
-    /// Messages since the daemon began.
+    /// Messages since the daemon started.
     pub messages: MessageCounters,
     /// Times it reached Established.
     pub connections_established: u64,
     /// Times it left Established.
     pub connections_dropped: u64,
-    /// Times that a fault of ours ended what concerned it.
+    /// Number of internal errors that reset its sessions.
     pub panics: u64,
-    /// Routes that it announces and that were accepted. Several paths to one prefix are several.
+    /// Accepted routes that it announces. Several paths to one prefix are several.
     pub prefixes_accepted: PerFamily<u32>,
-    /// Announcements that were refused, since the session began.
+    /// Rejected announcements since the start of the session.
     pub prefixes_refused: PerFamily<u64>,
-    /// Why they were refused, each with the number of announcements of both families.
+    /// The reasons for rejection, each with the number of announcements of both families.
     pub refusals: Vec<(Refusal, u64)>,
-    /// Malformed UPDATEs by what became of them.
+    /// Malformed UPDATEs by how they were treated.
     pub malformed: MalformedCounters,
-    /// The last one of them.
+    /// The last malformed UPDATE.
     pub last_malformed: Option<LastMalformed>,
-    /// Routes that this peer should have and does not get, with the reason.
+    /// Routes that this peer should receive but does not, with the reason.
     pub unannounced: Vec<(Prefix, String)>,
-    /// Prefixes that this peer was told.
+    /// Prefixes that are advertised to this peer.
     pub prefixes_advertised: PerFamily<u32>,
-    /// Something for it waits, or has not been written to its socket yet.
+    /// Updates for it are queued, or not yet written to its socket.
     pub is_being_told: bool,
-    /// Routes that this peer was told.
+    /// Routes that are advertised to this peer.
     pub advertised: Vec<PeerRoute>,
     /// Routes that were accepted from this peer.
     pub received: Vec<PeerRoute>,
-    /// Why the last session ended, or the last attempt if its neighbour said why; before there was
-    /// one of these, what the last attempt met.
+    /// Why the last session ended, or the last attempt if its neighbour sent a reason; before the first of
+    /// these, the result of the last attempt.
     pub last_reset: Option<LastReset>,
-    /// Why its connections are refused, so that it is only dialled.
+    /// Why its connections are rejected, so that it can only be dialled.
     pub not_accepted: Option<&'static str>,
-    /// Why it is left alone: this machine cannot have a session with it.
+    /// Why it is disabled: this machine does not support a session with it.
     pub set_aside: Option<String>,
-    /// What BFD says of the path to it.
+    /// The state of the path to it, according to BFD.
     pub liveness: Liveness,
-    /// For how long.
+    /// How long it has been in that state.
     pub liveness_since: Option<Duration>,
-    /// There is no session before BFD is Up, and it is not.
+    /// Its session waits for BFD, which is not Up.
     pub waits_for_bfd: bool,
-    /// The path that BFD watches; `None` where it does not, or does not know where to look.
+    /// The path that BFD monitors; `None` if it does not, or if the path is not known yet.
     pub bfd_path: Option<BfdPath>,
-    /// What is kept of a session that ended, while the neighbour restarts.
+    /// Routes that are kept of the last session while the neighbour restarts.
     pub stale: Option<StaleView>,
     /// When the next attempt is due, while waiting for one.
     pub next_connect_in: Option<Duration>,
@@ -166,7 +166,7 @@ impl PeerView {
     }
 }
 
-/// What a session agreed on.
+/// The negotiated parameters of a session.
 #[derive(Debug, Clone)]
 pub struct SessionView {
     /// Our end.
@@ -175,17 +175,17 @@ pub struct SessionView {
     pub remote: SocketAddr,
     /// Its BGP identifier.
     pub remote_router_id: RouterId,
-    /// Its AS, as its OPEN said.
+    /// Its AS, from its OPEN.
     pub remote_asn: Asn,
-    /// Seconds, 0 when off.
+    /// Hold time in seconds, 0 when off.
     pub hold_time_seconds: u16,
-    /// Time between our keepalives.
+    /// Interval between our keepalives.
     pub keepalive_interval: Option<Duration>,
-    /// Families that both sides offered.
+    /// Families that both sides advertised.
     pub families: FamilySet,
-    /// What the neighbour offered, in its order.
+    /// The capabilities of the neighbour, in its order.
     pub capabilities_received: Vec<Capability>,
-    /// What we offered.
+    /// Our capabilities.
     pub capabilities_sent: Vec<Capability>,
     /// End-of-RIB markers sent.
     pub end_of_rib_sent: PerFamily<bool>,
@@ -193,40 +193,40 @@ pub struct SessionView {
     pub end_of_rib_received: PerFamily<bool>,
 }
 
-/// Routes of a neighbour that restarts, and that it has not said again.
+/// Routes of a restarting neighbour that it has not announced again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleView {
-    /// How many there are.
+    /// Their number.
     pub routes: PerFamily<u32>,
-    /// What is waited for.
+    /// The phase of the restart.
     pub phase: StalePhase,
-    /// When that is waited for no longer.
+    /// When the phase times out.
     pub phase_ends_in: Duration,
-    /// When those go that are still stale then.
+    /// When the remaining stale routes are removed.
     pub removed_in: Duration,
 }
 
-/// How far a neighbour's restart has come.
+/// The phase of a neighbour's restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StalePhase {
-    /// It is away (RFC 4724 §4.2).
+    /// It is down (RFC 4724 §4.2).
     Away,
-    /// It is away for longer than a restart takes: its routes are the last resort (RFC 9494).
+    /// It has been down for longer than its restart time: its routes are the last resort (RFC 9494).
     LongLived,
-    /// It is back, and has not said all its routes yet.
+    /// It is back, and has not announced all its routes yet.
     Back,
 }
 
-/// A route as one neighbour was told it, or told it to us.
+/// A route as it was sent to or received from one neighbour.
 #[derive(Debug, Clone)]
 pub struct PeerRoute {
     /// The prefix.
     pub prefix: Prefix,
-    /// Which path to it.
+    /// Its path identifier.
     pub path_id: PathId,
-    /// The attributes as they were sent, or heard.
+    /// The attributes as sent or received.
     pub attributes: Arc<PathAttributes>,
-    /// The neighbour restarts and has not said it again.
+    /// The neighbour restarts and has not announced it again.
     pub stale: bool,
 }
 
@@ -268,21 +268,21 @@ pub struct LastReset {
     pub ago: Duration,
     /// The cause, in FRR's terms.
     pub cause: ResetCause,
-    /// Details, as the log says them, and what an attempt met since then.
+    /// Details, as logged, and the results of attempts since then.
     pub text: String,
 }
 
-/// The causes that `show` names in FRR's words.
+/// The causes that `show` prints in FRR's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResetCause {
     /// We sent a NOTIFICATION: code, subcode.
     NotificationSent(u8, u8),
     /// The neighbour sent one: code, subcode, and the text of RFC 9003.
     NotificationReceived(u8, u8, Option<String>),
-    /// TCP ended without a word.
+    /// TCP was closed without NOTIFICATION.
     PeerClosed,
-    /// We ended TCP without a word, for the neighbour to keep our routes.
+    /// We closed TCP without NOTIFICATION, for the neighbour to keep our routes.
     Left,
-    /// TCP never came up.
+    /// TCP was never established.
     ConnectFailed,
 }

@@ -8,18 +8,18 @@
 //!   └───► bfd ──► types
 //! ```
 //!
-//! - [`types`]: the vocabulary of the field, as values that cannot be wrong.
-//! - [`wire`]: bytes to values and back; knows no session.
-//! - [`ndp`]: who is at the other end of a link without addresses.
-//! - [`bfd`]: whether the way to a neighbour works, in milliseconds.
-//! - [`rib`]: which routes exist and what each peer was told.
+//! - [`types`]: the vocabulary of the field, as values that are valid by construction.
+//! - [`wire`]: decodes and encodes messages; knows no session.
+//! - [`ndp`]: finds the router at the other end of a link without addresses.
+//! - [`bfd`]: whether the path to a neighbour works, in milliseconds.
+//! - [`rib`]: which routes exist, and which were advertised to each peer.
 //! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
-//! - [`backend`]: the seam the daemon talks through, shared with every other backend.
-//! - [`latencies`]: how long something took.
+//! - [`backend`]: the interface to the daemon, shared with every other backend.
+//! - [`latencies`]: a histogram of durations.
 //! - `io`: sockets, clocks and tasks; the only module that knows tokio.
 //!
-//! Everything but `io` takes `now` as an argument and returns what should happen, so a test can
-//! run a week of timers in a millisecond. `tests/tidy.rs` keeps it that way.
+//! Everything but `io` takes `now` as an argument and returns the actions to take, so a test can run a week
+//! of timers in a millisecond. `tests/tidy.rs` enforces that.
 
 mod backend {
     pub(crate) use fairway_seam::*;
@@ -39,7 +39,7 @@ mod rng {
     pub(crate) use fairway_ground::Rng;
 }
 #[cfg(test)]
-// Test code is held to the rules of tests.
+// Test code follows the rules of tests.
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 pub mod sim;
 mod time {

@@ -1,5 +1,5 @@
-//! What is known of a daemon beside what it shows: what it was told, what it shows in its own way, and
-//! what it does not know at all.
+//! What is known of a daemon beyond its running configuration: the lines it was sent, the lines it shows in
+//! another form, and the lines it does not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use crate::configuration::{Configuration, Statement};
 use crate::daemon::{Daemon, Takes};
 use crate::difference::{Batch, Place, Purpose, Step, shown_for};
 
-/// How often a line is said before it counts as done without being shown: the first time, somebody may
-/// have come between.
+/// How often a line is sent before it counts as in effect without being shown: the first time, a manual
+/// change may have interfered.
 const ATTEMPTS_MAX: u8 = 2;
 
-/// What was learnt from a line that was said and that is to be said again.
+/// The conclusion from a line that was sent and is due again.
 pub(super) enum Learnt {
-    /// Nothing yet.
+    /// No conclusion yet.
     Nothing,
-    /// It is done; it is not to be said again.
+    /// The line is in effect and is not sent again.
     Accepted,
-    /// It is not done, for the reason that FRR gave.
+    /// The line is not in effect, for the reason that FRR gave.
     Refused(String),
 }
 
-/// Of one daemon, since it started.
+/// What is known of one daemon since it started.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// What it was told and has.
+    /// Lines that it was sent and has.
     pub(super) told: BTreeSet<Place>,
-    /// What it has and shows otherwise, with how it does.
+    /// Lines that it has but shows in another form, with that form.
     pub(super) hidden: BTreeMap<Place, Option<Arc<str>>>,
-    /// Lines that it does not do although they unset something that it shows.
+    /// Removals that have no effect: the daemon still shows the setting.
     pub(super) stubborn: BTreeSet<Place>,
-    /// How often a line was said in a row.
+    /// How often each line was sent in a row.
     attempts: BTreeMap<Place, u8>,
     unknown: BTreeMap<Place, String>,
     remarks: BTreeMap<Place, String>,
 }
 
 impl Memory {
-    /// Whether a statement is to be looked for here.
+    /// Whether the statement is expected in this daemon.
     pub(super) fn may_take(&self, daemon: Daemon, statement: &Statement) -> bool {
         match daemon.takes(statement) {
             Takes::Must => true,
@@ -47,17 +47,17 @@ impl Memory {
         }
     }
 
-    /// There is nothing that it does not take.
+    /// Whether the daemon knows every statement.
     pub(super) fn knows_all(&self) -> bool {
         self.unknown.is_empty()
     }
 
-    /// It may be another one now: what it has it shows.
+    /// The daemon may have restarted: only what it shows counts.
     pub(super) fn begin_anew(&mut self) {
         *self = Self { told: std::mem::take(&mut self.told), ..Self::default() };
     }
 
-    /// Why it does not take a statement.
+    /// The reply with which the daemon rejected a statement.
     pub(super) fn words_about(&self, statement: &Statement) -> Option<&String> {
         self.unknown.get(&(statement.context.clone(), statement.line.clone()))
     }
@@ -70,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// It was said, or refused. Whether that was not the first time in a row.
+    /// Counts a line that was sent or rejected. Returns whether it was sent before, in a row.
     pub(super) fn tried(&mut self, step: &Step) -> bool {
         let attempts = self.attempts.entry(step.place()).or_default();
         *attempts = attempts.saturating_add(1);
@@ -85,7 +85,7 @@ impl Memory {
         self.remarks.insert(step.place(), words);
     }
 
-    /// What it shows now: what it no longer has it was not told.
+    /// Compares with the running configuration: a line that is no longer there counts as not sent.
     pub(super) fn compare(&mut self, running: &Configuration) {
         let shown: BTreeSet<(&[Arc<str>], &str)> =
             running.statements.iter().map(|it| (&*it.context, &*it.line)).collect();
@@ -98,14 +98,14 @@ impl Memory {
         });
     }
 
-    /// What is made anew has nothing of what it had. Whether something was thought to be there.
+    /// A context that is created again is empty. Returns whether anything was assumed to be in it.
     pub(super) fn forget_what_is_in(&mut self, made: &[&Step]) -> bool {
         let before = self.hidden.len();
         self.hidden.retain(|(context, line), _| !made.iter().any(|it| it.is_around(context, line)));
         self.hidden.len() != before
     }
 
-    /// What follows from `step`, which is to be said, having been said before.
+    /// Draws a conclusion from an earlier attempt to send `step`, which is due again.
     pub(super) fn learn(&mut self, step: &Step, running: &Configuration) -> Learnt {
         let place = step.place();
         if self.attempts.get(&place).is_none_or(|it| *it < ATTEMPTS_MAX) {
@@ -126,7 +126,8 @@ impl Memory {
         Learnt::Accepted
     }
 
-    /// Leaves out what is not done however often it is said. What need not be said any more is forgotten.
+    /// Drops lines that have no effect however often they are sent, and forgets lines that need not be sent
+    /// any more.
     pub(super) fn sort_out(&mut self, batch: &mut Batch) {
         let steps = batch.additions.iter().chain(&batch.removals);
         let places: BTreeSet<Place> = steps.map(Step::place).collect();

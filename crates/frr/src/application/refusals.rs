@@ -1,7 +1,7 @@
-//! What FRR refused, and what is said in its place.
+//! Which lines did FRR reject, and what is configured in their place?
 //!
-//! A resource with a refused line stays as it was when all was well; where that is refused, too, all
-//! of it is left out. It is tried again when its lines change.
+//! A resource with a rejected line keeps its last good configuration; if FRR rejects that, too, the whole
+//! resource is left out. It is retried when its lines change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::configuration::{Configuration, Statement, without_secrets};
 use crate::daemon::Daemon;
 use crate::difference::{Place, Step, same_settings};
 
-/// What is set aside as one: what is from the same resource, or a line that is from none.
+/// The unit that is set aside: all lines of one resource, or a single line that belongs to none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Resource(Arc<str>),
@@ -21,13 +21,13 @@ enum Subject {
 struct Refusal {
     daemon: Daemon,
     fault: String,
-    /// What was wanted of it.
+    /// The wanted lines of the subject.
     wanted: BTreeSet<Place>,
-    /// What it was before is refused, too.
+    /// The last good configuration was rejected, too.
     is_out: bool,
 }
 
-/// All of them.
+/// All rejections.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(BTreeMap<Subject, Refusal>);
 
@@ -48,7 +48,7 @@ impl Refusals {
         self.0.values().map(|it| it.fault.clone())
     }
 
-    /// FRR refused a line.
+    /// FRR rejected a line.
     pub(super) fn add<'a>(
         &mut self,
         daemon: Daemon,
@@ -60,22 +60,25 @@ impl Refusals {
         let of_it = wanted.filter(|it| subject_of(it) == subject);
         let wanted = of_it.map(|it| (it.context.clone(), it.line.clone())).collect();
         let (line, words) = (without_secrets(&step.line), words.trim().replace('\n', "; "));
-        let who = match &subject {
+        let name_of_subject = match &subject {
             Subject::Resource(name) => name.to_string(),
             Subject::Line(_) => "the configuration".to_owned(),
         };
         let name = daemon.name();
-        let fault = format!("{who} is as it was before: FRR's {name} refuses `{line}`: {words}");
+        let fault = format!(
+            "{name_of_subject} keeps its previous configuration: FRR's {name} rejected `{line}`: \
+             {words}"
+        );
         let is_out = self.0.contains_key(&subject);
         self.0.insert(subject, Refusal { daemon, fault, wanted, is_out });
     }
 
-    /// A daemon that is another one may take what it refused.
+    /// A daemon that restarted may accept what it rejected before.
     pub(super) fn forget_daemon(&mut self, daemon: Daemon) {
         self.0.retain(|_, it| it.daemon != daemon);
     }
 
-    /// What is wanted otherwise now is tried.
+    /// A subject with changed lines is retried.
     pub(super) fn forget_what_changed(&mut self, wanted: &[Statement]) {
         if self.0.is_empty() {
             return;
@@ -88,8 +91,8 @@ impl Refusals {
         self.0.retain(|subject, it| now.get(subject) == Some(&it.wanted));
     }
 
-    /// What FRR should have: what is wanted, and of what was refused what it was when all was well;
-    /// where that is refused, too, what of it is `shown` stays.
+    /// The configuration that FRR should have: the wanted one, with the last good configuration of each
+    /// rejected subject; if that was rejected, too, those of its lines that are `shown` stay.
     pub(super) fn target<'a>(
         &self,
         wanted: &'a [Statement],
@@ -106,7 +109,7 @@ impl Refusals {
         let mut target: Vec<_> = wanted.iter().filter(|it| refusal(it).is_none()).collect();
         let aside: Vec<&Statement> = of_refused(wanted, false).collect();
         target.extend(of_refused(good, false));
-        // At first it is not known what is from where.
+        // At first, the origin of a line is not known.
         target.extend(same_settings(good.iter().filter(|it| it.origin.is_none()), &aside));
         let shown: BTreeSet<_> = shown.flat_map(|it| &it.statements).map(place).collect();
         let out = of_refused(wanted, true).chain(of_refused(good, true));

@@ -1,5 +1,5 @@
-//! What is wanted meets a FRR that refuses, hangs, forgets and is edited by hand: stories, and
-//! schedules drawn from a seed.
+//! The wanted configuration meets an FRR that rejects lines, hangs, loses its configuration and is edited by
+//! hand: stories, and schedules drawn from a seed.
 
 use super::*;
 use crate::model::{Model, lines, without_origins};
@@ -10,16 +10,16 @@ fn wanted(generation: u64, text: &str) -> Wanted {
     Wanted { generation, configuration: Configuration::parse(text), is_partial: false }
 }
 
-/// FRR's daemons as models, and the machine.
+/// Models of FRR's daemons, and the state machine.
 struct World {
     application: Application,
     bgpd: Model,
     bfdd: Model,
     now: Now,
     is_away: bool,
-    /// After how many lines bgpd goes away.
+    /// bgpd goes away after this number of lines.
     dies_after: Option<usize>,
-    /// When something was said to it.
+    /// When lines were sent.
     said_at: Vec<Now>,
 }
 
@@ -86,7 +86,7 @@ impl World {
         self.application.connected(Daemon::Bgpd);
     }
 
-    /// One thing; whether there was one to do now.
+    /// Performs one action. Returns whether there was one due now.
     fn step(&mut self) -> bool {
         match self.application.next(self.now) {
             Next::Read => self.application.read(self.now, self.running()),
@@ -95,21 +95,21 @@ impl World {
                 self.application.said(self.now, said);
             }
             Next::Wait(until) => {
-                assert!(until > self.now, "it waits for what is past");
+                assert!(until > self.now, "it waits for a time in the past");
                 return false;
             }
         }
         true
     }
 
-    /// Everything that is to be done now.
+    /// Performs every action that is due now.
     fn settle(&mut self) {
         for _ in 0..50 {
             if !self.step() {
                 return;
             }
         }
-        panic!("it never rests: {:?}", self.application);
+        panic!("it never settles: {:?}", self.application);
     }
 
     fn pass(&mut self, time: Duration) {
@@ -139,7 +139,7 @@ impl World {
     }
 }
 
-/// Routers by their settings.
+/// A configuration with one neighbour per setting.
 fn text(routers: &[(u8, &str)]) -> String {
     let mut text = "! router\nrouter bgp 1\n".to_owned();
     for (number, setting) in routers {
@@ -192,15 +192,15 @@ fn a_refused_line_leaves_its_resource_as_it_was_and_the_others_go_on() {
     assert_eq!(
         faults,
         [
-            "BGPPeer 1 is as it was before: FRR's bgpd refuses `neighbor 10.0.0.1 description bad`: % Unknown command"
+            "BGPPeer 1 keeps its previous configuration: FRR's bgpd rejected `neighbor 10.0.0.1 description bad`: % Unknown command"
         ]
     );
-    assert_eq!(world.application.in_force(), Some(1), "not all of it is");
-    assert_eq!(world.application.withdrawn(), Some(2), "it announces nothing of before");
+    assert_eq!(world.application.in_force(), Some(1), "part of it is not in force");
+    assert_eq!(world.application.withdrawn(), Some(2), "no earlier route is announced");
     let times = world.said_at.len();
     world.want(3, &text(&[(1, "bad"), (2, "c")]));
     world.pass(INTERVAL);
-    assert_eq!(world.said_at.len(), times + 1, "what is refused is not tried again");
+    assert_eq!(world.said_at.len(), times + 1, "a rejected line is not retried");
     world.want(4, &text(&[(1, "d"), (2, "c")]));
     world.pass(INTERVAL * 3);
     assert!(world.has(&text(&[(1, "d"), (2, "c")])) && world.application.faults().is_empty());
@@ -242,7 +242,7 @@ fn frr_that_is_away_is_a_fault_and_is_told_when_it_is_there() {
     world.is_away = true;
     world.want(1, &text(&[(1, "a")]));
     world.pass(Duration::from_secs(60));
-    assert_eq!(world.application.faults(), ["FRR's bgpd is away: no such file"]);
+    assert_eq!(world.application.faults(), ["FRR's bgpd is unreachable: no such file"]);
     world.is_away = false;
     world.restart();
     world.pass(BACKOFF_MAX);
@@ -290,8 +290,8 @@ fn a_line_that_nobody_knows_is_refused() {
     );
 }
 
-/// Whatever happens: when nothing happens any more, FRR has what is wanted, or of a resource with a
-/// fault what it had when all was well.
+/// Whatever happens: once things are quiet, FRR has the wanted configuration, or the last good one of a
+/// resource with a fault.
 #[test]
 fn any_schedule_ends_with_what_is_wanted_or_with_a_fault() {
     let seeds = std::env::var("FAIRWAY_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(100);

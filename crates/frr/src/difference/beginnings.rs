@@ -1,14 +1,14 @@
-//! How a neighbour begins: whole.
+//! A new neighbour starts with its complete configuration.
 //!
-//! FRR answers a neighbour that dials as soon as it knows its AS, and resets the session at each line
-//! that says more. So a new one is shut down until all is said. BFD comes last: FRR 10.3 leaves a
-//! neighbour alone, now and then for good, whose BFD was there before its session.
+//! FRR accepts connections of a neighbour as soon as it knows its AS, and resets the session at each further
+//! line. So a new neighbour is shut down until all its lines are sent. BFD comes last: FRR 10.3 sometimes
+//! leaves a neighbour down, now and then for good, if its BFD existed before its session.
 
 use std::sync::Arc;
 
 use super::{Context, Purpose, Sides, Step, words};
 
-/// The lines in routers, with each new neighbour shut down while it is described.
+/// The lines of routers, with each new neighbour shut down while it is configured.
 pub(super) fn whole(sides: &Sides<'_>, steps: Vec<Step>) -> Vec<Step> {
     let (mut described, mut begun, mut watched) = (Vec::new(), Vec::new(), Vec::new());
     let mut new: Vec<(Context, Arc<str>)> = Vec::new();
@@ -30,13 +30,13 @@ pub(super) fn whole(sides: &Sides<'_>, steps: Vec<Step>) -> Vec<Step> {
     described.into_iter().chain(begun).chain(watched).collect()
 }
 
-/// Not a part of what is wanted: it is taken back.
+/// A temporary command, not part of the wanted configuration.
 fn command(step: &Step, line: String) -> Step {
     let Step { context, origin, .. } = step.clone();
     Step { context, line: line.into(), origin, purpose: Purpose::Remove }
 }
 
-/// The name of a neighbour, and what is said of it.
+/// The name of a neighbour, and the rest of the line.
 fn neighbour(line: &str) -> Option<(&str, Vec<&str>)> {
     let mut words = words(line).into_iter();
     match (words.next(), words.next()) {
@@ -45,14 +45,14 @@ fn neighbour(line: &str) -> Option<(&str, Vec<&str>)> {
     }
 }
 
-/// Whose first line it is, if it is one.
+/// The neighbour that this line creates, if it does.
 fn begins(step: &Step) -> Option<&str> {
     let (name, rest) = neighbour(&step.line)?;
     let is_first = matches!(rest.first(), Some(&"remote-as" | &"interface"));
     (is_first && step.context.len() == 1).then_some(name)
 }
 
-/// Whether FRR knows nothing of it, and it is not to stay down.
+/// Whether FRR does not have the neighbour yet, and it is not to stay shut down.
 fn is_new(sides: &Sides<'_>, context: &Context, name: &str) -> bool {
     let is_about = |line: &str| neighbour(line).is_some_and(|(it, _)| it == name);
     let mut known = sides.running.statements.iter();

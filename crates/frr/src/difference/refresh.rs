@@ -1,7 +1,7 @@
-//! Which routes that are there already does a changed filter concern?
+//! Which of the existing routes does a changed filter concern?
 //!
-//! FRR looks at them again only seconds later, or when it is told to. Entries for tags that come or go
-//! with their routes concern no route that is there.
+//! FRR re-evaluates them only seconds later, or on command. Entries for tags that come or go with their
+//! routes concern no existing route.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::{Batch, MARK, Sides, Step, vrf, words};
 use crate::configuration::Statement;
 
-/// What routes carry that were learned.
+/// The tag of learned routes.
 const LEARNED_TAG: &str = "18007";
 
-/// The commands that make FRR look again.
+/// The commands that make FRR re-evaluate its routes.
 pub(super) fn after(sides: &Sides<'_>, batch: &Batch) -> Vec<String> {
     let steps = || batch.additions.iter().chain(&batch.removals);
     let lists: BTreeSet<&str> =
@@ -20,7 +20,7 @@ pub(super) fn after(sides: &Sides<'_>, batch: &Batch) -> Vec<String> {
     let steady = steady_tags(sides);
     let running = || sides.running.statements.iter();
     let in_maps = || running().chain(sides.wanted.iter().copied());
-    // Of a map that nobody used before, no route that is there knows.
+    // A map that was not in use before concerns no existing route.
     let uses_list = |it: &&Statement| {
         words(&it.line).last().is_some_and(|name| lists.contains(name))
             && it.line.starts_with("match ")
@@ -28,7 +28,7 @@ pub(super) fn after(sides: &Sides<'_>, batch: &Batch) -> Vec<String> {
     let mut maps: BTreeSet<&str> =
         in_maps().filter(uses_list).filter_map(|it| map(it.context.first()?)).collect();
     let tags = tags_of_entries(sides);
-    // An entry that asks for no tag is for all routes.
+    // An entry that matches no tag is for all routes.
     let concerns_routes =
         |entry: &&str| tags.get(entry).is_none_or(|tags| !tags.is_disjoint(&steady));
     maps.extend(steps().map(entry).filter(concerns_routes).filter_map(map));
@@ -50,7 +50,7 @@ fn prefix_list(line: &str) -> Option<&str> {
     }
 }
 
-/// Tags that routes have now and will have.
+/// Tags that routes have before and after the change.
 fn steady_tags<'a>(sides: &Sides<'a>) -> BTreeSet<&'a str> {
     let tag = |it: &'a Statement| {
         let is_network = it.line.starts_with("network ");
@@ -62,7 +62,7 @@ fn steady_tags<'a>(sides: &Sides<'a>) -> BTreeSet<&'a str> {
     both.chain([LEARNED_TAG]).collect()
 }
 
-/// The entries of maps, each with the tags that it is for, before and after.
+/// The entries of maps with the tags that they match, before and after.
 fn tags_of_entries<'a>(sides: &Sides<'a>) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
     let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for statement in sides.running.statements.iter().chain(sides.wanted.iter().copied()) {
@@ -75,13 +75,13 @@ fn tags_of_entries<'a>(sides: &Sides<'a>) -> BTreeMap<&'a str, BTreeSet<&'a str>
     entries
 }
 
-/// The entry that a step is in, or that it makes or takes away.
+/// The entry that a step is in, creates or removes.
 fn entry(step: &Step) -> &str {
     let line = step.line.strip_prefix("no ").unwrap_or(&step.line);
     step.context.first().map_or(line, |it| it)
 }
 
-/// What to say when `statement` is that a neighbour uses one of these maps.
+/// The command to send if `statement` applies one of these maps to a neighbour.
 fn command(statement: &Statement, maps: &BTreeSet<&str>) -> Option<String> {
     let [router, family] = &*statement.context else { return None };
     let family = family.strip_prefix("address-family ")?;

@@ -1,11 +1,11 @@
-//! What a line sets, and how it is unset: two lines that set the same replace each other.
+//! Which setting does a line set, and how is it unset? Two lines with the same setting replace each other.
 //!
-//! Knows FRR's grammar as far as lines of ours and of operators' extras need it. A line that is not
-//! known sets what nothing else does.
+//! Knows FRR's grammar as far as our lines and operators' extras need it. An unknown line is a setting of its
+//! own.
 
 use std::sync::Arc;
 
-/// Settings of a neighbour that are named by one word, and have one value.
+/// Settings of a neighbour that have a one-word name and one value.
 const OF_NEIGHBOR: &[&str] = &[
     "remote-as",
     "local-as",
@@ -28,7 +28,7 @@ const OF_NEIGHBOR: &[&str] = &[
     "tcp-mss",
     "send-community",
 ];
-/// Those that can be unset by their name alone, or can only be unset so.
+/// Settings that can be, or must be, unset by their name alone.
 const UNSET_BY_NAME: &[&str] = &[
     "local-as",
     "port",
@@ -59,8 +59,7 @@ const OF_ROUTER: &[&str] = &[
     "maximum-paths",
     "table-map",
 ];
-/// What holds in a BFD profile of which nothing is said. FRR shows none of it, and knows no other way
-/// to unset its opposite.
+/// Defaults of a BFD profile. FRR shows none of them, and has no other way to unset their opposite.
 const OF_PROFILE: &[&str] = &[
     "detect-multiplier 3",
     "receive-interval 300",
@@ -73,7 +72,7 @@ const OF_PROFILE: &[&str] = &[
     "no minimum-ttl",
 ];
 
-/// What `line` sets in `context`: the line without its value. `no` makes no difference.
+/// The setting of `line` in `context`: the line without its value. `no` makes no difference.
 pub(crate) fn setting(context: &[Arc<str>], line: &str) -> String {
     let line = line.strip_prefix("no ").unwrap_or(line);
     let words: Vec<&str> = line.split(' ').collect();
@@ -127,7 +126,7 @@ fn of_neighbor(words: &[&str]) -> String {
     }
 }
 
-/// In an entry of a route-map.
+/// In an entry of a route map.
 fn of_entry(words: &[&str]) -> String {
     let count = match words {
         ["set", "ipv6", "next-hop", ..] => 4,
@@ -140,7 +139,7 @@ fn of_entry(words: &[&str]) -> String {
     words.iter().take(count).copied().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `line` says what holds anyway, and what FRR does not show.
+/// Whether `line` sets a default, which FRR does not show.
 pub(crate) fn holds_anyway(context: &[Arc<str>], line: &str) -> bool {
     match context.first().and_then(|top| top.split(' ').next()) {
         Some("bfd") => context.len() > 1 && OF_PROFILE.contains(&line),
@@ -149,7 +148,7 @@ pub(crate) fn holds_anyway(context: &[Arc<str>], line: &str) -> bool {
     }
 }
 
-/// The line that unsets what `line` sets.
+/// The line that unsets the setting of `line`.
 pub(super) fn unset(context: &[Arc<str>], line: &str) -> String {
     if let Some(opposite) = line.strip_prefix("no ") {
         return opposite.to_owned();

@@ -1,10 +1,10 @@
-//! Changes as they come, on a model of FRR: it ends up with what is wanted, and nobody notices who is
-//! not concerned.
+//! Changes in sequence, on a model of FRR: it ends up with the wanted configuration, and sessions that the
+//! change does not concern are undisturbed.
 
 use super::*;
 use crate::model::{Model, lines, without_origins};
 
-/// What two routers and three routes look like.
+/// Two routers and three routes.
 const BEFORE: &str = "\
 route-map FW-kernel deny 10
 exit
@@ -79,7 +79,7 @@ impl Story {
         let added = self.batch.additions.iter().filter(|it| it.purpose == Purpose::Add);
         self.told.extend(added.map(Step::place));
         let again = self.difference(&wanted, keep);
-        assert!(again.is_empty(), "it is not all done: {again:?}");
+        assert!(again.is_empty(), "the change is incomplete: {again:?}");
     }
 
     fn difference(&self, wanted: &[&Statement], keep: bool) -> Batch {
@@ -94,7 +94,7 @@ impl Story {
 
 static NOTHING_HIDDEN: BTreeMap<Place, Option<Arc<str>>> = BTreeMap::new();
 
-/// From one to the other, and it is exactly the other.
+/// Changes one configuration into the other, and checks that the result is exactly the other.
 fn change(before: &str, after: &str) -> Story {
     let mut story = Story::beginning_with(before);
     story.apply(after, false);
@@ -193,7 +193,7 @@ fn another_as_is_another_router_and_its_neighbours_are_removed_before_it() {
     assert!(place("no router bgp 65000") < place("router bgp 65009"));
 }
 
-/// What an operator has beside us.
+/// Configuration of an operator, beside ours.
 const FOREIGN: &str = "\
 hostname node
 ip prefix-list MINE seq 5 permit 10.0.0.0/8
@@ -222,7 +222,7 @@ fn lines_of_others_are_left_alone_even_when_everything_of_ours_goes() {
     story.apply("", false);
     let left: Vec<String> =
         story.frr.lines().into_iter().filter(|it| !foreign.contains(it)).collect();
-    assert_eq!(left, ["bfd"], "only what leads into a context may be left");
+    assert_eq!(left, ["bfd"], "only empty contexts may be left");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn what_an_earlier_run_left_stays_until_all_sources_have_spoken() {
     let mut story = Story::beginning_with(BEFORE);
     story.apply(&partial.replace("65000:1", "65000:9"), true);
     assert_eq!(story.said(), ["set community 65000:9"]);
-    // What this run said itself may go.
+    // Lines that were sent in this run may be removed.
     let more = partial
         .replace("  table-map", "  network 198.51.100.1/32 route-map FW-set-77\n  table-map");
     story.apply(&more, true);
@@ -343,11 +343,11 @@ fn a_new_neighbour_begins_when_all_is_said_and_bfd_comes_last() {
 
     story.apply(&BEFORE.replace("timers 30 90", "timers 1 3"), false);
     let said: Vec<&str> = story.batch.additions.iter().map(|it| &*it.line).collect();
-    assert_eq!(said, ["neighbor 10.0.0.1 timers 1 3"], "who is there already goes on");
+    assert_eq!(said, ["neighbor 10.0.0.1 timers 1 3"], "an existing neighbour stays up");
 
     let mut story = Story::beginning_with("");
     let down = "remote-as 65001\n neighbor 10.0.0.1 shutdown";
     story.apply(&BEFORE.replace("remote-as 65001", down), false);
     let mut said = story.batch.additions.iter().map(|it| &*it.line);
-    assert!(!said.any(|it| it == "no neighbor 10.0.0.1 shutdown"), "it is to stay down");
+    assert!(!said.any(|it| it == "no neighbor 10.0.0.1 shutdown"), "it must stay shut down");
 }

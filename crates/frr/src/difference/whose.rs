@@ -1,7 +1,7 @@
-//! Whose is a line that a daemon shows: ours, or somebody else's?
+//! Is a line that a daemon shows ours or foreign?
 //!
-//! Ours is what we said, what carries our mark, and everything of a neighbour that is one of ours. A
-//! router is ours when nothing in it is anybody else's.
+//! A line is ours if we sent it, if it carries our mark, or if it configures one of our neighbours. A router
+//! is ours if nothing in it is foreign.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{MARK, Place, Sides, words};
 use crate::configuration::Statement;
 
-/// How lines of a router begin that we say for each, and that do not make it somebody else's.
+/// Beginnings of lines that we send for every router and that do not make a router foreign.
 const OF_EVERY_ROUTER: &[&str] = &[
     "address-family ",
     "bgp router-id ",
@@ -75,7 +75,7 @@ fn is_router(line: &str) -> bool {
     line.starts_with("router bgp ")
 }
 
-/// It has a name of ours, or stands in something that has.
+/// Whether it has a name of ours, or is in a context that has one.
 fn is_marked(statement: &Statement) -> bool {
     let names = |line: &str| line.split(' ').any(|word| word.starts_with(MARK));
     let free =
@@ -83,7 +83,7 @@ fn is_marked(statement: &Statement) -> bool {
     (!free && names(&statement.line)) || statement.context.iter().any(|it| names(it))
 }
 
-/// The neighbour that a line is about, with its router.
+/// The neighbour that a line configures, with its router.
 fn neighbor(context: &[Arc<str>], line: &str) -> Option<(Arc<str>, String)> {
     let router = context.first().filter(|it| is_router(it))?;
     match words(line.strip_prefix("no ").unwrap_or(line)).as_slice() {

@@ -1,8 +1,8 @@
-//! FRR as the one who speaks BGP.
+//! The backend that has FRR speak BGP.
 //!
-//! One task tells FRR what is desired, as [`crate::application`] decides; the observer answers what is
-//! so. Where FRR is away or refuses, that is a fault of the view and no end: what is desired is said
-//! as soon as somebody listens.
+//! One task configures FRR as [`crate::application`] decides; the observer reads its state. If FRR is
+//! unreachable or rejects a line, the view reports a fault and the daemon keeps running: the configuration is
+//! sent as soon as FRR is back.
 
 mod told;
 
@@ -26,25 +26,25 @@ use crate::application::{Application, Broken, Next, Now, Orders, Said, Wanted};
 use crate::configuration::{Configuration, without_secrets};
 use crate::render::{Settings, render};
 
-/// How long FRR may take to forget what is ours, when we leave for good.
+/// How long FRR may take to remove our configuration when we leave for good.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer than anything here takes.
+/// Longer than any wait here.
 const FAR: Duration = Duration::from_secs(3600);
-/// Changes whose age is remembered until they are said, at most.
+/// Maximum number of pending changes with their time, for the latency metric.
 const CHANGES_MAX: usize = 4096;
 
-/// Where FRR is, and how it is treated.
+/// Where FRR is, and how it is configured.
 #[derive(Debug, Clone)]
 pub struct FrrOptions {
-    /// Where its daemons have their sockets: `/run/frr`.
+    /// The folder of its daemons' sockets: `/run/frr`.
     pub socket_dir: PathBuf,
-    /// Between two applications at least: changes that come meanwhile are one.
+    /// Minimum interval between two applications; changes within it are sent as one.
     pub min_interval: Duration,
-    /// What an earlier run left behind. FRR has kept it.
+    /// State of an earlier run. FRR has kept it.
     pub earlier: Option<EarlierRun>,
 }
 
-/// Sessions of FRR.
+/// BGP sessions of FRR.
 #[derive(Debug)]
 pub struct FrrBackend {
     socket_dir: PathBuf,
@@ -54,7 +54,7 @@ pub struct FrrBackend {
     leave: mpsc::Sender<(Leave, oneshot::Sender<()>)>,
 }
 
-/// What the task knows and the view shows.
+/// State that the task and the view share.
 #[derive(Debug)]
 struct Shared {
     observer: Observer,
@@ -66,7 +66,7 @@ struct State {
     generation: u64,
     faults: Vec<String>,
     changes_told: Latencies,
-    /// When it happened what follows from what is desired, for each change that has not been taken up.
+    /// When the events behind the desired state happened, for each change that is still pending.
     happened: Vec<Instant>,
 }
 
@@ -81,7 +81,7 @@ impl Shared {
 }
 
 impl FrrBackend {
-    /// Starts the task that tells FRR, and the one that watches it. FRR need not be there yet.
+    /// Starts the task that configures FRR and the one that watches it. FRR need not be running yet.
     ///
     /// Must be called inside a tokio runtime.
     pub fn start(options: FrrOptions) -> Self {
@@ -142,8 +142,8 @@ impl Backend for FrrBackend {
         })
     }
 
-    /// Resolves when FRR shows no route that `generation`, or a later one, does not have, and has nothing
-    /// left to write to any neighbour, or 2 seconds after that. What else is refused does not matter.
+    /// Resolves when FRR shows no route beyond those of `generation` or a later one, and has nothing left to
+    /// write to any neighbour, or 2 seconds after that. Other rejected lines do not matter.
     fn withdrawn(&self, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         let mut withdrawn = self.withdrawn.clone();
         Box::pin(async move {
@@ -158,28 +158,28 @@ impl Backend for FrrBackend {
         Box::pin(self.desired.closed())
     }
 
-    /// For a restart, FRR is left as it is, and goes on. For good, it is told to forget all of ours.
+    /// For a restart, FRR keeps running as configured. Otherwise, all our configuration is removed from it.
     fn shutdown(&self, how: Leave) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             let (done, is_done) = oneshot::channel();
             if self.leave.send((how, done)).await.is_ok() {
-                // If it has ended already, there is nothing left to end.
+                // If the task has ended already, there is nothing to wait for.
                 let _ = is_done.await;
             }
         })
     }
 }
 
-/// The task that tells FRR.
+/// The task that configures FRR.
 struct Task {
     application: Application,
     daemons: Daemons,
     begun: Instant,
     desired: Option<Arc<Desired>>,
     happened: Vec<Instant>,
-    /// For which FRR it is rendered.
+    /// The FRR version that the configuration is rendered for.
     version: Option<(u8, u8)>,
-    /// What could not be rendered.
+    /// Faults of rendering.
     unsaid: Vec<String>,
     reached: watch::Sender<u64>,
     shared: Arc<Shared>,
@@ -204,12 +204,12 @@ impl Task {
                 },
                 Some((how, done)) = leaving.recv() => {
                     self.leave(how).await;
-                    // Whoever asked may have stopped waiting.
+                    // The caller may have stopped waiting.
                     let _ = done.send(());
                     return;
                 }
                 daemon = self.daemons.left() => {
-                    warn!(daemon = daemon.name(), "FRR's daemon has gone away");
+                    warn!(daemon = daemon.name(), "connection to FRR daemon lost");
                     self.application.lost(self.now());
                     self.publish();
                 }
@@ -226,7 +226,7 @@ impl Task {
         self.begun.elapsed()
     }
 
-    /// What is desired may be other than it was.
+    /// Takes over a new desired state.
     fn take(&mut self, wanted: &mut watch::Receiver<Option<Arc<Desired>>>) {
         self.desired.clone_from(&wanted.borrow_and_update());
         let happened = &mut self.happened;
@@ -234,7 +234,7 @@ impl Task {
         self.want();
     }
 
-    /// Says the machine what is wanted, in FRR's words.
+    /// Renders the desired state and passes it to the state machine.
     fn want(&mut self) {
         let Some(desired) = &self.desired else { return };
         let settings = Settings { version: self.version, ..Settings::default() };
@@ -252,7 +252,7 @@ impl Task {
         self.publish();
     }
 
-    /// Does the next thing; says until when to wait if there is none.
+    /// Performs the next action; if there is none, returns the time to wait for.
     async fn act(&mut self) -> Option<Instant> {
         match self.application.next(self.now()) {
             Next::Read => {
@@ -285,7 +285,7 @@ impl Task {
             }
             Next::Wait(until) => {
                 self.publish();
-                // Nothing is wanted yet, and so nothing will be.
+                // `FAR` also stands for "nothing is wanted yet".
                 let until = self.begun.checked_add(until.min(FAR));
                 Some(until.unwrap_or_else(|| Instant::now() + FAR))
             }
@@ -298,22 +298,29 @@ impl Task {
             None if orders.is_repair => {
                 warn!(
                     commands,
-                    milliseconds, "FRR configured again: it was not as it had been told"
+                    milliseconds,
+                    "FRR configured again: its running configuration had been changed or lost"
                 );
             }
             None => info!(commands, milliseconds, "FRR configured"),
             Some(Broken::Lost(daemon, why)) => {
-                warn!(daemon = daemon.name(), why, "FRR went away while it was told");
+                warn!(
+                    daemon = daemon.name(),
+                    why, "connection to FRR daemon lost while configuring it"
+                );
             }
             Some(Broken::Refused(daemon, step, words)) => {
                 let line = without_secrets(&step.line);
                 let resource = step.origin.as_deref().unwrap_or_default();
-                warn!(daemon = daemon.name(), resource, line, words, "FRR refuses a line");
+                warn!(
+                    daemon = daemon.name(),
+                    resource, line, words, "FRR rejected a configuration line"
+                );
             }
         }
     }
 
-    /// Shows what is in force, and what is not.
+    /// Publishes what is in force, and what is not.
     fn publish(&mut self) {
         let in_force = self.application.in_force().unwrap_or_default();
         let faults = [self.application.faults(), self.unsaid.clone()].concat();
@@ -331,7 +338,7 @@ impl Task {
 
     async fn leave(&mut self, how: Leave) {
         if how == Leave::ForRestart {
-            info!("FRR goes on with what it was told");
+            info!("FRR keeps its configuration and sessions across the restart");
             return;
         }
         let desired = self.desired.take();
@@ -348,7 +355,9 @@ impl Task {
             }
         };
         if timeout(LEAVE_TIMEOUT, forget).await.is_err() {
-            warn!("FRR could not be told in time to forget what it was told");
+            warn!(
+                "timed out removing our configuration from FRR: some of it may still be in force"
+            );
         }
     }
 }

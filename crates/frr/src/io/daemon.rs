@@ -1,7 +1,7 @@
-//! One of FRR's daemons, and a conversation with it that begins anew where it ended.
+//! A connection to one of FRR's daemons that is re-established when it is lost.
 //!
-//! Who gives up an answer loses the conversation, and the next question has another one. Knows the one
-//! command that begins each, and no other. The observer has one for each daemon that it asks.
+//! A caller that gives up an answer loses the connection, and the next command opens another one. Knows no
+//! command but the one that starts each connection. The observer has one for each daemon that it queries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,13 +17,13 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// The one that listens at `path`, and may take so long for each answer.
+    /// The daemon that listens at `path`, with a timeout for each answer.
     pub(super) fn new(path: PathBuf, answer_timeout: Duration) -> Self {
         Self { path, answer_timeout, connection: None }
     }
 
-    /// Asks, and asks once more in a new conversation where the old one turns out to be over: daemons
-    /// are restarted.
+    /// Sends a command, and repeats it once on a new connection if the old one turns out to be closed:
+    /// daemons are restarted.
     pub(super) async fn ask(&mut self, question: &str) -> Result<Reply, VtyError> {
         if let Some(connection) = self.connection.take() {
             match self.ask_in(connection, question).await {
@@ -37,7 +37,7 @@ impl Daemon {
         self.ask_in(connection, question).await
     }
 
-    /// Keeps the conversation where there was an answer.
+    /// Keeps the connection if there was an answer.
     async fn ask_in(
         &mut self,
         mut connection: Connection,

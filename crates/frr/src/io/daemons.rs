@@ -1,8 +1,7 @@
-//! FRR's daemons on this machine: what they have, and how they are told.
+//! FRR's daemons on this machine: reads and writes their configuration.
 //!
-//! A conversation with each that is there, kept open: its end is the first sign of a restart. Decides
-//! nothing: what to say is [`crate::application`]'s, and what came of it is told to it. Driven by
-//! [`super::backend`].
+//! Keeps a connection open to each that is up: its end is the first sign of a restart. Decides nothing:
+//! [`crate::application`] decides what to send, and receives the outcome. Driven by [`super::backend`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use crate::configuration::{Configuration, leads_into_context, without_secrets};
 use crate::daemon::{Daemon, Takes};
 use crate::difference::{Batch, Purpose, Step};
 
-/// How long a daemon may take for one line: what it changes at once takes milliseconds.
+/// How long a daemon may take for one line: changes take milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// FRR.
@@ -29,14 +28,14 @@ pub(super) struct Daemons {
     version: Option<(u8, u8)>,
 }
 
-/// What a look at all of them found.
+/// The result of reading all daemons.
 pub(super) struct Look {
     pub(super) running: Running,
-    /// Those with whom the conversation is a new one.
+    /// Daemons with a new connection.
     pub(super) new: Vec<Daemon>,
 }
 
-/// What one of them said.
+/// The answer of one daemon.
 struct Answer {
     connection: Connection,
     configuration: Configuration,
@@ -48,12 +47,12 @@ impl Daemons {
         Self { socket_dir: socket_dir.to_owned(), connections: BTreeMap::new(), version: None }
     }
 
-    /// FRR's version, as bgpd said it last.
+    /// FRR's version, as bgpd last reported it.
     pub(super) fn version(&self) -> Option<(u8, u8)> {
         self.version
     }
 
-    /// What they all have. Who is not there is asked for anew.
+    /// Reads the running configuration of all daemons. Reconnects to those that were down.
     pub(super) async fn look(&mut self) -> Look {
         let mut asked = JoinSet::new();
         let mut new = Vec::new();
@@ -84,7 +83,7 @@ impl Daemons {
         Look { running, new }
     }
 
-    /// Says everything, until somebody refuses or goes away.
+    /// Sends all lines, until one is rejected or a daemon disconnects.
     pub(super) async fn say(&mut self, orders: &Orders) -> Said {
         let mut said = Said::default();
         let additions = orders.batches.iter().map(|(daemon, batch)| (*daemon, &batch.additions));
@@ -112,7 +111,7 @@ impl Daemons {
     ) -> Result<(), Broken> {
         let lost = |error: VtyError| Broken::Lost(daemon, error.to_string());
         let Some(connection) = self.connections.remove(&daemon) else {
-            return Err(Broken::Lost(daemon, "there is no connection".to_owned()));
+            return Err(Broken::Lost(daemon, "not connected".to_owned()));
         };
         let mut session = Session { daemon, connection, context: Vec::new() };
         let reply = session.connection.command("configure terminal").await.map_err(lost)?;
@@ -136,7 +135,7 @@ impl Daemons {
     async fn refresh(&mut self, daemon: Daemon, commands: &[String]) -> Result<(), Broken> {
         for command in commands {
             let Some(connection) = self.connections.get_mut(&daemon) else { return Ok(()) };
-            // It has no session then, and will hear everything when it has one.
+            // It has no session then, and receives all routes when it has one.
             if let Err(error) = connection.command(command).await {
                 self.connections.remove(&daemon);
                 return Err(Broken::Lost(daemon, error.to_string()));
@@ -145,7 +144,7 @@ impl Daemons {
         Ok(())
     }
 
-    /// Resolves when a daemon ends a conversation while nothing is said. Cancel-safe.
+    /// Resolves when a daemon closes a connection while no command is pending. Cancel-safe.
     pub(super) async fn left(&mut self) -> Daemon {
         let daemon = std::future::poll_fn(|context| {
             let mut connections = self.connections.iter();
@@ -158,7 +157,7 @@ impl Daemons {
     }
 }
 
-/// What a daemon has, in the conversation that there is, or in a new one.
+/// Reads the configuration of a daemon over its connection, or a new one.
 async fn ask(connection: Option<Connection>, path: PathBuf) -> Result<Answer, VtyError> {
     let (mut connection, mut version) = (connection, None);
     let mut connection = match connection.take() {
@@ -181,7 +180,7 @@ fn version_in(text: &str) -> Option<(u8, u8)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// What a daemon said, on one line. It may repeat what it was told.
+/// A reply of a daemon, on one line and without secrets: it may repeat the line it was sent.
 fn words(reply: &Reply) -> String {
     let text = without_secrets(&reply.text.split_whitespace().collect::<Vec<_>>().join(" "));
     if text.is_empty() { format!("{:?}", reply.status) } else { text }
@@ -191,7 +190,7 @@ fn words(reply: &Reply) -> String {
 struct Session {
     daemon: Daemon,
     connection: Connection,
-    /// Where it is.
+    /// The context that it is in.
     context: Vec<Arc<str>>,
 }
 
@@ -200,7 +199,7 @@ impl Session {
         let may_be_unknown = step.purpose == Purpose::Add && self.takes(step) == Takes::May;
         let reply = match self.enter(step).await? {
             Ok(()) => self.command(&step.line).await?,
-            // It is not known what the line would be in the wrong place.
+            // The line could mean something else in the wrong context.
             Err(reply) => reply,
         };
         match reply.status {
@@ -226,7 +225,7 @@ impl Session {
         self.daemon.takes_line(&step.context, &step.line)
     }
 
-    /// Goes to where the step belongs, or says why that is not possible.
+    /// Enters the context of the step, or returns why that is not possible.
     async fn enter(&mut self, step: &Step) -> Result<Result<(), Reply>, Broken> {
         let same = self.context.iter().zip(step.context.iter()).take_while(|(is, to)| is == to);
         let same = same.count();

@@ -1,9 +1,9 @@
-//! The log of a daemon, as it is written.
+//! The live log of an FRR daemon.
 //!
-//! `terminal monitor` on the socket that vtysh uses is answered with a descriptor beside the bytes: a
-//! socket of packets, one for each record, that ends with the daemon or with the conversation. FRR
-//! sends what does not block, and counts what it leaves out. What the records say nobody reads here:
-//! their form differs between releases, and that there is one is all that is asked. Used by `watch`.
+//! `terminal monitor` on the vtysh socket is answered with a descriptor beside the bytes: a packet socket
+//! with one packet for each record, which closes with the daemon or the connection. FRR drops records that
+//! would block, and counts them. The text of records is not read: it differs between releases, and only the
+//! fact that there is a record matters. Used by `watch`.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,33 +16,32 @@ use tokio::io::Interest;
 use tokio::net::{UnixDatagram, UnixStream};
 use tokio::time::timeout;
 
-/// The most bytes of an answer to one of the two commands: they have none but their trailer.
+/// Maximum length of an answer to one of the two commands, in bytes: they consist of the trailer alone.
 const ANSWER_BYTES_MAX: usize = 4096;
-/// Three NULs, and how it went.
+/// Three NULs and the status.
 const TRAILER_LENGTH: usize = 4;
-/// The most of a record that is looked at.
+/// Bytes of a record that are looked at, at most.
 const RECORD_BYTES: usize = 512;
-/// What a record has that only says which command somebody gave (`log commands`). Each look would
-/// make one.
+/// Marks a record that only logs a command (`log commands`). Each of our queries would cause one.
 const COMMAND_MARK: &[u8] = b"vty[";
 
-/// A log that is being written.
+/// An open log.
 #[derive(Debug)]
 pub(super) struct Log {
     records: UnixDatagram,
-    /// The log ends with it.
+    /// Closing this connection closes the log.
     _conversation: UnixStream,
 }
 
 impl Log {
-    /// Asks the daemon at `socket` for its log.
+    /// Opens the log of the daemon at `socket`.
     pub(super) async fn open(socket: &Path, patience: Duration) -> io::Result<Self> {
         let opened = timeout(patience, async {
             let stream = UnixStream::connect(socket).await?;
             command(&stream, "enable").await?;
             let descriptor = command(&stream, "terminal monitor").await?;
             let descriptor = descriptor.ok_or(io::ErrorKind::Unsupported)?;
-            // A socket of packets in order, which is read as one of packets is.
+            // A SOCK_SEQPACKET socket, read like a datagram socket.
             let records = std::os::unix::net::UnixDatagram::from(descriptor);
             records.set_nonblocking(true)?;
             Ok(Self { records: UnixDatagram::from_std(records)?, _conversation: stream })
@@ -50,7 +49,7 @@ impl Log {
         opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Waits for a record; false when there will be none any more. Cancel-safe.
+    /// Waits for a record; false at the end of the log. Cancel-safe.
     pub(super) async fn record(&mut self) -> bool {
         let mut bytes = [0u8; RECORD_BYTES];
         loop {
@@ -68,7 +67,7 @@ impl Log {
     }
 }
 
-/// Says `line`, and waits for the answer and what comes with it.
+/// Sends `line`, and waits for the answer and its descriptor.
 async fn command(stream: &UnixStream, line: &str) -> io::Result<Option<OwnedFd>> {
     let said = [line.as_bytes(), &[0]].concat();
     let mut unsaid = said.as_slice();
@@ -97,7 +96,7 @@ async fn command(stream: &UnixStream, line: &str) -> io::Result<Option<OwnedFd>>
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Reads once, and takes the last descriptor that comes along; all others are closed.
+/// Reads once, and keeps the last descriptor that arrives; all others are closed.
 fn receive(stream: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -145,7 +144,7 @@ mod tests {
         sendmsg(stream, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
     }
 
-    /// A daemon that hands out the end of its log as FRR does, and its other end.
+    /// A daemon that hands out its log as FRR does, and the other end of that.
     fn daemon(
         folder: &Path,
     ) -> (std::path::PathBuf, std::thread::JoinHandle<(StdStream, OwnedFd)>) {

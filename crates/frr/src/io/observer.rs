@@ -1,9 +1,8 @@
-//! What FRR does and sees, asked at the moment somebody wants to know; when it changes; and sessions
-//! that are cleared.
+//! FRR's current state on request; notifications of changes; and clearing of sessions.
 //!
-//! Nothing is kept from one question to the next but conversations. A daemon that does not answer in
-//! time is a fault of the view, and what it would have said is missing in it. Knows no configuration
-//! but the desired state that it is asked about. The backend has one.
+//! Nothing but connections is kept between requests. A daemon that does not answer in time is a fault of the
+//! view, and its part of the view is missing. Knows no configuration but the desired state of the request.
+//! Owned by the backend.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,36 +26,36 @@ use crate::status::{self, AnswerError, Picture, Sessions, bfd};
 const BGPD: &str = "bgpd.vty";
 const BFDD: &str = "bfdd.vty";
 
-/// How long one daemon may take for all that is asked about sessions.
+/// Timeout for all queries about sessions, for each daemon.
 const SESSIONS_TIMEOUT: Duration = Duration::from_secs(2);
-/// And how long for all that is asked about routes: a table of ten thousand takes it half a second.
+/// Timeout for all queries about routes: a table of ten thousand takes half a second.
 const ROUTES_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many may ask at a time: one that hangs must not keep others from hearing that it does.
+/// Maximum number of concurrent requests: one that hangs must not keep others from reporting that.
 const CONVERSATIONS_MAX: usize = 8;
 
-/// Looks at FRR. Its watching ends with it.
+/// Observes FRR. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Observer {
     socket_dir: PathBuf,
-    /// Conversations that nobody uses right now.
+    /// Connections that are not in use.
     idle: Mutex<Vec<Daemons>>,
-    /// How many there may be at a time.
+    /// Limits concurrent requests.
     places: Semaphore,
     watch: Watch,
     changes: watch::Receiver<u64>,
 }
 
-/// The daemons, in one pair of conversations.
+/// The daemons, with one connection each.
 #[derive(Debug)]
 struct Daemons {
     bgpd: Daemon,
     bfdd: Daemon,
-    /// bgpd has no `advertised-routes detail`: that came after 8.4.
+    /// bgpd has no `advertised-routes detail`: it came after 8.4.
     lacks_detail: bool,
 }
 
-/// Why a daemon said nothing that is of use.
+/// Why a daemon gave no usable answer.
 #[derive(Debug, thiserror::Error)]
 enum AskError {
     #[error(transparent)]
@@ -68,7 +67,7 @@ enum AskError {
 }
 
 impl Observer {
-    /// Looks at the daemons whose sockets are in `socket_dir`, and watches bgpd, until it is dropped.
+    /// Observes the daemons with sockets in `socket_dir`, and watches bgpd, until it is dropped.
     pub fn start(socket_dir: &Path) -> Self {
         let (watch, changes) = Watch::start(socket_dir.join(BGPD));
         Self {
@@ -80,7 +79,7 @@ impl Observer {
         }
     }
 
-    /// What of `desired` is so, as far as FRR tells in time.
+    /// The state of `desired`, as far as FRR answers in time.
     pub async fn view(
         &self,
         desired: &Arc<Desired>,
@@ -93,24 +92,23 @@ impl Observer {
         Ok(view)
     }
 
-    /// Resolves when the neighbours are other than they were at `seen`, with the number to wait for
-    /// next.
+    /// Resolves when the neighbours differ from those at `seen`, with the number to wait for next.
     pub async fn changed(&self, seen: u64) -> u64 {
         let mut changes = self.changes.clone();
         if let Ok(count) = changes.wait_for(|count| *count > seen).await {
             return *count;
         }
-        // The watching goes on as long as this does.
+        // The watch lasts as long as this observer.
         std::future::pending().await
     }
 
-    /// Something was configured, or is no longer as it was said to be: whoever waits should look, now
-    /// and once FRR has acted on it.
+    /// FRR was configured, or its configuration turned out to differ: those that wait should look, now and
+    /// once FRR has acted on it.
     pub fn applied(&self) {
         self.watch.look_again();
     }
 
-    /// Resets the session with `peer`, or has its routes said again.
+    /// Resets the session with `peer`, requests its routes, or sends ours again.
     pub async fn clear(
         &self,
         desired: &Arc<Desired>,
@@ -135,7 +133,7 @@ impl Observer {
         })
     }
 
-    /// There are as many as there were places at most.
+    /// Returns connections to the pool; `places` bounds its size.
     fn keep(&self, daemons: Daemons) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(daemons);
     }
@@ -162,13 +160,13 @@ impl Daemons {
             picture.bfd(bfd.ok());
         }
         if !is_away && let Err(error) = self.routes(&mut picture).await {
-            faults.push(format!("bgpd of FRR does not tell all routes: {error}"));
+            faults.push(format!("bgpd of FRR does not show all routes: {error}"));
         }
         faults.into_iter().for_each(|fault| picture.fault(fault));
         picture.finish()
     }
 
-    /// What can be told is told: a table that is too large hides no other.
+    /// Reports every table that can be read: one that is too large does not hide the others.
     async fn routes(&mut self, picture: &mut Picture<'_>) -> Result<(), AskError> {
         let deadline = Instant::now() + ROUTES_TIMEOUT;
         let mut outcome = Ok(());
@@ -209,7 +207,7 @@ impl Daemons {
         let deadline = Instant::now() + SESSIONS_TIMEOUT;
         for command in commands {
             match within(deadline, SESSIONS_TIMEOUT, self.bgpd.ask(&command)).await {
-                // What it has to say is that there is nobody: it went meanwhile.
+                // The answer is that there is no such neighbour: it went away meanwhile.
                 Ok(reply) if reply.text.trim_start().starts_with('%') => {
                     return Err(ClearError::NoSuchPeer);
                 }
@@ -241,7 +239,7 @@ async fn bfd_sessions(bfdd: &mut Daemon) -> Result<Vec<BfdSessionView>, AskError
     Ok(bfd::sessions(&peers.text, &counters.text)?)
 }
 
-/// What `asked` comes to before the deadline, which is `patience` after its beginning.
+/// The result of `asked` before the deadline, which is `patience` after its start.
 async fn within<T>(
     deadline: Instant,
     patience: Duration,
@@ -253,7 +251,7 @@ async fn within<T>(
     }
 }
 
-/// What to tell bgpd. Without a family it would ask the neighbour twice.
+/// The commands for bgpd. Without a family it would send the neighbour two requests.
 fn clear_commands(peer: &PeerView, how: Clear) -> Result<Vec<String>, ClearError> {
     let PeerKey { remote, vrf } = peer.config.key;
     let vrf = vrf.map(|vrf| format!("vrf {vrf} ")).unwrap_or_default();

@@ -1,9 +1,8 @@
-//! One conversation with one of FRR's daemons, over the socket on which `vtysh` speaks to it.
+//! A connection to one of FRR's daemons, over the socket that `vtysh` uses.
 //!
-//! A command is a line and a NUL. The answer is text, three NULs and a byte that says how it went. What
-//! a daemon says is bounded in time and in size, and nothing of one answer is ever taken for part of
-//! the next: a conversation that lost its thread is over. Knows no command. Who configures and who
-//! observes each have conversations of their own.
+//! A command is a line and a NUL. The answer is text, three NULs and a status byte. Answers are bounded in
+//! time and in size, and no part of one answer is ever taken for part of the next: a connection that is out
+//! of step is closed. Knows no command. Configuring and observing use separate connections.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,18 +13,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// How long a daemon may take to accept and to answer: it answers nobody while it reads a large
-/// message of a neighbour or changes thousands of routes, and that is seconds at most.
+/// How long a daemon may take to accept and to answer: it does not answer while it reads a large message of a
+/// neighbour or changes thousands of routes, which takes seconds at most.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer may be, in bytes: a table of a million routes in JSON is larger, and nobody here
-/// asks for one.
+/// Maximum length of an answer, in bytes: a table of a million routes in JSON is larger, but is never
+/// requested here.
 pub const REPLY_BYTES_MAX: usize = 64 << 20;
-/// How much is read at once, in bytes.
+/// Size of a read, in bytes.
 const READ_BYTES: usize = 64 << 10;
-/// What stands between the text and the byte that says how it went.
+/// Separates the text from the status byte.
 const TRAILER: [u8; 3] = [0; 3];
 
-/// A conversation.
+/// A connection.
 #[derive(Debug)]
 pub struct Connection {
     path: PathBuf,
@@ -35,38 +34,39 @@ pub struct Connection {
     unanswered: bool,
 }
 
-/// What a daemon answered.
+/// The answer of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// How it went.
+    /// The status.
     pub status: Status,
-    /// What it said, as it said it. Bytes that are no UTF-8 are replaced.
+    /// The text, unchanged. Bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
-/// How a command went.
+/// The status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It was done.
+    /// It was executed.
     Success,
-    /// The daemon has a remark. It may have been done or not; what is configured tells.
+    /// The daemon has a warning. The command may or may not have been executed; the configuration shows
+    /// which.
     Warning,
-    /// The daemon does not know it, or not here.
+    /// The daemon does not know the command, or not in this context.
     Unknown,
-    /// It could mean several things.
+    /// The command is ambiguous.
     Ambiguous,
-    /// Something is missing at its end.
+    /// The command is incomplete.
     Incomplete,
-    /// It was understood and not done.
+    /// The command was understood but not executed.
     Failed,
-    /// Something else, by FRR's number.
+    /// Another status, by FRR's number.
     Other(u8),
 }
 
 impl Status {
     fn from_byte(byte: u8) -> Self {
         match byte {
-            // 10 is success, too: the daemon did its part, and vtysh should do its own.
+            // 10 is a success, too: the daemon is done, and vtysh has a part of its own.
             0 | 10 => Self::Success,
             1 => Self::Warning,
             2 => Self::Unknown,
@@ -78,10 +78,10 @@ impl Status {
     }
 }
 
-/// Why there was no answer. All of them end the conversation.
+/// Why there was no answer. All of them end the connection.
 #[derive(Debug, thiserror::Error)]
 pub enum VtyError {
-    /// Nobody listens.
+    /// Nothing listens.
     #[error("cannot connect to {}: {source}", .path.display())]
     Connect {
         /// The socket.
@@ -89,7 +89,7 @@ pub enum VtyError {
         /// Why.
         source: io::Error,
     },
-    /// It went away, or never was what it seems.
+    /// It closed the connection, or is not an FRR daemon.
     #[error("lost the connection to {}: {source}", .path.display())]
     Lost {
         /// The socket.
@@ -97,33 +97,33 @@ pub enum VtyError {
         /// Why.
         source: io::Error,
     },
-    /// It hangs, or has more to do than it can.
+    /// It hangs, or is overloaded.
     #[error("no answer from {} within {} s", .path.display(), .waited.as_secs_f32())]
     Silent {
         /// The socket.
         path: PathBuf,
-        /// For how long it was waited.
+        /// How long the answer was waited for.
         waited: Duration,
     },
-    /// It said more than anybody would.
+    /// The answer is implausibly long.
     #[error("an answer from {} is longer than {REPLY_BYTES_MAX} bytes", .0.display())]
     TooLong(PathBuf),
-    /// It cannot be told where this line ends.
-    #[error("a command is one line without NUL, and not {0:?}")]
+    /// The command would not end where its line ends.
+    #[error("invalid command {0:?}; expected one line without NUL")]
     NotALine(String),
-    /// An earlier command was given up before its answer was there.
-    #[error("an earlier command to {} was not answered; connect anew", .0.display())]
+    /// An earlier command was abandoned before its answer arrived.
+    #[error("an earlier command to {} was not answered; reconnect", .0.display())]
     Unanswered(PathBuf),
 }
 
 impl Connection {
-    /// Begins a conversation at a daemon's socket, `DIR/bgpd.vty`. The daemon has not said a word then:
-    /// one that hangs accepts, too.
+    /// Connects to a daemon's socket, `DIR/bgpd.vty`. This does not prove that the daemon works: one that
+    /// hangs accepts, too.
     pub async fn connect(path: impl Into<PathBuf>) -> Result<Self, VtyError> {
         Self::connect_with_timeout(path, ANSWER_TIMEOUT).await
     }
 
-    /// The same, with an own bound for the time that each answer may take.
+    /// The same, with another timeout for each answer.
     pub async fn connect_with_timeout(
         path: impl Into<PathBuf>,
         answer_timeout: Duration,
@@ -141,9 +141,9 @@ impl Connection {
         &self.path
     }
 
-    /// Says `line`, and waits for the answer.
+    /// Sends `line`, and waits for the answer.
     ///
-    /// Given up before its end, it leaves the conversation unusable, and every later command says so.
+    /// If it is cancelled, the connection is unusable, and every later command fails.
     pub async fn command(&mut self, line: &str) -> Result<Reply, VtyError> {
         if line.contains(['\0', '\n', '\r']) {
             return Err(VtyError::NotALine(line.to_owned()));
@@ -163,15 +163,15 @@ impl Connection {
         Ok(reply)
     }
 
-    /// Ready when the daemon has ended the conversation, or said what nobody asked for. Only to be asked
-    /// while no command is under way.
+    /// Ready when the daemon has closed the connection, or sent unsolicited data. Only to be called while no
+    /// command is pending.
     pub(super) fn poll_ended(&self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             if self.stream.poll_read_ready(context).is_pending() {
                 return Poll::Pending;
             }
             match self.stream.try_read(&mut [0]) {
-                // It was not ready after all, and has to be asked again to say when it is.
+                // A spurious readiness; poll again to register the waker.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 _ => return Poll::Ready(()),
             }
@@ -189,7 +189,7 @@ impl Connection {
                 return Err(self.lost(io::ErrorKind::UnexpectedEof.into()));
             }
             answer.extend_from_slice(buffer.get(..length).unwrap_or_default());
-            // One command is under way at a time, so nothing follows its trailer.
+            // One command is pending at a time, so nothing follows its trailer.
             if let [text @ .., a, b, c, status] = answer.as_slice()
                 && [*a, *b, *c] == TRAILER
             {

@@ -1,8 +1,8 @@
-//! When to look again at what bgpd does.
+//! When to look again at the state of bgpd.
 //!
-//! bgpd gives its log to whoever asks for it (`terminal monitor`), and what it logs means that
-//! something may be other than it was; what, its summary says. Where the log is silent, a look every
-//! few seconds notices. Counts up when two looks differ. Used by the observer.
+//! bgpd hands out its log on request (`terminal monitor`), and a log record means that something may have
+//! changed; the summary shows what. Changes that are not logged are noticed by a look every few seconds.
+//! Increments a counter when two looks differ. Used by the observer.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use super::daemon::Daemon;
 use super::log::Log;
 use crate::status::{Digest, SUMMARY};
 
-/// How long bgpd may take for a summary, and between two looks where nothing happens.
+/// Timeout for a summary, and the interval between two looks if nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// How long after something happened to look: what bgpd logs it has not always finished.
+/// Delay of a look after an event: bgpd logs some events before it has handled them.
 const LOOK_DELAY: Duration = Duration::from_millis(10);
-/// The least time between two looks because of the log. A look costs bgpd a millisecond, and one that
+/// Minimum interval between two looks because of the log. A look costs bgpd a millisecond, and a bgpd that
 /// logs for debugging logs without end.
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// How often to look after something was configured, and how long from look to look at first: bgpd
-/// collects changes before it tells neighbours, for a second at most.
+/// Number of looks after a configuration change, and the first interval between them: bgpd collects changes
+/// before it advertises them, for a second at most.
 const LOOKS_AFTER_CHANGE: u32 = 6;
 const FIRST_LOOK_AFTER_CHANGE: Duration = Duration::from_millis(40);
 
@@ -35,10 +35,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches bgpd at `socket`. The number counts what changed.
+    /// Watches bgpd at `socket`. The number counts changes.
     pub(super) fn start(socket: PathBuf) -> (Self, watch::Receiver<u64>) {
         let (changes, receiver) = watch::channel(1);
-        // One that waits says all there is to say.
+        // One pending request is enough.
         let (requests, asked) = mpsc::channel(1);
         let watching = Watching {
             bgpd: Daemon::new(socket.clone(), LOOK_INTERVAL),
@@ -52,7 +52,7 @@ impl Watch {
         (Self { task, requests }, receiver)
     }
 
-    /// Something was configured.
+    /// FRR was configured.
     pub(super) fn look_again(&self) {
         let _ = self.requests.try_send(());
     }
@@ -69,7 +69,7 @@ struct Watching {
     bgpd: Daemon,
     log: Option<Log>,
     looked_at: Instant,
-    /// The last answer; `None` where there was none.
+    /// The last answer; `None` if there was none.
     seen: Option<Digest>,
     changes: watch::Sender<u64>,
 }
@@ -121,10 +121,10 @@ impl Watching {
             is_open = log => is_open,
         };
         if !is_open {
-            // The daemon went; the next look says so, and the one after it may find it back.
+            // The daemon went down; the next look reports that, and a later one may find it up again.
             self.log = None;
         }
-        // What follows at once is the same event.
+        // Records in quick succession are one event.
         sleep_until((self.looked_at + LOOK_INTERVAL_MIN).max(Instant::now() + LOOK_DELAY)).await;
         if let Some(log) = &mut self.log {
             while timeout(Duration::ZERO, log.record()).await == Ok(true) {}
@@ -132,7 +132,7 @@ impl Watching {
         Cause::Log
     }
 
-    /// Counts where anything is other than before, or surely is.
+    /// Counts if anything differs from before, or surely changed.
     async fn look(&mut self, has_changed: bool) {
         self.looked_at = Instant::now();
         let answer = timeout(LOOK_INTERVAL, self.bgpd.ask(SUMMARY)).await;

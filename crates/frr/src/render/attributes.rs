@@ -1,8 +1,8 @@
-//! Which attributes does a route leave with?
+//! Which attributes is a route sent with?
 //!
-//! What a `set` line of a route map says, as words. Depends on whom the route is for: an internal
-//! neighbour is told LOCAL_PREF, an external one a longer path; each the next hops that were chosen
-//! for it. Knows no names and no numbers of entries. Called by `classes` and `filters`.
+//! The `set` lines of a route map, as words. They depend on the neighbour: an internal one is sent
+//! LOCAL_PREF, an external one a longer path; each gets the next hops that were chosen for it. Knows no names
+//! and no sequence numbers. Called by `classes` and `filters`.
 
 use std::fmt::Write;
 
@@ -14,12 +14,12 @@ use super::Settings;
 
 /// FRR's unit of link bandwidth, in bits per second.
 const BANDWIDTH_UNIT: u64 = 1_000_000;
-/// The most that every version takes, in that unit.
+/// The maximum that every version accepts, in that unit.
 const BANDWIDTH_MAX: u64 = 25_600;
-/// The version that takes what is more.
+/// The first version that accepts more.
 const WIDE_BANDWIDTH_SINCE: (u8, u8) = (10, 3);
 
-/// What an entry of a route map sets, in the order in which FRR shows it.
+/// The settings of a route map entry, in the order in which FRR shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(super) struct SetLines {
     as_path_prepend: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct SetLines {
 }
 
 impl SetLines {
-    /// All of it, for a hash.
+    /// All settings as one text, for a hash.
     pub(super) fn identify(&self, text: &mut String) {
         let Self {
             as_path_prepend,
@@ -62,7 +62,7 @@ impl SetLines {
     }
 }
 
-/// How routes are told to one neighbour.
+/// How routes are sent to one neighbour.
 #[derive(Debug, Clone)]
 pub(super) struct Dialect {
     local_asn: u32,
@@ -83,7 +83,7 @@ impl Dialect {
         }
     }
 
-    /// What is set on a route of our own.
+    /// Settings for a route of our own.
     pub(super) fn of_own(&self, attributes: &RouteAttributes) -> SetLines {
         let RouteAttributes {
             local_pref,
@@ -112,7 +112,7 @@ impl Dialect {
         }
     }
 
-    /// What is set on a route that was learned and is passed on.
+    /// Settings for a learned route that is passed on.
     pub(super) fn of_learned(&self) -> SetLines {
         let is_internal = self.kind == PeerKind::Internal;
         SetLines {
@@ -130,7 +130,7 @@ impl Dialect {
         }
     }
 
-    /// In FRR's unit, rounded up: a weight of nothing would be no weight.
+    /// In FRR's unit, rounded up: a bandwidth of 0 would mean no bandwidth.
     fn bandwidth(&self, bandwidth: LinkBandwidth) -> String {
         let units = bandwidth.bits_per_second.div_ceil(BANDWIDTH_UNIT).max(1);
         let most = if self.wide_bandwidth { u64::from(u32::MAX) } else { BANDWIDTH_MAX };
@@ -142,7 +142,7 @@ impl Dialect {
     }
 }
 
-/// A community as FRR shows it: it has more names than Fairway does.
+/// A community as FRR shows it: FRR has more names than Fairway.
 struct FrrCommunity(Community);
 
 impl std::fmt::Display for FrrCommunity {
@@ -158,12 +158,12 @@ impl std::fmt::Display for FrrCommunity {
     }
 }
 
-/// With blanks in between; `None` for none.
+/// Separated by blanks; `None` if empty.
 fn joined(values: &[impl std::fmt::Display]) -> Option<String> {
     let (first, rest) = values.split_first()?;
     let mut text = first.to_string();
     for value in rest {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, " {value}");
     }
     Some(text)

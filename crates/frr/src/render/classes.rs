@@ -1,8 +1,8 @@
-//! Which routes are alike, and what are they called?
+//! Which routes are treated alike, and how are they marked?
 //!
-//! All prefixes that are told to the same neighbours with the same attributes are a class. Its tag is
-//! a hash of just that: whatever changes about a route gives it another tag, so that FRR says it anew
-//! at once, and does not wait for a changed route map. Called by `render`.
+//! All prefixes that are sent to the same neighbours with the same attributes form a class. Its tag is a hash
+//! of exactly that: a route that changes gets another tag, so that FRR sends it again at once instead of
+//! waiting for a changed route map. Called by `render`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use super::attributes::{Dialect, SetLines};
 use super::names::Hash;
 use super::neighbour::Neighbour;
 
-/// The tag of learned routes; and of all that leaves, so that FRR sees that a route in another class
-/// is the same to a neighbour, and does not say it again.
+/// The tag of learned routes. It is also set on all outgoing routes, so that FRR recognises a route that
+/// moved to another class but did not change for a neighbour, and does not send it again.
 pub(super) const LEARNED_TAG: u32 = 18_007;
 
 /// The last sequence number of an entry for a class; those for learned routes follow.
 const SEQUENCE_LAST: u32 = 60_000;
 
-/// Prefixes that are told to the same neighbours in the same way.
+/// Prefixes that are sent to the same neighbours in the same way.
 pub(super) struct Class {
-    /// What marks them.
+    /// The tag of its routes.
     pub(super) tag: u32,
-    /// Where their entry stands in each route map.
+    /// The sequence number of its entry in each route map.
     pub(super) sequence: u32,
-    /// They.
+    /// The prefixes.
     pub(super) prefixes: Vec<Prefix>,
-    /// What each neighbour is told, by the neighbour.
+    /// The settings for each neighbour.
     pub(super) told: BTreeMap<PeerKey, SetLines>,
 }
 
-/// A prefix and its tag, as a `network` line says it.
+/// A prefix and its tag, for a `network` line.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Network {
     #[serde(skip)]
@@ -44,7 +44,7 @@ pub(super) struct Network {
 }
 
 impl Class {
-    /// Those prefixes of the class that are announced in `family`.
+    /// The prefixes of the class that are announced in `family`.
     pub(super) fn networks(&self, family: AddressFamily) -> impl Iterator<Item = Network> {
         let of_family = self.prefixes.iter().filter(move |prefix| prefix.family() == family);
         of_family.map(|prefix| Network {
@@ -55,10 +55,10 @@ impl Class {
     }
 }
 
-/// What two prefixes must have in common to be of one class.
+/// What two prefixes must have in common to be in one class.
 type Alike<'a> = (AddressFamily, Vec<(&'a Arc<BTreeSet<PeerKey>>, &'a Arc<RouteAttributes>)>);
 
-/// All classes by their tags, and how many prefixes were one class too many.
+/// All classes by their tags, and the number of prefixes that are left out because all tags are in use.
 pub(super) fn of_routes(
     routes: &[DesiredRoute],
     neighbours: &BTreeMap<PeerKey, (Neighbour, Dialect)>,
@@ -72,7 +72,7 @@ pub(super) fn of_routes(
         told.sort_unstable();
         alike.entry((prefix.family(), told)).or_default().push(prefix);
     }
-    // What looks different may come to the same, where some neighbours are left out.
+    // Prefixes that look different may turn out the same where some neighbours are left out.
     let mut classes: BTreeMap<String, Class> = BTreeMap::new();
     for ((family, told), prefixes) in alike {
         let mut lines = BTreeMap::new();
@@ -98,7 +98,7 @@ pub(super) fn of_routes(
     numbered(classes)
 }
 
-/// A text that two classes share only if they are one.
+/// A text that two classes share only if they are the same.
 fn identity(told: &BTreeMap<PeerKey, SetLines>) -> String {
     let mut text = String::new();
     for (key, lines) in told {
@@ -109,15 +109,15 @@ fn identity(told: &BTreeMap<PeerKey, SetLines>) -> String {
     text
 }
 
-/// Gives each class its tag and its place: those that its hash names, and if another class has them,
-/// the next.
+/// Gives each class its tag and sequence number: those of its hash or, if another class has them, the next
+/// free ones.
 fn numbered(classes: BTreeMap<String, Class>) -> (Vec<Class>, usize) {
     let (mut tags, mut sequences) = (BTreeSet::from([0, LEARNED_TAG]), BTreeSet::new());
     let mut numbered = Vec::with_capacity(classes.len());
     let mut left_out = 0_usize;
     for (identity, class) in classes {
         let hash = Hash::of(&identity, 0).short();
-        // Half of all places are free at least, so a few steps are enough.
+        // At least half of all numbers are free, so a few steps are enough.
         let first = hash % SEQUENCE_LAST;
         let places = (first..SEQUENCE_LAST).chain(0..first).map(|place| place.saturating_add(1));
         let Some(sequence) = places.into_iter().find(|place| !sequences.contains(place)) else {

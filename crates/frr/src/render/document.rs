@@ -1,6 +1,6 @@
-//! What the templates are given.
+//! The input of the templates.
 //!
-//! Everything that is to be said, by the place where it stands. Decides nothing. Made by `render`.
+//! Every value, by its place in the configuration. Decides nothing. Created by `render`.
 
 use fairway_ground::{AddressFamily, GracefulRestart};
 use fairway_seam::{DrainState, Extras};
@@ -12,15 +12,15 @@ use super::neighbour::Neighbour;
 use super::profiles::Profile;
 use super::words::{Word, Words};
 
-/// Where entries for learned routes begin, behind those of all classes.
+/// First sequence number of entries for learned routes, after those of all classes.
 const LEARNED_SEQUENCE: u32 = 65_000;
-/// FRR's own, which it does not show.
+/// FRR's default, which it does not show.
 const LISTEN_LIMIT_DEFAULT: u32 = 100;
 
-/// All of it.
+/// The whole document.
 #[derive(Debug, Serialize)]
 pub(super) struct Document {
-    /// The tags of all classes that are announced.
+    /// The tags of all announced classes.
     pub(super) tags: Vec<u32>,
     pub(super) instances: Vec<Instance>,
     pub(super) profiles: Vec<Profile>,
@@ -55,7 +55,7 @@ pub(super) struct Told {
 pub(super) struct Entry {
     sequence: u32,
     tag: u32,
-    /// The family word of the prefix list that must match, too.
+    /// The family word of the prefix list that must match, if any.
     list: Option<&'static str>,
     #[serde(flatten)]
     set: SetLines,
@@ -66,11 +66,11 @@ pub(super) struct Entry {
 struct Family {
     name: &'static str,
     networks: Vec<Network>,
-    /// The places of its neighbours in the instance.
+    /// The indices of its neighbours in the instance.
     neighbours: Vec<usize>,
 }
 
-/// What the operator wrote in FRR's own words.
+/// The operator's own lines of FRR configuration.
 #[derive(Debug, Serialize)]
 pub(super) struct RawLines {
     origin: Option<Words>,
@@ -101,7 +101,7 @@ impl Told {
 }
 
 impl Instance {
-    /// Of neighbours that agree on what an instance has once. There is at least one.
+    /// From neighbours that agree on the settings of their instance. There is at least one.
     pub(super) fn new(mut neighbours: Vec<Told>, classes: &[Class]) -> Option<Self> {
         neighbours.sort_by_key(|it| it.neighbour.rank());
         let vrf = neighbours.first()?.neighbour.vrf.clone();
@@ -152,7 +152,7 @@ impl Family {
 }
 
 impl RawLines {
-    /// Comments are left out: ours say where lines are from.
+    /// Comments are left out: ours mark the origin of lines.
     pub(super) fn new(extras: &Extras) -> Self {
         let is_comment = |line: &&str| line.trim_start().starts_with(['!', '#']);
         let lines = extras.text.lines().map(str::trim_end).filter(|line| !line.is_empty());

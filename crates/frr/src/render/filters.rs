@@ -1,7 +1,7 @@
-//! Which routes of a neighbour come in, and which learned ones is it told?
+//! Which routes of a neighbour are accepted, and which learned ones are passed on to it?
 //!
-//! A policy as entries of a route map and of prefix lists. Knows no attributes. Called by
-//! `neighbour` and `render`.
+//! A policy as entries of a route map and prefix lists. Knows no attributes. Called by `neighbour` and
+//! `render`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::names::Hash;
 
-/// What a neighbour may tell us.
+/// Routes that are accepted from a neighbour.
 pub(super) type In = Filter;
-/// What of all that was learned it is told.
+/// Learned routes that are passed on to it.
 pub(super) type PassOn = Filter;
 
-/// Entries that permit; nothing else passes.
+/// Entries that permit; everything else is denied.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Filter {
     /// The prefix lists.
@@ -26,9 +26,9 @@ pub(super) struct Filter {
 /// One entry of a route map.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Permit {
-    /// Its place, counted from one.
+    /// Its sequence number, from 1.
     pub(super) place: u32,
-    /// The family word of the prefix list that must match; `None`: all do.
+    /// The family word of the prefix list that must match; `None` matches everything.
     pub(super) list: Option<&'static str>,
 }
 
@@ -69,7 +69,7 @@ impl Filter {
     }
 }
 
-/// What FRR calls the family where it speaks of addresses.
+/// FRR's word for the family of an address.
 fn word(family: AddressFamily) -> &'static str {
     match family {
         AddressFamily::Ipv4Unicast => "ip",
@@ -77,7 +77,7 @@ fn word(family: AddressFamily) -> &'static str {
     }
 }
 
-/// As FRR shows it.
+/// The range as FRR shows it.
 fn range(range: &PrefixRange) -> String {
     let (prefix, lengths) = (range.prefix(), range.lengths());
     let (first, last) = (*lengths.start(), *lengths.end());
@@ -90,8 +90,8 @@ fn range(range: &PrefixRange) -> String {
     }
 }
 
-/// The order of entries that all permit means nothing: each has a place that its text names, so
-/// that a new one leaves the others where they are.
+/// The order of permit entries has no meaning: each gets a sequence number from its text, so that a new one
+/// leaves the others in place.
 fn numbered(texts: BTreeSet<String>) -> Vec<Range> {
     let mut places: BTreeMap<u32, String> = BTreeMap::new();
     for text in texts {

@@ -1,11 +1,11 @@
-//! Which configuration of FRR makes what is desired true?
+//! Which FRR configuration implements the desired state?
 //!
-//! A function of [`Desired`]: no clock, no socket, no memory of an earlier configuration, and the same
-//! text for the same desire. What FRR cannot do is left out with the reason; everything else is
-//! rendered. Knows no running configuration. Called by the backend and by `fairway render`.
+//! A function of [`Desired`]: no clock, no socket, no memory of an earlier configuration; the same input
+//! gives the same text. What FRR does not support is left out with a fault; everything else is rendered.
+//! Knows no running configuration. Called by the backend and by `fairway render`.
 //!
-//! Routes need no prefix lists: `network P route-map FW-set-T` marks a route with the tag T of its
-//! class, and each neighbour's outgoing route map has an entry for the tags that are for it.
+//! Announced routes need no prefix lists: `network P route-map FW-set-T` marks a route with the tag T of its
+//! class, and each neighbour's outgoing route map has entries for the tags that it is sent.
 
 mod attributes;
 mod classes;
@@ -31,31 +31,31 @@ use neighbour::Neighbour;
 use profiles::Profiles;
 use shared::Firsts;
 
-/// For whom the configuration is.
+/// The target of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// FRR's version, its first two numbers. Unknown: what every version from 8.4 on takes, and
-    /// what only newer ones take where a resource asks for it.
+    /// FRR's version, its first two numbers. If unknown: everything that 8.4 and later support, plus what
+    /// only newer versions support where a resource asks for it.
     pub version: Option<(u8, u8)>,
-    /// Passwords are not shown. FRR cannot be given such a configuration.
+    /// Passwords are masked. Such a configuration is for display only.
     pub hide_secrets: bool,
 }
 
 /// A configuration of FRR.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rendered {
-    /// Its lines, in the order and in the words in which FRR shows them.
+    /// Its lines, in the order and form in which FRR shows them.
     pub text: String,
-    /// What is not in it, although it is desired.
+    /// Desired settings that it does not contain.
     pub faults: Vec<Fault>,
 }
 
-/// What FRR cannot be told.
+/// A setting that cannot be expressed in FRR.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The resource, as in `BGPPeer tor-a`.
     pub subject: String,
-    /// What it asks for, and why that is not possible.
+    /// The setting, and why it is not possible.
     pub reason: String,
 }
 
@@ -65,12 +65,12 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// No configuration could be made, whatever is desired.
+/// Rendering failed, whatever the desired state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the templates of FRR's configuration have a fault: {0}")]
+#[error("internal error: cannot render the templates of the FRR configuration: {0}")]
 pub struct RenderError(String);
 
-/// The configuration that makes `desired` true.
+/// The configuration that implements `desired`.
 pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, RenderError> {
     let Accepted { neighbours, profiles, mut faults } = Accepted::of(desired, settings);
     let (classes, surplus) = match desired.drain {
@@ -80,7 +80,10 @@ pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, Render
         }
     };
     if surplus > 0 {
-        let reason = format!("{surplus} prefixes are announced in more ways than FRR has room for");
+        let reason = format!(
+            "{surplus} prefixes are not announced: too many different combinations of attributes and \
+             peers for FRR"
+        );
         faults.push(Fault { subject: "BGPAdvertisement".to_owned(), reason });
     }
     let mut of_vrf: BTreeMap<_, Vec<Told>> = BTreeMap::new();
@@ -102,7 +105,7 @@ pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, Render
     Ok(Rendered { text, faults })
 }
 
-/// The neighbours that FRR can have.
+/// The neighbours that FRR supports.
 struct Accepted {
     neighbours: BTreeMap<PeerKey, (Neighbour, Dialect)>,
     profiles: Profiles,

@@ -1,14 +1,14 @@
-//! What is everything called that Fairway makes in FRR?
+//! How are the objects named that Fairway creates in FRR?
 //!
-//! Names that stay the same as long as what they name, that differ where it does, and of which FRR
-//! takes every character. Knows no configuration. Called by the rest of `render`.
+//! A name is stable, unique, and made of characters that FRR accepts. Knows no configuration. Called by the
+//! rest of `render`.
 
 use fairway_ground::{PeerKey, Remote};
 
-/// What all names begin with, so that one's own and other people's lines can be told apart.
+/// Prefix of all names, to tell our configuration from foreign lines.
 const PREFIX: &str = "FW-";
 
-/// The longest name of a BFD profile.
+/// Maximum length of the name of a BFD profile.
 const PROFILE_LENGTH_BYTES_MAX: usize = 63;
 
 /// FNV-1a, 64 bits: the same in every version and on every machine.
@@ -16,7 +16,7 @@ const PROFILE_LENGTH_BYTES_MAX: usize = 63;
 pub(super) struct Hash(u64);
 
 impl Hash {
-    /// Of `text`; another one for each `attempt`.
+    /// The hash of `text`; a different one for each `attempt`.
     pub(super) fn of(text: &str, attempt: u32) -> Self {
         const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
         const PRIME: u64 = 0x0000_0100_0000_01B3;
@@ -33,7 +33,7 @@ impl Hash {
     }
 }
 
-/// What names a neighbour in the names of its route maps and prefix lists.
+/// The part of route map and prefix list names that identifies a neighbour.
 pub(super) fn of_neighbour(key: PeerKey) -> String {
     let remote = match key.remote {
         Remote::Address(address) => address.to_string(),
@@ -46,12 +46,12 @@ pub(super) fn of_neighbour(key: PeerKey) -> String {
     }
 }
 
-/// The name of the peer group that neighbours from a range are in. One in each VRF.
+/// The name of the peer group for neighbours of a range, unique in its VRF.
 pub(super) fn of_group(key: PeerKey) -> String {
     format!("{PREFIX}{}", of_neighbour(PeerKey { vrf: None, ..key }))
 }
 
-/// The name of the BFD profile that a BFDProfile becomes.
+/// The name of the BFD profile for a BFDProfile.
 pub(super) fn of_profile(name: &str) -> String {
     let whole = format!("{PREFIX}{}", plain(name));
     if whole.len() <= PROFILE_LENGTH_BYTES_MAX {
@@ -61,8 +61,8 @@ pub(super) fn of_profile(name: &str) -> String {
     format!("{begin}-{:08x}", Hash::of(name, 0).short())
 }
 
-/// `name` with everything written as its number that is not a letter, a digit, a dot or a dash: two
-/// names never become one.
+/// `name` with every character other than a letter, a digit, a dot or a dash replaced by its number: two
+/// different names never become one.
 fn plain(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     for byte in name.bytes() {

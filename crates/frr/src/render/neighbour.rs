@@ -1,7 +1,7 @@
-//! What does FRR have to be told about one neighbour, and can it be told?
+//! Which lines configure one neighbour, and does FRR support it?
 //!
-//! One [`PeerConfig`] as the words of its lines; or the reason why FRR cannot be such a neighbour's
-//! router. Knows no other neighbour and no route. Called by `render`.
+//! One [`PeerConfig`] as the words of its lines, or the reason why FRR cannot have such a neighbour. Knows no
+//! other neighbour and no route. Called by `render`.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use super::shared::Shared;
 use super::words::{Word, WordError, Words};
 use super::{Settings, names};
 
-/// The version that came with `addpath-tx-best-selected`.
+/// The first version with `addpath-tx-best-selected`.
 const PATHS_SINCE: (u8, u8) = (9, 1);
-/// The most paths that it takes.
+/// The maximum number of paths that it accepts.
 const PATHS_MAX: u8 = 6;
-/// The version that came with `bfd strict`.
+/// The first version with `bfd strict`.
 const STRICT_BFD_SINCE: (u8, u8) = (10, 4);
-/// The version that came with roles.
+/// The first version with roles.
 const ROLES_SINCE: (u8, u8) = (8, 4);
-/// The TTL of a session over several routers: the kernel's default, as our own sessions have it.
-/// FRR's own 255 is shown differently by its versions.
+/// The TTL of a multihop session: the kernel's default, as for our own sessions. FRR's default of 255 is
+/// shown differently by its versions.
 const MULTIHOP_TTL: u8 = 64;
 
 /// Why FRR cannot have a neighbour.
@@ -33,24 +33,27 @@ const MULTIHOP_TTL: u8 = 64;
 pub(super) enum Refusal {
     #[error("{what} {error}")]
     Word { what: &'static str, error: WordError },
-    #[error("{what} needs FRR {}.{} or newer, and this is {}.{}", since.0, since.1, has.0, has.1)]
+    #[error("{what} needs FRR {}.{} or newer; this is {}.{}", since.0, since.1, has.0, has.1)]
     Version { what: &'static str, since: (u8, u8), has: (u8, u8) },
-    #[error("tcpAO is not possible with FRR, which has no TCP-AO")]
+    #[error("tcpAO is not supported with FRR, which has no TCP-AO")]
     TcpAo,
-    #[error("a BFDProfile with authentication is not possible with FRR, whose BFD signs nothing")]
+    #[error(
+        "a BFDProfile with authentication is not supported with FRR, which has no BFD \
+             authentication"
+    )]
     BfdAuthentication,
-    #[error("addPath.send {0} is more than FRR can do; expected 1 to {PATHS_MAX}")]
+    #[error("addPath.send {0} is more than FRR supports; expected 1 to {PATHS_MAX}")]
     Paths(u8),
-    #[error("sourceAddress is not possible with FRR where the neighbor is an interface")]
+    #[error("sourceAddress is not supported with FRR where the neighbor is an interface")]
     InterfaceSource,
     #[error("extendedNexthop cannot be off with FRR where the neighbor is an interface")]
     InterfaceNextHop,
-    #[error("roleStrict is not possible with FRR for a listenRange")]
+    #[error("roleStrict is not supported with FRR for a listenRange")]
     StrictRange,
-    #[error("localASN is not possible with FRR for a neighbor in myASN, or in localASN itself")]
+    #[error("localASN is not supported with FRR for a neighbor in myASN, or in localASN itself")]
     InternalLocalAs,
     #[error(
-        "{field} is {this}, but {that} in BGPPeer {other}, and FRR has one for all peers of a VRF"
+        "{field} is {this}, but {that} in BGPPeer {other}; FRR has one value for all peers of a VRF"
     )]
     Shared { field: &'static str, this: String, that: String, other: String },
 }
@@ -64,9 +67,9 @@ pub(super) struct Neighbour {
     pub(super) vrf: Option<Word>,
     /// The resource.
     pub(super) origin: Words,
-    /// What names it in FRR: address, interface or peer group.
+    /// Its name in FRR: address, interface or peer group.
     name: Word,
-    /// What names its route maps.
+    /// Its part of route map names.
     id: String,
     /// `interface`, `group`, or empty for an address.
     form: &'static str,
@@ -94,9 +97,9 @@ pub(super) struct Neighbour {
     paths_sent: Option<u8>,
     paths_received: bool,
     maximum: Option<String>,
-    /// What comes in.
+    /// Routes that are accepted.
     pub(super) accepts: In,
-    /// What of that goes out.
+    /// Learned routes that are passed on to it.
     pub(super) passes_on: PassOn,
     #[serde(skip)]
     families: FamilySet,
@@ -105,7 +108,7 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Refuses what FRR would refuse, or do otherwise.
+    /// Fails for a neighbour that FRR would reject or handle differently.
     pub(super) fn new(peer: &PeerConfig, settings: &Settings) -> Result<Self, Refusal> {
         refuse(peer, settings)?;
         let what = |what| move |error| Refusal::Word { what, error };
@@ -151,7 +154,7 @@ impl Neighbour {
             keepalive: keepalive(peer.keepalive_interval, hold),
             hold,
             connect: seconds(peer.connect_retry_interval).clamp(1, u64::from(u16::MAX)),
-            // FRR has it on by itself where the neighbour is an interface, and does not show it.
+            // FRR enables it by default if the neighbour is an interface, and does not show it.
             extended_next_hop: peer.extended_next_hop && form != "interface",
             graceful_restart: peer.graceful_restart.is_some(),
             paths_sent: peer.add_path.send.map(u8::from),
@@ -169,7 +172,7 @@ impl Neighbour {
         self.families.contains(family)
     }
 
-    /// Its place among the others: FRR shows groups first, then interfaces, then addresses.
+    /// Its sort key: FRR shows groups first, then interfaces, then addresses.
     pub(super) fn rank(&self) -> (u8, PeerKey) {
         let rank = match self.key.remote {
             Remote::Range(_) => 0,
@@ -179,7 +182,7 @@ impl Neighbour {
         (rank, self.key)
     }
 
-    /// The range that its neighbours dial from, with the name of their group.
+    /// The listen range, with the name of its peer group.
     pub(super) fn range(&self) -> Option<(String, Word)> {
         match self.key.remote {
             Remote::Range(prefix) => Some((prefix.to_string(), self.name.clone())),
@@ -188,7 +191,7 @@ impl Neighbour {
     }
 }
 
-/// How messages and comments name a resource.
+/// The name of a resource in messages and comments.
 pub(super) fn resource(kind: &'static str, name: &str) -> Result<Words, Refusal> {
     let words = Words::new(format!("{kind} {name}").as_bytes());
     words.map_err(|error| Refusal::Word { what: "metadata.name", error })
@@ -237,13 +240,13 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// FRR takes one of the two only, and neither has a meaning for it inside the AS.
+/// FRR accepts only one of multihop and TTL security, and neither has an effect inside the AS.
 fn is_multihop(peer: &PeerConfig) -> bool {
     peer.multihop && peer.kind() == PeerKind::External && peer.ttl_security_hops.is_none()
 }
 
-/// FRR does not dial an external neighbour that is on no network of the machine. Of an IPv6 address
-/// it may be next door all the same: clouds give a machine an address without a network.
+/// FRR does not dial an external neighbour outside of all connected networks. A neighbour with an IPv6
+/// address may still be directly connected: clouds give a machine an address without a network.
 fn needs_no_network(peer: &PeerConfig) -> bool {
     let is_ipv6 = match peer.key.remote {
         Remote::Address(address) => address.is_ipv6(),
@@ -253,19 +256,19 @@ fn needs_no_network(peer: &PeerConfig) -> bool {
     is_ipv6 && peer.kind() == PeerKind::External && peer.is_next_door()
 }
 
-/// Never more than a third of the hold time, which is what FRR makes of it, and shows.
+/// At most a third of the hold time, as FRR limits and shows it.
 fn keepalive(interval: Option<Duration>, hold: u16) -> u64 {
     let third = u64::from(hold / 3);
     let interval = interval.map_or(third, |it| seconds(it).max(1));
     interval.min(third)
 }
 
-/// Whole ones, rounded up.
+/// Whole seconds, rounded up.
 fn seconds(duration: Duration) -> u64 {
     duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
 }
 
-/// A session that was ended for too many prefixes begins again after a minute.
+/// A session that exceeded its prefix limit restarts after a minute.
 fn maximum(maximum: MaximumPrefixes) -> String {
     let MaximumPrefixes { limit, warn_percent } = maximum;
     if warn_percent == MaximumPrefixes::WARN_PERCENT_DEFAULT {

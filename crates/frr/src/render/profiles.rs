@@ -1,6 +1,6 @@
-//! What does FRR have to be told about BFD?
+//! How is BFD configured in FRR?
 //!
-//! The BFDProfiles that neighbours name, as FRR's profiles. Knows no session. Called by `render`.
+//! The BFDProfiles of neighbours as FRR's profiles. Knows no session. Called by `render`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::names;
 use super::neighbour::{Refusal, resource};
 use super::words::Words;
 
-/// A profile; what has FRR's default is left out, as FRR does when it shows one.
+/// A profile. Values that are FRR's default are left out, as FRR does when it shows one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Profile {
     /// The resource.
@@ -64,7 +64,7 @@ impl Profile {
 pub(super) struct Profiles(BTreeMap<String, Profile>);
 
 impl Profiles {
-    /// Adds the one that a neighbour names.
+    /// Adds the profile of a neighbour.
     pub(super) fn add(&mut self, bfd: &PeerBfd) -> Result<(), Refusal> {
         let profile = Profile::new(bfd)?;
         self.0.entry(profile.name.clone()).or_insert(profile);

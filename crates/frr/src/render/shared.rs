@@ -1,6 +1,6 @@
-//! Do the neighbours of a VRF agree on what FRR has once for all of them?
+//! Do the neighbours of a VRF agree on the settings that FRR has once for all of them?
 //!
-//! The first neighbour decides; `fairway check` has said so before, and here it is made sure of. Knows
+//! The first neighbour decides; `fairway check` reports a conflict beforehand, and here it is enforced. Knows
 //! no lines. Called by `render`.
 
 use fairway_ground::{GracefulRestart, RouterId};
@@ -8,7 +8,7 @@ use fairway_seam::PeerConfig;
 
 use super::neighbour::{Neighbour, Refusal};
 
-/// What one neighbour wants of its instance.
+/// The settings that one neighbour requires of its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shared {
     pub(super) asn: u32,
@@ -28,7 +28,7 @@ impl Shared {
     }
 }
 
-/// The first neighbour of a VRF that says something, for each thing to be said.
+/// For each setting, the first neighbour of a VRF that has a value.
 #[derive(Debug, Default)]
 pub(super) struct Firsts {
     instance: Option<(String, Shared)>,
@@ -36,7 +36,7 @@ pub(super) struct Firsts {
 }
 
 impl Firsts {
-    /// Refuses a neighbour that wants something else than those before it.
+    /// Fails for a neighbour with values that differ from those of earlier ones.
     pub(super) fn admit(&mut self, name: &str, neighbour: &Neighbour) -> Result<(), Refusal> {
         let shared = neighbour.shared;
         if let Some((other, first)) = &self.instance {

@@ -1,7 +1,6 @@
-//! FRR's words.
+//! The templates of the FRR configuration.
 //!
-//! The templates are part of the program. Knows no resource: they are given words. Called by
-//! `render`.
+//! They are part of the binary. Knows no resource: the templates receive words. Called by `render`.
 
 use std::sync::LazyLock;
 
@@ -13,7 +12,7 @@ const MAIN: &str = "frr.conf";
 
 static TEMPLATES: LazyLock<Result<Tera, tera::Error>> = LazyLock::new(|| {
     let mut tera = Tera::new();
-    // This is no page for a browser.
+    // The output is not HTML.
     tera.autoescape_on(Vec::<&str>::new());
     tera.add_raw_templates([
         (MAIN, include_str!("../../../../templates/frr.conf.tera")),
@@ -25,7 +24,7 @@ static TEMPLATES: LazyLock<Result<Tera, tera::Error>> = LazyLock::new(|| {
     Ok(tera)
 });
 
-/// The text.
+/// The rendered text.
 pub(super) fn render(document: &Document) -> Result<String, String> {
     let templates = TEMPLATES.as_ref().map_err(ToString::to_string)?;
     let rendered =

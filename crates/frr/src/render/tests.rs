@@ -1,4 +1,4 @@
-//! What no user may make FRR do, and what stays the same when something else changes.
+//! Injection by users is impossible, and unrelated changes leave the text as it is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn lines_with<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     text.lines().filter(|line| line.contains(word)).collect()
 }
 
-/// What a hostile user would write wherever text is allowed.
+/// Hostile input for every field with text.
 const HOSTILE: &[&str] = &[
     "x\nno router bgp",
     "x\r\nrouter bgp 1",
@@ -122,7 +122,7 @@ fn no_profile_or_interface_makes_a_line() {
     }
 }
 
-/// What is in a template's language is text as all other.
+/// Template syntax is plain text like any other.
 #[test]
 fn a_template_in_a_name_is_a_name() {
     let named = PeerConfig { name: "{{ 7 * 7 }}{% raw %}".to_owned(), ..peer(2) };
@@ -189,7 +189,7 @@ fn the_order_of_what_is_desired_means_nothing() {
     );
 }
 
-/// A neighbour that FRR cannot have is in no class, and so changes none.
+/// A neighbour that FRR does not support is in no class, and so changes none.
 #[test]
 fn who_is_left_out_is_told_nothing() {
     let (a, bad) = (peer(2), PeerConfig { name: "x\n".to_owned(), ..peer(3) });

@@ -1,66 +1,69 @@
-//! What may stand in a line of FRR's configuration?
+//! Which text is allowed in a line of FRR configuration?
 //!
-//! FRR takes a line apart at blanks, takes `| ` for a pipe into a filter, and what begins with `!` or
-//! `#` for a comment; nothing can be quoted. Words that would be read otherwise than they were meant
-//! are refused here, and everything that a user wrote comes through here. Knows no resource. Called
-//! by the rest of `render`.
+//! FRR splits a line at blanks, reads `| ` as a pipe into a filter, and a beginning of `!` or `#` as a
+//! comment; quoting is impossible. Words that FRR would misread are rejected here, and all text of users
+//! passes through here. Knows no resource. Called by the rest of `render`.
 
 use serde::Serialize;
 
-/// The most bytes of one text: what FRR has room for in a line, less the words before it.
+/// Maximum length of one text, in bytes: FRR's limit for a line, less the words before the text.
 const LENGTH_BYTES_MAX: usize = 1024;
 
-/// Why FRR's configuration cannot say a text.
+/// Why a text cannot be part of FRR's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WordError {
-    /// There is nothing to say.
+    /// It is empty.
     #[error("is empty")]
     Empty,
-    /// No line has room for it.
-    #[error("has {0} bytes; a line of FRR's configuration has room for {LENGTH_BYTES_MAX}")]
+    /// It does not fit into a line.
+    #[error(
+        "has {0} bytes; expected at most {LENGTH_BYTES_MAX}, which fit into a line of FRR's configuration"
+    )]
     TooLong(usize),
-    /// It is no text.
+    /// It is not text.
     #[error("is not UTF-8; FRR's configuration is text")]
     NotText,
     /// It would end the line, or worse.
-    #[error("has a control character, which no line of FRR's configuration can hold")]
+    #[error("has a control character, which a line of FRR's configuration cannot contain")]
     Control,
-    /// FRR would take it for several words.
-    #[error("has a blank, and FRR reads one word here")]
+    /// FRR would read several words.
+    #[error("has a blank; FRR expects one word here")]
     Blank,
-    /// FRR would drop some of them.
-    #[error("has blanks that FRR's configuration does not keep: at an end, or several in a row")]
+    /// FRR would drop some of the blanks.
+    #[error(
+        "has blanks at its start or end, or several in a row, which FRR's configuration does not keep"
+    )]
     LostBlank,
     /// FRR would read a pipe.
     #[error("has a | at the end of a word, which FRR reads as a pipe")]
     Pipe,
 }
 
-/// One word, which FRR reads as it stands.
+/// One word that FRR reads unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub(super) struct Word(String);
 
-/// Words with single blanks in between, at the end of a line.
+/// Words separated by single blanks, at the end of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(super) struct Words(String);
 
 impl Word {
-    /// Refuses what FRR would read otherwise.
+    /// Rejects what FRR would misread.
     pub(super) fn new(bytes: &[u8]) -> Result<Self, WordError> {
         let Words(text) = Words::new(bytes)?;
         if text.contains(' ') { Err(WordError::Blank) } else { Ok(Self(text)) }
     }
 
-    /// What stands where a secret does that is not to be shown.
+    /// The placeholder for a masked secret.
     pub(super) fn hidden() -> Self {
         Self("<hidden>".to_owned())
     }
 }
 
 impl Words {
-    /// Refuses what FRR would read otherwise.
+    /// Rejects what FRR would misread.
     pub(super) fn new(bytes: &[u8]) -> Result<Self, WordError> {
         let text = std::str::from_utf8(bytes).map_err(|_| WordError::NotText)?;
         if text.is_empty() {
@@ -69,7 +72,7 @@ impl Words {
         if text.len() > LENGTH_BYTES_MAX {
             return Err(WordError::TooLong(text.len()));
         }
-        // Those of Unicode that begin a new line for some reader, too.
+        // Includes the characters of Unicode that some readers treat as line breaks.
         if text.contains(|it: char| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}')) {
             return Err(WordError::Control);
         }

@@ -1,56 +1,54 @@
-//! What came as the answer to a `json` command: is it one at all, and what has which name in it?
+//! Is the answer to a `json` command valid, and which values does it have?
 //!
-//! A field that is missing, or is no longer what it was, is nothing: releases of FRR differ in
-//! fields, and one of them must not hide all others. Knows no field.
+//! A field that is missing or has another type counts as absent: releases of FRR differ in fields, and one of
+//! them must not hide all others. Knows no field.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// The most bytes of an answer that are read: a table of some ten thousand routes.
+/// Maximum length of an answer that is read, in bytes: a table of some ten thousand routes.
 pub const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// How much of an answer an error quotes, in characters.
 const QUOTED_LENGTH_MAX: usize = 120;
 
-/// Why an answer says nothing.
+/// Why an answer is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// It is no JSON.
-    #[error("expected JSON in answer to `{question}`, and got {quoted:?}: {fault}")]
+    /// It is not JSON.
+    #[error("expected JSON in answer to `{question}`, got {quoted:?}: {fault}")]
     NotJson {
-        /// What was asked.
+        /// The command.
         question: String,
-        /// The beginning of what came.
+        /// The beginning of the answer.
         quoted: String,
-        /// Where it is wrong.
+        /// The position of the error.
         fault: String,
     },
     /// It is JSON of another shape.
-    #[error("expected {expected} in answer to `{question}`, and got {quoted:?}")]
+    #[error("expected {expected} in answer to `{question}`, got {quoted:?}")]
     Shape {
-        /// What was asked.
+        /// The command.
         question: String,
-        /// What would have been right.
+        /// The expected shape.
         expected: &'static str,
-        /// The beginning of what came.
+        /// The beginning of the answer.
         quoted: String,
     },
-    /// It is more than anybody needs.
-    #[error(
-        "the answer to `{question}` has {length} bytes; at most {ANSWER_BYTES_MAX} are looked at"
-    )]
+    /// It is longer than any answer needs to be.
+    #[error("the answer to `{question}` has {length} bytes; at most {ANSWER_BYTES_MAX} are read")]
     TooLong {
-        /// What was asked.
+        /// The command.
         question: String,
-        /// How long it is, in bytes.
+        /// Its length, in bytes.
         length: usize,
     },
-    /// FRR says why it has no answer.
+    /// FRR reports why it has no answer.
     #[error("FRR answers `{question}` with: {warning}")]
     Refused {
-        /// What was asked.
+        /// The command.
         question: String,
-        /// Its words.
+        /// FRR's words.
         warning: String,
     },
 }
@@ -71,7 +69,7 @@ fn parse(question: &str, text: &str) -> Result<Value, AnswerError> {
     })
 }
 
-/// The object that `text` is. One that is only a warning is an error.
+/// Parses `text` as an object. An object that is only a warning is an error.
 pub(super) fn object(question: &str, text: &str) -> Result<Map<String, Value>, AnswerError> {
     let question_owned = || question.to_owned();
     match parse(question, text)? {
@@ -89,7 +87,7 @@ pub(super) fn object(question: &str, text: &str) -> Result<Map<String, Value>, A
     }
 }
 
-/// The list that `text` is.
+/// Parses `text` as a list.
 pub(super) fn list(question: &str, text: &str) -> Result<Vec<Value>, AnswerError> {
     match parse(question, text)? {
         Value::Array(list) => Ok(list),
@@ -101,7 +99,7 @@ pub(super) fn list(question: &str, text: &str) -> Result<Vec<Value>, AnswerError
     }
 }
 
-/// An object, or the lack of one.
+/// An object, or its absence.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fields<'a>(Option<&'a Map<String, Value>>);
 
@@ -122,7 +120,7 @@ impl<'a> Fields<'a> {
         self.0?.get(name)
     }
 
-    /// The object below `name`.
+    /// The object in field `name`.
     pub(super) fn below(self, name: &str) -> Self {
         Self(self.value(name).and_then(Value::as_object))
     }
@@ -132,7 +130,7 @@ impl<'a> Fields<'a> {
         self.0.into_iter().flatten().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The list below `name`.
+    /// The list in field `name`.
     pub(super) fn list(self, name: &str) -> &'a [Value] {
         self.value(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
@@ -141,17 +139,17 @@ impl<'a> Fields<'a> {
         self.value(name)?.as_str()
     }
 
-    /// A text that means a value.
+    /// A text that represents a value.
     pub(super) fn parsed<T: std::str::FromStr>(self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// A number that fits; FRR writes -1 where it has none.
+    /// A number in range; FRR writes -1 for none.
     pub(super) fn number<T: TryFrom<u64>>(self, name: &str) -> Option<T> {
         T::try_from(self.value(name)?.as_u64()?).ok()
     }
 
-    /// Whether it is there, and says yes.
+    /// Whether the field is present and true.
     pub(super) fn is(self, name: &str) -> bool {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }

@@ -1,7 +1,7 @@
-//! The attributes of a path, out of a detailed answer.
+//! The attributes of a path, from a detailed answer.
 //!
-//! FRR does not name attributes that it does not interpret, and writes some extended communities in
-//! words that cannot be read back: those are left out.
+//! FRR does not name attributes that it does not interpret, and prints some extended communities in a form
+//! that cannot be parsed: those are left out.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::answer::Fields;
 
-/// Subtypes of the extended communities that are read back.
+/// Subtypes of the extended communities that are parsed.
 const ROUTE_TARGET: (&str, u8) = ("RT", 2);
 const SITE_OF_ORIGIN: (&str, u8) = ("SoO", 3);
 
-/// What a path says about itself; `None` where nothing says how to get there.
+/// The attributes of a path; `None` without a next hop.
 pub(super) fn attributes(path: Fields<'_>) -> Option<PathAttributes> {
     let mut attributes = PathAttributes::originated(as_path(path), next_hop(path)?);
     attributes.origin = origin(path.text("origin").unwrap_or_default());
@@ -57,14 +57,14 @@ fn as_path(path: Fields<'_>) -> AsPath {
         match segment.text("type")? {
             "as-sequence" => Some(AsPathSegment::Sequence(asns)),
             "as-set" => Some(AsPathSegment::Set(asns)),
-            // A confederation's own: not seen outside of it, and we are in none.
+            // Confederation segments: they do not leave a confederation, and we are in none.
             _ => None,
         }
     });
     AsPath(segments.collect())
 }
 
-/// A path as a table prints it: blanks between, sets in braces.
+/// A path as a table prints it: separated by blanks, sets in braces.
 pub(super) fn as_path_of_text(text: &str) -> AsPath {
     let mut segments: Vec<AsPathSegment> = Vec::new();
     for word in text.split_whitespace() {
@@ -86,7 +86,7 @@ fn aggregator(path: Fields<'_>) -> Option<Aggregator> {
     Some(Aggregator { asn: path.number("aggregatorAs")?, router: path.parsed("aggregatorId")? })
 }
 
-/// The global one with the link-local one beside it, where there are two.
+/// The global address, with the link-local one if there is one.
 fn next_hop(path: Fields<'_>) -> Option<NextHop> {
     let mut addresses = path.list("nexthops").iter().filter_map(|it| {
         let it = Fields::from(it);
@@ -123,7 +123,7 @@ fn extended_community(text: &str) -> Option<ExtendedCommunity> {
     Some(ExtendedCommunity([2, subtype, a, b, c, d, e, f]))
 }
 
-/// Whether an address is FRR's for "I am it".
+/// Whether the address stands for FRR itself.
 pub(super) fn is_here(address: IpAddr) -> bool {
     address.is_unspecified()
 }

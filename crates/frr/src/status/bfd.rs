@@ -1,7 +1,8 @@
 //! `show bfd peers json` and `show bfd peers counters json`.
 //!
-//! bfdd does not tell: the other end's state (it is ours, or down), whether it answers to demand, whether
-//! a poll is under way, and packets that were for no session. Agreed times are those of RFC 5880 §6.8.
+//! bfdd does not show the remote state (it is ours, or down), whether the remote system answers in demand
+//! mode, whether a poll is in progress, and packets without a session. Negotiated times are those of RFC 5880
+//! §6.8.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,12 +16,12 @@ use serde_json::Value;
 use super::answer::{AnswerError, Fields, list};
 use super::words::VRF_DEFAULT;
 
-/// The question about the sessions.
+/// The command for the sessions.
 pub const PEERS: &str = "show bfd peers json";
-/// The question about what happened to them.
+/// The command for their counters.
 pub const COUNTERS: &str = "show bfd peers counters json";
 
-/// The largest number that a diagnostic has, and the last that has a name.
+/// The largest diagnostic, which is the last with a name.
 const DIAGNOSTIC_MAX: u8 = 8;
 
 /// The sessions, in the order of their paths.
@@ -41,7 +42,7 @@ fn path(said: Fields<'_>) -> Option<BfdPath> {
         remote,
         vrf: vrf.and_then(|name| name.parse().ok()),
         multihop,
-        // bfdd names the interface that it found, too.
+        // bfdd also names the interface that it found itself.
         interface: said.parsed::<InterfaceName>("interface").filter(|_| is_link_local),
         local: said.parsed("local").filter(|_| multihop),
     })
@@ -118,7 +119,7 @@ fn diagnostic(said: Fields<'_>, name: &str) -> Diagnostic {
     known.find(|it| it.name() == word).unwrap_or_default()
 }
 
-/// In microseconds, and 0 where no echo packet came back.
+/// In microseconds; 0 if no echo packet came back.
 fn round_trip(said: Fields<'_>) -> Option<RoundTrip> {
     let time = |name: &str| said.number(name).map(Duration::from_micros);
     let max = time("rtt-max").filter(|it| !it.is_zero())?;

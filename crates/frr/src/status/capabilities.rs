@@ -1,7 +1,6 @@
-//! What both sides offered, as far as `show bgp neighbors json` tells.
+//! The capabilities of both sides, as far as `show bgp neighbors json` shows them.
 //!
-//! FRR names the capabilities that it knows and not their order; those of a neighbour that it does
-//! not know it does not name.
+//! FRR shows the capabilities that it knows, without their order, and no unknown ones of a neighbour.
 
 use fairway_ground::{AddressFamily, FamilySet, PerFamily, Role};
 use fairway_seam::capability::{
@@ -11,12 +10,12 @@ use fairway_seam::capability::{
 use super::answer::Fields;
 use super::words::family_word;
 
-/// The number that Cisco used for ROUTE-REFRESH before there was one.
+/// Cisco's code for ROUTE-REFRESH before it was standardised.
 const ROUTE_REFRESH_OLD: u8 = 128;
-/// What FRR prints of a name that did not come.
+/// FRR's placeholder for a missing name.
 const NO_NAME: &str = "n/a";
 
-/// Which end is meant.
+/// One side of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Ours,
@@ -24,7 +23,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Whether a word of FRR, as in `advertisedAndReceived`, is of this end.
+    /// Whether a word of FRR, as in `advertisedAndReceived`, includes this side.
     fn is_in(self, word: &str) -> bool {
         match self {
             Self::Ours => word.starts_with("advertised"),
@@ -33,7 +32,7 @@ impl End {
     }
 }
 
-/// The families that both sides offered.
+/// The families that both sides advertised.
 pub(super) fn families(neighbor: Fields<'_>) -> FamilySet {
     let extensions = neighbor.below("neighborCapabilities").below("multiprotocolExtensions");
     let agreed =
@@ -41,7 +40,7 @@ pub(super) fn families(neighbor: Fields<'_>) -> FamilySet {
     AddressFamily::ALL.into_iter().filter(agreed).collect()
 }
 
-/// What `end` of a session offered, in the order of the codes.
+/// The capabilities that `end` of a session advertised, in the order of their codes.
 pub(super) fn offered(neighbor: Fields<'_>, end: End) -> Vec<Capability> {
     let said = neighbor.below("neighborCapabilities");
     let has = |name: &str| said.text(name).is_some_and(|word| end.is_in(word));
@@ -93,7 +92,7 @@ pub(super) fn offered(neighbor: Fields<'_>, end: End) -> Vec<Capability> {
     all
 }
 
-/// Ours is for the one family that there is; of theirs FRR says which.
+/// Ours covers the one possible family; for theirs FRR shows the families.
 fn next_hops(said: Fields<'_>, end: End) -> Vec<NextHopEncoding> {
     // FRR's spelling.
     let theirs = said.below("extendedNexthopFamililesByPeer");
@@ -122,7 +121,7 @@ fn restart(neighbor: Fields<'_>, end: End) -> RestartOffer {
     let families = AddressFamily::ALL.into_iter().filter_map(|family| {
         let word = family_word(family);
         let kept = match end {
-            // What we keep ourselves is said where the session has the family.
+            // For our own side, this is shown where the session has the family.
             End::Ours => info.below(word).exists().then_some(true)?,
             End::Theirs => theirs.value(word).map(|it| Fields::from(it).is("preserved"))?,
         };
@@ -193,13 +192,13 @@ fn software_version(said: Fields<'_>, end: End) -> Option<Capability> {
     Some(Capability::SoftwareVersion(version.as_bytes().to_vec()))
 }
 
-/// The families whose End-of-RIB marker came.
+/// The families for which an End-of-RIB marker was received.
 pub(super) fn end_of_rib_received(neighbor: Fields<'_>) -> PerFamily<bool> {
     end_of_rib(neighbor, "endOfRibRecv")
 }
 
-/// The families whose End-of-RIB marker was sent. FRR sends them, and counts them, only where both
-/// sides speak of graceful restart; where they do not, all is said when nothing waits.
+/// The families for which an End-of-RIB marker was sent. FRR sends and counts them only if both sides
+/// advertised graceful restart; otherwise, the initial routes are sent when nothing is queued.
 pub(super) fn end_of_rib_sent(neighbor: Fields<'_>, is_being_told: bool) -> PerFamily<bool> {
     let agreed = neighbor.below("neighborCapabilities").text("gracefulRestart");
     if agreed == Some("advertisedAndReceived") {

@@ -1,12 +1,12 @@
-//! Whether anything is other than it was: states, sessions, and how many prefixes each neighbour was
-//! told. Times and counters that run by themselves are not in it.
+//! What is compared to find out whether something changed: states, sessions, and the prefix counts of each
+//! neighbour. Times and counters that run by themselves are excluded.
 
 use std::collections::BTreeMap;
 
 use super::answer::{AnswerError, Fields, object};
 use super::sessions::SUMMARY;
 
-/// What is compared of one neighbour of one family.
+/// The compared values of one neighbour in one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Brief {
     state: String,
@@ -16,12 +16,12 @@ struct Brief {
     told: u64,
 }
 
-/// What is compared.
+/// The compared values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Digest(BTreeMap<[String; 3], Brief>);
 
 impl Digest {
-    /// Of the answer to [`SUMMARY`].
+    /// From the answer to [`SUMMARY`].
     pub fn of(summary: &str) -> Result<Self, AnswerError> {
         let answer = object(SUMMARY, summary)?;
         let mut all = BTreeMap::new();

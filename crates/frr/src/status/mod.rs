@@ -1,9 +1,9 @@
-//! What FRR does and sees, out of its own JSON: the view that every backend gives.
+//! The state of FRR, from its own JSON: the view that every backend provides.
 //!
-//! Each neighbour of the desired state is in it, also where FRR says nothing of it, and none of
-//! those that the operator configured in FRR by himself. Pure: texts come in, a [`BgpView`] comes out;
-//! `io::observer` asks. Answers are hostile: what is no answer is an [`AnswerError`] and becomes a
-//! fault of the view, and what it would have said stays empty.
+//! It contains every neighbour of the desired state, even if FRR does not report it, and none of those that
+//! the operator configured in FRR directly. Pure: texts come in, a [`BgpView`] goes out; `io::observer` runs
+//! the commands. Answers are hostile: an invalid one is an [`AnswerError`] and becomes a fault of the view,
+//! and its part of the view stays empty.
 
 mod answer;
 mod attributes;
@@ -28,7 +28,7 @@ pub use tables::{advertised_question, show_word, table_question};
 
 use told::Wanted;
 
-/// A view in the making.
+/// A view under construction.
 #[derive(Debug)]
 pub struct Picture<'a> {
     desired: &'a Desired,
@@ -38,7 +38,7 @@ pub struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    /// The neighbours of `desired` as FRR has them.
+    /// The neighbours of `desired` as FRR reports them.
     pub fn new(desired: &'a Desired, scope: ViewScope, sessions: &'a Sessions) -> Self {
         let (peers, listen_ranges) = sessions.peers(desired);
         let mut routes = if scope.originated { desired.routes.to_vec() } else { Vec::new() };
@@ -55,14 +55,14 @@ impl<'a> Picture<'a> {
         Self { desired, scope, sessions, view }
     }
 
-    /// Something of the desired state is not in force, or not known.
+    /// Part of the desired state is not in force, or unknown.
     pub fn fault(&mut self, fault: String) {
         if !self.view.faults.contains(&fault) {
             self.view.faults.push(fault);
         }
     }
 
-    /// BFD as bfdd has it; `None` where it did not answer.
+    /// The BFD sessions of bfdd; `None` if it did not answer.
     pub fn bfd(&mut self, sessions: Option<Vec<BfdSessionView>>) {
         let unanswered = sessions.is_none();
         let sessions = sessions.unwrap_or_default();
@@ -93,7 +93,7 @@ impl<'a> Picture<'a> {
         tables
     }
 
-    /// The answer to [`table_question`].
+    /// Takes the answer to [`table_question`].
     pub fn table(
         &mut self,
         vrf: Option<InterfaceName>,
@@ -124,7 +124,7 @@ impl<'a> Picture<'a> {
         Ok(())
     }
 
-    /// Whose advertised routes the scope needs, and of which family.
+    /// The neighbours and families with advertised routes that the scope needs.
     pub fn told(&self) -> Vec<(PeerKey, AddressFamily)> {
         if !self.scope.advertised {
             return Vec::new();
@@ -140,7 +140,7 @@ impl<'a> Picture<'a> {
             .collect()
     }
 
-    /// The answer to [`advertised_question`].
+    /// Takes the answer to [`advertised_question`].
     pub fn advertised(
         &mut self,
         key: PeerKey,

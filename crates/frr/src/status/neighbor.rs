@@ -1,8 +1,8 @@
-//! One neighbour of `show bgp vrf all neighbors json`, and of `... summary json`, as a view of it.
+//! One neighbour of `show bgp vrf all neighbors json` and of `... summary json`, as a view of it.
 //!
-//! What FRR does not tell stays empty: faults of its own making, malformed UPDATEs but for attributes
-//! that it dropped, why one is left alone. Refused announcements it counts from release 9 on, and not
-//! by family.
+//! What FRR does not show stays empty: its internal errors, malformed UPDATEs other than attributes that it
+//! dropped, why a neighbour is not dialled. It counts refused announcements since release 9, and not by
+//! family.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::capabilities::{self, End};
 use super::reset;
 use super::words::{days_and_clock, family_word, state};
 
-/// The neighbour of `config`, of which nothing is known.
+/// A neighbour of `config` with unknown state.
 pub(super) fn unknown(config: PeerConfig) -> PeerView {
     PeerView {
         waits_for_bfd: config.bfd.as_ref().is_some_and(|bfd| bfd.strict),
@@ -54,7 +54,7 @@ pub(super) fn unknown(config: PeerConfig) -> PeerView {
     }
 }
 
-/// What FRR says of it: `neighbor` of the neighbours, `summary` of each family of the summary.
+/// The state that FRR reports: `neighbor` from the neighbours, `summary` of each family from the summary.
 pub(super) fn view(
     config: PeerConfig,
     neighbor: Fields<'_>,
@@ -99,7 +99,7 @@ pub(super) fn view(
     }
 }
 
-/// Since when a session is up, or since when there is none after one.
+/// How long the session has been up, or down after an earlier session.
 fn since(neighbor: Fields<'_>, summary: PerFamily<Fields<'_>>) -> Option<Duration> {
     let down = || {
         let families = [summary.ipv4, summary.ipv6].into_iter();
@@ -109,7 +109,7 @@ fn since(neighbor: Fields<'_>, summary: PerFamily<Fields<'_>>) -> Option<Duratio
     neighbor.milliseconds("bgpTimerUpMsec").or_else(down)
 }
 
-/// FRR counts from its own start where nothing was said yet.
+/// FRR counts from its own start if no message was received yet.
 fn spoken(neighbor: Fields<'_>, name: &str) -> Option<Duration> {
     let stats = neighbor.below("messageStats");
     let total = if name == "bgpTimerLastRead" { "totalRecv" } else { "totalSent" };
@@ -197,7 +197,7 @@ fn session(neighbor: Fields<'_>) -> Option<SessionView> {
     })
 }
 
-/// What bgpd was told by bfdd. Why a path is down it was not told.
+/// The path state that bfdd reported to bgpd. It does not include why a path is down.
 fn liveness(neighbor: Fields<'_>) -> (Liveness, Option<Duration>) {
     let said = neighbor.below("peerBfdInfo");
     let down = |cause, diagnostic| Liveness::Down { cause, independent: false, diagnostic };
@@ -210,8 +210,8 @@ fn liveness(neighbor: Fields<'_>) -> (Liveness, Option<Duration>) {
     (liveness, said.text("lastUpdate").and_then(days_and_clock))
 }
 
-/// What is kept of a session that ended. Of one that is back FRR counts no routes here; who has the
-/// tables counts them.
+/// The routes that are kept of a session that ended. FRR does not count those of a session that is back; the
+/// tables do.
 fn stale(neighbor: Fields<'_>, families: FamilySet, is_up: bool) -> Option<StaleView> {
     let info = neighbor.below("gracefulRestartInfo");
     if is_up {

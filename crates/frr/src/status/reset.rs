@@ -1,9 +1,9 @@
-//! Why a session ended, out of FRR's number for it.
+//! Why a session ended, from FRR's reason number.
 //!
-//! FRR numbers what the operator did, what was changed, and what a neighbour waits for in one list,
-//! and keeps no NOTIFICATION of its own making for the first two; here they are the Cease that FRR
-//! sends for it. Before a first session FRR counts what a neighbour waits for as a reset: that is
-//! what the last attempt met.
+//! FRR numbers operator actions, configuration changes, and what a neighbour waits for in one list, and keeps
+//! no NOTIFICATION of its own for the first two; here they become the Cease that FRR sends for them. Before
+//! the first session, FRR counts what a neighbour waits for as a reset: that is the result of the last
+//! attempt.
 
 use fairway_seam::{LastReset, ResetCause, SessionState};
 
@@ -25,7 +25,7 @@ const WAITING: std::ops::RangeInclusive<u8> = 26..=32;
 const PREFIX_COUNT: u8 = 33;
 const SOCKET_ERROR: u8 = 34;
 
-/// Cease, with what FRR sends beside it.
+/// Cease, with the subcode that FRR sends.
 fn cease(subcode: u8) -> ResetCause {
     ResetCause::NotificationSent(6, subcode)
 }
@@ -54,12 +54,12 @@ fn cause(neighbor: Fields<'_>, number: u8) -> ResetCause {
             ResetCause::PeerClosed
         }
         (number, _) if WAITING.contains(&number) => ResetCause::ConnectFailed,
-        // All others are settings that were changed.
+        // All others are configuration changes.
         _ => cease(6),
     }
 }
 
-/// FRR's words, with what the neighbour wrote.
+/// FRR's text, with that of the neighbour.
 fn text(neighbor: Fields<'_>, number: u8) -> String {
     let due_to = neighbor.text("lastResetDueTo").unwrap_or("unknown");
     let has_notification = matches!(number, NOTIFICATION_RECEIVED | NOTIFICATION_SENT);
@@ -74,8 +74,8 @@ fn text(neighbor: Fields<'_>, number: u8) -> String {
     }
 }
 
-/// Why the last session ended, or what the last attempt met. A session that is up has nothing to
-/// wait for, whatever it waited for before.
+/// Why the last session ended, or how the last attempt failed. An established session waits for nothing,
+/// whatever it waited for before.
 pub(super) fn last_reset(neighbor: Fields<'_>, state: SessionState) -> Option<LastReset> {
     let number = neighbor.number("lastResetCode")?;
     if state == SessionState::Established && WAITING.contains(&number) {

@@ -1,4 +1,4 @@
-//! The neighbours: `show bgp vrf all neighbors json`, and the summary for what that leaves out.
+//! The neighbours: `show bgp vrf all neighbors json`, and the summary for what that lacks.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,12 +12,12 @@ use super::answer::{AnswerError, Fields, object};
 use super::neighbor;
 use super::words::{family_word, vrf_word};
 
-/// The question about all neighbours.
+/// The command for all neighbours.
 pub const NEIGHBORS: &str = "show bgp vrf all neighbors json";
-/// The question about all neighbours in brief.
+/// The command for the summary of all neighbours.
 pub const SUMMARY: &str = "show bgp vrf all summary json";
 
-/// What bgpd says of its neighbours.
+/// The neighbours as bgpd reports them.
 #[derive(Debug, Default)]
 pub struct Sessions {
     summary: Map<String, Value>,
@@ -25,7 +25,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The answers to [`SUMMARY`] and [`NEIGHBORS`].
+    /// Parses the answers to [`SUMMARY`] and [`NEIGHBORS`].
     pub fn parse(summary: &str, neighbors: &str) -> Result<Self, AnswerError> {
         Ok(Self { summary: object(SUMMARY, summary)?, neighbors: object(NEIGHBORS, neighbors)? })
     }
@@ -42,12 +42,12 @@ impl Sessions {
         PerFamily { ipv4: of(AddressFamily::Ipv4Unicast), ipv6: of(AddressFamily::Ipv6Unicast) }
     }
 
-    /// Whether there is an instance of BGP in the VRF.
+    /// Whether there is a BGP instance in the VRF.
     pub(super) fn has_instance(&self, vrf: Option<&InterfaceName>) -> bool {
         Fields::from(&self.neighbors).below(vrf_word(vrf)).exists()
     }
 
-    /// Prefixes in the tables, of all instances.
+    /// Prefixes in the tables of all instances.
     pub(super) fn prefixes(&self) -> PerFamily<usize> {
         let mut prefixes = PerFamily::default();
         for (_, instance) in Fields::from(&self.summary).entries() {
@@ -60,8 +60,8 @@ impl Sessions {
         prefixes
     }
 
-    /// All neighbours of `desired` in the order of their keys, those that came from its ranges too,
-    /// and the ranges.
+    /// All neighbours of `desired` in the order of their keys, including dynamic ones of its ranges, and the
+    /// ranges.
     pub(super) fn peers(&self, desired: &Desired) -> (Vec<PeerView>, Vec<ListenRangeView>) {
         let (mut peers, mut ranges) = (Vec::new(), Vec::new());
         for config in &desired.peers {
@@ -93,7 +93,7 @@ impl Sessions {
         }
     }
 
-    /// The settings of whoever came from a range.
+    /// The settings of the dynamic neighbours of a range.
     fn members(&self, config: &PeerConfig, range: ListenRange) -> Vec<PeerConfig> {
         let instance = Fields::from(&self.neighbors).below(vrf_word(config.key.vrf.as_ref()));
         let prefix = range.prefix.to_string();
@@ -106,7 +106,7 @@ impl Sessions {
         instance.entries().filter_map(member).collect()
     }
 
-    /// Our end as a next hop, as the session with `key` has it.
+    /// Our end of the session with `key`, as a next hop.
     pub(super) fn own_next_hop(&self, key: PeerKey, family: AddressFamily) -> Option<NextHop> {
         let neighbor = self.neighbor(key);
         let global = || neighbor.parsed::<Ipv6Addr>("nexthopGlobal");

@@ -1,10 +1,10 @@
-//! The tables: `show bgp vrf V ipv4|ipv6 unicast json detail`, and what each neighbour was told,
+//! The tables: `show bgp vrf V ipv4|ipv6 unicast json detail`, and the advertised routes of each neighbour,
 //! `... neighbors X advertised-routes [detail] json`.
 //!
-//! FRR names the step at which the best path beat the one before it, and no others; at which one each
-//! of them lost is worked out here, against the best. A path that was there earlier wins in FRR
-//! before identifiers are compared: such a one lost at those. 8.4 has no `advertised-routes detail`:
-//! communities of a route are those that it should have there.
+//! FRR shows the decision step at which the best path beat the one before it, and no others; the step at
+//! which each of the others lost is computed here, against the best. FRR prefers an older path before it
+//! compares identifiers: a path that lost that way counts as having lost at those. 8.4 has no
+//! `advertised-routes detail`: the communities of a route are those that it should have.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use super::answer::{AnswerError, Fields, object};
 use super::attributes::{as_path_of_text, attributes, flat_next_hop, is_here, origin};
 use super::words::vrf_word;
 
-/// What commands call a family.
+/// The word for a family in commands.
 pub fn show_word(family: AddressFamily) -> &'static str {
     match family {
         AddressFamily::Ipv4Unicast => "ipv4",
@@ -26,12 +26,12 @@ pub fn show_word(family: AddressFamily) -> &'static str {
     }
 }
 
-/// The question about a table.
+/// The command for a table.
 pub fn table_question(vrf: Option<InterfaceName>, family: AddressFamily) -> String {
     format!("show bgp vrf {} {} unicast json detail", vrf_word(vrf.as_ref()), show_word(family))
 }
 
-/// The question about what a neighbour was told; the plain form for releases without the detailed.
+/// The command for the advertised routes of a neighbour; the plain form for releases without `detail`.
 pub fn advertised_question(key: PeerKey, family: AddressFamily, detail: bool) -> String {
     let (vrf, remote) = (vrf_word(key.vrf.as_ref()), key.remote);
     let detail = if detail { " detail" } else { "" };
@@ -41,7 +41,7 @@ pub fn advertised_question(key: PeerKey, family: AddressFamily, detail: bool) ->
     )
 }
 
-/// A path of a table, and whose it is.
+/// A path of a table, with its source.
 #[derive(Debug, Clone)]
 pub(super) struct TablePath {
     pub(super) prefix: Prefix,
@@ -52,7 +52,7 @@ pub(super) struct TablePath {
     pub(super) stale: bool,
 }
 
-/// Where a path of a table is from.
+/// The source of a path of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum From {
     Here,
@@ -60,13 +60,13 @@ pub(super) enum From {
     Interface(InterfaceName),
 }
 
-/// What `text` says, answered to [`table_question`].
+/// Parses `text`, the answer to [`table_question`].
 pub(super) fn table(question: &str, text: &str) -> Result<Vec<TablePath>, AnswerError> {
     let answer = object(question, text)?;
     let mut all = Vec::new();
     for (prefix, entry) in Fields::from(&answer).below("routes").entries() {
         let Ok(prefix) = prefix.parse::<Prefix>() else { continue };
-        // 10 has an object with `paths`; 8.4 a list, the prefix itself first.
+        // FRR 10 shows an object with `paths`; 8.4 a list with the prefix itself first.
         let paths = match entry.as_array() {
             Some(list) => list,
             None => Fields::from(entry).list("paths"),
@@ -94,7 +94,7 @@ fn table_path(prefix: Prefix, path: Fields<'_>) -> Option<TablePath> {
     })
 }
 
-/// The learned paths of a VRF, of neighbours that are known.
+/// The paths of a VRF that were learned from known neighbours.
 pub(super) fn learned(
     paths: &[TablePath],
     vrf: Option<InterfaceName>,
@@ -111,7 +111,7 @@ pub(super) fn learned(
                 _ if path.is_best => None,
                 Some(best) if best.from == From::Here => Some(DecisionStep::Originated),
                 Some(best) => Some(lost_at((best, source_of(best)), (path, source))),
-                // Nothing can be reached by any of them.
+                // None of the paths has a reachable next hop.
                 None => Some(DecisionStep::Originated),
             };
             learned.push(LearnedRoute {
@@ -129,7 +129,7 @@ pub(super) fn learned(
     learned
 }
 
-/// Who is behind what FRR calls a path's peer.
+/// The source for each peer that FRR names in a path.
 fn sources(vrf: Option<InterfaceName>, peers: &[PeerView]) -> BTreeMap<From, Arc<PathSource>> {
     let of_vrf = peers.iter().filter(|peer| peer.config.key.vrf == vrf);
     of_vrf
@@ -181,21 +181,21 @@ fn lost_at(
     differing.map_or(DecisionStep::PathId, |(step, _)| step)
 }
 
-/// What a path without one is worth.
+/// The preference of a path without LOCAL_PREF.
 const LOCAL_PREF_DEFAULT: u32 = 100;
 
-/// One route as a neighbour was told it: with the attributes, and those that FRR does not tell.
+/// A route as advertised to a neighbour: with its attributes, except those that FRR does not show.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     pub(super) prefix: Prefix,
-    /// `None` where FRR does not tell it.
+    /// `None` if FRR does not show it.
     pub(super) path_id: Option<PathId>,
     pub(super) attributes: PathAttributes,
-    /// The communities are known.
+    /// Whether the communities are known.
     pub(super) has_communities: bool,
 }
 
-/// What `text` says, answered to [`advertised_question`].
+/// Parses `text`, the answer to [`advertised_question`].
 pub(super) fn advertised(question: &str, text: &str) -> Result<Vec<Told>, AnswerError> {
     let answer = object(question, text)?;
     let mut all = Vec::new();

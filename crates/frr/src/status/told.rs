@@ -1,5 +1,5 @@
-//! What a neighbour should be told, beside what it was: communities that FRR does not tell, and
-//! routes that it cannot get.
+//! What a neighbour should have been sent, in addition to what FRR shows: communities that FRR does not show,
+//! and routes that the neighbour cannot receive.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use fairway_seam::{Desired, DrainState, PeerConfig, PeerRoute, PeerView, RouteAt
 use super::attributes::is_here;
 use super::tables::Told;
 
-/// What one neighbour should be told.
+/// The routes that one neighbour should receive.
 pub(super) struct Wanted<'a> {
     routes: BTreeMap<Prefix, &'a RouteAttributes>,
     drain: DrainState,
@@ -24,7 +24,7 @@ impl<'a> Wanted<'a> {
         Self { routes, drain: desired.drain }
     }
 
-    /// A route as it was sent: FRR shows it as it is before this end puts itself into it.
+    /// A route as it was sent: FRR shows it before it adds its own AS and next hop.
     pub(super) fn as_sent(
         &self,
         told: Told,
@@ -47,7 +47,7 @@ impl<'a> Wanted<'a> {
         if let Some(here) = here.filter(|_| is_here(attributes.next_hop.address())) {
             attributes.next_hop = here;
         }
-        // A number is one only where several paths are sent.
+        // The path identifier is valid only if several paths are sent.
         let path_id = path_id.filter(|_| config.add_path.send.is_some()).unwrap_or(PathId::NONE);
         PeerRoute { prefix, path_id, attributes: Arc::new(attributes), stale: false }
     }
@@ -60,8 +60,8 @@ fn bandwidth(wanted: &RouteAttributes, config: &PeerConfig) -> Vec<ExtendedCommu
     wanted.link_bandwidth.map(community).into_iter().collect()
 }
 
-/// The routes for `peer` that it cannot get, as far as that follows from the desired state and its
-/// session. Other reasons FRR does not tell.
+/// The routes for `peer` that it cannot receive, as far as that follows from the desired state and its
+/// session. FRR does not show other reasons.
 pub(super) fn note_unannounced(peer: &mut PeerView, desired: &Desired) {
     let Some(session) = &peer.session else { return };
     let (families, key) = (session.families, peer.config.route_key());

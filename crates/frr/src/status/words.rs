@@ -1,11 +1,11 @@
-//! FRR's words for what both sides have: families, VRFs, states, times.
+//! FRR's words for families, VRFs, states and times.
 
 use std::time::Duration;
 
 use fairway_ground::{AddressFamily, InterfaceName};
 use fairway_seam::SessionState;
 
-/// What FRR calls the main table.
+/// FRR's name for the main table.
 pub(super) const VRF_DEFAULT: &str = "default";
 
 /// The key of a family.
@@ -21,7 +21,7 @@ pub(super) fn vrf_word(vrf: Option<&InterfaceName>) -> &str {
     vrf.map_or(VRF_DEFAULT, InterfaceName::as_str)
 }
 
-/// A state. What FRR has beside those of the RFC is on its way to Idle.
+/// A state. FRR's states beyond those of the RFC are transitions to Idle.
 pub(super) fn state(word: &str) -> SessionState {
     match word {
         "Connect" => SessionState::Connect,

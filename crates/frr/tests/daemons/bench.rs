@@ -1,4 +1,4 @@
-//! How long from a wish to the route on another router.
+//! Time from a change to the route on another router.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(release: Release) -> Result<()> {
         node.wait_for_route(round, &format!("65001:{}", 100 + round)).await?;
         single.push(begun.elapsed().as_millis());
         node.wait_for_force().await?;
-        // As it comes in life, not right behind another one.
+        // As in production, not directly after another change.
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     println!("  one of 500 changed, ten times: {single:?}");

@@ -1,5 +1,4 @@
-//! FRR on a node and on a router, in two network namespaces, each with its sockets in a folder of its
-//! own.
+//! FRR on a node and on a router, in two network namespaces, each with its sockets in its own folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,15 +8,15 @@ use anyhow::{Context, Result, bail, ensure};
 use fairway_frr::io::vty::Connection;
 use tokio::time::{Instant, sleep};
 
-/// How long anything may take.
+/// Timeout for everything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a release of FRR is.
+/// Where a release of FRR is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Release {
     /// 8.4, of this machine.
     Bookworm,
-    /// 10.3, in a root of its own.
+    /// 10.3, in its own root.
     Trixie(PathBuf),
 }
 
@@ -34,14 +33,14 @@ impl Release {
 pub(crate) struct Host {
     namespace: String,
     release: Release,
-    /// Where its sockets are, as everybody sees it.
+    /// The folder of its sockets, as seen from outside.
     pub(crate) directory: PathBuf,
     /// The same, as the daemons see it.
     seen: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-/// Runs something to its end. A daemon that stays keeps what it was given to write to: that is nothing.
+/// Runs a command to its end. Its output is not captured: a daemon that it starts would keep it open.
 pub(crate) fn run(command: &[&str]) -> Result<()> {
     let [program, arguments @ ..] = command else { bail!("no program") };
     let mut command_line = Command::new(program);
@@ -87,7 +86,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Runs something where the daemons run.
+    /// Runs a command in the root of the daemons.
     fn execute(&self, command: &[&str]) -> Result<()> {
         let namespace = ["ip", "netns", "exec", &self.namespace];
         match &self.release {
@@ -132,7 +131,7 @@ impl Host {
         run(&["kill", signal, pid.trim()])
     }
 
-    /// A conversation with one of its daemons.
+    /// A connection to one of its daemons.
     pub(crate) async fn vty(&self, daemon: &str) -> Result<Connection> {
         let mut vty = Connection::connect(self.directory.join(format!("{daemon}.vty"))).await?;
         vty.command("enable").await?;
@@ -149,7 +148,7 @@ impl Host {
         Ok(())
     }
 
-    /// What bgpd answers.
+    /// The answer of bgpd.
     pub(crate) async fn ask(&self, command: &str) -> Result<String> {
         Ok(self.vty("bgpd").await?.command(command).await?.text)
     }
@@ -158,7 +157,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         for daemon in self.release.daemons() {
-            // It may be dead already, which is as good.
+            // It may be dead already.
             let _ = self.signal(daemon, "-KILL");
         }
         let _ = Command::new("ip")
@@ -168,7 +167,7 @@ impl Drop for Host {
     }
 }
 
-/// Waits until it is so, and says how long that took.
+/// Waits until the condition holds, and returns how long that took.
 pub(crate) async fn wait_until<F: Future<Output = Result<bool>>>(
     what: &str,
     mut is_so: impl FnMut() -> F,

@@ -1,8 +1,7 @@
-//! FRR as it is, told by the backend: what it does when all is well, when it is broken off, and when
-//! somebody meddles.
+//! A real FRR, configured by the backend: normal operation, interruptions, and manual changes.
 //!
-//! Needs root, and FRR 8.4 of Debian 12; FRR 10.3 where `scripts/trixie.sh` made it. Says so and does
-//! nothing without. `make test-frr`; words after `--` choose stories, `--bench` measures.
+//! Needs root, and FRR 8.4 of Debian 12; FRR 10.3 where `scripts/trixie.sh` installed it. Reports and skips
+//! otherwise. `make test-frr`; words after `--` choose stories, `--bench` measures.
 
 // What fails here fails the test.
 #![allow(

@@ -1,4 +1,4 @@
-//! A node whose FRR the backend tells, and its router, with a session between them.
+//! A node with FRR configured by the backend, and its router, with a session between them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use fairway_seam::{
 
 use crate::lab::{Host, Release, node_and_router, wait_until};
 
-/// Both, and what is desired of the node.
+/// Both, and the desired state of the node.
 pub(crate) struct Node {
     pub(crate) host: Host,
     pub(crate) router: Host,
@@ -76,7 +76,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Has something else desired.
+    /// Changes the desired state.
     pub(crate) fn apply(&mut self, change: impl FnOnce(&mut Desired)) {
         change(&mut self.desired);
         self.desired.generation += 1;
@@ -105,7 +105,7 @@ impl Node {
         .await
     }
 
-    /// How many routes the router has from us.
+    /// The number of our routes on the router.
     pub(crate) async fn routes_there(&self) -> Result<u64> {
         let text = self.router.ask("show bgp ipv4 unicast summary json").await?;
         let summary: serde_json::Value = serde_json::from_str(&text)?;
@@ -117,7 +117,7 @@ impl Node {
         wait_until(&what, || async { Ok(self.routes_there().await? == count) }).await
     }
 
-    /// How often the session was established, as the router has it.
+    /// How often the session was established, as the router counts.
     pub(crate) async fn sessions(&self) -> Result<u64> {
         let text = self.router.ask("show bgp neighbors 10.77.0.1 json").await?;
         let neighbors: serde_json::Value = serde_json::from_str(&text)?;
@@ -152,7 +152,7 @@ impl Node {
         waited.with_context(|| format!("it is not in force: {faults:?}"))
     }
 
-    /// What the daemons have that are there beside bgpd.
+    /// The running configuration of the daemons other than bgpd.
     pub(crate) async fn running_of_others(&self) -> String {
         let mut all = String::new();
         for daemon in ["mgmtd", "staticd", "zebra"] {

@@ -1,4 +1,4 @@
-//! What is promised of FRR as it is.
+//! What is promised with a real FRR.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -53,10 +53,10 @@ async fn broken_extras(mut node: Node) -> Result<()> {
         Ok(node.running().await?.contains("local-preference 7"))
     })
     .await?;
-    // A service that has nothing to do with it.
+    // A service that is not related to it.
     node.set_routes((0..4).map(|it| route(it, "65001:1")).collect());
     node.wait_for_route(3, "65001:1").await?;
-    ensure!(!node.faults().await?.is_empty(), "the fault is forgotten");
+    ensure!(!node.faults().await?.is_empty(), "the fault is gone");
     node.set_extras(None);
     node.wait_for_force().await?;
     ensure!(!node.running().await?.contains("local-preference"), "extras are left");
@@ -137,7 +137,7 @@ async fn leaving(mut node: Node) -> Result<()> {
     node.backend.shutdown(Leave::ForRestart).await;
     ensure!(node.routes_there().await? == 3, "routes are gone");
     node.backend = backend(&node.host);
-    // Not everybody has spoken yet: nothing goes.
+    // Not all sources have reported yet: nothing is removed.
     node.apply(|desired| {
         desired.routes = [route(0, "65001:1")].into();
         desired.awaits_sources = true;

@@ -1,4 +1,4 @@
-//! An input that broke something: what it is, and where it is kept.
+//! An input that revealed a defect: what it is, and where it is stored.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,15 +9,15 @@ use fairway_fuzzing::Target;
 use super::CPU_TIME_MAX;
 use super::measure::{Cost, Panic};
 
-/// The most bytes that may be allocated for each byte of input, and each copy of what it says.
+/// Maximum allocation for each byte of input, and each copy of its content.
 const BYTES_PER_INPUT_BYTE_MAX: u64 = 64;
-/// What a target may allocate whatever the input is: the session, the checks, the RIB.
+/// Allocation that a target may always make: the session, the checks, the RIB.
 const ALLOCATION_FLOOR_BYTES: u64 = 32 * 1024;
 
-/// The most bytes of an input that are printed.
+/// Maximum number of input bytes that are printed.
 const SHOWN_BYTES_MAX: usize = 512;
 
-/// What is wrong with an input.
+/// The defect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     Panic(Panic),
@@ -34,22 +34,22 @@ pub(crate) struct Finding {
     pub(crate) fault: Fault,
 }
 
-/// The most that an input of this length may allocate in `target`.
+/// Maximum allocation of `target` for an input of this length.
 fn allocation_limit(target: &Target, length: usize) -> u64 {
     let length = u64::try_from(length).unwrap_or(u64::MAX);
     let one = length.saturating_mul(BYTES_PER_INPUT_BYTE_MAX).max(ALLOCATION_FLOOR_BYTES);
     one.saturating_mul(target.copies)
 }
 
-/// The most CPU time that an input of this length may take. One of several long messages, with a
-/// session and two tables behind each, holds tens of thousands of prefixes.
+/// Maximum CPU time for an input of this length. One of several long messages, each with a session and two
+/// tables, holds tens of thousands of prefixes.
 fn cpu_time_limit(length: usize) -> Duration {
     const LENGTH_BYTES: usize = 32 * 1024;
     CPU_TIME_MAX * u32::try_from(length.div_ceil(LENGTH_BYTES).max(1)).unwrap_or(1)
 }
 
 impl Finding {
-    /// What is wrong with an input that cost this, if anything is.
+    /// The fault of an input with these costs, if there is any.
     pub(crate) fn of(
         target: &'static Target,
         seed: Option<u64>,
@@ -68,7 +68,7 @@ impl Finding {
         Some(Self { target, seed, input: input.to_vec(), fault })
     }
 
-    /// Whether both are most likely the same defect.
+    /// Whether both are probably the same defect.
     pub(crate) fn resembles(&self, other: &Self) -> bool {
         let same_fault = match (&self.fault, &other.fault) {
             (Fault::Panic(one), Fault::Panic(other)) => one.place == other.place,
@@ -77,7 +77,7 @@ impl Finding {
         same_fault && self.target.name == other.target.name
     }
 
-    /// Writes the input to `failures/`, and says where.
+    /// Writes the input to `failures/`, and returns where.
     pub(crate) fn keep(&self) -> String {
         let crate_folder = std::env::var_os("CARGO_MANIFEST_DIR");
         let folder = crate_folder.map_or(PathBuf::from("fuzzing"), PathBuf::from).join("failures");
@@ -106,7 +106,7 @@ impl fmt::Display for Finding {
                 let limit = allocation_limit(target, input.len());
                 writeln!(f, "  {bytes} bytes allocated at its peak, at most {limit}")?;
             }
-            Fault::Hangs => writeln!(f, "  it does not end")?,
+            Fault::Hangs => writeln!(f, "  it does not terminate")?,
         }
         if let Some(seed) = seed {
             writeln!(f, "  again: --target {} --seed {seed}", target.name)?;

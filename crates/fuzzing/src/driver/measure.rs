@@ -1,4 +1,4 @@
-//! What running an input costs: time that the thread computed, and memory at its peak.
+//! The cost of running an input: CPU time of the thread, and peak memory.
 //!
 //! Memory is counted for each input. The clock is a system call, so it is read around a batch, and
 //! the inputs of a batch that took long are run again one by one.
@@ -33,7 +33,7 @@ pub(crate) fn keep_panics_quiet() {
         let literal = payload.downcast_ref::<&str>().copied();
         let text = payload.downcast_ref::<String>().map(String::as_str).or(literal);
         let text = text.unwrap_or("no text").to_owned();
-        // While a thread ends, there is nowhere to keep it.
+        // While a thread ends, its storage is gone.
         if LAST_PANIC.try_with(|last| last.replace(Some(Panic { place, text }))).is_err() {
             print(panic);
         }
@@ -50,7 +50,7 @@ pub(crate) struct Run {
 /// Runs one input and counts what it allocates.
 pub(crate) fn run(target: &Target, input: &[u8]) -> Run {
     let mut outcome = Ok(Outcome::ACCEPTED);
-    // A target keeps nothing between two inputs, so there is nothing that a panic could break.
+    // A target keeps no state between two inputs, so a panic cannot corrupt any.
     let allocated = allocation_counter::measure(|| {
         let result = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
         outcome = result.map_err(|_| {
@@ -61,7 +61,7 @@ pub(crate) fn run(target: &Target, input: &[u8]) -> Run {
     Run { outcome, peak_bytes: allocated.bytes_max }
 }
 
-/// What one input costs, measured for itself.
+/// The cost of one input, measured alone.
 #[derive(Debug)]
 pub(crate) struct Cost {
     pub(crate) outcome: Result<Outcome, Panic>,
@@ -69,8 +69,8 @@ pub(crate) struct Cost {
     pub(crate) cpu: Duration,
 }
 
-/// Runs one input alone. One that seems slow gets two more tries: the least of the times is its own,
-/// the rest is the machine's.
+/// Runs one input alone. One that seems slow gets two more tries: the minimum is its own time, the rest is
+/// noise of the machine.
 pub(crate) fn alone(target: &Target, input: &[u8]) -> Cost {
     let timed = || {
         let before = cpu_time();
@@ -85,7 +85,7 @@ pub(crate) fn alone(target: &Target, input: &[u8]) -> Cost {
     Cost { cpu: again.into_iter().fold(first.cpu, Duration::min), ..first }
 }
 
-/// What this thread has computed since it began.
+/// The CPU time of this thread since its start.
 pub(crate) fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default()
 }

@@ -1,6 +1,5 @@
-//! How inputs are run: who is run when ([`schedule`]), what each costs ([`measure`]), what became
-//! of them ([`tally`]), what is kept of one that fails ([`finding`]), and who looks after the
-//! workers ([`watchdog`]).
+//! Runs inputs: in which order ([`schedule`]), at which cost ([`measure`]), with which results ([`tally`]);
+//! stores failing ones ([`finding`]), and supervises the workers ([`watchdog`]).
 
 pub(crate) mod finding;
 pub(crate) mod measure;
@@ -24,7 +23,7 @@ use schedule::Schedule;
 use tally::Tally;
 use watchdog::Watchdog;
 
-/// Runs until the limits are reached; prints what came out, and says whether all was well.
+/// Runs until the limits are reached; prints the results, and returns whether there were no findings.
 pub(crate) fn run(options: &Options, limits: &Limits) -> bool {
     measure::keep_panics_quiet();
     let schedule = Schedule::new(&options.targets, limits);
@@ -42,9 +41,9 @@ pub(crate) fn run(options: &Options, limits: &Limits) -> bool {
         let watchdog = &watchdog;
         scope.spawn(move || watchdog.watch());
         for worker in workers {
-            // A worker catches what its targets throw; what else it throws is a bug of the driver.
+            // A worker catches panics of its targets; any other panic is a bug of the driver.
             if worker.join().is_err() {
-                eprintln!("a worker ended; the run is not complete");
+                eprintln!("internal error: a worker panicked; the run is not complete");
                 schedule.stop();
             }
         }
@@ -54,7 +53,7 @@ pub(crate) fn run(options: &Options, limits: &Limits) -> bool {
     tally.print(&schedule, began.elapsed());
     let complete = limits.inputs.is_none_or(|wanted| tally.inputs() >= wanted);
     if !complete {
-        eprintln!("the run ended before all inputs were run");
+        eprintln!("the run stopped before all inputs were run");
     }
     complete && tally.is_clean()
 }
@@ -86,7 +85,7 @@ pub(crate) fn replay(target: &'static Target, input: &Input) -> Result<bool, Str
     }
 }
 
-/// Writes inputs for libFuzzer to begin with, a folder for each target.
+/// Writes initial inputs for libFuzzer, in a folder for each target.
 pub(crate) fn write_corpus(options: &Options, folder: &Path) -> Result<bool, String> {
     const INPUTS: u64 = 200;
     for target in &options.targets {
@@ -102,5 +101,5 @@ pub(crate) fn write_corpus(options: &Options, folder: &Path) -> Result<bool, Str
     Ok(true)
 }
 
-/// The most CPU time that one input of up to 32 KiB may take; longer ones in proportion.
+/// Maximum CPU time of an input of up to 32 KiB; longer ones in proportion.
 pub(crate) const CPU_TIME_MAX: Duration = Duration::from_millis(50);

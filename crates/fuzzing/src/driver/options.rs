@@ -12,17 +12,17 @@ usage: fairway-fuzzing [--target NAME]... [--inputs N] [--seconds N] [--first-se
        fairway-fuzzing --target NAME --file FILE
        fairway-fuzzing --write-corpus FOLDER
 
-Without --inputs and --seconds: 10000000 inputs. With both, it fails if the time is up before.
---seed and --file run one input again; --file - reads it from standard input.
---write-corpus writes a folder of inputs for each target, for libFuzzer to begin with.";
+Without --inputs and --seconds: 10000000 inputs. With both, it fails if the time is up first.
+--seed and --file replay one input; --file - reads it from standard input.
+--write-corpus writes a folder of initial inputs for each target, for libFuzzer.";
 
-/// The inputs of a run that does not say how many.
+/// Default number of inputs.
 const INPUTS_DEFAULT: u64 = 10_000_000;
 
-/// What is asked for.
+/// The parsed options.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// The targets that are run.
+    /// The targets to run.
     pub(crate) targets: Vec<&'static Target>,
     pub(crate) task: Task,
 }

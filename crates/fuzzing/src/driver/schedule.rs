@@ -1,6 +1,5 @@
-//! Who is run when. All workers take batches from one counter; which target a batch belongs to and
-//! which seeds it has follow from its number alone, so a run is the same with any number of
-//! threads.
+//! The order of inputs. All workers take batches from one counter; the target and the seeds of a batch follow
+//! from its number alone, so a run is the same with any number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,11 +9,11 @@ use fairway_fuzzing::{Dice, Target};
 use super::options::Limits;
 use super::tally::wall_clock;
 
-/// Inputs between two looks at the clock.
+/// Inputs between two checks of the clock.
 pub(crate) const BATCH: u64 = 256;
 
 pub(crate) struct Schedule {
-    /// Each target as often as it weighs.
+    /// Each target as often as its weight.
     turns: Vec<&'static Target>,
     first_seed: u64,
     inputs: Option<u64>,
@@ -24,7 +23,7 @@ pub(crate) struct Schedule {
     stopped: AtomicBool,
 }
 
-/// Some inputs of one target: the seeds from `first` on.
+/// Inputs of one target: the seeds from `first` on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch {
     pub(crate) target: &'static Target,
@@ -35,11 +34,11 @@ pub(crate) struct Batch {
 impl Schedule {
     pub(crate) fn new(targets: &[&'static Target], limits: &Limits) -> Self {
         let heaviest = targets.iter().map(|target| target.weight).max().unwrap_or(1);
-        // Round by round, so that a run that is cut short has still seen all of them.
+        // Round by round, so that an interrupted run has still covered all targets.
         let round = |round| targets.iter().copied().filter(move |target| target.weight > round);
         Self {
             turns: (0..heaviest).flat_map(round).collect(),
-            // Seeds of neighbouring runs must not overlap.
+            // Seeds of runs with adjacent first seeds must not overlap.
             first_seed: Dice::seeded(limits.first_seed).u64(),
             inputs: limits.inputs,
             time: limits.time,
@@ -63,12 +62,12 @@ impl Schedule {
         (count > 0).then(|| Batch { target: self.turns[turn], first, count })
     }
 
-    /// Nobody gets another batch.
+    /// No further batches are handed out.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// The seed that the seeds of the run begin with.
+    /// The first seed of the run.
     pub(crate) fn first_seed(&self) -> u64 {
         self.first_seed
     }

@@ -1,4 +1,4 @@
-//! What came out, for each target: how many inputs, how they were answered, what they cost.
+//! The results of each target: the number of inputs, their outcomes, and their cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use fairway_fuzzing::{Answer, Outcome, Target};
 use super::finding::Finding;
 use super::schedule::{Batch, Schedule};
 
-/// Different defects after which a run is given up.
+/// The run stops after this number of different defects.
 const FINDINGS_MAX: usize = 20;
 
 /// The results of one batch.
@@ -25,12 +25,11 @@ pub(crate) struct BatchTally {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Shorter inputs say nothing about the ratio: what is allocated for them is what is allocated for
-/// any.
+/// Shorter inputs are excluded from the ratio: their allocations are constant ones.
 const RATIO_LENGTH_BYTES_MIN: usize = 256;
 
 impl BatchTally {
-    /// Takes note of one input.
+    /// Counts one input.
     pub(crate) fn count(
         &mut self,
         input: &[u8],
@@ -77,7 +76,7 @@ impl Tally {
         Self { targets: empty.collect(), slowest_batch: BTreeMap::new(), findings: Vec::new() }
     }
 
-    /// Whether no batch of the target took as long before.
+    /// Whether no batch of the target was slower before.
     pub(crate) fn is_slowest_batch(&mut self, batch: Batch, cpu: Duration) -> bool {
         let slowest = self.slowest_batch.entry(batch.target.name).or_default();
         let is_slowest = cpu > *slowest;
@@ -85,7 +84,7 @@ impl Tally {
         is_slowest
     }
 
-    /// Adds a batch; prints and keeps what was not found before. Says whether to go on.
+    /// Adds a batch; prints and stores new findings. Returns whether to continue.
     pub(crate) fn hand_in(&mut self, batch: Batch, mut result: BatchTally) -> bool {
         for finding in std::mem::take(&mut result.findings) {
             if !self.findings.iter().any(|known| known.resembles(&finding)) {
@@ -97,12 +96,12 @@ impl Tally {
         self.findings.len() < FINDINGS_MAX
     }
 
-    /// Inputs that were run.
+    /// The number of inputs that were run.
     pub(crate) fn inputs(&self) -> u64 {
         self.targets.values().map(|tally| tally.inputs).sum()
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub(crate) fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
@@ -157,7 +156,7 @@ fn per_second(count: u64, time: Duration) -> u64 {
     count.saturating_mul(1_000_000).checked_div(micros).unwrap_or(0)
 }
 
-/// The clock on the wall: for limits and for the report, never for a decision about an input.
+/// The wall clock: for limits and the report, never for a decision about an input.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn wall_clock() -> Instant {
     Instant::now()

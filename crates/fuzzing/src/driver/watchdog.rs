@@ -1,4 +1,4 @@
-//! Notices an input that never ends: the worker that runs it cannot.
+//! Detects an input that never terminates, which the worker that runs it cannot.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -8,11 +8,10 @@ use fairway_fuzzing::{TARGETS, Target};
 
 use super::finding::{Fault, Finding};
 
-/// How long one input may take on the wall clock. Far more than it may compute: the machine may be
-/// busy with others.
+/// Maximum wall-clock time of one input. Far more than its CPU time: the machine may be busy.
 const HANG_TIME: Duration = Duration::from_secs(20);
 
-/// Where a worker says what it is doing.
+/// The current input of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Post {
     target: AtomicUsize,
@@ -23,9 +22,9 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// The worker begins with another input.
+    /// The worker starts another input.
     pub(crate) fn run(&self, target: &Target, seed: u64) {
-        // Targets outside the list are those of tests.
+        // Targets outside the list are used in tests.
         let position = TARGETS.iter().position(|it| std::ptr::eq(it, target));
         self.target.store(position.unwrap_or(usize::MAX), Ordering::Relaxed);
         self.seed.store(seed, Ordering::Relaxed);
@@ -61,8 +60,8 @@ impl Watchdog {
         self.posts.iter()
     }
 
-    /// Watches until it is dismissed. Ends the process when a worker hangs: its thread cannot be
-    /// ended, and whatever it holds is lost.
+    /// Watches until it is dismissed. Exits the process if a worker hangs: its thread cannot be terminated,
+    /// and the locks it holds are lost.
     pub(crate) fn watch(&self) {
         let mut seen: Vec<u64> = vec![u64::MAX; self.posts.len()];
         let mut dismissed = self.dismissed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +85,7 @@ impl Watchdog {
         }
     }
 
-    /// Nothing is left to be watched.
+    /// Ends the watch.
     pub(crate) fn dismiss(&self) {
         *self.dismissed.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.bell.notify_all();

@@ -1,4 +1,4 @@
-//! One thread: takes batches, runs them, hands in what came out.
+//! One thread: takes batches, runs them, submits the results.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use super::schedule::{Batch, Schedule};
 use super::tally::{BatchTally, Tally};
 use super::watchdog::Post;
 
-/// Works until the schedule has no more.
+/// Runs until the schedule is exhausted.
 pub(crate) fn work(schedule: &Schedule, tally: &Mutex<Tally>, post: &Post) {
     while let Some(batch) = schedule.next() {
         let inputs: Vec<Vec<u8>> = batch.seeds().map(|seed| batch.target.input(seed)).collect();
@@ -44,7 +44,7 @@ fn run(batch: Batch, inputs: &[Vec<u8>], post: &Post) -> BatchTally {
     result
 }
 
-/// The inputs one by one, to find the one that took so long.
+/// Runs the inputs one by one, to find the slow one.
 fn look_closer(batch: Batch, inputs: &[Vec<u8>], result: &mut BatchTally, post: &Post) {
     for (seed, input) in batch.seeds().zip(inputs) {
         post.run(batch.target, seed);

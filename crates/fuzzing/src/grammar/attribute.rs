@@ -1,4 +1,4 @@
-//! Path attributes: a valid value for every type code that has a meaning to somebody.
+//! Path attributes: a valid value for every assigned type code.
 
 use fairway_ground::AddressFamily;
 use fairway_sessions::wire::UpdateContext;
@@ -10,7 +10,7 @@ use crate::Dice;
 /// An attribute that is not serialised yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// Its flags; the extended length is added when it is needed.
+    /// Its flags; the extended length is added when needed.
     pub flags: u8,
     /// Its type code.
     pub code: u8,
@@ -18,18 +18,17 @@ pub struct Attribute {
     pub value: Draft,
 }
 
-/// Every type code that is or was assigned, and a few that never were: what a neighbour may send
-/// without being asked.
+/// Every type code that is or was assigned, and a few that never were: what a neighbour may send unsolicited.
 pub const DICTIONARY: &[u8] = &[
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
     27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 99, 128, 129, 241, 242, 243,
     254, 255, 0,
 ];
 
-/// The AS of the neighbour that sends all this. Most paths begin with it, or nobody would take them.
+/// The AS of the sending neighbour. Most paths start with it, or they would be rejected.
 pub const NEIGHBOUR_ASN: u32 = 65_002;
 
-/// The optional and transitive bits that the type code should come with.
+/// The Optional and Transitive bits that the type code requires.
 pub fn proper_flags(code: u8) -> u8 {
     match code {
         code::ORIGIN
@@ -66,10 +65,10 @@ impl Attribute {
             code::AS4_AGGREGATOR => aggregator(dice, 4),
             code::COMMUNITIES => groups(dice, 4),
             code::ORIGINATOR_ID => dice.bytes(4).into(),
-            // The neighbour itself, a system behind it, or whoever.
+            // The neighbour itself, an AS behind it, or any other.
             code::ONLY_TO_CUSTOMER => {
-                let whoever = dice.u32();
-                dice.pick(&[NEIGHBOUR_ASN, 64_512, whoever]).to_be_bytes().to_vec().into()
+                let any = dice.u32();
+                dice.pick(&[NEIGHBOUR_ASN, 64_512, any]).to_be_bytes().to_vec().into()
             }
             code::CLUSTER_LIST => groups(dice, 4),
             code::EXTENDED_COMMUNITIES => groups(dice, 8),
@@ -84,7 +83,7 @@ impl Attribute {
         Self { flags: proper_flags(type_code), code: type_code, value }
     }
 
-    /// Appends it as it goes over the wire.
+    /// Appends it in wire format.
     pub fn put(&self, to: &mut Draft) {
         let length = self.value.bytes.len();
         if length > 255 || self.flags & flag::EXTENDED_LENGTH != 0 {
@@ -97,8 +96,8 @@ impl Attribute {
     }
 }
 
-/// A path as routers have them: one sequence of a few systems; now and then several segments, a
-/// hundred hops, or numbers that need four octets.
+/// A realistic path: one sequence of a few ASes; sometimes several segments, a hundred hops, or numbers that
+/// need four octets.
 fn as_path(dice: &mut Dice, asn_octets: usize) -> Draft {
     let mut draft = Draft::default();
     for _ in 0..dice.pick(&[1, 1, 1, 1, 0, 2, 3]) {
@@ -126,8 +125,8 @@ fn aggregator(dice: &mut Dice, asn_octets: usize) -> Draft {
     asn.into()
 }
 
-/// A list of values of `octets` octets each, at least one; now and then well-known communities, or
-/// the same value twice.
+/// A list of values of `octets` octets each, at least one; sometimes well-known communities, or the same
+/// value twice.
 fn groups(dice: &mut Dice, octets: usize) -> Draft {
     let mut bytes = Vec::new();
     for _ in 0..=dice.pick(&[0, 1, 2, 5, 60]) {
@@ -157,7 +156,7 @@ fn next_hop_ipv6(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// MP_REACH_NLRI: nearly always IPv6, sometimes IPv4, rarely a family that nobody negotiated.
+/// MP_REACH_NLRI: usually IPv6, sometimes IPv4, rarely a family that was not negotiated.
 pub fn mp_reach(dice: &mut Dice, context: UpdateContext, prefixes: usize) -> Draft {
     let mut draft = Draft::default();
     match dice.below(20) {
@@ -183,7 +182,7 @@ pub fn mp_reach(dice: &mut Dice, context: UpdateContext, prefixes: usize) -> Dra
     draft
 }
 
-/// MP_UNREACH_NLRI, with no prefixes at all (End-of-RIB) quite often.
+/// MP_UNREACH_NLRI, often without prefixes (End-of-RIB).
 pub fn mp_unreach(dice: &mut Dice, context: UpdateContext, prefixes: usize) -> Draft {
     let mut draft = Draft::default();
     let family = dice.pick(&[AddressFamily::Ipv6Unicast, AddressFamily::Ipv4Unicast]);

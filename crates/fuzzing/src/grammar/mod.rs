@@ -1,8 +1,7 @@
 //! Valid messages, drawn from a seed.
 //!
-//! What is drawn here is what a correct neighbour could send; [`crate::mutation`] bends it. A
-//! [`Draft`] remembers where its length fields are, since a length that lies is what parsers
-//! stumble over most.
+//! A correct neighbour could send these messages; [`crate::mutation`] corrupts them. A [`Draft`] records the
+//! positions of its length fields, since wrong lengths are the most common problem for parsers.
 
 pub mod attribute;
 pub mod open;
@@ -13,13 +12,13 @@ pub mod update;
 /// A length or a count inside a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LengthField {
-    /// Where its first octet is.
+    /// The offset of its first octet.
     pub at: usize,
     /// Whether it has two octets.
     pub wide: bool,
 }
 
-/// Bytes that know where their length fields are.
+/// Bytes with the positions of their length fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Draft {
     /// The bytes.
@@ -52,7 +51,7 @@ impl Draft {
         self.put(&u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
     }
 
-    /// Appends another draft, length fields and all.
+    /// Appends another draft, including its length fields.
     pub fn put_draft(&mut self, other: &Self) {
         let start = self.bytes.len();
         let moved =
@@ -61,19 +60,19 @@ impl Draft {
         self.put(&other.bytes);
     }
 
-    /// Appends a length octet and what it counts.
+    /// Appends a length octet and the value.
     pub fn put_counted_u8(&mut self, value: &Self) {
         self.put_length_u8(value.bytes.len());
         self.put_draft(value);
     }
 
-    /// Appends a length of two octets and what it counts.
+    /// Appends a length of two octets and the value.
     pub fn put_counted_u16(&mut self, value: &Self) {
         self.put_length_u16(value.bytes.len());
         self.put_draft(value);
     }
 
-    /// The most bytes it may have.
+    /// Truncates it to this number of bytes.
     #[must_use]
     pub fn at_most(mut self, count: usize) -> Self {
         self.bytes.truncate(count);

@@ -54,8 +54,7 @@ pub fn capabilities(dice: &mut Dice) -> Draft {
     draft
 }
 
-/// A body: one parameter for all capabilities or one for each, in the form of RFC 5492 or of
-/// RFC 9072.
+/// A body: one parameter for all capabilities or one for each, in the form of RFC 5492 or RFC 9072.
 pub fn body(dice: &mut Dice) -> Draft {
     let mut draft = Draft::default();
     draft.put(&[4]);
@@ -87,7 +86,7 @@ pub fn body(dice: &mut Dice) -> Draft {
     draft.at_most(super::update::BODY_LENGTH_BYTES_MAX)
 }
 
-/// A NOTIFICATION body, quite often a shutdown with a text (RFC 9003).
+/// A NOTIFICATION body, often a shutdown with a message (RFC 9003).
 pub fn notification(dice: &mut Dice) -> Draft {
     let mut draft = Draft::default();
     if dice.chance(50) {
@@ -111,7 +110,7 @@ pub fn notification(dice: &mut Dice) -> Draft {
     draft
 }
 
-/// The bodies of the marks in front of and behind routes that are said again (RFC 7313).
+/// The bodies of the markers before and after a refresh (RFC 7313).
 pub fn marks(dice: &mut Dice) -> [Draft; 2] {
     let afi = dice.pick(&[1, 2]);
     [1, 2].map(|subtype| vec![0, afi, subtype, 1].into())

@@ -1,4 +1,4 @@
-//! Lists of prefixes on the wire, with path identifiers where the session has them.
+//! Lists of prefixes in wire format, with path identifiers if the session uses them.
 
 use fairway_ground::AddressFamily;
 use fairway_sessions::wire::UpdateContext;
@@ -15,9 +15,9 @@ pub fn list(dice: &mut Dice, context: UpdateContext, family: AddressFamily, most
     draft
 }
 
-/// As many prefixes as fit into `count` bytes, all of them as short as they can be: the most values
-/// for the least bytes. Equal ones, or as many different ones as there are; where there are path
-/// identifiers, also as many paths to one prefix.
+/// As many prefixes as fit into `count` bytes, all as short as possible: the most values for the fewest
+/// bytes. Equal ones, or as many different ones as there are; with path identifiers, also as many paths to
+/// one prefix.
 pub fn flood(dice: &mut Dice, context: UpdateContext, count: usize) -> Draft {
     if !context.add_path.is_empty() {
         return flood_of_paths(dice, count);
@@ -48,10 +48,10 @@ fn flood_of_paths(dice: &mut Dice, count: usize) -> Draft {
     }
 }
 
-/// One prefix: most are host routes and subnets as they are in use, some have any length.
+/// One prefix: most are typical host routes and subnets, some have any length.
 pub fn put(dice: &mut Dice, context: UpdateContext, family: AddressFamily, to: &mut Draft) {
     if context.add_path.contains(family) {
-        // Few numbers, so that some stand twice beside a prefix.
+        // Few numbers, so that some occur twice with a prefix.
         to.put(&dice.pick(&[0_u32, 1, 1, 2, 3, 0x2000_0000, u32::MAX]).to_be_bytes());
     }
     let bits = family.address_bits();

@@ -1,5 +1,5 @@
-//! Router solicitations and advertisements (RFC 4861 §4.1, §4.2), behind two octets that say where
-//! they come from: see [`crate::targets::router_discovery`].
+//! Router solicitations and advertisements (RFC 4861 §4.1, §4.2), after two octets that determine source and
+//! hop limit: see [`crate::targets::router_discovery`].
 
 use super::Draft;
 use crate::Dice;

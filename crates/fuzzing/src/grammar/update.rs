@@ -8,12 +8,12 @@ use super::attribute::{Attribute, mp_reach, mp_unreach, proper_flags};
 use super::{Draft, prefix};
 use crate::Dice;
 
-/// The most bytes of a body: a message of 4096 less its header.
+/// Maximum length of a body: a message of 4096 less its header.
 pub const BODY_LENGTH_BYTES_MAX: usize = 4077;
 /// The same for an extended message (RFC 8654).
 pub const EXTENDED_BODY_LENGTH_BYTES_MAX: usize = 65_516;
 
-/// An UPDATE in parts, so that attributes can be taken out, doubled and swapped as wholes.
+/// An UPDATE in parts, so that complete attributes can be removed, duplicated and swapped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateDraft {
     /// Withdrawn prefixes.
@@ -26,7 +26,7 @@ pub struct UpdateDraft {
     pub extended: bool,
 }
 
-/// What an UPDATE is about.
+/// The content of an UPDATE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     AnnounceIpv4,
@@ -54,7 +54,7 @@ fn usual(dice: &mut Dice) -> Subject {
 }
 
 impl UpdateDraft {
-    /// A valid one, as a session sends it: from internal peers with what only they send.
+    /// A valid one for this session, with attributes that only internal peers send if it is internal.
     pub fn draw(dice: &mut Dice, context: UpdateContext) -> Self {
         use Subject::*;
         let subject = if dice.chance(1) { Flood } else { usual(dice) };
@@ -87,7 +87,7 @@ impl UpdateDraft {
         draft
     }
 
-    /// One of its parts is as large as a message allows, made of the smallest pieces.
+    /// Makes one of its parts as large as a message allows, of the smallest elements.
     fn flood(&mut self, dice: &mut Dice, context: UpdateContext) {
         const COUNT: usize = 3_700;
         match dice.below(7) {
@@ -133,7 +133,7 @@ impl UpdateDraft {
         self.describe(dice, context);
         let (type_code, octets) =
             dice.pick(&[(code::COMMUNITIES, 4), (code::LARGE_COMMUNITIES, 12), (99, 1)]);
-        // Mostly just over what an ordinary one can carry: time goes into variety, not into length.
+        // Mostly just over the ordinary limit: more variety at the same cost.
         let longest = if dice.chance(10) { 60_000 } else { 4_096 };
         let length = longest / octets * octets;
         self.attributes.retain(|attribute| attribute.code != type_code);
@@ -147,7 +147,7 @@ impl UpdateDraft {
         self.attributes.push(Attribute { flags, code: type_code, value });
     }
 
-    /// Adds what must be said of a route, and some of what may be.
+    /// Adds the mandatory attributes of a route, and some optional ones.
     fn describe(&mut self, dice: &mut Dice, context: UpdateContext) {
         let internal = context.kind == PeerKind::Internal;
         let old = !context.four_octet_as;
@@ -173,12 +173,12 @@ impl UpdateDraft {
         add(dice, code::ONLY_TO_CUSTOMER, 10);
     }
 
-    /// Where its message ends.
+    /// The maximum length of its body.
     pub fn length_bytes_max(&self) -> usize {
         if self.extended { EXTENDED_BODY_LENGTH_BYTES_MAX } else { BODY_LENGTH_BYTES_MAX }
     }
 
-    /// The body as it goes over the wire, cut where a message would end.
+    /// The body in wire format, truncated at the maximum length of a message.
     pub fn body(&self) -> Draft {
         let mut list = Draft::default();
         for attribute in &self.attributes {

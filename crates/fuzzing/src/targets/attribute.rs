@@ -1,4 +1,4 @@
-//! The value of one attribute, in an UPDATE that is valid otherwise, on each kind of session.
+//! The value of one attribute, in an otherwise valid UPDATE, on each kind of session.
 
 use fairway_ground::{Nlri, PeerKind, Prefix};
 use fairway_seam::{Origin, PathAttributes};
@@ -11,11 +11,11 @@ use crate::grammar::attribute::{Attribute, proper_flags};
 use crate::grammar::update::UpdateDraft;
 use crate::{Answer, Outcome};
 
-/// Leaves room for what is around the value.
+/// Leaves room for the rest of the message.
 const VALUE_LENGTH_BYTES_MAX: usize = 3_900;
 
-/// `input` as the value of the attribute `type_code`, on every kind of session. The outcome is that
-/// of one of them, now this and now that.
+/// `input` as the value of the attribute `type_code`, on every kind of session. Returns the outcome of one of
+/// them, in turn.
 pub fn value(type_code: u8, input: &[u8]) -> Outcome {
     let value = &input[..input.len().min(VALUE_LENGTH_BYTES_MAX)];
     let on = |context| match type_code {
@@ -31,7 +31,7 @@ fn attribute(type_code: u8, value: &[u8]) -> Attribute {
     Attribute { flags: proper_flags(type_code), code: type_code, value: value.to_vec().into() }
 }
 
-/// An UPDATE with the attribute, what must be there beside it, and `announced`.
+/// An UPDATE with the attribute, the mandatory ones, and `announced`.
 fn body(type_code: u8, value: &[u8], context: UpdateContext, announced: &[u8]) -> Vec<u8> {
     let path: &[u8] =
         if context.four_octet_as { &[2, 1, 0, 0, 0xFD, 0xE9] } else { &[2, 1, 0xFD, 0xE9] };
@@ -46,7 +46,7 @@ fn body(type_code: u8, value: &[u8], context: UpdateContext, announced: &[u8]) -
     UpdateDraft { attributes, announced, ..UpdateDraft::default() }.body().bytes
 }
 
-/// MP_REACH_NLRI and MP_UNREACH_NLRI are prefixes: they can be read, or the session ends.
+/// MP_REACH_NLRI and MP_UNREACH_NLRI contain prefixes: they can be parsed, or the session ends.
 fn multiprotocol(type_code: u8, value: &[u8], context: UpdateContext) -> Outcome {
     let outcome = update::check(&body(type_code, value, context, &[]), context);
     match outcome.answer {
@@ -54,7 +54,7 @@ fn multiprotocol(type_code: u8, value: &[u8], context: UpdateContext) -> Outcome
             assert_eq!((code, subcode, outcome.code), (3, 9, type_code), "{outcome:?}");
         }
         Answer::TreatAsWithdraw => assert_eq!(outcome.code, code::MP_REACH_NLRI),
-        // Prefixes that no unicast route can have are passed over, and blame no attribute.
+        // Prefixes that are not valid for unicast are ignored, without naming an attribute.
         Answer::AttributeDiscard => assert_eq!(outcome.code, 0),
         Answer::Accepted => {}
         Answer::Ignored => panic!("an UPDATE is never ignored: {outcome:?}"),
@@ -91,7 +91,7 @@ fn ordinary(type_code: u8, value: &[u8], context: UpdateContext) -> Outcome {
     outcome
 }
 
-/// A discarded attribute leaves nothing behind.
+/// A discarded attribute leaves no value.
 fn assert_absent(type_code: u8, attributes: &PathAttributes) {
     assert!(attributes.unknown.iter().all(|unknown| unknown.code != type_code));
     match type_code {
@@ -102,7 +102,7 @@ fn assert_absent(type_code: u8, attributes: &PathAttributes) {
     }
 }
 
-/// What was decoded is what the octets say.
+/// The decoded value matches the octets.
 fn assert_says(type_code: u8, value: &[u8], context: UpdateContext, attributes: &PathAttributes) {
     let number = |octets: &[u8]| octets.iter().fold(0, |sum, octet| sum << 8 | u32::from(*octet));
     let mut numbers: Vec<u32> = value.chunks(4).map(number).collect();
@@ -153,7 +153,7 @@ fn assert_says(type_code: u8, value: &[u8], context: UpdateContext, attributes: 
             let got: Vec<[u32; 3]> = got.map(|it| [it.global, it.local1, it.local2]).collect();
             assert_eq!(got, large);
         }
-        // Merged into the path, or kept: not a matter of the octets alone.
+        // Merged into the path, or kept: does not depend on the octets alone.
         code::AS4_PATH | code::AS4_AGGREGATOR => {}
         _ => {
             let [unknown] = attributes.unknown.as_slice() else { panic!("{attributes:?}") };

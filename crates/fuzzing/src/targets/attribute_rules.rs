@@ -1,22 +1,22 @@
-//! RFC 7606 §7 once more, written from the RFCs and not from the parser: what becomes of a value
-//! in an UPDATE that is valid otherwise. Two readings of one table find the slips of either.
+//! A second implementation of RFC 7606 §7, based on the RFCs and not on the parser: how is a value treated in
+//! an otherwise valid UPDATE? Comparing the two finds errors in either.
 
 use fairway_ground::PeerKind;
 use fairway_sessions::wire::UpdateContext;
 use fairway_sessions::wire::attribute::code;
 
-/// What must become of a value.
+/// The expected treatment of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// It is taken in.
+    /// It is accepted.
     Taken,
-    /// The attribute is dropped, the route stays.
+    /// The attribute is discarded, the route stays.
     Discarded,
-    /// The route counts as withdrawn.
+    /// The route is treated as withdrawn.
     Withdrawn,
 }
 
-/// The rule for one value that came with the right flags.
+/// The rule for one value with correct flags.
 pub fn expected(type_code: u8, value: &[u8], context: UpdateContext) -> Expected {
     use Expected::{Discarded, Taken, Withdrawn};
     let or = |otherwise: Expected, holds: bool| if holds { Taken } else { otherwise };
@@ -31,7 +31,7 @@ pub fn expected(type_code: u8, value: &[u8], context: UpdateContext) -> Expected
         },
         code::NEXT_HOP => or(Withdrawn, is_host(value)),
         code::MULTI_EXIT_DISC => or(Withdrawn, value.len() == 4),
-        // RFC 7606 §7.5, §7.9, §7.10: from an external neighbour they are dropped unread.
+        // RFC 7606 §7.5, §7.9, §7.10: from an external neighbour they are discarded without validation.
         code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST if external => Discarded,
         code::LOCAL_PREF | code::ORIGINATOR_ID => or(Withdrawn, value.len() == 4),
         code::CLUSTER_LIST | code::COMMUNITIES => or(Withdrawn, groups_of(4)),
@@ -40,17 +40,17 @@ pub fn expected(type_code: u8, value: &[u8], context: UpdateContext) -> Expected
         code::ONLY_TO_CUSTOMER => or(Withdrawn, value.len() == 4),
         code::ATOMIC_AGGREGATE => or(Discarded, value.is_empty()),
         code::AGGREGATOR => or(Discarded, is_aggregator(value, asn_octets)),
-        // RFC 6793 §4.1: they have no place between speakers of four octets.
+        // RFC 6793 §4.1: not allowed between speakers with four-octet AS numbers.
         code::AS4_PATH | code::AS4_AGGREGATOR if context.four_octet_as => Discarded,
         code::AS4_AGGREGATOR => or(Discarded, is_aggregator(value, 4)),
         code::AS4_PATH => as4_path(value),
-        // Nobody here knows them: opaque bytes.
+        // Unknown attributes are opaque bytes.
         _ => Taken,
     }
 }
 
-/// The segments of a path, type and members; `None` when it is malformed (RFC 7606 §7.2,
-/// RFC 7607 §2; RFC 5065 §5 for the types that have no place between ASes).
+/// The segments of a path, type and members; `None` if it is malformed (RFC 7606 §7.2, RFC 7607 §2; RFC 5065
+/// §5 for the types that are not allowed between ASes).
 pub fn segments(value: &[u8], asn_octets: usize) -> Option<Vec<(u8, Vec<u32>)>> {
     let mut rest = value;
     let mut segments = Vec::new();
@@ -71,8 +71,8 @@ pub fn segments(value: &[u8], asn_octets: usize) -> Option<Vec<(u8, Vec<u32>)>> 
     Some(segments)
 }
 
-/// AS4_PATH from an old speaker: a set is one however broken the rest is (RFC 9774 §3), sequences
-/// of a confederation are cut out (RFC 6793 §6), and what is left must be a path.
+/// AS4_PATH from an old speaker: a set counts however malformed the rest is (RFC 9774 §3), confederation
+/// sequences are removed (RFC 6793 §6), and the rest must be a path.
 fn as4_path(value: &[u8]) -> Expected {
     let mut rest = value;
     let mut left = Vec::new();
@@ -94,7 +94,7 @@ fn as4_path(value: &[u8]) -> Expected {
     }
 }
 
-/// RFC 4271 §6.3: an address that a host can have.
+/// RFC 4271 §6.3: a valid host address.
 fn is_host(value: &[u8]) -> bool {
     match value {
         [0, _, _, _] | [224..=239, _, _, _] | [255, 255, 255, 255] => false,

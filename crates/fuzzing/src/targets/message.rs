@@ -7,20 +7,20 @@ use fairway_sessions::wire::{
 
 use crate::{Dice, Outcome};
 
-/// The longest body that framing lets through.
+/// The longest body that framing accepts.
 const BODY_LENGTH_BYTES_MAX: usize = MESSAGE_LENGTH_BYTES_MAX - HEADER_LENGTH_BYTES;
 
-/// What framing lets through of `input`.
+/// The part of `input` that framing accepts.
 pub(super) fn as_body(input: &[u8]) -> &[u8] {
     &input[..input.len().min(BODY_LENGTH_BYTES_MAX)]
 }
 
-/// What framing lets through of `input` where extended messages were agreed on (RFC 8654).
+/// The part of `input` that framing accepts with extended messages (RFC 8654).
 pub(super) fn as_extended_body(input: &[u8]) -> &[u8] {
     &input[..input.len().min(EXTENDED_MESSAGE_LENGTH_BYTES_MAX - HEADER_LENGTH_BYTES)]
 }
 
-/// A byte stream, cut anywhere: the cuts change nothing, and no byte is lost or made up.
+/// A byte stream, split anywhere: the splits change nothing, and no byte is lost or added.
 pub fn framing(input: &[u8]) -> Outcome {
     let whole = frames(input, &[]);
     let sum: u64 = input.iter().map(|byte| u64::from(*byte)).sum();
@@ -40,13 +40,13 @@ pub fn framing(input: &[u8]) -> Outcome {
         Some(error) => Outcome::of_error(error),
         None => {
             let left = input.len() - stream.len();
-            assert!(left < MESSAGE_LENGTH_BYTES_MAX, "{left} bytes are waited for");
+            assert!(left < MESSAGE_LENGTH_BYTES_MAX, "still waiting for {left} bytes");
             Outcome::accepted(if left == 0 { "whole" } else { "more to come" })
         }
     }
 }
 
-/// The messages in `input`, framed again, and the fault that ended them.
+/// The messages in `input`, framed again, and the error that ended them.
 fn frames(input: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<WireError>) {
     let mut framing = Framing::default();
     let mut messages = Vec::new();
@@ -98,7 +98,7 @@ pub fn open(input: &[u8]) -> Outcome {
     })
 }
 
-/// Capabilities in the one parameter of an OPEN, in the form that their length needs.
+/// Capabilities in the only parameter of an OPEN, in the form that their length requires.
 pub fn capabilities(input: &[u8]) -> Outcome {
     let value = &input[..input.len().min(BODY_LENGTH_BYTES_MAX - 32)];
     let mut body = vec![4, 0xFD, 0xE9, 0, 90, 192, 0, 2, 1];
@@ -113,12 +113,12 @@ pub fn capabilities(input: &[u8]) -> Outcome {
         }
     }
     body.extend_from_slice(value);
-    // What is well-formed can be told without reading the values.
+    // Well-formedness can be checked without decoding the values.
     let mut rest = value;
     let well_formed = loop {
         rest = match rest {
             [] => break true,
-            // The AS of the speaker must be told in four octets (RFC 6793 §3).
+            // The AS number of the speaker must have four octets (RFC 6793 §3).
             [65, length, ..] if *length != 4 => break false,
             [_, length, after @ ..] if usize::from(*length) <= after.len() => {
                 &after[usize::from(*length)..]
@@ -130,7 +130,7 @@ pub fn capabilities(input: &[u8]) -> Outcome {
     open(&body)
 }
 
-/// The body of a NOTIFICATION: never a fault, and its text never reaches a terminal as it is.
+/// The body of a NOTIFICATION: never an error, and its text is always escaped for a terminal.
 pub fn notification(input: &[u8]) -> Outcome {
     let body = as_body(input);
     let notification = Notification::parse(body);
@@ -141,7 +141,7 @@ pub fn notification(input: &[u8]) -> Outcome {
     assert!(!notification.reason().is_empty());
     let shown = notification.to_string();
     assert!(!shown.contains(char::is_control), "{shown:?}");
-    // The longest escape of one byte that is no UTF-8 or must be escaped.
+    // The longest escape of one byte that is not UTF-8 or must be escaped.
     assert!(shown.len() < 128 + 10 * 255, "{} bytes", shown.len());
     match notification.shutdown_text() {
         Some(text) => {
@@ -164,7 +164,7 @@ pub fn route_refresh(input: &[u8]) -> Outcome {
         Err(error) => {
             assert!(body.len() != 4);
             let message = header::framed(MessageType::RouteRefresh, body).expect("it fits");
-            // RFC 7313 §5: the answer carries the whole message.
+            // RFC 7313 §5: the NOTIFICATION contains the whole message.
             assert_eq!(error.notification().data, message);
             Outcome::of_error(&error)
         }

@@ -1,8 +1,7 @@
 //! One function for each kind of bytes that a neighbour can send.
 //!
-//! A target takes any bytes at all, asserts what must hold whatever they are, and says how they
-//! were answered. Panicking is how it reports a finding. The same functions serve the driver, the
-//! tests and libFuzzer.
+//! A target accepts any bytes, asserts what must hold for all of them, and returns how they were treated. It
+//! reports a finding by a panic. The same functions serve the driver, the tests and libFuzzer.
 
 pub mod attribute;
 pub mod attribute_rules;
@@ -36,7 +35,7 @@ use crate::mutation::{self, Mutation};
 use crate::stream;
 use crate::{Dice, Outcome};
 
-/// A target and what is fed to it.
+/// A target and its input.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// Its name, that of the function.
@@ -45,21 +44,21 @@ pub struct Target {
     pub run: fn(&[u8]) -> Outcome,
     /// Draws an input for it.
     pub draw: fn(&mut Dice) -> Vec<u8>,
-    /// How many inputs it gets for each one of the others.
+    /// Its number of inputs, relative to the other targets.
     pub weight: usize,
-    /// How many times what the input says is kept: by the parser, in the tables of a node, and as
-    /// much again by a second speaker. Each may allocate for it.
+    /// How many times the content of the input is stored: by the parser, in the tables of a node, and the
+    /// same again by a second speaker. Each may allocate for it.
     pub copies: u64,
 }
 
 impl Target {
-    /// The input that a seed stands for.
+    /// The input for a seed.
     pub fn input(&self, seed: u64) -> Vec<u8> {
         (self.draw)(&mut Dice::seeded(seed))
     }
 }
 
-/// Looks a target up by its name.
+/// Finds a target by its name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
@@ -193,7 +192,7 @@ const MESSAGE_TARGETS: &[Target] = &[
         weight: 4,
         copies: 2,
     },
-    // A session of these takes the time of ten messages.
+    // A session of these takes as long as ten messages.
     Target {
         name: "pipeline_external",
         run: pipeline::external,
@@ -248,7 +247,7 @@ pub const TARGETS: &[Target] = &{
     all
 };
 
-/// How the inputs of the targets are drawn.
+/// How the inputs of the targets are generated.
 mod draw {
     use super::*;
     use crate::grammar::router_discovery;

@@ -1,4 +1,4 @@
-//! Lists of prefixes, alone.
+//! Lists of prefixes.
 
 use std::net::IpAddr;
 
@@ -18,8 +18,7 @@ pub fn ipv6(input: &[u8]) -> Outcome {
     list(AddressFamily::Ipv6Unicast, false, input)
 }
 
-/// Prefixes of either family with path identifiers. The outcome is that of the one which can be
-/// read.
+/// Prefixes of either family with path identifiers. Returns the outcome of the one that can be parsed.
 pub fn add_path(input: &[u8]) -> Outcome {
     let outcomes = AddressFamily::ALL.map(|family| list(family, true, input));
     let [ipv4, ipv6] = outcomes;
@@ -41,13 +40,13 @@ fn list(family: AddressFamily, path_ids: bool, input: &[u8]) -> Outcome {
         nlri::encode(*nlri, path_ids, &mut again);
         assert_eq!(again.len() - before, nlri::encoded_length(*nlri, path_ids));
     }
-    // Only host bits may differ from what came.
+    // Only host bits may differ from the input.
     assert_eq!(again.len(), bytes.len());
     assert_eq!(nlri::parse_all(family, path_ids, &again).as_ref(), Ok(&prefixes));
     Outcome::accepted(if again == bytes { "as sent" } else { "host bits cleared" })
 }
 
-/// No host bits, no more bits than the address has, and text that means the same.
+/// No host bits, no more bits than the address has, and a text with the same meaning.
 pub fn assert_valid(prefix: Prefix) {
     let bits = usize::from(prefix.family().address_bits());
     let length = usize::from(prefix.length());

@@ -13,7 +13,7 @@ const SOURCES: [Ipv6Addr; 3] = [
     Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 9),
 ];
 
-/// A packet, behind an octet for its source and one for its hop limit.
+/// A packet, after an octet for its source and one for its hop limit.
 pub fn router_discovery(input: &[u8]) -> Outcome {
     let [source, hop_limit, bytes @ ..] = input else { return Outcome::ACCEPTED };
     let source = SOURCES[usize::from(*source) % SOURCES.len()];
@@ -29,7 +29,10 @@ pub fn router_discovery(input: &[u8]) -> Outcome {
     let mut discovery = Discovery::new(Instant::ZERO, u64::from(*hop_limit));
     discovery.sent(Instant::ZERO);
     discovery.hear(Instant::ZERO, message);
-    assert!(discovery.next_deadline(Instant::ZERO) > Instant::ZERO, "it would spin");
+    assert!(
+        discovery.next_deadline(Instant::ZERO) > Instant::ZERO,
+        "the deadline is in the past: a busy loop"
+    );
     match message {
         Message::Solicitation => Outcome::accepted("solicitation"),
         Message::Advertisement { source: router, .. } => {
@@ -39,7 +42,7 @@ pub fn router_discovery(input: &[u8]) -> Outcome {
     }
 }
 
-/// What RFC 4861 §6.1 lets in, said another way.
+/// A second implementation of the validation in RFC 4861 §6.1.
 fn is_valid(source: Ipv6Addr, hop_limit: u8, bytes: &[u8]) -> bool {
     let (fixed, link_local) = match bytes {
         [133, 0, ..] => (8, false),

@@ -1,4 +1,4 @@
-//! Bytes from a neighbour that was just connected.
+//! Bytes from a neighbour that just connected.
 
 use fairway_seam::SessionState;
 use fairway_sessions::bgp::Event;
@@ -7,7 +7,7 @@ use fairway_sessions::wire::MessageType;
 use super::speaker::{Identity, PRINTED_WHOLE_BYTES_MAX, Speaker};
 use crate::Outcome;
 
-/// Bytes from a neighbour that was just connected: it becomes a session, or it is told why not.
+/// Bytes from a neighbour that just connected: a session is established, or it is sent the reason why not.
 pub fn handshake(input: &[u8]) -> Outcome {
     let mut speaker = Speaker::connected(Identity::US, Identity::NEIGHBOUR);
     let opening = speaker.transmit();
@@ -17,11 +17,11 @@ pub fn handshake(input: &[u8]) -> Outcome {
     let is_over = speaker.closed.is_some();
     let state = speaker.peer.state();
     assert_eq!(is_over, state < SessionState::OpenSent, "{state:?}");
-    // Whatever it waits for, it does not wait for ever.
+    // Every wait has a timeout.
     assert!(speaker.peer.next_deadline().is_some() || state == SessionState::Established);
     let _answer = speaker.transmit();
     speaker.print(input.len() <= PRINTED_WHOLE_BYTES_MAX);
-    // What a closed connection still brings is not heard.
+    // Bytes of a closed connection are ignored.
     speaker.peer.handle(speaker.now, Event::Received(speaker.id, input));
     if is_over {
         assert!(speaker.peer.poll_action().is_none());

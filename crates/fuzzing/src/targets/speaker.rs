@@ -1,4 +1,4 @@
-//! A real [`Peer`] with somebody at the other end: what it says and does is checked.
+//! A real [`Peer`] with a simulated remote end: checks what it sends and does.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -23,21 +23,21 @@ use crate::{Answer, Outcome};
 /// Room in a socket.
 const ROOM_BYTES: usize = 65_536;
 
-/// Who speaks: a number, which is its address, and its AS.
+/// The identity of a speaker: a number, which is its address, and its AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The last octet of its addresses, and its BGP identifier.
     pub number: u8,
     /// Its AS.
     pub asn: u32,
-    /// What it is to whoever it talks to, if it says so (RFC 9234).
+    /// Its role towards its neighbours, if it advertises one (RFC 9234).
     pub role: Option<Role>,
-    /// It exchanges several paths to a prefix with whoever can.
+    /// It exchanges several paths to a prefix with neighbours that support it.
     pub add_path: bool,
 }
 
 impl Identity {
-    /// The node that is tested.
+    /// The tested node.
     pub const US: Self = Self { number: 1, asn: 65_001, role: None, add_path: true };
     /// A neighbour in another AS.
     pub const NEIGHBOUR: Self = Self { number: 2, asn: NEIGHBOUR_ASN, role: None, add_path: false };
@@ -45,7 +45,7 @@ impl Identity {
     /// How many paths to a prefix it sends.
     pub const PATHS_SENT: u8 = 3;
 
-    /// Its settings towards `remote`: everything is accepted, and everything is passed on.
+    /// Its settings for `remote`: everything is accepted, and everything is passed on.
     pub fn config(self, remote: Self) -> PeerConfig {
         let asn = |number| Asn::new(number).expect("not AS 0");
         let key = PeerKey::from(IpAddr::from([192, 0, 2, remote.number]));
@@ -79,7 +79,7 @@ impl Identity {
         }
     }
 
-    /// What it says to become Established.
+    /// Its messages up to Established.
     pub fn opening(self, capabilities: Vec<Capability>) -> Vec<u8> {
         let open = Open {
             asn: self.asn,
@@ -91,7 +91,7 @@ impl Identity {
     }
 }
 
-/// Counts what is printed into it and keeps nothing.
+/// Counts the bytes printed into it and discards them.
 #[derive(Debug, Default)]
 pub struct Nowhere(pub usize);
 
@@ -102,12 +102,12 @@ impl Write for Nowhere {
     }
 }
 
-/// Longer inputs are printed in tables, and not as a debugger would: the hundredth route adds
-/// nothing to the first, and printing would take all the time.
+/// Longer inputs are printed as tables, and not in debug form: the hundredth route adds nothing to the first,
+/// and printing would take all the time.
 pub const PRINTED_WHOLE_BYTES_MAX: usize = 300;
 
 impl Nowhere {
-    /// Prints routes as tables do, attributes that several share but once.
+    /// Prints routes as tables do, with shared attributes only once.
     pub fn print_routes<'a>(
         &mut self,
         routes: impl Iterator<Item = (Prefix, &'a Arc<PathAttributes>)>,
@@ -140,33 +140,35 @@ impl Nowhere {
     }
 }
 
-/// A peer that has dialled and waits for an OPEN; what it says and does is checked.
+/// A peer that has dialled and waits for an OPEN; checks what it sends and does.
 #[derive(Debug)]
 pub struct Speaker {
-    /// The machine.
+    /// The state machine.
     pub peer: Peer,
     /// Its connection.
     pub id: ConnectionId,
-    /// The time it is.
+    /// The current time.
     pub now: Instant,
     /// Why the attempt or the session ended.
     pub ended: Option<DownReason>,
-    /// The connection was closed, with or without last words.
+    /// The connection was closed, with or without a NOTIFICATION.
     pub closed: Option<Option<Notification>>,
 }
 
 impl Speaker {
-    /// TCP is up, OPEN is sent.
+    /// TCP is connected, OPEN is sent.
     pub fn connected(local: Identity, remote: Identity) -> Self {
         let now = Instant::ZERO;
         let mut peer = Peer::new(now, local.config(remote), 1, 0);
         peer.handle(now, Event::Tick);
-        let Some(Action::Connect(id)) = peer.poll_action() else { panic!("it does not dial") };
+        let Some(Action::Connect(id)) = peer.poll_action() else {
+            panic!("the peer does not dial")
+        };
         peer.handle(now, Event::Connected(id, local.ends(remote)));
         Self { peer, id, now, ended: None, closed: None }
     }
 
-    /// Bytes arrive, cut in two, a little later.
+    /// Bytes arrive, split in two, a little later.
     pub fn receive(&mut self, bytes: &[u8]) -> Vec<Action> {
         let (front, back) = bytes.split_at(bytes.len() / 3);
         let mut actions = Vec::new();
@@ -178,7 +180,7 @@ impl Speaker {
         actions
     }
 
-    /// Carries out what the peer wants; returns what concerns routes.
+    /// Runs the actions of the peer; returns those that concern routes.
     pub fn act(&mut self) -> Vec<Action> {
         let mut others = Vec::new();
         while let Some(action) = self.peer.poll_action() {
@@ -189,17 +191,17 @@ impl Speaker {
                     self.closed = Some(last_words.map(|bytes| last_notification(&bytes)));
                 }
                 Action::Down(reason) | Action::AttemptFailed(reason) => {
-                    assert!(self.ended.is_none(), "it ended twice");
+                    assert!(self.ended.is_none(), "the session ended twice");
                     self.ended = Some(reason);
                 }
-                Action::Connect(_) => panic!("it dials while it is connected"),
+                Action::Connect(_) => panic!("the peer dials while it is connected"),
                 other => others.push(other),
             }
         }
         others
     }
 
-    /// Everything it wants to say now.
+    /// All messages that it sends now.
     pub fn transmit(&mut self) -> BytesMut {
         let mut bytes = BytesMut::new();
         loop {
@@ -209,11 +211,11 @@ impl Speaker {
                 break;
             }
         }
-        assert!(!self.peer.wants_to_transmit(self.id), "it wants to send and does not");
+        assert!(!self.peer.wants_to_transmit(self.id), "messages are pending but not sent");
         bytes
     }
 
-    /// What became of it: never in between.
+    /// The final state, which is always a definite one.
     pub fn outcome(&self) -> Outcome {
         match (&self.closed, &self.ended) {
             (None, None) => Outcome::accepted(self.peer.state().name()),
@@ -234,12 +236,12 @@ impl Speaker {
         self.act()
     }
 
-    /// What `show` would be told of it.
+    /// The view for `show`.
     pub fn view(&self) -> PeerView {
         self.peer.view(self.now, ViewScope::EVERYTHING)
     }
 
-    /// Prints everything there is to print about it. `whole` prints what only a debugger would.
+    /// Prints everything there is. `whole` includes debug output.
     pub fn print(&self, whole: bool) {
         let mut nowhere = Nowhere::default();
         let view = self.view();
@@ -259,7 +261,7 @@ impl Speaker {
     }
 }
 
-/// Last words are one NOTIFICATION and nothing else.
+/// The final message is exactly one NOTIFICATION.
 fn last_notification(bytes: &[u8]) -> Notification {
     let mut framing = Framing::default();
     framing.push(bytes);

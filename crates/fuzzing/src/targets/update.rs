@@ -1,4 +1,4 @@
-//! UPDATE, as each kind of session reads it.
+//! UPDATE, on each kind of session.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub const EXTERNAL: UpdateContext = UpdateContext::new(PeerKind::External);
 /// A session inside our own AS, where IPv4 routes may have IPv6 next hops.
 pub const INTERNAL: UpdateContext =
     UpdateContext { extended_next_hop: true, ..UpdateContext::new(PeerKind::Internal) };
-/// A session with a speaker that knows AS numbers of two octets only.
+/// A session with a speaker that supports only two-octet AS numbers.
 pub const TWO_OCTET: UpdateContext = UpdateContext { four_octet_as: false, ..EXTERNAL };
 
 /// A session on which several paths to a prefix are announced.
@@ -44,12 +44,12 @@ pub fn two_octet(input: &[u8]) -> Outcome {
     check(as_extended_body(input), TWO_OCTET)
 }
 
-/// An UPDATE whose prefixes have path identifiers.
+/// An UPDATE with path identifiers.
 pub fn add_path(input: &[u8]) -> Outcome {
     check(as_extended_body(input), ADD_PATH)
 }
 
-/// Reads a body and asserts what holds for every body.
+/// Parses a body and asserts what holds for every body.
 pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
     let update = match Update::parse(body, context) {
         Ok(update) => update,
@@ -73,10 +73,10 @@ pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
     }
 }
 
-/// What an UPDATE says of itself holds together.
+/// An UPDATE is consistent.
 pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext) {
     if answer == Answer::TreatAsWithdraw {
-        // Withdrawn may be empty, too: routes of a family that the session does not carry.
+        // `withdrawn` may be empty, too: routes of a family that the session does not carry.
         assert!(update.announced.is_empty(), "withdrawn and announced: {update:?}");
     }
     if update.end_of_rib.is_some() {
@@ -108,8 +108,8 @@ pub fn assert_consistent(update: &Update, answer: Answer, context: UpdateContext
     }
 }
 
-/// Every prefix in the body is announced or withdrawn, and no other is; but for multicast ones,
-/// which are passed over (RFC 4271 §6.3). The prefixes are found here without our parser.
+/// Every prefix in the body is announced or withdrawn, and no other is; except for multicast ones, which are
+/// ignored (RFC 4271 §6.3). The prefixes are found here without our parser.
 fn assert_no_prefix_is_lost(update: &Update, body: &[u8], context: UpdateContext) {
     let of = |family| if context.add_path.contains(family) { 4 } else { 0 };
     let (of4, of6) = (of(AddressFamily::Ipv4Unicast), of(AddressFamily::Ipv6Unicast));
@@ -145,10 +145,10 @@ fn assert_no_prefix_is_lost(update: &Update, body: &[u8], context: UpdateContext
     assert!(known == count || known < count && passed_over, "{known} of {count}: {update:?}");
 }
 
-/// What the fault of a multicast prefix says.
+/// A word in the fault of a multicast prefix.
 const MULTICAST: &str = "multicast";
 
-/// The lengths of the prefixes in a list, with so many octets before each.
+/// The lengths of the prefixes in a list, with `before` octets before each.
 fn lengths(list: &[u8], before: usize) -> impl Iterator<Item = u8> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -158,7 +158,7 @@ fn lengths(list: &[u8], before: usize) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Attributes that were accepted keep the promises of their types.
+/// Accepted attributes satisfy the invariants of their types.
 pub fn assert_well_formed(attributes: &PathAttributes, context: UpdateContext) {
     let PathAttributes { as_path, communities, large_communities, unknown, .. } = attributes;
     let extended = &attributes.extended_communities;
@@ -170,7 +170,7 @@ pub fn assert_well_formed(attributes: &PathAttributes, context: UpdateContext) {
     for segment in &as_path.0 {
         // RFC 9774: sets are not accepted.
         let AsPathSegment::Sequence(asns) = segment else { panic!("a set in {as_path}") };
-        // Two attributes that were merged may make one segment (RFC 6793 §4.2.3).
+        // Two attributes that were merged may become one segment (RFC 6793 §4.2.3).
         assert!((1..=255).contains(&asns.len()) || !context.four_octet_as && asns.len() > 255);
     }
     assert!(attributes.aggregator.is_none_or(|aggregator| aggregator.asn != 0));
@@ -178,15 +178,15 @@ pub fn assert_well_formed(attributes: &PathAttributes, context: UpdateContext) {
     assert!(!attributes.next_hop.address().is_multicast());
 }
 
-/// What was accepted can be said again, and is read as it was: every prefix, every attribute that
-/// we interpret.
+/// Accepted routes can be sent again, and are decoded unchanged: every prefix, and every attribute that we
+/// interpret.
 fn assert_survives_resending(group: &Announced, length: usize, context: UpdateContext) {
     let Announced { prefixes, attributes } = group;
     let encode_within =
         |length| AttributeBlock::encode_within(length, attributes, context.four_octet_as);
     let Ok(block) = encode_within(EXTENDED_MESSAGE_LENGTH_BYTES_MAX) else {
-        // Ours may be larger by a second header octet here and there; and where a path had two
-        // octets for some hops, it may have six for all.
+        // Our encoding may be larger by a second octet in some headers; and a path with two octets for some
+        // hops may have six for all.
         assert!(length > 60_000 || !context.four_octet_as, "{length} bytes became too long");
         return;
     };
@@ -199,7 +199,7 @@ fn assert_survives_resending(group: &Announced, length: usize, context: UpdateCo
     let mut bytes = BytesMut::new();
     while !pending.is_empty() {
         let taken = announce::announcement(family, path_ids, &block, &mut pending, &mut bytes);
-        assert!(!taken.is_empty(), "an announcement of nothing");
+        assert!(!taken.is_empty(), "an announcement without prefixes");
     }
     let expected = comparable(attributes);
     let mut received = BTreeSet::new();
@@ -228,8 +228,8 @@ fn assert_withdrawals_survive_resending(withdrawn: &[Nlri], context: UpdateConte
     }
 }
 
-/// One by one, since collecting a set makes a list first: a flood of equal prefixes must not be
-/// charged with what only the check of it takes.
+/// Inserted one by one, since collecting a set creates a list first: the memory of this check must not count
+/// for a flood of equal prefixes.
 pub fn set_of<'a>(prefixes: impl Iterator<Item = &'a Nlri>) -> BTreeSet<Nlri> {
     let mut set = BTreeSet::new();
     for prefix in prefixes {
@@ -238,7 +238,7 @@ pub fn set_of<'a>(prefixes: impl Iterator<Item = &'a Nlri>) -> BTreeSet<Nlri> {
     set
 }
 
-/// UPDATEs that we made, as a receiver reads them.
+/// Our UPDATEs, as a receiver decodes them.
 fn read(bytes: &[u8], context: UpdateContext) -> Vec<Update> {
     let mut framing = Framing::default();
     framing.allow_extended_messages();

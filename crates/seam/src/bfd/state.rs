@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// Where a session is (RFC 5880 §4.1). The numbers are those of the packet.
+/// The state of a session (RFC 5880 §4.1). The numbers are those of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum State {
-    /// Switched off by an operator.
+    /// Administratively down.
     AdminDown = 0,
-    /// Nothing is heard, or the other end hears nothing.
+    /// No packets are received, or the remote system receives none.
     #[default]
     Down = 1,
-    /// The other end is heard, and may not yet hear us.
+    /// Packets are received, but the remote system may not receive ours yet.
     Init = 2,
-    /// Both hear each other.
+    /// Both systems receive packets.
     Up = 3,
 }
 
@@ -43,29 +43,28 @@ impl fmt::Display for State {
     }
 }
 
-/// Why a session last changed its state (RFC 5880 §4.1), 0 to 31. Numbers without a meaning are
-/// kept as they came.
+/// The reason of the last state change (RFC 5880 §4.1), 0 to 31. Undefined numbers are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Diagnostic(u8);
 
 impl Diagnostic {
-    /// Nothing happened yet.
+    /// No state change yet.
     pub const NONE: Self = Self(0);
-    /// No control packet came in time.
+    /// No control packet was received in time.
     pub const CONTROL_DETECTION_TIME_EXPIRED: Self = Self(1);
     /// Echo packets did not come back.
     pub const ECHO_FUNCTION_FAILED: Self = Self(2);
-    /// The other end said that it is down.
+    /// The remote system reported that it is down.
     pub const NEIGHBOR_SIGNALED_SESSION_DOWN: Self = Self(3);
-    /// The forwarding plane forgot everything.
+    /// The forwarding plane was reset.
     pub const FORWARDING_PLANE_RESET: Self = Self(4);
-    /// Something else said that the way is broken.
+    /// The path is down for an external reason.
     pub const PATH_DOWN: Self = Self(5);
-    /// A way that follows this one is broken.
+    /// A path that follows this one is down.
     pub const CONCATENATED_PATH_DOWN: Self = Self(6);
-    /// An operator wished it.
+    /// Shut down by an operator.
     pub const ADMINISTRATIVELY_DOWN: Self = Self(7);
-    /// A way that leads to this one is broken.
+    /// A path that leads to this one is down.
     pub const REVERSE_CONCATENATED_PATH_DOWN: Self = Self(8);
 
     /// The number in the packet; the upper three bits are not part of it.
@@ -78,7 +77,7 @@ impl Diagnostic {
         self.0
     }
 
-    /// In FRR's words.
+    /// FRR's words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NONE => "ok",

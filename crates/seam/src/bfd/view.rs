@@ -7,61 +7,61 @@ use fairway_ground::{BfdAuthenticationKind, BfdPath};
 
 use super::{Diagnostic, Drops, State};
 
-/// Whether the kernel lets BFD go before all other work (`--bfd-realtime`).
+/// Whether the BFD thread runs with real-time priority (`--bfd-realtime`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Realtime {
-    /// Nobody asked for it.
+    /// Not requested.
     #[default]
     Off,
-    /// It does: SCHED_FIFO, and no page of the process is swapped out.
+    /// Granted: SCHED_FIFO, and no page of the process is swapped out.
     Granted,
-    /// It does not, for this reason.
+    /// Refused, with the reason.
     Refused(String),
 }
 
-/// What BFD does and sees right now.
+/// The current state of BFD.
 #[derive(Debug, Clone, Default)]
 pub struct BfdView {
     /// Its sessions, in the order of their paths.
     pub sessions: Vec<BfdSessionView>,
-    /// Whether it goes before all other work.
+    /// Whether it runs in real time.
     pub realtime: Realtime,
-    /// Packets that were for no session, or for one that is gone.
+    /// Packets for no session, or for one that was removed.
     pub drops: Drops,
-    /// What does not work, and what to do: a port that is taken, a socket that is forbidden.
+    /// Problems with their solutions: a port that is in use, a socket that is forbidden.
     pub trouble: Vec<String>,
-    /// A fault of ours ended its thread: nothing is watched any more.
+    /// An internal error ended its thread: no path is monitored any more.
     pub ended: bool,
-    /// It did not answer in time: but for `trouble`, nothing here is known.
+    /// It did not answer in time: everything except `trouble` is unknown.
     pub unanswered: bool,
 }
 
-/// One session, at one moment.
+/// A snapshot of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BfdSessionView {
-    /// What it watches.
+    /// The path that it monitors.
     pub path: BfdPath,
-    /// Our address: the path's, or else where packets of the other end last came to.
+    /// Our address: that of the path, or else the last destination address of the remote system.
     pub local: Option<IpAddr>,
-    /// Our name of the session.
+    /// Our discriminator.
     pub local_discriminator: u32,
-    /// The other end's name of it; 0 while it is not known.
+    /// The remote discriminator; 0 while unknown.
     pub remote_discriminator: u32,
-    /// Whether it waits to be spoken to.
+    /// Whether it is in the passive role.
     pub passive: bool,
-    /// Where it is.
+    /// Its state.
     pub state: State,
-    /// Where the other end last said that it is.
+    /// The last reported state of the remote system.
     pub remote_state: State,
-    /// How long it is up, or how long it is not.
+    /// How long it has been up, or down.
     pub since: Duration,
-    /// Why it last changed.
+    /// The reason of the last state change.
     pub diagnostic: Diagnostic,
-    /// Why the other end last changed.
+    /// The last reported diagnostic of the remote system.
     pub remote_diagnostic: Diagnostic,
-    /// Nobody wants it any more; it says so until the other end must know.
+    /// It is being removed, and sends AdminDown for one detection time.
     pub is_closing: bool,
-    /// As configured. The intervals in force while it is not up are a second at least.
+    /// As configured. The interval in force while it is not up is at least a second.
     pub transmit_interval: Duration,
     /// As configured.
     pub receive_interval: Duration,
@@ -71,45 +71,45 @@ pub struct BfdSessionView {
     pub detect_multiplier: u8,
     /// As configured, for several hops.
     pub minimum_ttl: u8,
-    /// How packets are signed.
+    /// The authentication type.
     pub authentication: Option<BfdAuthenticationKind>,
-    /// What the other end last said, also after it fell silent; `None` until it spoke.
+    /// The last received timers, even if the remote system is silent now; `None` before its first packet.
     pub remote_timers: Option<RemoteTimers>,
-    /// The time between two control packets of ours as agreed, before jitter; `None` while none
-    /// are sent by themselves: the other end wants none, or we are passive and heard nobody.
+    /// The negotiated interval between our control packets, before jitter; `None` while no periodic packets
+    /// are sent: the remote system wants none, or we are passive and have received none.
     pub agreed_transmit_interval: Option<Duration>,
-    /// How long the other end may be silent; `None` while it has not spoken.
+    /// How long the remote system may be silent; `None` before its first packet.
     pub detection_time: Option<Duration>,
-    /// The time between two echo packets of ours; `None` while none are sent.
+    /// The interval between our echo packets; `None` while none are sent.
     pub agreed_echo_interval: Option<Duration>,
-    /// Whether an answer to new intervals is waited for.
+    /// Whether a Poll Sequence is in progress.
     pub is_polling: bool,
-    /// Whether the other end wants no packets but answers (the D bit).
+    /// Whether the remote system is in demand mode (the D bit).
     pub remote_demand: bool,
-    /// Whether BFD of the other end outlives its control plane (the C bit).
+    /// Whether BFD of the remote system is independent of its control plane (the C bit).
     pub remote_control_plane_independent: bool,
-    /// How long echo packets were on their way.
+    /// The round trip times of echo packets.
     pub round_trip: Option<RoundTrip>,
-    /// What happened since it was opened.
+    /// Events since it was opened.
     pub counters: BfdCounters,
-    /// Packets for it that were not heard.
+    /// Packets for it that were dropped.
     pub drops: Drops,
 }
 
-/// What the other end wishes.
+/// The timers of the remote system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteTimers {
-    /// How often it would send.
+    /// Its desired transmit interval.
     pub transmit_interval: Duration,
-    /// How often it can take packets; zero: never.
+    /// The interval at which it can receive packets; zero: never.
     pub receive_interval: Duration,
-    /// How often it sends echo packets back; zero: never.
+    /// The interval at which it returns echo packets; zero: never.
     pub echo_receive_interval: Duration,
-    /// How many of its packets must be missed.
+    /// Its detect multiplier.
     pub detect_multiplier: u8,
 }
 
-/// How long echo packets were on their way.
+/// Round trip times of echo packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
     /// The shortest of the last ones.
@@ -120,18 +120,18 @@ pub struct RoundTrip {
     pub max: Duration,
 }
 
-/// What happened to a session since it was opened.
+/// Events of a session since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BfdCounters {
-    /// Control packets that were heard.
+    /// Control packets that were accepted.
     pub control_in: u64,
-    /// Control packets that were handed to the edge.
+    /// Control packets that were passed to the edge.
     pub control_out: u64,
-    /// Echo packets of ours that came back.
+    /// Our echo packets that came back.
     pub echo_in: u64,
-    /// Echo packets that were handed to the edge.
+    /// Echo packets that were passed to the edge.
     pub echo_out: u64,
-    /// Echo packets of the other end that were to be sent back.
+    /// Echo packets of the remote system to be returned.
     pub echo_looped: u64,
     /// Packets that the edge could not send.
     pub transmit_failures: u64,
@@ -139,10 +139,10 @@ pub struct BfdCounters {
     pub ups: u64,
     /// How often it went down from up.
     pub downs: u64,
-    /// How often its state was told.
+    /// How often its state was reported.
     pub events: u64,
-    /// How often this process was late by more than half the interval of the other end.
+    /// How often this process was late by more than half the interval of the remote system.
     pub stalls: u64,
-    /// How often a detection was put off because this process had been late.
+    /// How often a detection was postponed because this process had been late.
     pub detections_put_off: u64,
 }

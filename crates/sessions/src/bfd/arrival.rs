@@ -1,4 +1,4 @@
-//! What comes in from the edge, and why it may not be heard.
+//! Received packets as the edge passes them on, and the reasons to drop one.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +8,7 @@ use super::packet::PacketError;
 use crate::time::Instant;
 use crate::types::InterfaceName;
 
-/// The port that a packet came to.
+/// The port that a packet was received on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
     /// 3784: control packets over one hop (RFC 5881 §4).
@@ -20,7 +20,7 @@ pub enum Port {
 }
 
 impl Port {
-    /// Its number.
+    /// The port number.
     pub const fn number(self) -> u16 {
         match self {
             Self::SingleHop => 3784,
@@ -30,89 +30,88 @@ impl Port {
     }
 }
 
-/// A packet as it came in.
+/// A received packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
-    /// When it came in, by the kernel's time stamp: late reading is not late arrival. Packets of
-    /// several sockets may come in any order.
+    /// When it was received, by the kernel's time stamp: a delayed read is not a delayed arrival. Packets of
+    /// several sockets may be in any order.
     pub at: Instant,
-    /// Who sent it.
+    /// The source address and port.
     pub source: SocketAddr,
-    /// To which address of ours, where that is known.
+    /// The destination address, if known.
     pub destination: Option<IpAddr>,
-    /// Where it came in; 0 where that is not known.
+    /// The index of the receiving interface, 0 if unknown.
     pub interface_index: u32,
     /// The VRF of the socket.
     pub vrf: Option<InterfaceName>,
-    /// The TTL or hop limit it had left, where that is known.
+    /// The received TTL or hop limit, if known.
     pub ttl: Option<u8>,
-    /// The port it came to.
+    /// The port that it was received on.
     pub port: Port,
     /// The payload.
     pub bytes: &'a [u8],
 }
 
-/// What a packet was.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// A control packet that a session heard.
+    /// A control packet that a session accepted.
     Control,
-    /// An echo packet of ours that came back.
+    /// One of our echo packets, returned.
     Echo,
-    /// An echo packet of the other end: the edge sends the same bytes back to its source with a
-    /// TTL of 254.
+    /// An echo packet of the remote system: the edge returns the same bytes to its source with a TTL of 254.
     LoopBack,
 }
 
-/// Why a packet was not heard.
+/// Why a packet was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
-    /// Over one hop nobody but a neighbour can send 255 (RFC 5881 §5). Over several hops it is the
-    /// session that says how far a packet may have come (RFC 5883).
-    #[error("a TTL of {ttl:?}, expected {least} at least")]
+    /// Over a single hop only a neighbour can send 255 (RFC 5881 §5). For a multihop session, its settings
+    /// determine the minimum (RFC 5883).
+    #[error("TTL {ttl:?}, expected at least {least}")]
     Ttl {
-        /// What it had left.
+        /// The received TTL.
         ttl: Option<u8>,
-        /// What it must have.
+        /// The required minimum.
         least: u8,
     },
-    /// It is no control packet.
+    /// It is not a control packet.
     #[error(transparent)]
     Packet(#[from] PacketError),
     /// No session has this discriminator.
     #[error("no session has the discriminator {0}")]
     UnknownDiscriminator(u32),
-    /// Nobody wants a session with the sender.
+    /// No session with the sender is configured.
     #[error("no session with {0}")]
     UnknownSender(IpAddr),
-    /// The session is over the other kind of hops, or in another VRF, or at another interface.
-    #[error("it came in where its session is not")]
+    /// The session is of the other kind (single-hop or multihop), or in another VRF, or on another interface.
+    #[error("received on another path than its session: another interface, VRF or port")]
     WrongWay,
-    /// One of the two signs packets and the other does not.
-    #[error("authentication is {}", if *.expected { "missing" } else { "not in use here" })]
+    /// Only one of the two sides uses authentication.
+    #[error("authentication is {}", if *.expected { "missing" } else { "not configured here" })]
     AuthenticationPresence {
         /// Whether the session has a key.
         expected: bool,
     },
-    /// Of another type or length, or with another key.
-    #[error("authentication of another type, length or key than configured")]
+    /// The type, length or key of the authentication section is wrong.
+    #[error("authentication type, length or key ID differs from the configuration")]
     AuthenticationSection,
-    /// It was said before, or too long ago.
-    #[error("an authentication sequence number of {received}, out of order after {last}")]
+    /// It is a duplicate, or too old.
+    #[error("authentication sequence number {received} is out of order after {last}")]
     AuthenticationSequence {
-        /// What it says.
+        /// The received sequence number.
         received: u32,
-        /// What was last heard.
+        /// The last accepted sequence number.
         last: u32,
     },
-    /// Somebody without the key made it, or changed it on the way.
+    /// It was created or modified without the key.
     #[error("the authentication hash does not match")]
     AuthenticationHash,
-    /// The session is switched off.
+    /// The session is shut down.
     #[error("the session is shut down")]
     AdminDown,
-    /// An echo packet that nobody here sent, or that nobody here offered to send back.
-    #[error("an echo packet that is not of a session here")]
+    /// An echo packet that we did not send, or that we do not support returning.
+    #[error("echo packet without a session")]
     Echo,
 }
 

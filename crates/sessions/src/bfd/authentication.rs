@@ -1,4 +1,4 @@
-//! Keyed SHA1 (RFC 5880 §4.4, §6.7.4): who holds the key made this packet, and not long ago.
+//! Keyed SHA1 (RFC 5880 §4.4, §6.7.4): was this packet created with the key, and recently?
 
 use sha1::{Digest, Sha1};
 
@@ -9,20 +9,20 @@ use crate::types::{BfdAuthentication, BfdAuthenticationKind};
 
 /// Type, length, key ID, a reserved octet, the sequence number, and the hash.
 pub(crate) const SECTION_LENGTH: u8 = 28;
-/// Where the hash begins.
+/// The offset of the hash.
 const HASH_OFFSET_BYTES: usize = 32;
 
 const KEYED_SHA1: u8 = 4;
 const METICULOUS_KEYED_SHA1: u8 = 5;
 
-/// The sequence numbers of a session, which outlive its going up and down.
+/// The sequence numbers of a session, which outlive its transitions.
 #[derive(Debug)]
 pub(crate) struct Sequences {
-    /// The next to be sent.
+    /// The next one to be sent.
     transmit: u32,
-    /// The last that was heard, while that is known.
+    /// The last one that was accepted, while known.
     received: Option<u32>,
-    /// What was last said, to see whether it is something else now.
+    /// The last header sent, to detect changes.
     last_said: [u8; HEADER_LENGTH_BYTES],
 }
 
@@ -32,18 +32,20 @@ impl Sequences {
         Self { transmit: first, received: None, last_said: [0; HEADER_LENGTH_BYTES] }
     }
 
-    /// The other end was silent for so long that it may have begun anew.
+    /// Forgets the received sequence number: the remote system was silent for so long that it may have
+    /// restarted.
     pub(crate) fn forget(&mut self) {
         self.received = None;
     }
 
-    /// The packet with its section.
+    /// The packet with its authentication section.
     pub(crate) fn sign(
         &mut self,
         authentication: &BfdAuthentication,
         header: [u8; HEADER_LENGTH_BYTES],
     ) -> [u8; PACKET_LENGTH_BYTES_MAX] {
-        // A keyed sequence number says that there is news, a meticulous one counts packets.
+        // Keyed SHA1 increments the sequence number when the content changes, meticulous SHA1 with each
+        // packet.
         let is_meticulous = authentication.kind() == BfdAuthenticationKind::MeticulousSha1;
         if is_meticulous || self.last_said != header {
             self.transmit = self.transmit.wrapping_add(1);
@@ -62,7 +64,7 @@ impl Sequences {
         bytes
     }
 
-    /// Whether to believe a packet: `bytes` is all that its length field covers.
+    /// Verifies a packet: `bytes` is everything that its length field covers.
     pub(crate) fn verify(
         &mut self,
         authentication: &BfdAuthentication,
@@ -81,7 +83,7 @@ impl Sequences {
         }
         let received = u32::from_be_bytes([a, b, c, d]);
         if let Some(last) = self.received {
-            // As many as may be lost before the session is down, and some more.
+            // The number of packets that may be lost before the session goes down, and some more.
             let window = u32::from(packet.detect_multiplier.get()).saturating_mul(3);
             let ahead = received.wrapping_sub(last);
             let least = u32::from(kind == METICULOUS_KEYED_SHA1);
@@ -89,12 +91,12 @@ impl Sequences {
                 return Err(Dropped::AuthenticationSequence { received, last });
             }
         }
-        // In constant time: how much of it is right is nobody's business.
+        // In constant time: the number of matching bytes must not leak.
         let pairs = received_hash.iter().zip(hash(authentication, bytes));
         if pairs.fold(0, |differences, (left, right)| differences | (left ^ right)) != 0 {
             return Err(Dropped::AuthenticationHash);
         }
-        // Ours: only now, or a packet without the key would say where we are in the sequence.
+        // Ours: only now, or a packet without the key would reveal the current sequence number.
         self.received = Some(received);
         Ok(())
     }
@@ -107,7 +109,7 @@ fn auth_type(authentication: &BfdAuthentication) -> u8 {
     }
 }
 
-/// Over the whole packet, with the key where the hash will be.
+/// The hash of the whole packet, with the key in place of the hash.
 fn hash(authentication: &BfdAuthentication, bytes: &[u8; PACKET_LENGTH_BYTES_MAX]) -> [u8; 20] {
     let (head, _) = bytes.split_at(HASH_OFFSET_BYTES);
     Sha1::new().chain_update(head).chain_update(authentication.expose()).finalize().into()

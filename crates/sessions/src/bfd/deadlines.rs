@@ -1,10 +1,10 @@
-//! Whose time comes first: a heap of deadlines, one for each slot, that can be moved.
+//! The earliest deadline: a heap with one movable deadline for each slot.
 //!
-//! Its memory is that of the slots, so that nothing is allocated while time passes.
+//! Its memory is proportional to the slots, so that nothing is allocated at runtime.
 
 use crate::time::Instant;
 
-/// Not in the heap.
+/// Marks a slot without a deadline.
 const NOWHERE: usize = usize::MAX;
 
 /// At most one deadline for each slot.
@@ -12,7 +12,7 @@ const NOWHERE: usize = usize::MAX;
 pub(crate) struct Deadlines {
     /// No entry is earlier than the one at half its index.
     heap: Vec<(Instant, usize)>,
-    /// Where in the heap the deadline of each slot is.
+    /// The position in the heap of each slot's deadline.
     places: Vec<usize>,
 }
 
@@ -25,18 +25,19 @@ impl Deadlines {
         }
     }
 
-    /// The earliest, and whose it is.
+    /// The earliest deadline and its slot.
     pub(crate) fn first(&self) -> Option<(Instant, usize)> {
         self.heap.first().copied()
     }
 
-    /// Sets or moves the deadline of a slot, or takes it away.
+    /// Sets, moves or removes the deadline of a slot.
     pub(crate) fn set(&mut self, slot: usize, at: Option<Instant>) {
         let Some(&place) = self.places.get(slot) else {
-            return; // There is no room for it: `reserve` comes first.
+            return; // No room: `reserve` must be called first.
         };
         match (self.heap.get_mut(place), at) {
-            // As with most packets that come in: it is our turn before the other end is late.
+            // The case of most received packets: our next transmission is due before the remote system is
+            // late.
             (Some(entry), Some(at)) if entry.0 == at => {}
             (Some(entry), Some(at)) => {
                 entry.0 = at;
@@ -56,7 +57,7 @@ impl Deadlines {
         }
     }
 
-    /// Moves what stands here to where it belongs, and notes where everything stands.
+    /// Moves the entry to its position in the heap, and updates the index.
     fn sift(&mut self, from: usize) {
         let mut place = from;
         while let Some(above) = place.checked_sub(1).map(|it| it / 2)
@@ -78,7 +79,7 @@ impl Deadlines {
         self.note(place);
     }
 
-    /// What is not there comes last.
+    /// A missing entry sorts last.
     fn at(&self, place: usize) -> Instant {
         self.heap.get(place).map_or(Instant::from_micros(u64::MAX), |(at, _)| *at)
     }

@@ -1,8 +1,8 @@
-//! Echo packets: what is sent to come back (RFC 5880 §6.4, §6.8.5, §6.8.8, §6.8.9).
+//! Echo packets (RFC 5880 §6.4, §6.8.5, §6.8.8, §6.8.9).
 //!
-//! What they carry is our own business: enough to know them again. Ours: they count for nothing
-//! until one came back. Who offers to return them may not do so (a router that does not forward,
-//! say), and that is no failure of the path.
+//! Their content is a local matter: enough to recognise them. Ours: the echo function is not used for
+//! detection until one came back. A system that offers to return them may fail to (for example a router that
+//! does not forward), which is not a failure of the path.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use super::timing::{self, SLOW_INTERVAL};
 use crate::rng::Rng;
 use crate::time::Instant;
 
-/// As long as FRR's, which are the shortest that FRR returns.
+/// As long as FRR's, which is the shortest that FRR returns.
 pub(crate) const LENGTH_BYTES: usize = 24;
 const LENGTH: u8 = 24;
 const VERSION: u8 = 1;
 /// How far behind the last one a packet may come back.
 const BEHIND_MAX: u32 = 255;
-/// How many round trips are remembered.
+/// Number of round trips that are kept.
 const SAMPLES: usize = 16;
 
 /// An echo packet of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EchoPacket {
-    /// Our name of the session.
+    /// Our discriminator of the session.
     pub(crate) discriminator: u32,
-    /// Each packet has its own.
+    /// Unique for each packet.
     pub(crate) sequence: u32,
-    /// Of this time that the session is up, and nobody's to guess.
+    /// Changes each time the session comes up; unpredictable.
     pub(crate) nonce: u32,
     /// When it was sent.
     pub(crate) sent_at: Instant,
 }
 
 impl EchoPacket {
-    /// `None`: nobody here made it.
+    /// `None` if it is not one of our packets.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (&[VERSION, LENGTH, 0, 0], rest) = bytes.split_first_chunk()? else {
             return None;
@@ -81,20 +81,20 @@ struct Active {
     interval: Duration,
     multiplier: NonZeroU8,
     nonce: u32,
-    /// Of the last one sent.
+    /// The last sequence number sent.
     sequence: u32,
     sent_at: Option<Instant>,
     due_at: Instant,
     /// The last one that came back, and when.
     returned: Option<(u32, Instant)>,
-    /// How long that one was on its way.
+    /// The round trip time of that one.
     round_trip: Duration,
-    /// A detection was put off until then.
+    /// A detection was postponed until this time.
     put_off_until: Option<Instant>,
 }
 
 impl Active {
-    /// Ours: until one has come back there is no hurry.
+    /// Ours: sent slowly until one has come back.
     fn transmit_interval(&self) -> Duration {
         match self.returned {
             Some(_) => self.interval,
@@ -108,8 +108,8 @@ impl Active {
         Some(self.put_off_until.map_or(at, |until| until.max(at)))
     }
 
-    /// The rate is another one: none of those that are sent at it is missing yet, and the first has the
-    /// whole way before it.
+    /// Restarts at another rate: no packet at the new rate is missing yet, and the first has a full round
+    /// trip ahead.
     fn begin_anew(&mut self, now: Instant) {
         if let Some((_, at)) = &mut self.returned {
             *at = now + self.round_trip;
@@ -121,19 +121,19 @@ impl Active {
     }
 }
 
-/// How a detection ended.
+/// The result of a detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detection {
-    /// There is time.
+    /// The deadline is in the future.
     Pending,
-    /// Its time came, and we were late ourselves.
+    /// The deadline has passed, but this process was late itself.
     PutOff,
-    /// They do not come back.
+    /// Echo packets do not come back.
     Failed,
 }
 
 impl Echo {
-    /// Begins, goes on at another rate, or ends: `interval` is what both ends agree on.
+    /// Starts, continues at another rate, or stops: `interval` is the negotiated one.
     pub(crate) fn set(
         &mut self,
         now: Instant,
@@ -169,17 +169,17 @@ impl Echo {
         }
     }
 
-    /// The time between two packets, while some are sent.
+    /// The interval between two packets, while they are sent.
     pub(crate) fn interval(&self) -> Option<Duration> {
         self.active.as_ref().map(Active::transmit_interval)
     }
 
-    /// Whether they come back: it is they that watch the path then (RFC 5880 §6.8.3).
+    /// Whether echo packets come back: then they monitor the path (RFC 5880 §6.8.3).
     pub(crate) fn is_proven(&self) -> bool {
         self.active.as_ref().is_some_and(|active| active.returned.is_some())
     }
 
-    /// When the next is to be sent.
+    /// When the next one is due.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         self.active.as_ref().map(|active| active.due_at)
     }
@@ -193,7 +193,7 @@ impl Echo {
         self.active.as_ref().is_some_and(|active| active.due_at <= now)
     }
 
-    /// The packet that is due.
+    /// Returns the packet that is due.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
@@ -208,7 +208,7 @@ impl Echo {
         Some(EchoPacket { discriminator, sequence, nonce, sent_at: now })
     }
 
-    /// One came back.
+    /// An echo packet came back.
     pub(crate) fn receive(&mut self, at: Instant, packet: &EchoPacket) -> Result<(), Dropped> {
         let active = self.active.as_mut().ok_or(Dropped::Echo)?;
         let behind = active.sequence.wrapping_sub(packet.sequence);
@@ -224,7 +224,7 @@ impl Echo {
             Some((_, before)) => active.returned = Some((packet.sequence, before.max(at))),
             None => {
                 active.returned = Some((packet.sequence, at));
-                // From now on in a hurry.
+                // Sent at the full rate from now on.
                 active.due_at = active.due_at.min(packet.sent_at + active.interval);
                 active.begin_anew(at);
             }
@@ -237,8 +237,8 @@ impl Echo {
         Ok(())
     }
 
-    /// Whether enough of them are missing. `is_late`: it is we who were away, so that this is put
-    /// off once.
+    /// Whether enough of them are missing. `is_late`: this process itself was late, so that the detection is
+    /// postponed once.
     pub(crate) fn detect(&mut self, now: Instant, is_late: bool) -> Detection {
         let Some(active) = &mut self.active else {
             return Detection::Pending;
@@ -255,7 +255,7 @@ impl Echo {
         }
     }
 
-    /// How long the last ones were on their way.
+    /// The latest round trip times.
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
         let samples = || self.samples.iter().take(self.samples_taken).copied();
         let micros = |micros: u32| Duration::from_micros(micros.into());
@@ -269,7 +269,7 @@ impl Echo {
     }
 }
 
-/// Both halves of what a generator says.
+/// Both halves of a random number.
 pub(crate) fn random_words(rng: &mut Rng) -> (u32, u32) {
     let [a, b, c, d, e, f, g, h] = rng.next_u64().to_be_bytes();
     (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))

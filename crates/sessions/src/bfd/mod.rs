@@ -1,19 +1,19 @@
-//! Bidirectional Forwarding Detection: whether the way to a neighbour works, in milliseconds
-//! (RFC 5880; over one hop RFC 5881, over several RFC 5883; intervals RFC 7419).
+//! Bidirectional Forwarding Detection: detects in milliseconds whether the path to a neighbour works (RFC
+//! 5880; single-hop RFC 5881, multihop RFC 5883; intervals RFC 7419).
 //!
-//! [`Sessions`] is all of a node: which session a packet is for, and whose time has come.
-//! [`Session`] is one: its state machine, its timers, and what to say next. Knows no socket, no
-//! clock and no BGP; `io::bfd` drives it, from a thread of its own:
+//! [`Sessions`] is all sessions of a node: it finds the session of a packet and the next deadline.
+//! [`Session`] is one: its state machine, its timers, and the packets to send. Knows no socket, no clock and
+//! no BGP; driven by `io::bfd`, from its own thread:
 //!
 //! ```text
-//! sessions.receive(now, arrival)          whatever waits in the sockets, all of it
-//! sessions.expire(now, stall)             only then: what waited has been heard
-//! sessions.poll_transmit(now, &mut bytes) until there is nothing more to say
-//! sessions.poll_event(), poll_closed()    until there is nothing more to tell
-//! sessions.next_deadline()                when to come back
+//! sessions.receive(now, arrival)          everything that waits in the sockets
+//! sessions.expire(now, stall)             only then: all waiting packets are processed
+//! sessions.poll_transmit(now, &mut bytes) until there is nothing more to send
+//! sessions.poll_event(), poll_closed()    until there is nothing more to report
+//! sessions.next_deadline()                when to return
 //! ```
 //!
-//! Nothing allocates but a change of the set of sessions.
+//! Only a change of the set of sessions allocates memory.
 
 mod arrival;
 mod authentication;

@@ -1,7 +1,7 @@
-//! The control packet of BFD (RFC 5880 §4.1): bytes to values and back.
+//! The control packet of BFD (RFC 5880 §4.1): decoding and encoding.
 //!
-//! Checks what a packet says by itself, in the order of RFC 5880 §6.8.6. Which session it is for,
-//! and whether that one believes it, is decided elsewhere. Nothing here allocates.
+//! Validates a packet by itself, in the order of RFC 5880 §6.8.6. Its session and its authentication are
+//! checked elsewhere. Nothing here allocates.
 
 use std::num::{NonZeroU8, NonZeroU32};
 
@@ -11,7 +11,7 @@ use super::{Diagnostic, State};
 const VERSION: u8 = 1;
 /// A packet without an authentication section.
 pub(crate) const HEADER_LENGTH_BYTES: usize = 24;
-/// Type and length of an authentication section must be there, if there is one.
+/// An authentication section has at least a type and a length.
 const AUTHENTICATED_LENGTH_BYTES_MIN: usize = 26;
 
 const POLL: u8 = 0x20;
@@ -21,74 +21,74 @@ const AUTHENTICATION_PRESENT: u8 = 0x04;
 const DEMAND: u8 = 0x02;
 const MULTIPOINT: u8 = 0x01;
 
-/// A control packet without its authentication section. Intervals are microseconds.
+/// A control packet without its authentication section. Intervals are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlPacket {
-    /// Why the sender last changed its state.
+    /// The reason of the sender's last state change.
     pub diagnostic: Diagnostic,
-    /// Where the sender is.
+    /// The state of the sender.
     pub state: State,
-    /// Asks for an answer at once.
+    /// Requests an immediate answer.
     pub poll: bool,
-    /// Is such an answer.
+    /// The answer to a Poll.
     pub is_final: bool,
-    /// The sender's BFD outlives its control plane.
+    /// The sender's BFD is independent of its control plane.
     pub control_plane_independent: bool,
     /// An authentication section follows.
     pub authentication_present: bool,
-    /// The sender wants no packets but answers.
+    /// The sender is in demand mode: it wants no periodic packets.
     pub demand: bool,
-    /// How many packets of the sender must be missed in a row.
+    /// The number of the sender's packets that must be missed in a row.
     pub detect_multiplier: NonZeroU8,
-    /// The sender's name of the session.
+    /// The sender's discriminator.
     pub my_discriminator: NonZeroU32,
-    /// The receiver's name of the session; 0 while the sender does not know it.
+    /// The receiver's discriminator; 0 while the sender does not know it.
     pub your_discriminator: u32,
-    /// How often the sender would send.
+    /// The sender's minimum transmit interval.
     pub desired_min_tx_interval: u32,
-    /// How often the sender can take packets; 0 means never.
+    /// The minimum interval at which the sender can receive packets; 0 means never.
     pub required_min_rx_interval: u32,
-    /// How often the sender sends echo packets back; 0 means never.
+    /// The minimum interval at which the sender returns echo packets; 0 means never.
     pub required_min_echo_rx_interval: u32,
 }
 
-/// Why bytes are no control packet for anybody, in the order in which RFC 5880 §6.8.6 asks.
+/// Why bytes are not a valid control packet, in the order of checks in RFC 5880 §6.8.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// There is no header.
-    #[error("{0} bytes, a control packet has 24 at least")]
+    /// The header is incomplete.
+    #[error("{0} bytes, a control packet has at least 24")]
     Short(usize),
-    /// Another BFD than ours.
+    /// An unsupported version of BFD.
     #[error("version {0}, expected 1")]
     Version(u8),
-    /// The length field is too small for what must be there.
-    #[error("a length field of {0}, expected 24 at least, or 26 with authentication")]
+    /// The length field is too small for the mandatory part.
+    #[error("length field {0}, expected at least 24, or 26 with authentication")]
     Length(u8),
-    /// The length field says more than there is.
-    #[error("a length field of {field} in {payload} bytes")]
+    /// The length field exceeds the payload.
+    #[error("length field {field} in a payload of {payload} bytes")]
     Truncated {
-        /// What the packet says.
+        /// The length field.
         field: u8,
-        /// What came.
+        /// The received length.
         payload: usize,
     },
-    /// A multiplier of zero would be down at once.
-    #[error("a detect multiplier of 0, expected 1 to 255")]
+    /// A multiplier of 0 would be down at once.
+    #[error("detect multiplier 0, expected 1 to 255")]
     DetectMultiplier,
-    /// For point-to-multipoint paths, which nobody here has.
+    /// For point-to-multipoint paths, which are not supported.
     #[error("the multipoint bit is set, which must be 0")]
     Multipoint,
-    /// The sender has no name for the session.
-    #[error("my discriminator is 0, which names nothing")]
+    /// The sender has no discriminator.
+    #[error("my discriminator is 0, expected a nonzero value")]
     MyDiscriminator,
-    /// A sender in this state has heard us, and so knows our name.
-    #[error("your discriminator is 0 in state {0}, expected that in down and shutdown only")]
+    /// A sender in this state has received our packets, and knows our discriminator.
+    #[error("your discriminator is 0 in state {0}, expected only in down and shutdown")]
     YourDiscriminator(State),
 }
 
 impl ControlPacket {
-    /// Reads a packet and says which bytes are it: there may be some behind. Makes every check of
-    /// RFC 5880 §6.8.6 that needs no session.
+    /// Decodes a packet and returns its bytes, without any trailing ones. Makes all checks of RFC 5880 §6.8.6
+    /// that need no session.
     pub fn decode(payload: &[u8]) -> Result<(Self, &[u8]), PacketError> {
         let Some(header) = payload.first_chunk::<HEADER_LENGTH_BYTES>() else {
             return Err(PacketError::Short(payload.len()));
@@ -135,7 +135,7 @@ impl ControlPacket {
         Ok((packet, bytes))
     }
 
-    /// The header, with the length field for `authentication_length` bytes behind it.
+    /// The header, with a length field that includes `authentication_length`.
     pub fn encode(&self, authentication_length: u8) -> [u8; HEADER_LENGTH_BYTES] {
         const HEADER_LENGTH: u8 = 24;
         let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };

@@ -1,7 +1,7 @@
 //! One session: the state machine of RFC 5880 §6.2 and §6.8, and its timers.
 //!
-//! Takes packets that are for it, and the time; says what to send, when to come back, and what
-//! changed. Which packet is for it is [`super::Sessions`]' business.
+//! Receives its packets and the time; returns the packets to send, the next deadline, and changes.
+//! [`super::Sessions`] finds the session of a packet.
 
 mod change;
 mod receive;
@@ -25,8 +25,8 @@ pub use change::BfdChange;
 pub(crate) use change::Untold;
 pub use transmit::Written;
 
-/// Ours: how long a session that nobody wants is kept at most. The other end could name intervals
-/// that make its detection time a fortnight.
+/// Ours: how long a removed session is kept at most. The remote system could choose intervals that make its
+/// detection time a fortnight.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// One session.
@@ -47,22 +47,22 @@ pub struct Session {
     schedule: Schedule,
     detection: ControlDetection,
     farewell: Option<Farewell>,
-    /// Where packets of the other end came to.
+    /// The destination address of packets of the remote system.
     local: Option<IpAddr>,
     untold: Untold,
     counters: BfdCounters,
 }
 
-/// What the other end last said.
+/// The last packet of the remote system.
 #[derive(Debug)]
 struct Remote {
-    /// 0 while nobody is there (bfd.RemoteDiscr).
+    /// 0 while unknown (bfd.RemoteDiscr).
     discriminator: u32,
     state: State,
     diagnostic: Diagnostic,
     demand: bool,
     control_plane_independent: bool,
-    /// 1 µs until it says something else (RFC 5880 §6.8.1).
+    /// 1 µs until a packet is received (RFC 5880 §6.8.1).
     min_rx_interval: Duration,
     timers: Option<Timers>,
 }
@@ -96,38 +96,38 @@ impl Remote {
 /// When to send control packets.
 #[derive(Debug, Default)]
 struct Schedule {
-    /// What both ends agree on; `None` while none are sent by themselves.
+    /// The negotiated interval; `None` while no periodic packets are sent.
     interval: Option<Duration>,
     sent_at: Option<Instant>,
     due_at: Option<Instant>,
-    /// There is something to say that was not said yet.
+    /// A change has not been sent yet.
     is_urgent: bool,
-    /// A Poll waits for its answer. However many came, it is one.
+    /// A Final is due. Several Polls are answered once.
     is_final_due: bool,
 }
 
-/// When the other end was silent for too long.
+/// When the remote system has been silent for too long.
 #[derive(Debug, Default)]
 struct ControlDetection {
     heard_at: Option<Instant>,
-    /// Something was heard since it last ran out.
+    /// A packet was received since the last timeout.
     is_running: bool,
-    /// It ran out while we were late, and waits a little longer.
+    /// It timed out while this process was late, and is postponed.
     put_off_until: Option<Instant>,
 }
 
-/// Nobody wants the session any more.
+/// The session is being removed.
 #[derive(Debug)]
 struct Farewell {
-    /// When it may be forgotten.
+    /// When it may be deleted.
     until: Instant,
-    /// How often to say so.
+    /// The interval of the final AdminDown packets.
     interval: Duration,
 }
 
 impl Session {
-    /// A session that begins: down, and with nobody heard. `discriminator` is unique on this node,
-    /// `seed` gives its sequence numbers and its jitter.
+    /// A new session: down, and without a remote system. `discriminator` is unique on this node, `seed`
+    /// determines its sequence numbers and its jitter.
     pub fn new(
         now: Instant,
         settings: BfdSettings,
@@ -160,22 +160,22 @@ impl Session {
         session
     }
 
-    /// Where it is.
+    /// Its state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Our name of it.
+    /// Its local discriminator.
     pub fn local_discriminator(&self) -> NonZeroU32 {
         self.local_discriminator
     }
 
-    /// Whether this TTL is enough, over several hops (RFC 5883).
+    /// The minimum TTL of a multihop session (RFC 5883).
     pub(super) fn minimum_ttl(&self) -> u8 {
         self.settings.minimum_ttl.get()
     }
 
-    /// How it is to be from now on. The state does not change by this.
+    /// Changes its settings. The state does not change by this.
     pub fn configure(&mut self, now: Instant, settings: &BfdSettings) {
         if self.settings == *settings {
             return;
@@ -192,8 +192,8 @@ impl Session {
         self.retime(now, self.state == State::Up);
     }
 
-    /// Nobody wants it any more: the other end is told that this is no failure (RFC 5880
-    /// §6.8.16), for as long as it would take it to notice that we are silent.
+    /// Removes the session: the remote system is sent AdminDown, so that this is not a failure (RFC 5880
+    /// §6.8.16), for as long as it would take it to detect our silence.
     pub fn disable(&mut self, now: Instant) {
         if self.state == State::AdminDown {
             return;
@@ -213,19 +213,19 @@ impl Session {
         self.move_to(now, State::AdminDown, Diagnostic::ADMINISTRATIVELY_DOWN);
     }
 
-    /// Somebody wants it again.
+    /// Enables the session again before it is deleted.
     pub fn enable(&mut self, now: Instant) {
         if self.farewell.take().is_some() {
             self.move_to(now, State::Down, Diagnostic::NONE);
         }
     }
 
-    /// Whether it may be forgotten: nobody wants it, and the other end can be thought to know.
+    /// Whether it may be deleted: it is being removed, and the remote system can be assumed to know.
     pub fn is_closed(&self, now: Instant) -> bool {
         self.farewell.as_ref().is_some_and(|farewell| farewell.until <= now)
     }
 
-    /// When there is something to do.
+    /// When to act next.
     pub fn next_deadline(&self) -> Option<Instant> {
         let deadlines = [
             self.schedule.due_at,
@@ -236,14 +236,14 @@ impl Session {
         deadlines.into_iter().flatten().min()
     }
 
-    /// When there is something to do, be there a packet to send or not.
+    /// When to act next, whether or not a packet is ready to be sent.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let deadlines =
             [self.detection_at(), self.negotiation.next_deadline(), self.echo.detection_at()];
         deadlines.into_iter().flatten().min()
     }
 
-    /// What is due, but for packets. `own_stall`: see [`super::Sessions::expire`].
+    /// Processes expired timers, without sending. `own_stall`: see [`super::Sessions::expire`].
     pub fn expire(&mut self, now: Instant, own_stall: Option<Duration>) {
         if self.detection_at().is_some_and(|at| at <= now) {
             let agreed = self.agreed_receive_interval();
@@ -270,7 +270,7 @@ impl Session {
         }
     }
 
-    /// This process was late by so much.
+    /// This process was late by `own_stall`.
     pub(super) fn note_stall(&mut self, own_stall: Duration) {
         let agreed = self.agreed_receive_interval();
         if agreed.is_some_and(|interval| is_more_than_half(Some(own_stall), interval)) {
@@ -286,13 +286,13 @@ impl Session {
         self.counters.detections_put_off = self.counters.detections_put_off.saturating_add(1);
     }
 
-    /// The time between two packets of the other end, as agreed.
+    /// The negotiated interval between two packets of the remote system.
     fn agreed_receive_interval(&self) -> Option<Duration> {
         let timers = self.remote.timers?;
         Some(self.negotiation.in_force().receive.max(micros(timers.desired_min_tx)))
     }
 
-    /// How long it may be silent.
+    /// How long the remote system may be silent.
     fn detection_time(&self) -> Option<Duration> {
         let timers = self.remote.timers?;
         Some(timing::detection_time(
@@ -308,7 +308,7 @@ impl Session {
         Some(self.detection.put_off_until.map_or(at, |until| until.max(at)))
     }
 
-    /// Nothing was heard for a detection time: nobody is there (RFC 5880 §6.8.1, §6.8.4,
+    /// No packet was received for a detection time: the remote system is gone (RFC 5880 §6.8.1, §6.8.4,
     /// §6.8.18).
     fn detection_expired(&mut self, now: Instant) {
         self.detection.is_running = false;
@@ -327,7 +327,7 @@ impl Session {
         self.reschedule(now);
     }
 
-    /// Changes the state, and all that depends on it.
+    /// Changes the state, and everything that depends on it.
     fn move_to(&mut self, now: Instant, state: State, diagnostic: Diagnostic) {
         let before = self.state;
         if before == state {
@@ -348,7 +348,7 @@ impl Session {
                 self.tell_down(true);
             }
             (State::Init, State::Down) => self.tell_down(false),
-            _ => {} // Nobody is told of what they wished themselves.
+            _ => {} // A change by the user is not reported to it.
         }
         self.speak();
         self.retime(now, false);
@@ -369,8 +369,8 @@ impl Session {
         });
     }
 
-    /// The next packet has something else to say than the last: it does not wait for its turn
-    /// (RFC 5880 §6.8.7). Who wants no packets but answers is asked whether it heard (§6.6).
+    /// The next packet differs from the last: it is sent at once (RFC 5880 §6.8.7). A remote system in demand
+    /// mode is polled (§6.6).
     fn speak(&mut self) {
         self.schedule.is_urgent = true;
         if self.remote_demand_is_active() {
@@ -378,12 +378,12 @@ impl Session {
         }
     }
 
-    /// bfd.RemoteDemandMode, where it means something (RFC 5880 §6.8).
+    /// bfd.RemoteDemandMode, if it is in effect (RFC 5880 §6.8).
     fn remote_demand_is_active(&self) -> bool {
         self.remote.demand && self.state == State::Up && self.remote.state == State::Up
     }
 
-    /// After whatever may change an interval. `stays_up`: it was up, and is.
+    /// Called after anything that may change an interval. `stays_up`: it was up, and is.
     fn retime(&mut self, now: Instant, stays_up: bool) {
         let echo = self.echo_interval();
         self.echo.set(now, echo, self.settings.detect_multiplier, &mut self.rng);
@@ -395,7 +395,7 @@ impl Session {
         self.reschedule(now);
     }
 
-    /// How often echo packets may be sent (RFC 5880 §6.8.9, RFC 5883 §3).
+    /// The interval of echo packets (RFC 5880 §6.8.9, RFC 5883 §3).
     fn echo_interval(&self) -> Option<Duration> {
         let ours = self.settings.echo_interval.filter(|_| self.may_echo())?;
         let theirs = micros(self.remote.timers?.required_min_echo_rx);
@@ -406,20 +406,20 @@ impl Session {
         self.state == State::Up && !self.multihop
     }
 
-    /// Who has not followed what was told of it is told how it is. That it is not up is what they
-    /// think of a session of which they know nothing.
+    /// Reports the state again to a user that lost track of it. A session without a report is assumed not to
+    /// be up.
     pub(super) fn tell_again(&mut self) {
         if self.state == State::Up {
             self.untold.add(BfdChange::Up);
         }
     }
 
-    /// Whether something is to be told.
+    /// Whether there is a change to report.
     pub(super) fn has_event(&self) -> bool {
         self.untold.is_some()
     }
 
-    /// What changed.
+    /// The next change.
     pub fn poll_event(&mut self) -> Option<BfdChange> {
         let change = self.untold.take()?;
         self.counters.events = self.counters.events.saturating_add(1);
@@ -427,8 +427,8 @@ impl Session {
     }
 }
 
-/// What we would have, in this state. While echo packets watch the path, control packets need not
-/// (RFC 5880 §6.8.3).
+/// Our intervals in this state. While echo packets monitor the path, control packets may be slow (RFC 5880
+/// §6.8.3).
 fn intervals(settings: &BfdSettings, is_up: bool, echo_watches: bool) -> Intervals {
     let transmit = settings.transmit_interval.max(BfdSettings::INTERVAL_MIN);
     let receive = settings.receive_interval.max(BfdSettings::INTERVAL_MIN);

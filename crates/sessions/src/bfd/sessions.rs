@@ -1,4 +1,4 @@
-//! All sessions of a node: which one a packet is for, and whose time has come.
+//! All sessions of a node: finds the session of a packet, and the next deadline.
 
 mod demultiplex;
 mod discriminators;
@@ -21,34 +21,34 @@ pub const PACKET_LENGTH_BYTES_MAX: usize = 52;
 /// Deadlines are rounded up to this, so that sessions share a wake-up.
 const GRID_MICROS: u64 = 1_000;
 
-/// Names a session towards the edge. It is another's only after [`Sessions::poll_closed`] said so.
+/// Identifies a session for the edge. It is not reused before [`Sessions::poll_closed`] returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(usize);
 
 impl SlotId {
-    /// Small numbers, without gaps that last: good for an array.
+    /// Small numbers without lasting gaps: suitable as index of an array.
     pub fn index(self) -> usize {
         self.0
     }
 }
 
-/// What is to be sent: the first `length` bytes of what was handed in.
+/// A packet to send: the first `length` bytes of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// From which session.
+    /// Its session.
     pub slot: SlotId,
-    /// How many bytes.
+    /// Its length in bytes.
     pub length: usize,
-    /// To the echo port rather than to the one of the path.
+    /// To the echo port instead of the port of the path.
     pub echo: bool,
 }
 
-/// A session is up, or is not.
+/// A session went up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BfdEvent {
-    /// Which.
+    /// The path.
     pub path: BfdPath,
-    /// What changed.
+    /// The change.
     pub change: BfdChange,
 }
 
@@ -59,13 +59,13 @@ pub struct Sessions {
     by_path: BTreeMap<BfdPath, usize>,
     discriminators: Discriminators,
     deadlines: Deadlines,
-    /// Who has something to send, each once. Has room for all.
+    /// Sessions with a packet to send, each once. Has room for all.
     ready: VecDeque<usize>,
-    /// Who has something to tell, each once. Has room for all.
+    /// Sessions with an event to report, each once. Has room for all.
     telling: VecDeque<usize>,
-    /// Whose end was not told yet. Has room for all.
+    /// Deleted sessions that are not reported yet. Has room for all.
     closed: VecDeque<usize>,
-    /// Slots that nobody has. Has room for all.
+    /// Free slots. Has room for all.
     free: Vec<usize>,
     drops: Drops,
     /// See [`Sessions::note_unheard`].
@@ -73,7 +73,7 @@ pub struct Sessions {
     rng: Rng,
 }
 
-/// A session and its place in the world.
+/// A session and its path.
 #[derive(Debug)]
 struct Slot {
     path: BfdPath,
@@ -85,8 +85,8 @@ struct Slot {
 }
 
 impl Sessions {
-    /// None yet. Discriminators, sequence numbers and jitter come from `seed`: it must be another
-    /// in each run, and nobody's to guess.
+    /// Without sessions. Discriminators, sequence numbers and jitter come from `seed`: it must be different
+    /// in each run, and unpredictable.
     pub fn new(seed: u64) -> Self {
         Self {
             slots: Vec::new(),
@@ -103,10 +103,9 @@ impl Sessions {
         }
     }
 
-    /// The sessions that are wanted from now on. What is new is opened, and returned; settings
-    /// change on living sessions; what is not wanted any more says so for one detection time, and
-    /// is then named by [`Sessions::poll_closed`]. The only call that allocates, with
-    /// [`Sessions::view`].
+    /// Sets the wanted sessions. New ones are opened, and returned; settings change on existing sessions;
+    /// removed ones are shut down for one detection time, and then returned by [`Sessions::poll_closed`]. The
+    /// only call that allocates, with [`Sessions::view`].
     pub fn set(&mut self, now: Instant, wanted: &BTreeMap<BfdPath, BfdSettings>) -> Vec<SlotId> {
         for index in 0..self.slots.len() {
             let Some(slot) = self.slots.get_mut(index).and_then(Option::as_mut) else { continue };
@@ -153,7 +152,7 @@ impl Sessions {
         SlotId(index)
     }
 
-    /// Somebody forgot what was told: which sessions are up is told again.
+    /// Reports again which sessions are up, for a user that lost track of them.
     pub fn tell_again(&mut self, now: Instant) {
         for index in 0..self.slots.len() {
             if let Some(Some(slot)) = self.slots.get_mut(index) {
@@ -163,26 +162,26 @@ impl Sessions {
         }
     }
 
-    /// Which path a session watches.
+    /// The path that a session monitors.
     pub fn path(&self, slot: SlotId) -> Option<&BfdPath> {
         self.slots.get(slot.0)?.as_ref().map(|slot| &slot.path)
     }
 
-    /// Whether both ends hear each other.
+    /// Whether both systems receive packets.
     pub fn is_up(&self, slot: SlotId) -> bool {
         let slot = self.slots.get(slot.0).and_then(Option::as_ref);
         slot.is_some_and(|slot| slot.session.state() == State::Up)
     }
 
-    /// The index that the interface of a path has now, if it has one. Until this was said, and
-    /// while it is `None`, a session with an interface hears nothing.
+    /// Sets the current index of the interface of a path, if it has one. Until this is called, and while it
+    /// is `None`, a session with an interface accepts no packets.
     pub fn set_interface_index(&mut self, slot: SlotId, index: Option<u32>) {
         if let Some(Some(slot)) = self.slots.get_mut(slot.0) {
             slot.interface_index = index;
         }
     }
 
-    /// Hears a packet. What was dropped is counted already.
+    /// Processes a packet. Dropped packets are counted.
     pub fn receive(&mut self, now: Instant, arrival: Arrival<'_>) -> Result<Received, Dropped> {
         let mut found = None;
         let result = self.hear(now, &arrival, &mut found);
@@ -196,15 +195,15 @@ impl Sessions {
         result
     }
 
-    /// Something came in that cannot be heard. A detection that falls due with the next
-    /// [`Sessions::expire`] is put off as if this process had been late, which it was not.
+    /// Packets may have been lost before they were read. A detection that is due with the next
+    /// [`Sessions::expire`] is postponed as if this process had been late.
     pub fn note_unheard(&mut self) {
         self.has_unheard = true;
     }
 
-    /// What is due. Call it after the sockets were drained, so that what waited there was heard.
-    /// `own_stall` is how late this process is, if it is: a detection that falls due then is put
-    /// off once, by one interval of the other end, where the delay is more than half of that.
+    /// Processes expired deadlines. Call it after the sockets were drained, so that waiting packets were
+    /// processed. `own_stall` is how late this process is, if it is: a detection that is due then is
+    /// postponed once, by one interval of the remote system, if the delay is more than half of that.
     pub fn expire(&mut self, now: Instant, own_stall: Option<Duration>) {
         if let Some(own_stall) = own_stall {
             self.slots.iter_mut().flatten().for_each(|slot| slot.session.note_stall(own_stall));
@@ -213,7 +212,7 @@ impl Sessions {
             true => Some(Duration::MAX),
             false => own_stall,
         };
-        // Each slot is due once: what it is due for is over then, or ready to be sent.
+        // Each slot is due once: what it is due for is done then, or ready to be sent.
         for _ in 0..self.slots.len() {
             let Some((_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) else {
                 return;
@@ -244,15 +243,14 @@ impl Sessions {
         None
     }
 
-    /// The last packet of this session could not be sent. It is counted; the next one is due in
-    /// time.
+    /// The last packet of this session could not be sent. It is counted; the next one is sent on schedule.
     pub fn transmit_failed(&mut self, slot: SlotId) {
         if let Some(Some(slot)) = self.slots.get_mut(slot.0) {
             slot.session.transmit_failed();
         }
     }
 
-    /// What changed. A session that went down and came up before anybody asked says both.
+    /// The next event. A session that went down and came up before this call reports both.
     pub fn poll_event(&mut self) -> Option<BfdEvent> {
         while let Some(&index) = self.telling.front() {
             if let Some(Some(slot)) = self.slots.get_mut(index) {
@@ -266,23 +264,22 @@ impl Sessions {
         None
     }
 
-    /// A session that is gone; its slot may be another's with the next [`Sessions::set`].
+    /// A deleted session; its slot may be reused by the next [`Sessions::set`].
     pub fn poll_closed(&mut self) -> Option<SlotId> {
         let index = self.closed.pop_front()?;
         self.free.push(index);
         Some(SlotId(index))
     }
 
-    /// When to come back, after everything above was drained: on a grid of milliseconds, rounded
-    /// up, so that sessions share a wake-up.
+    /// When to act next, after everything above was drained: on a grid of milliseconds, rounded up, so that
+    /// sessions share a wake-up.
     pub fn next_deadline(&self) -> Option<Instant> {
         let (at, _) = self.deadlines.first()?;
         let ticks = at.as_micros().div_ceil(GRID_MICROS);
         Some(Instant::from_micros(ticks.saturating_mul(GRID_MICROS)))
     }
 
-    /// Nobody wants any session any more: all say so at once, with the next
-    /// [`Sessions::poll_transmit`].
+    /// Shuts all sessions down: each sends that at once, with the next [`Sessions::poll_transmit`].
     pub fn leave(&mut self, now: Instant) {
         self.set(now, &BTreeMap::new());
     }
@@ -293,13 +290,12 @@ impl Sessions {
         slots.map(|slot| slot.session.view(now, slot.path, slot.drops.clone())).collect()
     }
 
-    /// The packets of no session, and those that sessions did not hear that are gone. Those that a
-    /// session did not hear are in its view.
+    /// Dropped packets of no session, or of deleted sessions. Those of a session are in its view.
     pub fn drops(&self) -> &Drops {
         &self.drops
     }
 
-    /// After whatever may have changed a session: who is to be looked at, and when.
+    /// Called after anything that may have changed a session: updates queues and deadlines.
     fn touch(&mut self, now: Instant, index: usize) {
         let Some(Some(slot)) = self.slots.get_mut(index) else { return };
         if slot.session.has_transmit(now) {
@@ -315,7 +311,7 @@ impl Sessions {
             slot.is_telling = true;
             self.telling.push_back(index);
         }
-        // What is ready waits for nobody but who sends it.
+        // A packet that is ready has no deadline: it waits only to be sent.
         let (next, expiry) = (slot.session.next_deadline(), slot.session.next_expiry());
         self.deadlines.set(index, if slot.is_ready { expiry } else { next });
     }

@@ -1,8 +1,8 @@
-//! Between tokio's clock and the microseconds of the pure machines.
+//! Converts between tokio's clock and the microseconds of the pure state machines.
 
 use crate::time::Instant;
 
-/// Reads the clock; the pure machines never do.
+/// Reads the clock; the pure state machines never do.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     start: tokio::time::Instant,
@@ -18,10 +18,10 @@ impl Clock {
         Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
     }
 
-    /// The moment to sleep until.
+    /// The time to sleep until.
     pub(super) fn at(self, instant: Instant) -> tokio::time::Instant {
         let offset = instant.since(Instant::ZERO);
-        // A deadline past the end of the clock never comes; a day is as good.
+        // A deadline beyond the end of the clock is never reached; a day is sufficient.
         let far = std::time::Duration::from_secs(24 * 3600);
         self.start.checked_add(offset).unwrap_or_else(|| tokio::time::Instant::now() + far)
     }

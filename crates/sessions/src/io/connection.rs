@@ -1,4 +1,4 @@
-//! The two tasks of a connection: one moves bytes in, one moves bytes out.
+//! The two tasks of a connection: one reads, one writes.
 
 use std::io;
 use std::pin::pin;
@@ -19,37 +19,35 @@ use super::neighbour::{NetworkEvent, News};
 use crate::bgp::ConnectionId;
 use crate::types::PeerKey;
 
-/// Bytes taken from a socket at once: a few full messages. One neighbour cannot hold the core up
-/// for longer than these take to parse.
+/// Bytes of one read: a few full messages. One neighbour cannot delay the core for longer than these take to
+/// parse.
 const READ_LENGTH_BYTES: usize = 16 * 1024;
-/// Reads of one connection that may wait for the core: one that is being handled, and one behind
-/// it. A neighbour that sends as fast as it can fills its own socket, and not the queue that all
-/// others share.
+/// Maximum number of pending reads of one connection: one that is being processed, and the next one. A
+/// neighbour that sends as fast as it can fills its own socket, and not the queue that all others share.
 const READS_MAX: usize = 2;
-/// Room for a chunk that is being written, and for the last words.
+/// Room for a chunk that is being written, and for the last message.
 const CHUNKS_MAX: usize = 2;
-/// How long last words may take to leave, and how long the neighbour may take to close its side
-/// after them. Without the wait the kernel would answer unread bytes with a reset, which can
-/// overtake the NOTIFICATION.
+/// Timeout for sending the last message, and for the neighbour to close its side after it. Without the wait
+/// the kernel would answer unread bytes with a reset, which can overtake the NOTIFICATION.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a writer is given.
+/// An order to the writer.
 enum Chunk {
     /// More bytes of the session.
     Bytes(Bytes),
-    /// The end: these bytes, if any, then close.
+    /// The end: send these bytes, if any, then close.
     LastWords(Bytes),
 }
 
-/// The core's handle on a connection that is up. Dropping it without [`Link::finish`] ends the
-/// connection without a word.
+/// The core's handle of an established connection. Dropping it without [`Link::finish`] closes the connection
+/// without a NOTIFICATION.
 #[derive(Debug)]
 pub(super) struct Link {
     chunks: mpsc::Sender<Chunk>,
     tasks: [AbortHandle; 2],
     /// The writer has bytes that it has not reported as written.
     pub(super) busy: bool,
-    /// Its keys, if it has any.
+    /// Its authentication keys, if any.
     pub(super) keys: Option<ConnectionKeys>,
 }
 
@@ -78,15 +76,14 @@ impl Link {
         Self { chunks, tasks: [stop_reader, writer.abort_handle()], busy: false, keys }
     }
 
-    /// Gives the writer bytes. Only when it is not [`Link::busy`].
+    /// Passes bytes to the writer. Only if it is not [`Link::busy`].
     pub(super) fn write(&mut self, bytes: Bytes) {
-        // There is room: at most one chunk is under way. A writer that is gone has said so.
+        // There is room: at most one chunk is pending. A writer that ended has reported that.
         let _ = self.chunks.try_send(Chunk::Bytes(bytes));
         self.busy = true;
     }
 
-    /// Ends the connection: after what is being written and `last_words`, or at once when there is
-    /// nothing to say.
+    /// Ends the connection: after pending bytes and `last_words`, or at once if there are none.
     pub(super) fn finish(self, last_words: Option<Bytes>) {
         match last_words {
             Some(bytes) => drop(self.chunks.try_send(Chunk::LastWords(bytes))),
@@ -95,8 +92,8 @@ impl Link {
     }
 }
 
-/// Reads until the connection ends. Cancel-safe: aborting it loses only bytes of a connection
-/// that is over.
+/// Reads until the connection ends. Cancel-safe: aborting it loses only bytes of a connection that is closed
+/// anyway.
 async fn read_all(
     key: PeerKey,
     id: ConnectionId,
@@ -106,7 +103,7 @@ async fn read_all(
     let mut buffer = vec![0; READ_LENGTH_BYTES];
     let budget = Arc::new(Semaphore::new(READS_MAX));
     loop {
-        // Nobody closes it: the error cannot come.
+        // The semaphore is never closed, so the error cannot happen.
         let Ok(permit) = Arc::clone(&budget).acquire_owned().await else { return };
         let news = match stream.read(&mut buffer).await {
             Ok(0) => News::Closed { id, why: None },
@@ -123,7 +120,7 @@ async fn read_all(
     }
 }
 
-/// Writes chunks until the last words, or until nobody is left to give any.
+/// Writes chunks until the last message, or until the sender is dropped.
 async fn write_all(
     key: PeerKey,
     id: ConnectionId,
@@ -136,7 +133,7 @@ async fn write_all(
         let bytes = match chunk {
             Chunk::Bytes(bytes) => bytes,
             Chunk::LastWords(bytes) => {
-                // Nobody is told: the session is over whether they arrive or not.
+                // Not reported: the session is over whether they arrive or not.
                 let _ = timeout(GOODBYE_TIMEOUT, stream.write_all(&bytes)).await;
                 break;
             }
@@ -147,7 +144,7 @@ async fn write_all(
             Ok(()) => News::Written { id },
             Err(error) => News::Closed { id, why: Some(error.to_string()) },
         };
-        // After half a message nothing that follows would be understood.
+        // After a partial message nothing that follows could be decoded.
         if events.send(NetworkEvent { key, news }).await.is_err() || broke {
             return;
         }
@@ -159,9 +156,8 @@ async fn write_all(
     let _ = stream.shutdown().await;
 }
 
-/// Writes, but not for ever once the end has come: a neighbour that reads nothing must not keep a
-/// dead session's task alive. While bytes are under way nothing but the end can come; it is handed
-/// back.
+/// Writes, but with a timeout once the end was requested: a neighbour that does not read must not keep the
+/// task of a closed session alive. While bytes are pending only the end can be requested; it is returned.
 async fn write_unless_over(
     stream: &mut OwnedWriteHalf,
     bytes: &[u8],
@@ -183,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// A link over loopback, and the far end of it.
+    /// A link over loopback, and its remote end.
     async fn link() -> (Link, TcpStream, TaskTracker, mpsc::Receiver<NetworkEvent>) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -220,9 +216,9 @@ mod tests {
             held.push(news.recv().await.unwrap());
         }
         let quiet = timeout(Duration::from_millis(100), news.recv()).await;
-        assert!(quiet.is_err(), "no more than its budget is taken from one neighbour");
+        assert!(quiet.is_err(), "no more than its budget is read from one neighbour");
         held.pop();
-        assert!(news.recv().await.is_some(), "what was handled makes room for the next");
+        assert!(news.recv().await.is_some(), "a processed read makes room for the next");
         drop(link);
         flood.abort();
     }

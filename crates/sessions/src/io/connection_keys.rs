@@ -1,7 +1,7 @@
-//! The keys of one connection, and their exchange while it lives.
+//! The authentication keys of one connection, and their exchange during its lifetime.
 //!
-//! Called by the neighbour that the connection belongs to. Which kind of key there is never
-//! changes while a connection lives (`PeerConfig::needs_reset`).
+//! Called by the neighbour of the connection. The kind of key never changes during the lifetime of a
+//! connection (`PeerConfig::needs_reset`).
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,19 +12,19 @@ use super::{sockopt, tcp_ao};
 use crate::bgp::{KeyChange, KeyRing};
 use crate::types::{PeerConfig, Prefix};
 
-/// The keys of a connection that has any.
+/// The keys of a connection with authentication.
 #[derive(Debug)]
 pub(super) struct ConnectionKeys {
-    /// The same socket again: its halves belong to the two tasks of the connection.
+    /// A duplicate of the socket: its halves belong to the two tasks of the connection.
     socket: OwnedFd,
     peer: IpAddr,
-    /// Whom the keys of TCP-AO are for: those of a listener come with the whole range.
+    /// The peers of the TCP-AO keys: those inherited from a listener are for the whole range.
     peers: Prefix,
-    /// Keys of TCP-AO; TCP-MD5 has one key, and the configuration knows it.
+    /// The TCP-AO keys; TCP-MD5 has one key, which is in the configuration.
     ring: Option<KeyRing>,
 }
 
-/// What keeps a connection from having the keys that it should have. The text names the step.
+/// Why a connection does not have the right keys. The text names the failed step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyError {
     #[error("socket: {0}")]
@@ -33,12 +33,12 @@ pub(super) enum KeyError {
     Md5(#[source] nix::Error),
     #[error("TCP-AO keys: {0}")]
     Ao(#[source] nix::Error),
-    #[error("the connection began with other TCP-AO keys than it should have now")]
+    #[error("the TCP-AO keys changed while the connection was being established")]
     OtherKeys,
 }
 
 impl ConnectionKeys {
-    /// Those of a connection that came up, `None` for one without; brings them up to date.
+    /// The keys of a new connection, `None` for one without; updates them.
     pub(super) fn of(stream: &TcpStream, config: &PeerConfig) -> Result<Option<Self>, KeyError> {
         if config.password.is_none() && config.tcp_ao.is_empty() {
             return Ok(None);
@@ -47,7 +47,7 @@ impl ConnectionKeys {
         let socket = stream.as_fd().try_clone_to_owned()?;
         let mut ring = None;
         if !config.tcp_ao.is_empty() {
-            // It began while the keys were others: the next one begins with these.
+            // The keys changed while it was being established: the next connection starts with the new ones.
             let held = tcp_ao::held(&socket).map_err(KeyError::Ao)?;
             let wanted = config.tcp_ao.iter().map(|key| (key.send_id(), key.recv_id()));
             let mut held: Vec<_> = held.iter().map(|it| (it.send_id, it.recv_id)).collect();
@@ -65,12 +65,12 @@ impl ConnectionKeys {
         Ok(Some(keys))
     }
 
-    /// Whether a key waits to be given up.
+    /// Whether a key is waiting to be removed.
     pub(super) fn is_rolling(&self, config: &PeerConfig) -> bool {
         self.ring.as_ref().is_some_and(|ring| ring.is_rolling(&config.tcp_ao))
     }
 
-    /// Brings them up to date. Says what changed of those of TCP-AO.
+    /// Updates the keys. Returns the changes of TCP-AO keys.
     pub(super) fn follow(&mut self, config: &PeerConfig) -> Result<Vec<KeyChange>, KeyError> {
         if let Some(password) = &config.password {
             sockopt::set_md5(&self.socket, self.peer, Some(password)).map_err(KeyError::Md5)?;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     impl Pair {
-        /// Only the first one listens, so that there is one way to meet.
+        /// Only the first one listens, so that there is only one possible connection.
         fn new(octet: u8, settings: impl Fn(&mut PeerConfig)) -> Self {
             let address = |number| IpAddr::from([127, 0, octet, number]);
             let listen = Listen::at([SocketAddr::new(address(1), 0)]);
@@ -148,7 +148,7 @@ mod tests {
             views.try_into().ok()
         }
 
-        /// Waits until both are as `is_so` wants them.
+        /// Waits until `is_so` holds for both.
         async fn wait_until(&self, is_so: impl Fn(&[PeerView; 2]) -> bool) -> [PeerView; 2] {
             let look = async {
                 loop {
@@ -168,14 +168,14 @@ mod tests {
             .await;
         }
 
-        /// Waits until one of them has said something more.
+        /// Waits until one of them has sent something more.
         async fn has_spoken(&self, which: usize) {
             let said = |views: &[PeerView; 2]| views[which].messages.sent.keepalives;
             let before = said(&self.wait_until(|_| true).await);
             self.wait_until(|views| said(views) >= before + 2).await;
         }
 
-        /// Waits until each has heard the other again, in the session that there was.
+        /// Waits until each has received something more from the other, in the same session.
         async fn still_talks(&self) {
             let before = self.wait_until(|_| true).await;
             let heard = |view: &PeerView| view.messages.received.keepalives;
@@ -205,7 +205,7 @@ mod tests {
             pair.wait_until_up().await;
             for which in [first, 1 - first] {
                 pair.change(which, |config| config.password = password("new"));
-                // The other end is later, and hears nothing meanwhile.
+                // The other end changes later, and receives nothing meanwhile.
                 pair.has_spoken(which).await;
             }
             pair.still_talks().await;
@@ -241,7 +241,7 @@ mod tests {
                     pair.still_talks().await;
                 }
             }
-            // Whoever begins now begins with the new key, and only with that.
+            // A new connection uses the new key, and only that.
             pair.change(1, |config| config.tcp_ao = keys(&[1]));
             pair.daemons[1].clear(pair.configs[1].key, crate::backend::Clear::Hard).await.unwrap();
             let no_answer = |view: &PeerView| {
@@ -264,7 +264,7 @@ mod tests {
             said && view.state == SessionState::Idle && view.next_connect_in.is_none()
         };
         pair.wait_until(|views| views.iter().all(is_set_aside)).await;
-        // The operator can have what the kernel can.
+        // Settings that the kernel supports are accepted.
         pair.change(0, |config| config.tcp_ao = AoKeys::default());
         pair.change(1, |config| config.tcp_ao = AoKeys::default());
         pair.wait_until_up().await;

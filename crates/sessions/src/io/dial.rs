@@ -10,13 +10,13 @@ use super::link::LinkTrouble;
 use super::{sockopt, tcp_ao};
 use crate::types::{AoKeys, InterfaceName, PeerConfig};
 
-/// How long a SYN may stay unanswered: long enough for three of them (at 0, 1 and 3 s).
+/// Timeout of a SYN without an answer: long enough for three of them (at 0, 1 and 3 s).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What keeps a connection from coming up. The text names the step.
+/// Why a connection could not be established. The text names the failed step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
-    #[error("no router was heard on {0} yet")]
+    #[error("no router discovered on {0} yet (no router advertisement received)")]
     NoRouter(InterfaceName),
     #[error(transparent)]
     Link(#[from] LinkTrouble),
@@ -30,7 +30,7 @@ pub(super) enum DialError {
     AoKeys(#[source] nix::Error),
     #[error("TTL: {0}")]
     Ttl(#[source] nix::Error),
-    #[error("VRF {0}: {1} (is there a device of that name?)")]
+    #[error("VRF {0}: {1} (does a device with this name exist?)")]
     Vrf(InterfaceName, #[source] nix::Error),
     #[error("source address {0}: {1}")]
     SourceAddress(IpAddr, #[source] io::Error),
@@ -40,8 +40,8 @@ pub(super) enum DialError {
     Timeout { remote: SocketAddr, hint: &'static str },
 }
 
-/// Dials the neighbour of `config`, which is at `remote`. Each `attempt` signs its SYN with another
-/// key of TCP-AO, the preferred one first: the neighbour may not have it yet, or not any more.
+/// Dials the neighbour of `config` at `remote`. Each `attempt` signs its SYN with another TCP-AO key, the
+/// preferred one first: the neighbour may not have it yet, or not any more.
 pub(super) async fn dial(
     config: &PeerConfig,
     remote: SocketAddr,

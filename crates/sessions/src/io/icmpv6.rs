@@ -15,33 +15,33 @@ use super::sockopt;
 use crate::ndp::message::{HOP_LIMIT, ROUTER_ADVERTISEMENT, ROUTER_SOLICITATION};
 use crate::types::InterfaceName;
 
-/// Everybody on the link; advertisements go there.
+/// All nodes on the link; the destination of advertisements.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
-/// All routers on the link; solicitations go there.
+/// All routers on the link; the destination of solicitations.
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 2);
 
-/// Octets of a packet that are read. What does not fit an Ethernet frame is not for us.
+/// Octets of a packet that are read. A packet that exceeds an Ethernet frame is not for us.
 pub(super) const PACKET_LENGTH_BYTES_MAX: usize = 1500;
 
-/// A raw ICMPv6 socket that hears solicitations and advertisements of one interface.
+/// A raw ICMPv6 socket that receives solicitations and advertisements of one interface.
 #[derive(Debug)]
 pub(super) struct Icmpv6Socket {
     socket: AsyncFd<OwnedFd>,
-    /// The kernel's number of the interface.
+    /// The index of the interface.
     index: u32,
 }
 
-/// What was read.
+/// A received packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
     pub(super) source: Ipv6Addr,
     pub(super) hop_limit: u8,
-    /// Octets of it.
+    /// Its length in octets.
     pub(super) length: usize,
 }
 
 impl Icmpv6Socket {
-    /// Opens one on `interface`, whose number is `index`. Needs the capability `NET_RAW`.
+    /// Opens one on `interface` with index `index`. Requires the capability `NET_RAW`.
     pub(super) fn open(interface: InterfaceName, index: u32) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let protocol = SockProtocol::IcmpV6;
@@ -50,25 +50,25 @@ impl Icmpv6Socket {
         setsockopt(&fd, nix_sockopt::BindToDevice, &interface.as_str().into())?;
         setsockopt(&fd, nix_sockopt::Ipv6MulticastHops, &HOP_LIMIT.into())?;
         setsockopt(&fd, nix_sockopt::Ipv6RecvHopLimit, &true)?;
-        // All are in the group of all nodes by themselves.
+        // Every host is in the all-nodes group by default.
         sockopt::join_group(&fd, ALL_ROUTERS, index)?;
         Ok(Self { socket: sockopt::watched(fd)?, index })
     }
 
-    /// Sends `message` to everybody on the link.
+    /// Sends `message` to all nodes on the link.
     pub(super) fn send(&self, message: &[u8]) -> Result<(), Errno> {
         let to = SockaddrIn6::from(SocketAddrV6::new(ALL_NODES, 0, 0, self.index));
         sendto(self.socket.as_raw_fd(), message, &to, MsgFlags::empty()).map(drop)
     }
 
-    /// The next packet. Cancel-safe: one that was not returned is still there.
+    /// The next packet. Cancel-safe: one that was not returned is not lost.
     pub(super) async fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         loop {
             let mut ready = self.socket.readable().await?;
             match ready.try_io(|socket| receive(socket.as_raw_fd(), buffer)) {
                 Ok(Ok(Some(received))) => return Ok(received),
                 Ok(Err(error)) => return Err(error),
-                // Nothing there after all, or something that cannot be told where it came from.
+                // Spurious readiness, or a packet without a known source.
                 Ok(Ok(None)) | Err(_) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Accepting connections from neighbours, and only from them.
+//! Accepts connections from neighbours, and rejects all others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use super::neighbour::{NetworkEvent, News};
 use super::sockopt;
 use crate::types::InterfaceName;
 
-/// Connections that wait to be accepted: a whole listen range may come back at once.
+/// Connections that wait to be accepted: a whole listen range may reconnect at once.
 const BACKLOG: u32 = 4096;
 
-/// A socket that will listen at `address`, and in `vrf` only, once it has its keys.
+/// A socket that will listen at `address`, only in `vrf`, once it has its keys.
 ///
-/// What it says leaves with a TTL of 255, and so does the reset of a connection that is refused:
-/// who is next door and checks that must hear both (RFC 5082 §3), and nobody else minds. A session
-/// sets its own TTL before it says a word.
+/// Its packets have a TTL of 255, including the reset of a rejected connection: a directly connected
+/// neighbour with GTSM must receive both (RFC 5082 §3), and others do not mind. A session sets its own TTL
+/// before it sends anything.
 pub(super) fn bound(address: SocketAddr, vrf: Option<InterfaceName>) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
@@ -36,13 +36,13 @@ pub(super) fn bound(address: SocketAddr, vrf: Option<InterfaceName>) -> io::Resu
     Ok(socket)
 }
 
-/// Opens it.
+/// Starts listening.
 pub(super) fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts until the core is gone. A connection from anybody who is no peer is reset before a
-/// byte is read. Cancel-safe: a connection is handed over whole or not at all.
+/// Accepts until the core ends. A connection from an address that is not a peer is reset before a byte is
+/// read. Cancel-safe: a connection is handed over completely or not at all.
 pub(super) async fn accept_all(
     listener: Arc<TcpListener>,
     vrf: Option<InterfaceName>,
@@ -56,12 +56,12 @@ pub(super) async fn accept_all(
                 let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
                 let admitted = admission.borrow().find(vrf, remote.ip(), interface);
                 let Some(Admitted { key, ttl_min }) = admitted else {
-                    debug!(%remote, "connection from an address that is no peer: reset");
+                    debug!(%remote, "connection from an address that is not a peer: reset");
                     reset(&stream);
                     continue;
                 };
                 if ttl_min.is_some_and(|least| comes_from_afar(&stream, least)) {
-                    debug!(%remote, "connection of a peer from further than ttlSecurityHops: reset");
+                    debug!(%remote, "connection of a peer from more than ttlSecurityHops hops away: reset");
                     reset(&stream);
                     continue;
                 }
@@ -73,7 +73,7 @@ pub(super) async fn accept_all(
                 }
             }
             Err(error) => {
-                // Out of descriptors, most likely: give the others time to return some.
+                // Probably out of descriptors: allow time for others to be closed.
                 warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
@@ -91,13 +91,13 @@ fn interface_of(remote: SocketAddr) -> Option<InterfaceName> {
     }
 }
 
-/// Whether the SYN came over more hops than a TTL of `least` lets it. The kernel forgets it where
-/// SYN cookies are used: then what follows shows it, since the session takes nothing from afar.
+/// Whether the TTL of the SYN was less than `least`. The kernel does not keep it with SYN cookies: then later
+/// packets are dropped, since the session has a minimum TTL.
 fn comes_from_afar(stream: &TcpStream, least: u8) -> bool {
     sockopt::syn_ttl(stream).is_ok_and(|ttl| ttl < least)
 }
 
-/// Ends a connection without a word, and without lingering state.
+/// Resets a connection, without lingering state.
 pub(super) fn reset(stream: &TcpStream) {
     if let Err(error) = sockopt::set_reset_on_drop(stream) {
         debug!(%error, "cannot reset a connection; closing it");

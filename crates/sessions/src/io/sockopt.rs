@@ -1,6 +1,5 @@
-//! Socket options that BGP and BFD need, typed, and the few other calls to the kernel that `nix` has
-//! no wrapper for, or none that can be used again and again. The only unsafe code of the project is
-//! here.
+//! Typed socket options for BGP and BFD, and the few other system calls that `nix` does not wrap, or not in a
+//! reusable form. This is the only unsafe code of the project.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::types::{InterfaceName, Password, Prefix};
 
-/// DSCP CS6 (network control), where routers expect their own protocols.
+/// DSCP CS6 (network control), which routers expect for routing protocols.
 const TRAFFIC_CLASS: libc::c_int = 0xC0;
 
 /// `ICMP6_FILTER` (RFC 3542 §3.2).
@@ -25,25 +24,25 @@ const ICMP6_FILTER: libc::c_int = 1;
 /// Size of the kernel's `struct tcp_md5sig`: a socket address (128), flags, prefix length, key
 /// length (2), interface (4), key (80).
 const MD5_LENGTH_BYTES: usize = 216;
-/// Where its flags and its prefix length are; `TCP_MD5SIG_EXT` reads them.
+/// The offset of its flags and its prefix length; `TCP_MD5SIG_EXT` uses them.
 const MD5_FLAGS: Range<usize> = 128..130;
 /// `TCP_MD5SIG_FLAG_PREFIX`.
 const MD5_FLAG_PREFIX: u8 = 1;
 
-/// The longest headers of a SYN: 40 bytes of IPv6, its extensions, 60 of TCP.
+/// Maximum length of the headers of a SYN: 40 bytes of IPv6, its extensions, 60 of TCP.
 const SYN_LENGTH_BYTES_MAX: usize = 512;
 
-/// Linux's number of the option; `libc` does not have it.
+/// Linux's number of the option; `libc` does not define it.
 const TCP_AO_GET_KEYS: libc::c_int = 41;
 
 /// Size of the kernel's `struct tcp_ao_getsockopt`.
 pub(super) const AO_STATE_LENGTH_BYTES: usize = 304;
 
-/// Keys of one peer: a key has a number of one byte.
+/// Maximum number of keys of one peer: a key ID has one byte.
 const AO_STATES_MAX: usize = 256;
 
-/// Sets the TCP-MD5 key for everything exchanged with `peer` (RFC 2385); `None` takes it away.
-/// On a listener it must be there before the first SYN.
+/// Sets the TCP-MD5 key for all segments exchanged with `peer` (RFC 2385); `None` removes it. On a listener
+/// it must be set before the first SYN.
 pub(super) fn set_md5(
     socket: &impl AsFd,
     peer: IpAddr,
@@ -51,15 +50,15 @@ pub(super) fn set_md5(
 ) -> Result<(), Errno> {
     let value = md5_option(peer, key.map_or(&[], Password::expose)).ok_or(Errno::EINVAL)?;
     match set_bytes(socket, libc::IPPROTO_TCP, libc::TCP_MD5SIG, &value) {
-        // There was no key to take away.
+        // There was no key to remove.
         Err(Errno::ENOENT) if key.is_none() => Ok(()),
         outcome => outcome,
     }
 }
 
-/// Sets the TCP-MD5 key for whoever dials from `range`; `None` takes it away. A neighbour with a
-/// key of its own keeps that: the kernel takes the key of the smallest range. One without any is
-/// held to the key of the range, since the kernel cannot be told of an exception.
+/// Sets the TCP-MD5 key for connections from `range`; `None` removes it. A neighbour with its own key keeps
+/// that: the kernel uses the key of the longest prefix. One without a key must use that of the range, since
+/// the kernel does not support exceptions.
 pub(super) fn set_md5_range(
     socket: &impl AsFd,
     range: Prefix,
@@ -76,8 +75,8 @@ pub(super) fn set_md5_range(
     }
 }
 
-/// Drops what arrives at a socket of the family of `address` with a TTL (or hop limit) of less
-/// than `least` (RFC 5082 §3); 0 lets everything in.
+/// Drops packets that arrive at a socket of the family of `address` with a TTL (or hop limit) of less than
+/// `least` (RFC 5082 §3); 0 accepts all.
 pub(super) fn set_ttl_min(socket: &impl AsFd, address: IpAddr, least: u8) -> Result<(), Errno> {
     let (level, option) = match address {
         IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MINTTL),
@@ -86,18 +85,17 @@ pub(super) fn set_ttl_min(socket: &impl AsFd, address: IpAddr, least: u8) -> Res
     set_bytes(socket, level, option, &libc::c_int::from(least).to_ne_bytes())
 }
 
-/// Keeps a socket to `device`: the interfaces of a VRF, where that is one.
+/// Binds a socket to `device`: if that is a VRF, to its interfaces.
 pub(super) fn set_device(socket: &impl AsFd, device: InterfaceName) -> Result<(), Errno> {
     setsockopt(socket, sockopt::BindToDevice, &device.as_str().into())
 }
 
-/// Makes a listener keep the SYN of each connection, for [`syn_ttl`] to look at.
+/// Makes a listener save the SYN of each connection, for [`syn_ttl`].
 pub(super) fn keep_syn(listener: &impl AsFd) -> Result<(), Errno> {
     set_bytes(listener, libc::IPPROTO_TCP, libc::TCP_SAVE_SYN, &1_i32.to_ne_bytes())
 }
 
-/// The TTL (or hop limit) that the SYN of an accepted connection arrived with. It can be asked
-/// once.
+/// The TTL (or hop limit) of the SYN of an accepted connection. It can be read once.
 pub(super) fn syn_ttl(socket: &impl AsFd) -> Result<u8, Errno> {
     let mut header = [0_u8; SYN_LENGTH_BYTES_MAX];
     let mut length = libc::socklen_t::try_from(header.len()).map_err(|_| Errno::EINVAL)?;
@@ -124,7 +122,7 @@ pub(super) fn syn_ttl(socket: &impl AsFd) -> Result<u8, Errno> {
     header.get(position).copied().ok_or(Errno::ENODATA)
 }
 
-/// Sets an option to the bytes of one of the kernel's structures.
+/// Sets an option to the bytes of a kernel structure.
 pub(super) fn set_bytes(
     socket: &impl AsFd,
     level: libc::c_int,
@@ -141,13 +139,13 @@ pub(super) fn set_bytes(
     Errno::result(outcome).map(drop)
 }
 
-/// The keys of TCP-AO that a socket holds, each as the kernel's `struct tcp_ao_getsockopt`: what
-/// the kernel knows of this option, and no more than there can be for one peer.
+/// The TCP-AO keys of a socket, each as the kernel's `struct tcp_ao_getsockopt`: as many as there can be for
+/// one peer.
 pub(super) fn ao_keys(socket: &impl AsFd) -> Result<Vec<[u8; AO_STATE_LENGTH_BYTES]>, Errno> {
     let mut keys = vec![[0; AO_STATE_LENGTH_BYTES]; AO_STATES_MAX];
     let room = u32::try_from(AO_STATES_MAX).map_err(|_| Errno::EINVAL)?;
     let question = keys.first_mut().ok_or(Errno::EINVAL)?;
-    // `nkeys`, the room there is, and `get_all`, the third bit of a field.
+    // `nkeys`, the available room, and `get_all`, the third bit of a bit field.
     question.get_mut(272..276).ok_or(Errno::EINVAL)?.copy_from_slice(&room.to_ne_bytes());
     let get_all: u16 = if cfg!(target_endian = "big") { 1 << 13 } else { 1 << 2 };
     question.get_mut(276..278).ok_or(Errno::EINVAL)?.copy_from_slice(&get_all.to_ne_bytes());
@@ -171,18 +169,17 @@ pub(super) fn ao_keys(socket: &impl AsFd) -> Result<Vec<[u8; AO_STATE_LENGTH_BYT
     Ok(keys)
 }
 
-/// Datagrams that one call reads at most.
+/// Maximum number of datagrams of one call.
 pub(super) const DATAGRAMS_MAX: usize = 64;
 
-/// Octets of a datagram that are kept. A BFD packet says its length in one octet.
+/// Octets of a datagram that are kept. The length of a BFD packet has one octet.
 pub(super) const DATAGRAM_LENGTH_BYTES_MAX: usize = 256;
 
-/// Room for what the kernel says beside a datagram: time stamp (32), TTL (24), interface and address
-/// (40), how many were lost (24).
+/// Room for the metadata of a datagram: time stamp (32), TTL (24), interface and address (40), drop count
+/// (24).
 const CONTROL_LENGTH_BYTES_MAX: usize = 128;
 
-/// One datagram, and what the kernel says about it. Used again and again, so that reading needs no
-/// allocation.
+/// One datagram with the kernel's metadata. Reused, so that reading does not allocate.
 #[derive(Debug, Clone)]
 #[repr(C, align(8))]
 pub(super) struct Datagram {
@@ -198,7 +195,7 @@ pub(super) struct Datagram {
 }
 
 impl Datagram {
-    /// One to read into.
+    /// An empty one to read into.
     pub(super) const fn empty() -> Self {
         Self {
             control: [0; CONTROL_LENGTH_BYTES_MAX],
@@ -221,14 +218,14 @@ impl Datagram {
         self.name.get(..self.name_length).unwrap_or_default()
     }
 
-    /// What was sent; `None` when it or what the kernel says about it did not fit.
+    /// The payload; `None` if it or its metadata did not fit.
     pub(super) fn payload(&self) -> Option<&[u8]> {
         if self.is_cut { None } else { self.payload.get(..self.payload_length) }
     }
 }
 
-/// Reads what waits in a socket, at most [`DATAGRAMS_MAX`] datagrams, and does not wait for more.
-/// Returns how many of `into` were filled; fewer than there is room for means that none is left.
+/// Reads the datagrams that wait in a socket, at most [`DATAGRAMS_MAX`], without blocking. Returns how many
+/// of `into` were filled; fewer than there is room for means that none is left.
 #[allow(clippy::useless_conversion, reason = "types of fields are not the same with every libc")]
 pub(super) fn receive_datagrams(socket: &impl AsFd, into: &mut [Datagram]) -> Result<usize, Errno> {
     // SAFETY: both are structures of integers and pointers of C, for which all zeros are a value.
@@ -270,7 +267,7 @@ pub(super) fn receive_datagrams(socket: &impl AsFd, into: &mut [Datagram]) -> Re
     Ok(received)
 }
 
-/// Which packets a packet socket takes; the program is one of the kernel's packet filters.
+/// Sets the filter of a packet socket; the program is one of the kernel's packet filters.
 pub(super) fn set_filter(socket: &impl AsFd, program: &[libc::sock_filter]) -> Result<(), Errno> {
     let filter = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| Errno::EINVAL)?,
@@ -288,7 +285,7 @@ pub(super) fn set_filter(socket: &impl AsFd, program: &[libc::sock_filter]) -> R
     Errno::result(outcome).map(drop)
 }
 
-/// Makes a packet socket hear the IPv4 packets that come in by the interface with this number.
+/// Makes a packet socket receive the IPv4 packets of the interface with this index.
 pub(super) fn bind_link(socket: &impl AsFd, index: u32) -> Result<(), Errno> {
     let address = link_address(index, [0; 6])?;
     let length = libc::socklen_t::try_from(size_of_val(&address)).map_err(|_| Errno::EINVAL)?;
@@ -299,7 +296,7 @@ pub(super) fn bind_link(socket: &impl AsFd, index: u32) -> Result<(), Errno> {
     Errno::result(outcome).map(drop)
 }
 
-/// Sends an IPv4 packet to whoever has this address on the link of the interface `index`.
+/// Sends an IPv4 packet to this link-layer address on the interface `index`.
 pub(super) fn send_to_link(
     socket: &impl AsFd,
     index: u32,
@@ -337,13 +334,13 @@ fn link_address(index: u32, neighbour: [u8; 6]) -> Result<libc::sockaddr_ll, Err
     })
 }
 
-/// Puts the calling thread before all others that are not in real time: SCHED_FIFO of `priority`
-/// (1 to 99). Needs the capability `SYS_NICE`, or a limit (`RLIMIT_RTPRIO`) that allows it.
+/// Gives the calling thread real-time priority: SCHED_FIFO with `priority` (1 to 99). Requires the capability
+/// `SYS_NICE`, or a limit (`RLIMIT_RTPRIO`) that allows it.
 pub(super) fn set_realtime(priority: libc::c_int) -> Result<(), Errno> {
     // SAFETY: a structure of integers, for which all zeros are a value.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = priority;
-    // The system call itself, since musl refuses to offer it; 0 is the calling thread.
+    // The system call itself, since musl does not implement the function; 0 is the calling thread.
     // SAFETY: the kernel reads one `sched_param`, which lives until the call returns; C libraries
     // put more fields behind the one that the kernel knows, never before it.
     let outcome = unsafe {
@@ -352,12 +349,11 @@ pub(super) fn set_realtime(priority: libc::c_int) -> Result<(), Errno> {
     Errno::result(outcome).map(drop)
 }
 
-/// Asks for turns of `nanoseconds` (100 µs to 100 ms) for the calling thread, among those that are
-/// not in real time: who takes short turns is given one sooner. Everybody may ask; kernels before
-/// Linux 6.12 take no notice.
+/// Requests time slices of `nanoseconds` (100 µs to 100 ms) for the calling thread, without real time: a
+/// thread with short slices is scheduled sooner. Needs no privilege; kernels before Linux 6.12 ignore it.
 pub(super) fn set_slice(nanoseconds: u64) -> Result<(), Errno> {
-    // `struct sched_attr`: size and policy, flags, nice and priority, runtime, deadline, period and
-    // two hints. What is there is kept, but for the runtime.
+    // `struct sched_attr`: size and policy, flags, nice and priority, runtime, deadline, period and two
+    // hints. All current values are kept except for the runtime.
     let mut attributes = [0_u64; 7];
     let length = libc::c_uint::try_from(size_of_val(&attributes)).map_err(|_| Errno::EINVAL)?;
     // SAFETY: the kernel writes at most `length` bytes to `attributes`, of which any are values of
@@ -372,8 +368,8 @@ pub(super) fn set_slice(nanoseconds: u64) -> Result<(), Errno> {
     Errno::result(outcome).map(drop)
 }
 
-/// Keeps the memory of the process from being paged out, from when it is first used on. Only for
-/// who may lock without a limit: with one, later allocations of the process would fail.
+/// Locks the memory of the process, from the first use of each page. Only for a process without a limit on
+/// locked memory: with one, later allocations would fail.
 pub(super) fn lock_memory() -> Result<(), Errno> {
     // SAFETY: a call without pointers that changes no value of any memory.
     let outcome =
@@ -403,7 +399,7 @@ fn md5_option(peer: IpAddr, key: &[u8]) -> Option<[u8; MD5_LENGTH_BYTES]> {
     Some(option)
 }
 
-/// TTL (hop limit) and traffic class of what leaves a socket of the family of `local`.
+/// Sets the TTL (hop limit) and traffic class of a socket of the family of `local`.
 pub(super) fn set_network(socket: &impl AsFd, local: IpAddr, ttl: u8) -> Result<(), Errno> {
     let ttl = libc::c_int::from(ttl);
     match local {
@@ -418,8 +414,8 @@ pub(super) fn set_network(socket: &impl AsFd, local: IpAddr, ttl: u8) -> Result<
     }
 }
 
-/// Lets the kernel find out about a neighbour that is gone, for sessions without a hold timer:
-/// after a minute of silence, three questions ten seconds apart.
+/// Enables TCP keepalive for sessions without a hold timer: after a minute of silence, three probes ten
+/// seconds apart.
 pub(super) fn set_keepalive(socket: &impl AsFd) -> Result<(), Errno> {
     setsockopt(socket, sockopt::KeepAlive, &true)?;
     setsockopt(socket, sockopt::TcpKeepIdle, &60)?;
@@ -427,25 +423,25 @@ pub(super) fn set_keepalive(socket: &impl AsFd) -> Result<(), Errno> {
     setsockopt(socket, sockopt::TcpKeepCount, &3)
 }
 
-/// Makes a socket that is dropped reset its connection at once, without lingering state.
+/// Makes a socket reset its connection when it is dropped, without lingering state.
 pub(super) fn set_reset_on_drop(socket: &impl AsFd) -> Result<(), Errno> {
     setsockopt(socket, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
-/// Keeps an IPv6 listener to IPv6, so that one for IPv4 can have the same port.
+/// Restricts an IPv6 listener to IPv6, so that one for IPv4 can use the same port.
 pub(super) fn set_ipv6_only(socket: &impl AsFd, address: SocketAddr) -> Result<(), Errno> {
     if address.is_ipv6() { setsockopt(socket, sockopt::Ipv6V6Only, &true) } else { Ok(()) }
 }
 
-/// Has the runtime watch a descriptor.
+/// Registers a descriptor with the runtime.
 pub(super) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: it is open, and it is closed only when the returned value is dropped.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
-/// Lets only ICMPv6 messages of these types through to a raw socket (RFC 3542 §3.2).
+/// Passes only ICMPv6 messages of these types to a raw socket (RFC 3542 §3.2).
 pub(super) fn pass_icmpv6_types(socket: &impl AsFd, types: &[u8]) -> Result<(), Errno> {
-    // A bit for each type; a set one blocks.
+    // A bit for each type; a set bit blocks it.
     let mut blocked = [u32::MAX; 8];
     for kind in types {
         if let Some(word) = blocked.get_mut(usize::from(kind / 32)) {
@@ -456,7 +452,7 @@ pub(super) fn pass_icmpv6_types(socket: &impl AsFd, types: &[u8]) -> Result<(), 
     set_bytes(socket, libc::IPPROTO_ICMPV6, ICMP6_FILTER, value.as_flattened())
 }
 
-/// Hears what is sent to `group` on the interface with this number. `nix` has no way to name it.
+/// Joins `group` on the interface with this index. `nix` has no option for an index.
 pub(super) fn join_group(socket: &impl AsFd, group: Ipv6Addr, index: u32) -> Result<(), Errno> {
     // `struct ipv6_mreq`.
     let value = [&group.octets()[..], &index.to_ne_bytes()].concat();
@@ -484,7 +480,7 @@ mod tests {
         }
     }
 
-    /// What a change of password rests on: TCP repeats what the other end could not verify.
+    /// The basis of password changes: TCP retransmits segments that the other end could not verify.
     #[tokio::test]
     async fn a_connection_lives_while_its_ends_change_their_keys_one_after_the_other() {
         use std::time::Duration;

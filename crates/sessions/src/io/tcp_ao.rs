@@ -1,7 +1,7 @@
 //! The kernel's TCP-AO (RFC 5925, Linux 6.7): keys of listeners and of connections.
 //!
-//! Which key to add or to give up is decided in `bgp::key_rollover`; here it is done. Called by the
-//! core task for listeners, by the dialler, and for each connection that has keys.
+//! `bgp::key_rollover` decides which key to add or remove; this module does it. Called by the core task for
+//! listeners, by the dialler, and for each connection with keys.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ use super::sockopt::{self, AO_STATE_LENGTH_BYTES};
 use crate::bgp::{HeldKey, KeyChange, KeyRing};
 use crate::types::{AoAlgorithm, AoKey, AoKeys, Prefix};
 
-/// Linux's numbers of the options; `libc` does not have them.
+/// Linux's numbers of the options; `libc` does not define them.
 const TCP_AO_ADD_KEY: libc::c_int = 38;
 const TCP_AO_DEL_KEY: libc::c_int = 39;
 const TCP_AO_INFO: libc::c_int = 40;
@@ -23,27 +23,27 @@ const ADD_LENGTH_BYTES: usize = 288;
 const DELETE_LENGTH_BYTES: usize = 144;
 const INFO_LENGTH_BYTES: usize = 48;
 
-/// The first two bits of a field of 32 or 16, as C lays them out.
+/// The first two bits of a bit field of 32 or 16 bits, in C's layout.
 const SET_CURRENT: u32 = if cfg!(target_endian = "big") { 1 << 31 } else { 1 };
 const SET_RNEXT: u32 = if cfg!(target_endian = "big") { 1 << 30 } else { 1 << 1 };
 const IS_CURRENT: u16 = if cfg!(target_endian = "big") { 1 << 15 } else { 1 };
 const IS_RNEXT: u16 = if cfg!(target_endian = "big") { 1 << 14 } else { 1 << 1 };
 
-/// Why this kernel cannot hold the keys of a peer.
+/// Why this kernel does not support the keys of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unsupported {
     /// The kernel has no TCP-AO.
     #[error("this kernel has no TCP-AO; it needs Linux 6.7 or newer, built with CONFIG_TCP_AO")]
     Option,
-    /// The kernel has TCP-AO without this.
-    #[error("this kernel has TCP-AO, but not with {0}")]
+    /// The kernel has TCP-AO, but not this algorithm.
+    #[error("this kernel has TCP-AO, but does not support {0}")]
     Algorithm(AoAlgorithm),
-    /// Something else.
-    #[error("this kernel did not take the TCP-AO key with send ID {0}: {1}")]
+    /// Another error.
+    #[error("this kernel rejected the TCP-AO key with send ID {0}: {1}")]
     Key(u8, Errno),
 }
 
-/// Whether this kernel takes these keys: tried on a socket that is thrown away.
+/// Whether this kernel supports these keys: tried on a temporary socket.
 pub(super) fn supports(keys: &AoKeys) -> Result<(), Unsupported> {
     let Some(first) = keys.preferred() else { return Ok(()) };
     let anybody = IpAddr::from(Ipv4Addr::LOCALHOST);
@@ -61,7 +61,7 @@ pub(super) fn supports(keys: &AoKeys) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// Gives a listener, or takes from it, what lies between two lists of keys for `peers`.
+/// Applies the difference of two lists of keys for `peers` to a listener.
 pub(super) fn change_listener(
     socket: &impl AsFd,
     peers: Prefix,
@@ -70,7 +70,7 @@ pub(super) fn change_listener(
 ) -> Result<(), Errno> {
     for old in before.iter().filter(|old| !wanted.contains(old)) {
         match delete(socket, peers, old, None) {
-            // It was never there.
+            // It did not exist.
             Err(Errno::ENOENT) | Ok(()) => {}
             Err(errno) => return Err(errno),
         }
@@ -79,7 +79,7 @@ pub(super) fn change_listener(
     new.try_for_each(|new| add(socket, peers, new))
 }
 
-/// Gives a socket that will dial `peer` its keys; `first` signs the SYN.
+/// Sets the keys of a socket that will dial `peer`; `first` signs the SYN.
 pub(super) fn prepare_dial(
     socket: &impl AsFd,
     peer: IpAddr,
@@ -96,7 +96,7 @@ pub(super) fn prepare_dial(
     Ok(())
 }
 
-/// Looks at the keys of a connection, and changes what is due. Says what it changed.
+/// Reads the keys of a connection, and makes the changes that are due. Returns them.
 pub(super) fn follow(
     socket: &impl AsFd,
     peer: Prefix,
@@ -114,7 +114,7 @@ pub(super) fn follow(
     Ok(changes)
 }
 
-/// What the kernel says of the keys of a connection.
+/// The kernel's state of the keys of a connection.
 pub(super) fn held(socket: &impl AsFd) -> Result<Vec<HeldKey>, Errno> {
     sockopt::ao_keys(socket)?.iter().map(held_key).collect()
 }
@@ -162,8 +162,8 @@ fn add_option(peers: Prefix, key: &AoKey) -> Result<[u8; ADD_LENGTH_BYTES], Errn
     Ok(option)
 }
 
-/// `struct tcp_ao_del`: address (128), interface (4), three flags (4), padding (2), prefix length,
-/// send ID, receive ID, the send ID to go on with, the receive ID to ask for, flags.
+/// `struct tcp_ao_del`: address (128), interface (4), three flags (4), padding (2), prefix length, send ID,
+/// receive ID, the next send ID, the next receive ID, flags.
 fn delete_option(
     peers: Prefix,
     key: &AoKey,
@@ -239,7 +239,7 @@ pub(super) mod tests {
         AoKeys::new(keys.to_vec()).unwrap()
     }
 
-    /// The tests below need a kernel that has TCP-AO; `make vm` runs them on one.
+    /// The tests below need a kernel with TCP-AO; `make vm` runs them on one.
     pub(in crate::io) fn kernel_has_it() -> bool {
         let supported = supports(&keys(&[key(1, "a")]));
         assert!(
@@ -341,7 +341,7 @@ pub(super) mod tests {
                 let ids: Vec<u8> = held(end).unwrap().iter().map(|it| it.send_id).collect();
                 assert_eq!(ids, [2], "near first: {near_first}");
             }
-            // What is new begins with the new key, and only with that.
+            // A new connection uses the new key, and only that.
             assert!(connect(&listener, &old, &key(1, "old")).await.is_none());
             assert!(connect(&listener, &new, &key(2, "new")).await.is_some());
         }

@@ -1,4 +1,4 @@
-//! When to say that we are there, and who else is.
+//! When are router advertisements sent, and which router is on the link?
 
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use super::message::Message;
 use crate::rng::Rng;
 use crate::time::Instant;
 
-/// The most time between two advertisements (FRR's for an unnumbered neighbour). They come a little
-/// early, so that routers do not march in step.
+/// Maximum interval between two advertisements (FRR's for an unnumbered neighbour). They are sent a little
+/// earlier, so that routers do not synchronise.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
-/// The least time between two of them (RFC 4861 §10, MIN_DELAY_BETWEEN_RAS): whoever asks does not
-/// decide how often all others must listen.
+/// Minimum interval between two advertisements (RFC 4861 §10, MIN_DELAY_BETWEEN_RAS): solicitations must not
+/// determine how often all other hosts receive one.
 pub const GAP_MIN: Duration = Duration::from_secs(3);
 
-/// The most time before an answer (RFC 4861 §10, MAX_RA_DELAY_TIME).
+/// Maximum delay of an answer (RFC 4861 §10, MAX_RA_DELAY_TIME).
 const ANSWER_DELAY_MAX_MICROS: u64 = 500_000;
 
-/// Advertisements at the start that follow each other as fast as they may (RFC 4861 §10,
-/// MAX_INITIAL_RTR_ADVERTISEMENTS): the first may be lost.
+/// Number of initial advertisements at the minimum interval (RFC 4861 §10, MAX_INITIAL_RTR_ADVERTISEMENTS):
+/// the first may be lost.
 const INITIAL_COUNT: u8 = 3;
 
-/// How long a router is known that is none for hosts, as we are: its lifetime says nothing then.
-/// As long as routers do by themselves (RFC 4861 §6.2.1).
+/// How long a router is remembered that is not a default router, as we are: its lifetime is 0. The default
+/// router lifetime (RFC 4861 §6.2.1).
 const LIFETIME_DEFAULT: Duration = Duration::from_secs(1800);
 
 /// Router discovery on one link.
@@ -36,7 +36,7 @@ pub struct Discovery {
     router: Option<Router>,
 }
 
-/// Who was heard last.
+/// The router that was last received from.
 #[derive(Debug, Clone, Copy)]
 struct Router {
     address: Ipv6Addr,
@@ -45,7 +45,7 @@ struct Router {
 }
 
 impl Discovery {
-    /// On a link that we are new on: the first advertisement is due at once.
+    /// For a new link: the first advertisement is due at once.
     pub fn new(now: Instant, seed: u64) -> Self {
         Self {
             rng: Rng::seeded(seed),
@@ -56,7 +56,7 @@ impl Discovery {
         }
     }
 
-    /// Takes note of what somebody else said.
+    /// Processes a received message.
     pub fn hear(&mut self, now: Instant, message: Message) {
         match message {
             Message::Solicitation => self.answer(now),
@@ -68,31 +68,32 @@ impl Discovery {
                 let known = self.router.filter(|router| now < router.until);
                 let same = known.filter(|router| router.address == source);
                 if known.is_some_and(|it| it.address != source && now.since(it.since) < GAP_MIN) {
-                    return; // No honest router makes us change our mind so often.
+                    return; // A genuine router does not change this often.
                 }
-                // The last one that spoke is the one that is there: a router that was replaced is
-                // silent, though its lifetime goes on.
+                // The last sender is the current router: a router that was replaced is silent, even if its
+                // lifetime has not expired.
                 let since = same.map_or(now, |router| router.since);
                 self.router = Some(Router { address: source, since, until: now + lifetime });
                 if same.is_none() {
-                    // It may have been away when we spoke, and dials nobody that it has not heard.
+                    // It may have been down when we sent our last one, and dials no router that it has not
+                    // received one from.
                     self.answer(now);
                 }
             }
         }
     }
 
-    /// Who is at the other end of the link.
+    /// The router at the other end of the link.
     pub fn neighbour(&self, now: Instant) -> Option<Ipv6Addr> {
         self.router.filter(|router| now < router.until).map(|router| router.address)
     }
 
-    /// Whether an advertisement is due. [`Discovery::sent`] follows, or [`Discovery::failed`].
+    /// Whether an advertisement is due. Followed by [`Discovery::sent`] or [`Discovery::failed`].
     pub fn is_due(&self, now: Instant) -> bool {
         self.due_at <= now
     }
 
-    /// It has left.
+    /// The advertisement was sent.
     pub fn sent(&mut self, now: Instant) {
         self.sent_at = Some(now);
         self.initial_left = self.initial_left.saturating_sub(1);
@@ -100,18 +101,18 @@ impl Discovery {
         self.due_at = now + wait;
     }
 
-    /// It could not leave: the link was down, say.
+    /// The advertisement could not be sent, for example because the link was down.
     pub fn failed(&mut self, now: Instant) {
         self.due_at = now + GAP_MIN;
     }
 
-    /// When there is something to do: an advertisement is due, or the neighbour is forgotten.
+    /// When to act next: an advertisement is due, or the neighbour expires.
     pub fn next_deadline(&self, now: Instant) -> Instant {
         let forgotten_at = self.router.map(|router| router.until).filter(|until| now < *until);
         forgotten_at.map_or(self.due_at, |until| until.min(self.due_at))
     }
 
-    /// An advertisement after a short random wait, and never too soon after the last.
+    /// Schedules an advertisement after a short random delay, and never too soon after the last.
     fn answer(&mut self, now: Instant) {
         let soon = now + Duration::from_micros(self.rng.next_u64() % ANSWER_DELAY_MAX_MICROS);
         let at = self.sent_at.map_or(soon, |sent_at| soon.max(sent_at + GAP_MIN));
@@ -134,7 +135,7 @@ mod tests {
         Message::Advertisement { source, lifetime_seconds }
     }
 
-    /// When it sends in the time until `end`, while `hear` is said every hundredth of a second.
+    /// The times of advertisements until `end`, while `hear` is received every hundredth of a second.
     fn sent_until(discovery: &mut Discovery, end: Instant, hear: Option<Message>) -> Vec<Instant> {
         let mut sent = Vec::new();
         let mut now = Instant::ZERO;

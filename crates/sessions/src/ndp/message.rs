@@ -1,4 +1,4 @@
-//! Router solicitations and advertisements: bytes to values and back.
+//! Decodes router solicitations and advertisements, and encodes ours.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -9,76 +9,76 @@ pub const ROUTER_SOLICITATION: u8 = 133;
 /// ICMPv6 type of a router advertisement (RFC 4861 §4.2).
 pub const ROUTER_ADVERTISEMENT: u8 = 134;
 
-/// The hop limit that no router forwards: the packet began on this link (RFC 4861 §6.1).
+/// A hop limit that proves that the packet was not forwarded: it is from this link (RFC 4861 §6.1).
 pub const HOP_LIMIT: u8 = 255;
 
-/// Option that names the sender's link-layer address (RFC 4861 §4.6.1).
+/// Option with the sender's link-layer address (RFC 4861 §4.6.1).
 const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
-/// Options are counted in units of so many octets.
+/// The unit of option lengths, in octets.
 const OPTION_UNIT_BYTES: usize = 8;
 /// Octets of a solicitation before its options.
 const SOLICITATION_LENGTH_BYTES: usize = 8;
 /// Octets of an advertisement before its options.
 const ADVERTISEMENT_LENGTH_BYTES: usize = 16;
 
-/// An ICMPv6 packet as it was received. Its checksum was proven by the kernel.
+/// An ICMPv6 packet as received. The kernel has verified its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Who sent it.
+    /// The source address.
     pub source: Ipv6Addr,
-    /// With which hop limit it arrived.
+    /// The received hop limit.
     pub hop_limit: u8,
-    /// From the ICMPv6 type on.
+    /// The packet from the ICMPv6 type on.
     pub bytes: &'a [u8],
 }
 
-/// What a packet says.
+/// A decoded packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// Somebody asks which routers there are.
+    /// A request for router advertisements.
     Solicitation,
     /// There is a router at `source`.
     Advertisement {
         /// Its address on this link.
         source: Ipv6Addr,
-        /// For how long hosts may send what they have no better way for to it, 0 for not at all.
+        /// How long hosts may use it as default router, 0 for not at all.
         lifetime_seconds: u16,
     },
 }
 
-/// Why a packet is thrown away, without an answer (RFC 4861 §6.1).
+/// Why a packet is dropped silently (RFC 4861 §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NdpFault {
-    /// It may come from elsewhere.
-    #[error("its hop limit is {0}, not 255: it may not be of this link")]
+    /// It may be from another link.
+    #[error("hop limit {0}, expected 255: the packet may not be from this link")]
     HopLimit(u8),
-    /// Something else than router discovery.
-    #[error("ICMPv6 type {0} is neither 133 nor 134")]
+    /// It is not router discovery.
+    #[error("ICMPv6 type {0}, expected 133 or 134")]
     Type(u8),
-    /// The code has no other meaning.
-    #[error("its code is {0}, not 0")]
+    /// The code is always 0.
+    #[error("code {0}, expected 0")]
     Code(u8),
-    /// It is cut short.
-    #[error("it has {length} octets, not {least} at least")]
+    /// It is truncated.
+    #[error("{length} octets, expected at least {least}")]
     Length {
-        /// What it has.
+        /// Its length.
         length: usize,
-        /// What it needs.
+        /// The minimum length.
         least: usize,
     },
-    /// An option of no length, or one that is longer than what is left.
-    #[error("an option overruns it, or has no length")]
+    /// An option of length 0, or one that exceeds the packet.
+    #[error("an option exceeds the packet, or has length 0")]
     Option,
-    /// A router speaks for itself on its link.
-    #[error("its source {0} is not link-local")]
+    /// The source of an advertisement must be link-local.
+    #[error("source {0} is not link-local")]
     Source(Ipv6Addr),
-    /// Who has no address yet cannot be told anything at it.
-    #[error("a solicitation without a source names the address of its link layer")]
+    /// A sender without an address must not give its link-layer address.
+    #[error("a solicitation without a source address has a source link-layer address option")]
     SourceOption,
 }
 
 impl Message {
-    /// Reads a packet, and refuses what RFC 4861 §6.1 does not let in.
+    /// Decodes a packet, and rejects it if RFC 4861 §6.1 requires that.
     pub fn parse(packet: Packet<'_>) -> Result<Self, NdpFault> {
         let Packet { source, hop_limit, bytes } = packet;
         if hop_limit != HOP_LIMIT {
@@ -105,7 +105,7 @@ impl Message {
         if !source.is_unicast_link_local() {
             return Err(NdpFault::Source(source));
         }
-        // Hop limit for hosts and flags are in front of it, timers for hosts behind.
+        // The hop limit for hosts and flags are before it, timers for hosts after it.
         let lifetime_seconds = match *fixed {
             [_, _, _, _, _, _, high, low, ..] => u16::from_be_bytes([high, low]),
             _ => return Err(too_short(least)),
@@ -114,8 +114,8 @@ impl Message {
     }
 }
 
-/// Walks over the options. Says whether one of them names the sender's link-layer address; what
-/// the others say is for hosts.
+/// Iterates over the options. Returns whether one of them has the sender's link-layer address; the others are
+/// for hosts.
 fn read_options(mut options: &[u8]) -> Result<bool, NdpFault> {
     let mut names_its_link_layer = false;
     while let Some(kind) = options.first() {
@@ -127,8 +127,8 @@ fn read_options(mut options: &[u8]) -> Result<bool, NdpFault> {
     Ok(names_its_link_layer)
 }
 
-/// What we say: there is a router here, and no host should send its traffic to it (a router
-/// lifetime of 0). No prefix and no setting for hosts goes along. The kernel fills in the checksum.
+/// Our advertisement: there is a router here, but not a default router (lifetime 0). No prefix and no
+/// settings for hosts are included. The kernel adds the checksum.
 pub fn router_advertisement(link_layer_address: Option<[u8; 6]>) -> Vec<u8> {
     let mut bytes = vec![0; ADVERTISEMENT_LENGTH_BYTES];
     if let Some(kind) = bytes.first_mut() {

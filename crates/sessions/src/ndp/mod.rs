@@ -1,9 +1,8 @@
 //! Router discovery on the link of an unnumbered neighbour (RFC 4861).
 //!
-//! Two routers that have no address but the one that every interface has find each other by router
-//! advertisements: each says that it is there, and so learns where to dial. Here is what they look
-//! like ([`message`]) and when to send one ([`discovery`]). Knows no socket and no session; `io`
-//! drives it.
+//! Two routers with only link-local addresses discover each other by router advertisements, which also
+//! provide the address to dial. [`message`] has their format, [`discovery`] decides when to send one. Knows
+//! no socket and no session; driven by `io`.
 
 pub mod discovery;
 pub mod message;

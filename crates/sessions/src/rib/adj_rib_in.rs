@@ -1,8 +1,8 @@
-//! What one peer announced and we accepted (RFC 4271 §3.2, Adj-RIB-In).
+//! The accepted routes of one peer (RFC 4271 §3.2, Adj-RIB-In).
 //!
-//! What the import policy refuses is counted and not kept, so a neighbour that nobody asked for
-//! routes costs no memory. It follows that a wider policy needs the neighbour to say everything
-//! again, which is what ROUTE-REFRESH is for.
+//! Routes that the import policy rejects are counted and not kept, so a neighbour that announces unwanted
+//! routes costs no memory. A wider policy therefore requires the neighbour to announce everything again, by
+//! ROUTE-REFRESH.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::types::{
     AddressFamily, Community, Nlri, PathAttributes, PathId, PerFamily, RouteChange,
 };
 
-/// How many paths to one prefix a peer may announce; more are refused.
+/// Maximum number of paths to one prefix from a peer; further ones are rejected.
 ///
-/// `Ours:` RFC 7911 knows no limit. Routers send a few, while route selection looks at all of them
-/// for every one that changes: ten thousand would be a way to keep us busy.
+/// `Ours:` RFC 7911 defines no limit. Routers send a few, while route selection compares all of them for
+/// every change: ten thousand would be a denial of service.
 const PATHS_MAX: usize = 64;
 
-/// The Adj-RIB-In of one session. It ends with it, unless the peer restarts gracefully: then the next
-/// one takes it over, as if the peer was to say everything again.
+/// The Adj-RIB-In of one session. It ends with the session, unless the peer restarts gracefully: then the
+/// next session takes it over, as in a refresh.
 #[derive(Debug, Default)]
 pub struct AdjRibIn {
     routes: BTreeMap<Nlri, Arc<PathAttributes>>,
     counts: PerFamily<u32>,
-    /// Of a family that is being said again (RFC 7313) what was said since that began. The others
-    /// are stale; a second beginning makes all of them stale again, and costs next to nothing.
+    /// For a family that is being refreshed (RFC 7313), the routes announced since the refresh started. The
+    /// others are stale; another start makes all of them stale again, at almost no cost.
     said_again: PerFamily<Option<BTreeSet<Nlri>>>,
 }
 
 impl AdjRibIn {
-    /// The peer announced `nlri`. Says whether that changes anything.
+    /// The peer announced `nlri`. Returns whether anything changed.
     pub fn announce(&mut self, nlri: Nlri, attributes: &Arc<PathAttributes>) -> bool {
         if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
             said_again.insert(nlri);
@@ -45,7 +45,7 @@ impl AdjRibIn {
         }
     }
 
-    /// The peer no longer announces `nlri`. Says whether it did.
+    /// The peer withdrew `nlri`. Returns whether it was announced.
     pub fn withdraw(&mut self, nlri: Nlri) -> bool {
         let announced = self.routes.remove(&nlri).is_some();
         if announced {
@@ -58,12 +58,13 @@ impl AdjRibIn {
         announced
     }
 
-    /// From here on all routes of `family` are said again.
+    /// A refresh of all routes of `family` starts.
     pub fn begin_refresh(&mut self, family: AddressFamily) {
         *self.said_again.of_mut(family) = Some(BTreeSet::new());
     }
 
-    /// They were: takes out those that were not, and returns them. Without a beginning nothing.
+    /// The refresh is complete: removes and returns the routes that were not announced again. Without a
+    /// start, none.
     pub fn end_refresh(&mut self, family: AddressFamily) -> Vec<Nlri> {
         let Some(said_again) = self.said_again.of_mut(family).take() else { return Vec::new() };
         let is_stale = |it: &&Nlri| it.prefix.family() == family && !said_again.contains(*it);
@@ -74,33 +75,33 @@ impl AdjRibIn {
         stale
     }
 
-    /// What was said again is worth nothing: it was all before the end of a session.
+    /// Discards the refresh of `family`: what was announced in it belongs to a session that ended.
     pub fn forget_refresh(&mut self, family: AddressFamily) {
         *self.said_again.of_mut(family) = None;
     }
 
-    /// Whether `nlri` was said since all of its family is being said again.
+    /// Whether `nlri` was announced since the refresh of its family started.
     pub fn was_said_again(&self, nlri: Nlri) -> bool {
         let said_again = self.said_again.of(nlri.prefix.family()).as_ref();
         said_again.is_some_and(|it| it.contains(&nlri))
     }
 
-    /// Of how many routes of `family` that is true; `None` when it is not being said again.
+    /// How many routes of `family` were announced since then; `None` without a refresh.
     pub fn said_again_count(&self, family: AddressFamily) -> Option<usize> {
         self.said_again.of(family).as_ref().map(BTreeSet::len)
     }
 
-    /// Takes out all routes of `family`, and returns them.
+    /// Removes and returns all routes of `family`.
     pub fn clear(&mut self, family: AddressFamily) -> Vec<Nlri> {
         self.begin_refresh(family);
         self.end_refresh(family)
     }
 
-    /// The peer has been away for long: its routes of `family` are marked with LLGR_STALE, but for
-    /// those that are not to be used so long, which go (RFC 9494 §4.2). Returns what changed.
+    /// The peer has exceeded its restart time: its routes of `family` are marked with LLGR_STALE, except for
+    /// those with NO_LLGR, which are removed (RFC 9494 §4.2). Returns the changes.
     pub fn mark_long_lived(&mut self, family: AddressFamily) -> Vec<RouteChange> {
         let mut changes = Vec::new();
-        // Thousands of routes share one value, and shall go on to.
+        // Thousands of routes share one value, and must continue to.
         let mut marked: BTreeMap<Shared, Arc<PathAttributes>> = BTreeMap::new();
         for (nlri, attributes) in &mut self.routes {
             let communities = &attributes.communities;
@@ -125,25 +126,24 @@ impl AdjRibIn {
         changes
     }
 
-    /// Whether `nlri` is one path to its prefix too many.
+    /// Whether `nlri` would exceed the maximum number of paths to its prefix.
     pub fn is_crowded(&self, nlri: Nlri) -> bool {
         let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
         let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
-        // Those that are about to go do not keep others out: a peer that restarted may number its
-        // paths anew.
+        // Stale paths do not count: a peer that restarted may assign new path identifiers.
         let is_said_again = |nlri: &Nlri| match self.said_again.of(nlri.prefix.family()) {
             Some(said_again) => said_again.contains(nlri),
             None => true,
         };
         let paths = paths.map(|(nlri, _)| nlri).filter(|it| is_said_again(it));
-        // The first question is for the sake of sessions that have one path to each prefix.
+        // Checked first for speed: most sessions have one path to each prefix.
         nlri.path_id != PathId::NONE
             && !self.routes.contains_key(&nlri)
             && paths.count() >= PATHS_MAX
     }
 
-    /// Takes out a path that was not said again where `nlri` would be one to its prefix too many, and
-    /// returns it: paths of before do not pile up, however often a peer restarts and numbers anew.
+    /// If `nlri` would exceed the number of paths to its prefix, removes and returns a stale one: paths do
+    /// not accumulate, however often a peer restarts and assigns new identifiers.
     pub fn make_room(&mut self, nlri: Nlri) -> Option<Nlri> {
         let said_again = self.said_again.of(nlri.prefix.family()).as_ref()?;
         let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
@@ -159,7 +159,7 @@ impl AdjRibIn {
         Some(gone)
     }
 
-    /// The routes of each family. Several paths to one prefix are several routes, as for FRR and
+    /// The number of routes of each family. Several paths to one prefix are several routes, as in FRR and
     /// BIRD: each takes memory.
     pub fn counts(&self) -> PerFamily<u32> {
         self.counts
@@ -193,14 +193,14 @@ mod tests {
         for prefix in [one, two, three, other_family] {
             table.announce(prefix, &attributes(1));
         }
-        assert_eq!(table.end_refresh(IPV4), [], "nothing has begun");
+        assert_eq!(table.end_refresh(IPV4), [], "no refresh has started");
         table.begin_refresh(IPV4);
-        assert!(!table.announce(one, &attributes(1)), "no change, but said again");
+        assert!(!table.announce(one, &attributes(1)), "no change, but announced again");
         table.announce(two, &attributes(2));
         table.withdraw(two);
         assert_eq!(table.end_refresh(IPV4), [three]);
         assert_eq!(table.counts(), PerFamily { ipv4: 1, ipv6: 1 });
-        // A second beginning counts from there.
+        // Another start counts from there.
         table.begin_refresh(IPV4);
         table.announce(one, &attributes(1));
         table.begin_refresh(IPV4);
@@ -245,7 +245,7 @@ mod tests {
         let (v4, v6) = ("10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap());
         let mut table = AdjRibIn::default();
         assert!(table.announce(v4, &attributes(1)) && table.announce(v6, &attributes(1)));
-        assert!(!table.announce(v4, &attributes(1)), "the same again");
+        assert!(!table.announce(v4, &attributes(1)), "announced again without a change");
         assert!(table.announce(v4, &attributes(2)), "another path in its place");
         assert_eq!(table.counts(), PerFamily { ipv4: 1, ipv6: 1 });
         assert!(table.withdraw(v4) && !table.withdraw(v4));
@@ -268,7 +268,7 @@ mod tests {
         assert!(table.announce(path(7), &attributes(8)), "it takes the place of path 7");
         assert!(table.withdraw(path(1)));
         assert!(!table.withdraw(path(1)) && !table.withdraw(path(2)));
-        // A refresh asks for each of them, too.
+        // A refresh concerns each of them, too.
         table.begin_refresh(AddressFamily::Ipv4Unicast);
         table.announce(path(0), &attributes(0));
         assert_eq!(table.end_refresh(AddressFamily::Ipv4Unicast), [path(7)]);
@@ -290,13 +290,13 @@ mod tests {
         assert!(!table.is_crowded(Nlri { prefix: "10.0.0.0/9".parse().unwrap(), ..path(1_000) }));
         table.withdraw(path(3));
         assert!(!table.is_crowded(path(1_000)));
-        // Paths of before a restart do not keep those out that it has now.
+        // Paths from before a restart do not keep out new ones.
         table.announce(path(3), &attributes);
         table.begin_refresh(AddressFamily::Ipv4Unicast);
         assert!(!table.is_crowded(path(1_000)));
     }
 
-    /// One that restarts again and again before it has said everything would pile them up.
+    /// A peer that restarts repeatedly before it has announced everything would accumulate paths.
     #[test]
     fn paths_of_before_a_restart_make_room_one_by_one() {
         let mut table = AdjRibIn::default();

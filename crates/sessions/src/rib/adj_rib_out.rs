@@ -1,8 +1,8 @@
-//! What one peer was told, and what it still has to be told (RFC 4271 §3.2, Adj-RIB-Out).
+//! The routes advertised to one peer, and the pending changes (RFC 4271 §3.2, Adj-RIB-Out).
 //!
-//! Messages are built when the socket has room, from what is pending at that moment: the last
-//! change of a prefix wins, withdrawals go first, announcements are grouped by attributes and
-//! packed full. A prefix that flaps while the socket is busy costs one message.
+//! Messages are built when the socket has room, from what is pending at that time: the last change of a
+//! prefix wins, withdrawals are sent first, announcements are grouped by attributes and packed into full
+//! messages. A prefix that flaps while the socket is busy costs one message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,38 +17,39 @@ use crate::wire::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, RouteRefresh,
 };
 
-/// The Adj-RIB-Out of one session; it begins and ends with it.
+/// The Adj-RIB-Out of one session, with the same lifetime.
 #[derive(Debug)]
 pub struct AdjRibOut {
     four_octet_as: bool,
-    /// The longest message that the peer reads.
+    /// The longest message that the peer accepts.
     message_length_bytes_max: usize,
-    /// Families of which the peer is told several paths to a prefix.
+    /// Families in which the peer is sent several paths to a prefix.
     add_path: FamilySet,
     path_ids: PathIds,
     advertised: BTreeMap<Nlri, Arc<PathAttributes>>,
     counts: PerFamily<u32>,
     withdrawals: PerFamily<BTreeSet<Nlri>>,
-    /// The group that holds each pending announcement.
+    /// The group of each pending announcement.
     pending: BTreeMap<Nlri, GroupKey>,
     groups: BTreeMap<GroupKey, Group>,
-    /// Attributes that were too long the last time: a thousand routes may share them.
+    /// The last attributes that were too long: a thousand routes may share them.
     too_long: Option<Arc<PathAttributes>>,
-    /// Routes that a refresh asked for and that have not gone out, or been withdrawn, since: they
-    /// are sent even if the peer has them.
+    /// Routes that a refresh requested and that have not been sent or withdrawn since: they are sent even if
+    /// the peer has them.
     owed: PerFamily<BTreeSet<Nlri>>,
-    /// Families that a refresh asked for and that are not yet owed. A neighbour may ask a thousand
-    /// times while the socket is busy: it costs a bit here, and one walk over the table later.
+    /// Families with a requested refresh that is not yet expanded into `owed`. A neighbour may send a
+    /// thousand requests while the socket is busy: they cost a bit here, and one iteration over the table
+    /// later.
     refresh: FamilySet,
-    /// The peer knows the marks of RFC 7313.
+    /// The peer supports the markers of RFC 7313.
     marks_refreshes: bool,
-    /// Families whose answer is to begin with a mark.
+    /// Families with an answer that starts with a marker.
     begin: FamilySet,
-    /// Families whose answer is to end with a mark.
+    /// Families with an answer that ends with a marker.
     end: FamilySet,
-    /// Families whose End-of-RIB marker is still owed.
+    /// Families with a pending End-of-RIB marker.
     end_of_rib: FamilySet,
-    /// Not yet: there is more to come that nobody knows of.
+    /// End-of-RIB markers are held back: the initial routes are not complete yet.
     end_of_rib_held: bool,
     /// Families whose End-of-RIB marker was sent.
     end_of_rib_sent: PerFamily<bool>,
@@ -63,8 +64,8 @@ struct Group {
 }
 
 impl AdjRibOut {
-    /// An empty one. An End-of-RIB marker for each of `families` is owed from the start; of those
-    /// in `add_path` the peer is told several paths to a prefix.
+    /// An empty table. An End-of-RIB marker is pending for each of `families` from the start; in the families
+    /// of `add_path` the peer is sent several paths to a prefix.
     pub fn new(families: FamilySet, add_path: FamilySet, four_octet_as: bool) -> Self {
         Self {
             four_octet_as,
@@ -88,34 +89,34 @@ impl AdjRibOut {
         }
     }
 
-    /// The peer reads extended messages (RFC 8654).
+    /// The peer supports extended messages (RFC 8654).
     pub fn allow_extended_messages(&mut self) {
         self.message_length_bytes_max = EXTENDED_MESSAGE_LENGTH_BYTES_MAX;
     }
 
-    /// The peer is told where what a refresh asked for begins and ends (RFC 7313). Without that the
-    /// end is an End-of-RIB marker.
+    /// Answers to refreshes start and end with markers (RFC 7313). Otherwise, they end with an End-of-RIB
+    /// marker.
     pub fn mark_refreshes(&mut self) {
         self.marks_refreshes = true;
     }
 
-    /// No End-of-RIB marker goes before [`AdjRibOut::release_end_of_rib`].
+    /// No End-of-RIB marker is sent before [`AdjRibOut::release_end_of_rib`].
     pub fn hold_end_of_rib(&mut self) {
         self.end_of_rib_held = true;
     }
 
-    /// What the peer is to be told is complete: the markers may follow it.
+    /// The initial routes are complete: the markers may be sent after them.
     pub fn release_end_of_rib(&mut self) {
         self.end_of_rib_held = false;
     }
 
-    /// Families of which the peer is told several paths to a prefix.
+    /// Families in which the peer is sent several paths to a prefix.
     pub fn add_path(&self) -> FamilySet {
         self.add_path
     }
 
-    /// The peer should have exactly `paths` to `prefix`, and only the first of them where it is
-    /// told no more. Paths that fit no message it does not get.
+    /// Advertises exactly `paths` for `prefix`, and only the first of them if the peer is sent no more. Paths
+    /// that do not fit into a message are not advertised.
     pub fn tell(
         &mut self,
         prefix: Prefix,
@@ -142,8 +143,8 @@ impl AdjRibOut {
         outcome
     }
 
-    /// The peer should have `nlri` with `attributes`. Attributes that fit no message withdraw
-    /// what it had: a stuck session would be worse.
+    /// Advertises `nlri` with `attributes`. Attributes that do not fit into a message withdraw the previous
+    /// ones: a stuck session would be worse.
     fn set(&mut self, nlri: Nlri, attributes: Arc<PathAttributes>) -> Result<(), TooLong> {
         let family = nlri.prefix.family();
         self.cancel(nlri);
@@ -177,7 +178,7 @@ impl AdjRibOut {
         Ok(())
     }
 
-    /// The peer should not have `nlri`. Until it is told so, no other path gets the identifier.
+    /// Withdraws `nlri`. Until that is sent, no other path gets the identifier.
     fn remove(&mut self, nlri: Nlri) {
         self.cancel(nlri);
         if self.advertised.contains_key(&nlri) {
@@ -187,13 +188,13 @@ impl AdjRibOut {
         }
     }
 
-    /// All of `family` goes out again (RFC 2918), followed by the marker. What the session began with
-    /// and what an earlier refresh still owes is sent first.
+    /// Sends all of `family` again (RFC 2918), followed by the marker. The initial routes and those of an
+    /// earlier refresh are sent first.
     pub fn refresh(&mut self, family: AddressFamily) {
         self.refresh.insert(family);
     }
 
-    /// Turns the refreshes that were asked for into prefixes that are owed.
+    /// Expands requested refreshes into the prefixes to send.
     fn expand_refreshes(&mut self) {
         for family in AddressFamily::ALL {
             if self.refresh.contains(family) && self.can_refresh(family) {
@@ -203,15 +204,15 @@ impl AdjRibOut {
         }
     }
 
-    /// Whether an answer to a refresh can begin.
+    /// Whether the answer to a refresh can start.
     fn can_refresh(&self, family: AddressFamily) -> bool {
-        // RFC 7313 §4: no mark comes before End-of-RIB.
+        // RFC 7313 §4: no marker before End-of-RIB.
         let is_busy =
             self.end.contains(family) || self.marks_refreshes && self.end_of_rib.contains(family);
         self.owed.of(family).is_empty() && !is_busy
     }
 
-    /// The next family whose End-of-RIB marker may go.
+    /// The next family with an End-of-RIB marker to send.
     fn due_end_of_rib(&self) -> Option<AddressFamily> {
         self.end_of_rib.iter().next().filter(|_| !self.end_of_rib_held)
     }
@@ -222,7 +223,7 @@ impl AdjRibOut {
         let again: Vec<_> =
             advertised.map(|(nlri, attributes)| (*nlri, Arc::clone(attributes))).collect();
         for (nlri, attributes) in again {
-            // What waits to be changed or withdrawn is owed, too: the change may be taken back.
+            // Pending changes and withdrawals are owed, too: the change may be reverted.
             self.owed.of_mut(family).insert(nlri);
             let waits = self.withdrawals.of(family).contains(&nlri);
             if !waits && !self.pending.contains_key(&nlri) {
@@ -238,7 +239,7 @@ impl AdjRibOut {
         }
     }
 
-    /// Takes back whatever was pending for `nlri`.
+    /// Cancels anything that is pending for `nlri`.
     fn cancel(&mut self, nlri: Nlri) {
         self.withdrawals.of_mut(nlri.prefix.family()).remove(&nlri);
         let Some(key) = self.pending.remove(&nlri) else {
@@ -252,8 +253,8 @@ impl AdjRibOut {
         }
     }
 
-    /// Whether the peer may have a route that it should not: it has not been told of each that is
-    /// gone, or not that this is all, which takes back what an earlier session said.
+    /// Whether the peer may have a route that it should not have: a withdrawal is pending, or the End-of-RIB
+    /// marker, which removes routes of an earlier session.
     pub fn owes_withdrawals(&self) -> bool {
         !self.end_of_rib.is_empty()
             || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
@@ -268,8 +269,8 @@ impl AdjRibOut {
             || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
     }
 
-    /// Appends the next message to `to`: the mark that a refresh begins, withdrawals, announcements,
-    /// End-of-RIB, the mark that a refresh ends. Says what it was, if there was one.
+    /// Appends the next message to `to`: the start marker of a refresh, withdrawals, announcements,
+    /// End-of-RIB, the end marker of a refresh. Returns its type, if there was one.
     pub fn next_message(&mut self, to: &mut BytesMut) -> Option<MessageType> {
         if !self.refresh.is_empty() {
             self.expand_refreshes();
@@ -324,17 +325,17 @@ impl AdjRibOut {
         Some(MessageType::RouteRefresh)
     }
 
-    /// What the peer was told, in the order of prefixes.
+    /// The advertised routes, in the order of prefixes.
     pub fn advertised(&self) -> &BTreeMap<Nlri, Arc<PathAttributes>> {
         &self.advertised
     }
 
-    /// How many routes of each family the peer was told. Several paths to one prefix are several.
+    /// The number of advertised routes of each family. Several paths to one prefix are several.
     pub fn counts(&self) -> PerFamily<u32> {
         self.counts
     }
 
-    /// For which families the End-of-RIB marker was sent.
+    /// The families for which the End-of-RIB marker was sent.
     pub fn end_of_rib_sent(&self) -> PerFamily<bool> {
         self.end_of_rib_sent
     }

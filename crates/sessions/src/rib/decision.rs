@@ -1,8 +1,8 @@
-//! Route selection: of several paths to a prefix, the one that is used (RFC 4271 §9.1).
+//! Route selection: which of several paths to a prefix is used (RFC 4271 §9.1)?
 //!
-//! Works by elimination, as the RFC has it: each step throws out the paths that are worse than the
-//! best of those still in. Comparing them two by two would not do, since MULTI_EXIT_DISC counts
-//! only between paths through the same neighbouring AS.
+//! Works by elimination, as the RFC describes it: each step removes the paths that are worse than the best of
+//! the remaining ones. Pairwise comparison would be wrong, since MULTI_EXIT_DISC counts only between paths
+//! through the same neighbouring AS.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -11,12 +11,12 @@ use super::import::originator;
 use crate::types::{Community, DecisionStep, Path, PeerKind};
 use crate::wire::attribute::code;
 
-/// LOCAL_PREF of a path that carries none: all external ones (FRR's and BIRD's default).
+/// LOCAL_PREF of a path without one, as all external ones (the default of FRR and BIRD).
 pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
-/// That of a route that is about to go: whatever else there is goes before it (RFC 8326 §4).
+/// LOCAL_PREF of a route that is about to be withdrawn: any other is preferred (RFC 8326 §4).
 pub(super) const LOCAL_PREF_LAST: u32 = 0;
 
-/// For each of `paths` the step that threw it out; `None` for the one that stays.
+/// For each of `paths` the step that eliminated it; `None` for the best.
 pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {
     let mut lost = vec![None; paths.len()];
     if paths.len() < 2 {
@@ -29,17 +29,17 @@ pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {
     contest.keep_least(DecisionStep::Origin, |path| path.attributes.origin);
     contest.compare_exit_discriminators();
     contest.keep_least(DecisionStep::PeerKind, |path| path.source.kind == PeerKind::Internal);
-    // §9.1.2.2 e, the cost of the way to the next hop, is not known here: all are equal.
+    // §9.1.2.2 e, the cost to reach the next hop, is not known here: all are equal.
     contest.keep_least(DecisionStep::RouterId, identifier);
-    // Between reflected copies the shorter way through the reflectors wins (RFC 4456 §9).
+    // Between reflected copies the shorter CLUSTER_LIST wins (RFC 4456 §9).
     contest.keep_least(DecisionStep::RouterId, cluster_list_length);
     contest.keep_least(DecisionStep::PeerAddress, |path| (path.source.address, path.source.key));
-    // Only paths of one neighbour are left (RFC 7911 leaves their order to us).
+    // Only paths of one neighbour are left (RFC 7911 does not define their order).
     contest.keep_least(DecisionStep::PathId, |path| path.path_id);
     lost
 }
 
-/// The position of the best of `paths`.
+/// The index of the best of `paths`.
 pub(super) fn best<P: Borrow<Path>>(paths: &[P]) -> Option<usize> {
     match paths {
         [] => None,
@@ -48,8 +48,7 @@ pub(super) fn best<P: Borrow<Path>>(paths: &[P]) -> Option<usize> {
     }
 }
 
-/// The best `limit` of `paths`, the best first: each is what would be used if those before it were
-/// gone.
+/// The best `limit` of `paths`, best first: each would be used if those before it were withdrawn.
 pub(super) fn best_first(mut paths: Vec<&Path>, limit: usize) -> Vec<&Path> {
     let mut chosen = Vec::new();
     while chosen.len() < limit
@@ -76,8 +75,8 @@ impl<P: Borrow<Path>> Contest<'_, P> {
         }
     }
 
-    /// Each path is held against those through the same neighbouring AS, whether or not these
-    /// lose against others (§9.1.2.2 c).
+    /// Compares each path with those through the same neighbouring AS, whether or not these lose against
+    /// others (§9.1.2.2 c).
     fn compare_exit_discriminators(&mut self) {
         let discriminator = |path: &Path| path.attributes.med.unwrap_or(0);
         let alive: Vec<&Path> = self
@@ -99,8 +98,8 @@ impl<P: Borrow<Path>> Contest<'_, P> {
     }
 }
 
-/// Its source, or one further away, has been gone for long: whatever else there is goes before it
-/// (RFC 9494 §4.3).
+/// Whether the path is long-lived stale here or at a router on the way: any other is preferred (RFC 9494
+/// §4.3).
 fn is_long_lived_stale(path: &Path) -> bool {
     path.attributes.communities.contains(&Community::LLGR_STALE)
 }
@@ -109,12 +108,12 @@ fn local_pref(path: &Path) -> u32 {
     path.attributes.local_pref.unwrap_or(LOCAL_PREF_DEFAULT)
 }
 
-/// The AS that the path came into ours from; `None` for one that began in ours.
+/// The AS that sent the path to ours; `None` for one that originates in ours.
 fn neighbouring_as(path: &Path) -> Option<u32> {
     path.attributes.as_path.first()
 }
 
-/// The BGP identifier of who brought the path into our AS (RFC 4456 §9).
+/// The BGP identifier of the router that received the path into our AS (RFC 4456 §9).
 fn identifier(path: &Path) -> u32 {
     originator(&path.attributes).unwrap_or(path.source.router_id.get())
 }
@@ -164,7 +163,7 @@ mod tests {
         path
     }
 
-    /// Asserts that `winner` beats `loser` at `step`, in whatever order they come.
+    /// Asserts that `winner` beats `loser` at `step`, in either order.
     fn assert_beats(winner: &Path, loser: &Path, step: DecisionStep) {
         assert_eq!(decide(&[winner.clone(), loser.clone()]), [None, Some(step)]);
         assert_eq!(decide(&[loser.clone(), winner.clone()]), [Some(step), None]);
@@ -181,7 +180,7 @@ mod tests {
     #[test]
     fn each_step_decides_when_those_before_it_do_not() {
         use DecisionStep as Step;
-        // Path 1 would win at the last two steps, so each winner is path 2.
+        // Path 1 would win the last two steps, so each winner is path 2.
         let preferred = with(path(2), |it| it.local_pref = Some(101));
         assert_beats(&preferred, &path(1), Step::LocalPref);
         let short = with(path(2), |it| it.as_path = AsPath::sequence(vec![65_002]));
@@ -221,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_order_of_arrival_never_decides() {
-        // The classic trap: two by two, the winner of these three depends on the order.
+        // The classic mistake: compared pairwise, the winner of these three depends on the order.
         let through = |number, asn, med| {
             with(path(number), |it| {
                 it.as_path = AsPath::sequence(vec![asn, 7]);
@@ -278,7 +277,7 @@ mod tests {
         ];
         let plain = with(path(1), |it| it.as_path = AsPath::sequence(vec![9, 7]));
         for (position, step) in steps.into_iter().enumerate() {
-            // The winner is worse in everything that comes later.
+            // The winner is worse in all later steps.
             let winner =
                 steps[position + 1..].iter().fold(plain.clone(), |it, step| worse(it, *step));
             assert_beats(&winner, &worse(plain.clone(), step), step);
@@ -293,7 +292,7 @@ mod tests {
                 it.med = Some(med);
             })
         };
-        // The third takes the first out of the race for the best place, and not for the second.
+        // The third path eliminates the first for the best place, but not for the second.
         let (a, b, c) = (through(1, 9, 20), through(2, 8, 0), through(3, 9, 10));
         for order in [[&a, &b, &c], [&c, &b, &a], [&b, &a, &c]] {
             assert_eq!(best_first(order.to_vec(), 9), [&b, &c, &a]);
@@ -319,7 +318,7 @@ mod tests {
             it.origin = Origin::Incomplete;
         });
         assert_beats(&worst, &stale(1), DecisionStep::LongLivedStale);
-        // Among themselves the usual steps decide.
+        // Among them the usual steps decide.
         assert_beats(&stale(1), &stale(2), DecisionStep::RouterId);
     }
 

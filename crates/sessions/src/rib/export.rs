@@ -1,4 +1,4 @@
-//! With which attributes a route leaves towards one peer, or why it does not (RFC 4271 §9.1.3).
+//! Which attributes is a route sent to one peer with, or why is it not sent (RFC 4271 §9.1.3)?
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ impl From<TooLong> for Ineligible {
     }
 }
 
-/// The export policy of one session. Remembers what it made of each set of attributes, so that
-/// thousands of routes share one value.
+/// The export policy of one session. Caches the result for each set of attributes, so that thousands of
+/// routes share one value.
 #[derive(Debug)]
 pub struct Exporter {
     key: PeerKey,
@@ -36,15 +36,15 @@ pub struct Exporter {
     next_hops: LocalNextHops,
     chosen: ChosenNextHops,
     drain: DrainState,
-    /// The peer understands routes whose source has been away for long (RFC 9494). Not at first.
+    /// The peer supports long-lived stale routes (RFC 9494). False at first.
     pub takes_long_lived: bool,
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
     passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
 }
 
 impl Exporter {
-    /// The policy towards `config`'s neighbour, on a session that carries `families` and leaves
-    /// this machine at `next_hops`, while the node is as `drain` says.
+    /// The policy for `config`'s neighbour, on a session that carries `families` with our `next_hops`, in the
+    /// drain state `drain`.
     pub fn new(
         config: &PeerConfig,
         families: FamilySet,
@@ -67,7 +67,7 @@ impl Exporter {
         }
     }
 
-    /// The attributes that a route of our own leaves with.
+    /// The attributes to originate a route with.
     pub fn originate(&mut self, route: &DesiredRoute) -> Result<Arc<PathAttributes>, Ineligible> {
         let family = route.prefix.family();
         if !self.families.contains(family) {
@@ -102,7 +102,7 @@ impl Exporter {
             PeerKind::External => AsPath::sequence(vec![self.local_asn; times]),
             PeerKind::Internal => AsPath::default(),
         };
-        // One that is not transitive would not leave the AS (RFC 4360 §6).
+        // A non-transitive one would not leave the AS (RFC 4360 §6).
         let bandwidth = link_bandwidth.map(|it| it.community(self.local_asn, is_external));
         PathAttributes {
             // External peers must not be sent it (RFC 4271 §5.1.5).
@@ -111,24 +111,24 @@ impl Exporter {
             communities: communities.clone(),
             extended_communities: bandwidth.into_iter().collect(),
             large_communities: large_communities.clone(),
-            // Nobody has marked it yet, so it may go anywhere.
+            // A route of our own has no ONLY_TO_CUSTOMER yet, so it may go anywhere.
             only_to_customer: self.mark(None).unwrap_or(None),
             ..PathAttributes::originated(as_path, next_hop)
         }
     }
 
-    /// The attributes that a learned route is passed on with; `None` when it is not for this peer.
+    /// The attributes to pass a learned route on with; `None` if it is not for this peer.
     pub fn pass_on(
         &mut self,
         prefix: Prefix,
         path: &Path,
     ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
         let family = prefix.family();
-        // Of a million routes nobody needs to be told one by one that the node is drained.
+        // A million routes need not report one by one that the node is drained.
         if self.drain == DrainState::Drained || !self.passes_on(prefix, path) {
             return Ok(None);
         }
-        // Whoever announced it is not part of what leaves, so paths of equal attributes share one.
+        // The source is not part of the result, so that paths with equal attributes share one.
         let key = (family, Shared(Arc::clone(&path.attributes)));
         if let Some(made) = self.passed_on.get(&key) {
             return Ok(Some(Arc::clone(made)));
@@ -153,8 +153,8 @@ impl Exporter {
         Ok(Some(made))
     }
 
-    /// What leaves a node that is about to withdraw it: other paths are to be preferred by now
-    /// (RFC 8326 §4). Inside the AS LOCAL_PREF says so, too, to those who do not know the community.
+    /// The attributes before a withdrawal: other paths are preferred then (RFC 8326 §4). Inside the AS
+    /// LOCAL_PREF has the same effect on routers that do not know the community.
     fn before_leaving(&self, attributes: PathAttributes) -> PathAttributes {
         if self.drain != DrainState::Draining {
             return attributes;
@@ -164,8 +164,8 @@ impl Exporter {
         PathAttributes { local_pref, ..attributes }
     }
 
-    /// A route whose source has been away for long, for an internal peer that does not know what its
-    /// community says: the last resort all the same, and for nobody else (RFC 9494 §4.6).
+    /// A long-lived stale route, for an internal peer that does not support LLGR: the last resort all the
+    /// same, and not to be passed on to others (RFC 9494 §4.6).
     fn warned(&self, attributes: PathAttributes) -> PathAttributes {
         let is_stale = attributes.communities.contains(&Community::LLGR_STALE);
         if !is_stale || self.takes_long_lived || self.kind == PeerKind::External {
@@ -179,7 +179,7 @@ impl Exporter {
         only_to_customer::told(self.role, self.local_asn, mark)
     }
 
-    /// The next hop that the operator chose, or that of this end.
+    /// The configured next hop, or that of this end.
     fn next_hop(&self, family: AddressFamily) -> Result<NextHop, Ineligible> {
         match self.chosen.of(family) {
             Some(chosen) if self.key.address() == Some(chosen.address()) => {
@@ -190,14 +190,14 @@ impl Exporter {
         }
     }
 
-    /// Whether an internal neighbour can be told the next hop that was heard: not one of another
-    /// link, and no IPv6 one for an IPv4 route unless that was agreed on (RFC 8950 §4).
+    /// Whether an internal neighbour can be sent the received next hop: not a link-local one of another link,
+    /// and no IPv6 one for an IPv4 route unless that was negotiated (RFC 8950 §4).
     fn may_stay(&self, heard: NextHop, family: AddressFamily) -> bool {
         let crosses = family == AddressFamily::Ipv4Unicast && matches!(heard, NextHop::Ipv6 { .. });
         !heard.is_link_local() && (!crosses || self.next_hops.extended)
     }
 
-    /// Whether a learned route is for this peer at all.
+    /// Whether a learned route is for this peer.
     pub fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
         self.pass_on.allows(prefix)
             && self.families.contains(prefix.family())
@@ -205,8 +205,8 @@ impl Exporter {
             && self.mark(path.attributes.only_to_customer).is_ok()
     }
 
-    /// Not back to where it came from, nothing from one internal peer to another (RFC 4271
-    /// §9.2.1), and not where its communities forbid it (RFC 1997).
+    /// Not back to its source, not between internal peers (RFC 4271 §9.2.1), and not if its communities
+    /// forbid it (RFC 1997).
     fn may_be_told(&self, path: &Path) -> bool {
         let communities = &path.attributes.communities;
         let is_internal = |kind| kind == PeerKind::Internal;
@@ -221,19 +221,19 @@ impl Exporter {
                     && !communities.contains(&Community::NO_EXPORT_SUBCONFED))
     }
 
-    /// Forgets what it made: attributes that no route has any more would pile up.
+    /// Clears the cache: attributes that no route has any more would accumulate.
     pub fn forget(&mut self) {
         self.made.clear();
         self.passed_on.clear();
     }
 }
 
-/// What was heard, for a neighbour in another AS: our AS in front, us as the next hop, without
-/// what is only for our own AS (RFC 4271 §5.1.2 to §5.1.5).
+/// Received attributes for a neighbour in another AS: our AS prepended, our next hop, without those that must
+/// stay in our AS (RFC 4271 §5.1.2 to §5.1.5).
 fn to_external(heard: &PathAttributes, local_asn: u32, next_hop: NextHop) -> PathAttributes {
     let extended_communities = transitive(&heard.extended_communities);
     let mut partial = heard.partial.clone();
-    // What is not there has no mark.
+    // An attribute that is left out has no Partial bit.
     partial.retain(|it| *it != code::EXTENDED_COMMUNITIES || !extended_communities.is_empty());
     PathAttributes {
         as_path: heard.as_path.prepended(local_asn),
@@ -247,9 +247,8 @@ fn to_external(heard: &PathAttributes, local_asn: u32, next_hop: NextHop) -> Pat
     }
 }
 
-/// What was heard from another AS, for a neighbour in ours: as it was, and with a LOCAL_PREF
-/// (RFC 4271 §5.1.5). A link-local next hop is only for the link that it came over (RFC 2545 §3):
-/// its place is taken by ours.
+/// Attributes received from another AS, for a neighbour in ours: unchanged, with a LOCAL_PREF (RFC 4271
+/// §5.1.5). A link-local next hop is valid only on its own link (RFC 2545 §3): it is replaced by ours.
 fn to_internal(heard: &PathAttributes, next_hop: NextHop) -> PathAttributes {
     PathAttributes {
         next_hop,
@@ -259,10 +258,10 @@ fn to_internal(heard: &PathAttributes, next_hop: NextHop) -> PathAttributes {
     }
 }
 
-/// An attribute that we do not interpret, as it goes on: transitive ones with the mark that
-/// somebody did not know them, others not at all (RFC 4271 §5).
+/// An attribute that we do not interpret, as it is passed on: transitive ones with the Partial bit, others
+/// not at all (RFC 4271 §5).
 fn passed_on(attribute: &UnknownAttribute) -> Option<UnknownAttribute> {
-    // The other bits have no meaning and are sent as zero (RFC 4271 §4.3).
+    // The other bits are undefined and are sent as zero (RFC 4271 §4.3).
     let flags = flag::OPTIONAL | flag::TRANSITIVE | flag::PARTIAL;
     let is_transitive = attribute.flags & flag::TRANSITIVE != 0;
     is_transitive.then(|| UnknownAttribute {
@@ -271,7 +270,7 @@ fn passed_on(attribute: &UnknownAttribute) -> Option<UnknownAttribute> {
     })
 }
 
-/// Each extended community says for itself whether it leaves the AS (RFC 4360 §6).
+/// Each extended community determines itself whether it leaves the AS (RFC 4360 §6).
 fn transitive(communities: &[ExtendedCommunity]) -> Vec<ExtendedCommunity> {
     communities.iter().filter(|it| it.is_transitive()).copied().collect()
 }

@@ -1,4 +1,4 @@
-//! Which routes of a peer may be used at all, before any are compared (RFC 4271 §9.1.2).
+//! Which routes of a peer are eligible, before any are compared (RFC 4271 §9.1.2)?
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,18 +11,18 @@ use crate::types::{
 };
 use crate::wire::attribute::code;
 
-/// The import side of one session.
+/// The import policy of one session.
 #[derive(Debug)]
 pub struct Importer {
     policy: ImportPolicy,
     kind: PeerKind,
-    /// What we are called: towards this neighbour, and otherwise.
+    /// Our ASes: for this neighbour, and otherwise.
     own_asns: [u32; 2],
     remote_asn: u32,
-    /// What we are to the peer.
+    /// Our role towards the peer.
     role: Option<Role>,
     router_id: RouterId,
-    /// An external neighbour that must be next door.
+    /// An external neighbour that must be directly connected.
     adjacent: bool,
     remote: IpAddr,
     own_addresses: Vec<IpAddr>,
@@ -30,8 +30,8 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// The policy towards `config`'s neighbour at `remote`, in `remote_asn`, on a session whose end
-    /// here has `own_addresses`, on a machine with `networks`.
+    /// The policy for `config`'s neighbour at `remote`, in `remote_asn`, on a session with `own_addresses` at
+    /// our end, on a machine with `networks`.
     pub fn new(
         config: &PeerConfig,
         remote_asn: Asn,
@@ -53,8 +53,8 @@ impl Importer {
         }
     }
 
-    /// This end has other addresses, or its machine other networks. Says whether routes may be
-    /// judged otherwise than before: networks matter only for a neighbour next door.
+    /// Changes the addresses of this end and the networks of the machine. Returns whether the result for
+    /// routes may change: networks matter only for a directly connected neighbour.
     pub fn set_end(&mut self, own_addresses: Vec<IpAddr>, networks: &[Prefix]) -> bool {
         let networks = shared(networks);
         let differs =
@@ -63,12 +63,12 @@ impl Importer {
         differs
     }
 
-    /// What we are to the peer.
+    /// Our role towards the peer.
     pub fn role(&self) -> Option<Role> {
         self.role
     }
 
-    /// Other settings of the operator.
+    /// Changes the operator's settings.
     pub fn set_policy(&mut self, policy: ImportPolicy) {
         self.policy = policy;
     }
@@ -78,16 +78,16 @@ impl Importer {
         &self.policy
     }
 
-    /// Whether routes with these attributes can be accepted.
+    /// Whether routes with these attributes are accepted.
     ///
-    /// `Ours:` whether the next hop can be reached is not asked: nothing is forwarded along these
-    /// routes before they are installed, and other systems are told them with a next hop of ours.
+    /// `Ours:` the next hop need not be reachable: routes are not used for forwarding before they are
+    /// installed, and other peers are sent our next hop.
     pub fn judge(&self, attributes: &PathAttributes) -> Result<(), Refusal> {
         let as_path = &attributes.as_path;
         if as_path.asns().any(|asn| self.own_asns.contains(&asn)) {
             return Err(Refusal::AsLoop);
         }
-        // A route server passes paths on without its own AS in them (RFC 7947 §2.2.2.1).
+        // A route server does not add its own AS to the paths (RFC 7947 §2.2.2.1).
         let is_server = self.role == Some(Role::RouteServerClient);
         let begins_with_peer = self.kind == PeerKind::External && !is_server;
         if begins_with_peer && as_path.first() != Some(self.remote_asn) {
@@ -106,7 +106,7 @@ impl Importer {
         if named.any(|address| self.own_addresses.contains(&address)) {
             return Err(Refusal::OwnNextHop);
         }
-        // Loopback is shared with neighbours on this machine only, a link-local address with those
+        // A loopback address is shared only with neighbours on this machine, a link-local one only with those
         // on the link of the session.
         let elsewhere = meant(next_hop).is_loopback() && !self.remote.is_loopback()
             || is_link_local_ipv6(meant(next_hop)) && !self.is_on_link();
@@ -116,9 +116,8 @@ impl Importer {
         Ok(())
     }
 
-    /// The same attributes as they count here: with the mark of RFC 9234 that they must have, and as
-    /// the last choice if who announces them is about to leave (RFC 8326 §4). Inside the AS whoever
-    /// heard it first has done that.
+    /// The attributes as used here: with ONLY_TO_CUSTOMER as RFC 9234 requires, and as the last choice if
+    /// their announcer is about to go down (RFC 8326 §4). Inside the AS the border router has done that.
     pub fn marked(&self, attributes: PathAttributes) -> PathAttributes {
         let only_to_customer = self.mark(&attributes).unwrap_or(attributes.only_to_customer);
         let leaves = self.kind == PeerKind::External
@@ -132,13 +131,12 @@ impl Importer {
             .map_err(|_| Refusal::Leak)
     }
 
-    /// Whether routes that are refused now could be accepted if they were said again: whether
-    /// anything is wanted at all.
+    /// Whether routes that are rejected now could be accepted after a refresh: whether any prefix is allowed.
     pub fn wants_routes(&self) -> bool {
         self.policy.allowed != PrefixFilter::Nothing
     }
 
-    /// Whether the operator wants `prefix`.
+    /// Whether the operator allows `prefix`.
     pub fn allows(&self, prefix: Prefix) -> Result<(), Refusal> {
         if self.policy.allowed.allows(prefix) { Ok(()) } else { Err(Refusal::Policy) }
     }
@@ -153,7 +151,7 @@ impl Importer {
         address == self.remote || next_hop.is_link_local() || self.is_of_a_network(address)
     }
 
-    /// Where no network of the family is known, there is nothing to hold an address against.
+    /// If no network of the family is known, any address passes.
     fn is_of_a_network(&self, address: IpAddr) -> bool {
         let family = AddressFamily::of(address);
         let mut networks = self.networks.iter().filter(|it| it.family() == family).peekable();
@@ -161,8 +159,9 @@ impl Importer {
     }
 }
 
-/// Those of `networks` that tell who is next door. The length of a host says that the address was
-/// given without its network (by DHCPv6, or by a cloud); link-local ones hold no global address.
+/// The `networks` that determine which neighbours are directly connected. A host prefix means that the
+/// address was assigned without its network (by DHCPv6, or by a cloud); link-local networks contain no global
+/// address.
 fn shared(networks: &[Prefix]) -> BTreeSet<Prefix> {
     let tells = |network: &&Prefix| {
         network.length() < network.family().address_bits() && !is_link_local_ipv6(network.address())
@@ -174,13 +173,13 @@ fn is_link_local_ipv6(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// The address that packets would go to. A router that has no IPv6 address for an IPv4 session
-/// writes its IPv4 address in IPv6 form, and means that one (RFC 4291 §2.5.5.2).
+/// The effective address of the next hop. A router without an IPv6 address on an IPv4 session sends its IPv4
+/// address as IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2).
 fn meant(next_hop: NextHop) -> IpAddr {
     next_hop.address().to_canonical()
 }
 
-/// ORIGINATOR_ID (RFC 4456 §8). It is kept as bytes, and its length was checked.
+/// ORIGINATOR_ID (RFC 4456 §8). It is kept as bytes with a validated length.
 pub(super) fn originator(attributes: &PathAttributes) -> Option<u32> {
     let attribute = attributes.unknown.iter().find(|it| it.code == code::ORIGINATOR_ID)?;
     attribute.value.as_slice().try_into().ok().map(u32::from_be_bytes)
@@ -302,8 +301,8 @@ mod tests {
         };
         assert!(importer.set_end(Vec::new(), &networks(&["192.0.2.0/24", "2001:db8::/64"])));
         assert_eq!(judge(&importer), Err(Refusal::ForeignNextHop));
-        // An address from DHCPv6 has no network of its own; nor is there one before the first
-        // global address is settled.
+        // An address from DHCPv6 has no network of its own; nor is there one before the first global address
+        // is assigned.
         for known in [&["2001:db8:5::7/128", "fe80::/64"][..], &["fe80::/64"], &[]] {
             importer.set_end(Vec::new(), &networks(known));
             assert_eq!(judge(&importer), Ok(()), "{known:?}");
@@ -325,7 +324,7 @@ mod tests {
         heard.only_to_customer = Some(7);
         assert_eq!(to(Role::Provider).judge(&heard), Err(Refusal::Leak));
         assert_eq!(to(Role::Customer).judge(&heard), Ok(()));
-        assert_eq!(to(Role::Customer).marked(heard.clone()), heard, "it stays as it was");
+        assert_eq!(to(Role::Customer).marked(heard.clone()), heard, "it is unchanged");
     }
 
     //+ RFC 8326 §4: the LOCAL_PREF of paths that are about to go is below that of all others: 0.
@@ -337,7 +336,7 @@ mod tests {
         for (config, communities, local_pref) in [
             (&external, leaving.clone(), Some(0)),
             (&external, vec![Community(7)], None),
-            // Its LOCAL_PREF says what the border of the AS made of it.
+            // Its LOCAL_PREF was set by the border router of the AS.
             (&internal, leaving, None),
         ] {
             let heard = PathAttributes { communities, ..heard(vec![65_002], "192.0.2.2") };

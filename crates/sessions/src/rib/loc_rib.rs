@@ -1,5 +1,5 @@
-//! The routes that this node uses: those it originates, and the best of those it heard
-//! (RFC 4271 §3.2, Loc-RIB).
+//! The routes that this node uses: those it originates, and the best of those it received (RFC 4271 §3.2,
+//! Loc-RIB).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::types::{
     DecisionStep, Nlri, Path, PathId, PathSource, PeerKey, PerFamily, Prefix, RouteChange,
 };
 
-/// All routes. A prefix may have several originated ones, each for other peers; where it has one
-/// at all, that goes before whatever was heard.
+/// All routes. A prefix may have several originated ones, each for other peers; an originated route is
+/// preferred to received ones.
 #[derive(Debug, Default)]
 pub struct LocRib {
     originated: Originated,
     learned: BTreeMap<Prefix, Candidates>,
-    /// The keys of `learned`: too many to count each time.
+    /// The number of prefixes in `learned`, which are too many to count each time.
     learned_counts: PerFamily<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Candidates {
         self.paths.get(self.best)
     }
 
-    /// What `peer` says now of its path takes the place of what it said before.
+    /// Replaces the path of `peer`, or removes it.
     fn replace(&mut self, peer: PeerKey, path_id: PathId, change: Option<Path>) {
         let is_it = |path: &Path| path.source.key == peer && path.path_id == path_id;
         let position = self.paths.iter().position(is_it);
@@ -52,17 +52,17 @@ impl Candidates {
     }
 }
 
-/// What a peer may be told of a prefix.
+/// A route that a peer may be sent for a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route<'a> {
-    /// It is originated here, for this peer.
+    /// Originated here, for this peer.
     Originated(&'a DesiredRoute),
-    /// It was heard, and this is the best path.
+    /// The best received path.
     Learned(&'a Path),
 }
 
 impl Route<'_> {
-    /// Which path it is.
+    /// Identifies the path.
     pub fn key(self) -> PathKey {
         match self {
             Self::Originated(_) => PathKey::Originated,
@@ -71,12 +71,12 @@ impl Route<'_> {
     }
 }
 
-/// The prefixes of which something changed.
+/// The prefixes with a change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Touched {
-    /// Those that have another best path now.
+    /// Prefixes with another best path.
     pub best: BTreeSet<Prefix>,
-    /// Those of which another path changed: of no interest where one path is told.
+    /// Prefixes with a change of another path, which concerns only peers that are sent several.
     pub others: BTreeSet<Prefix>,
 }
 
@@ -88,12 +88,12 @@ impl Touched {
 }
 
 impl LocRib {
-    /// Replaces all originated routes. Returns the prefixes for which something changed.
+    /// Replaces all originated routes. Returns the prefixes that changed.
     pub fn set(&mut self, routes: impl Into<Arc<[DesiredRoute]>>) -> BTreeSet<Prefix> {
         self.originated.replace(routes.into())
     }
 
-    /// Takes in what the peer `source` announced and withdrew.
+    /// Applies the announcements and withdrawals of the peer `source`.
     pub fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) -> Touched {
         let mut touched = Touched::default();
         for RouteChange { nlri, attributes } in changes {
@@ -111,7 +111,7 @@ impl LocRib {
         touched
     }
 
-    /// Says whether the best path to the prefix is another one now.
+    /// Returns whether the best path to the prefix changed.
     fn replace(&mut self, nlri: Nlri, peer: PeerKey, path: Option<Path>) -> bool {
         let Nlri { prefix, path_id } = nlri;
         let Some(candidates) = self.learned.get_mut(&prefix) else {
@@ -132,7 +132,7 @@ impl LocRib {
         differs
     }
 
-    /// Forgets all paths of `peer`, of which nobody remembers what it announced.
+    /// Removes all paths of `peer` when its announcements are not known any more.
     pub fn forget(&mut self, peer: PeerKey) -> Touched {
         let mut source = None;
         let mut gone = Vec::new();
@@ -146,7 +146,7 @@ impl LocRib {
         source.map_or_else(Touched::default, |source| self.learn(&source, gone))
     }
 
-    /// The route that `peer` may be told for `prefix`, where it is told one.
+    /// The route that `peer` may be sent for `prefix`, if it is sent one.
     pub fn route_for(&self, prefix: Prefix, peer: PeerKey) -> Option<Route<'_>> {
         if let Some(routes) = self.originated.get(prefix) {
             let route = routes.iter().find(|route| route.peers.contains(&peer));
@@ -155,10 +155,9 @@ impl LocRib {
         self.learned.get(&prefix)?.best().map(Route::Learned)
     }
 
-    /// The routes that `peer` may be told for `prefix`, where it is told several: at most `limit`,
-    /// the best first. What is originated here for it goes before what was heard, of which only
-    /// what `may_be_told` counts; what is originated for others alone hides it, as where one route
-    /// is told.
+    /// The routes that `peer` may be sent for `prefix`, if it is sent several: at most `limit`, best first. A
+    /// route originated for it precedes the received ones that `may_be_told` permits; one that is originated
+    /// only for others hides them, as with a single route.
     pub fn routes_for(
         &self,
         prefix: Prefix,
@@ -185,8 +184,7 @@ impl LocRib {
         self.originated.iter()
     }
 
-    /// All learned paths in the order of their prefixes, each with what route selection made of
-    /// it.
+    /// All learned paths in the order of their prefixes, each with the result of route selection.
     pub fn learned(&self) -> impl Iterator<Item = LearnedRoute> + '_ {
         self.learned.iter().flat_map(|(prefix, candidates)| {
             let mut steps = decide(&candidates.paths);
@@ -203,7 +201,7 @@ impl LocRib {
         })
     }
 
-    /// How many prefixes of each family there are.
+    /// The number of prefixes of each family.
     pub fn counts(&self) -> PerFamily<usize> {
         let mut counts = self.learned_counts;
         for prefix in self.originated.prefixes().filter(|it| !self.learned.contains_key(it)) {
@@ -213,7 +211,7 @@ impl LocRib {
         counts
     }
 
-    /// All prefixes that peers may be told.
+    /// All prefixes that peers may be sent.
     pub fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
         self.originated.prefixes().chain(self.learned.keys().copied())
     }
@@ -262,7 +260,7 @@ mod tests {
         RouteChange { nlri: prefix.parse().unwrap(), attributes: None }
     }
 
-    /// The number of the peer whose path is used.
+    /// The number of the peer with the best path.
     fn best_from(rib: &LocRib, prefix: &str) -> Option<u32> {
         match rib.route_for(
             prefix.parse().unwrap(),
@@ -315,7 +313,7 @@ mod tests {
         assert_eq!(rib.learn(&one, vec![announced("10.0.0.0/8", 3)]).best.len(), 1);
         assert_eq!(rib.learn(&two, vec![announced("10.0.0.0/8", 2)]).best.len(), 1);
         assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
-        // A worse path changes nothing for anybody.
+        // A worse path does not change the best one.
         assert!(rib.learn(&one, vec![announced("10.0.0.0/8", 4)]).best.is_empty());
         assert_eq!(rib.learn(&two, vec![withdrawn("10.0.0.0/8")]).best.len(), 1);
         assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(1));
@@ -343,7 +341,7 @@ mod tests {
         RouteChange { nlri: Nlri { path_id: PathId::new(path_id), ..nlri }, attributes }
     }
 
-    /// Neighbour and path identifier of what peer 99 is told of 10.0.0.0/8, the best first.
+    /// Neighbour and path identifier of the routes for peer 99 to 10.0.0.0/8, best first.
     fn told(rib: &LocRib, limit: usize) -> Vec<(u32, u32)> {
         let peer = source(99).key;
         let not_from_one = |path: &Path| path.source.key != source(1).key;
@@ -380,7 +378,7 @@ mod tests {
         assert_eq!(told(&rib, 2), [(3, 0), (2, 8)]);
         rib.set(vec![route("10.0.0.0/8", &["192.0.2.99"], 1)]);
         assert_eq!(told(&rib, 2), [(0, 0), (3, 0)]);
-        // Others are told of it, and this one of nothing: who hears of it was chosen.
+        // A route originated for others only hides the received ones: its peers were chosen explicitly.
         rib.set(vec![route("10.0.0.0/8", &["192.0.2.98"], 1)]);
         assert_eq!(told(&rib, 2), []);
     }

@@ -1,14 +1,14 @@
-//! Which routes exist, which of them are used, and what each peer was told.
+//! Which routes exist, which of them are used, and which were advertised to each peer?
 //!
 //! ```text
 //!  UPDATE ─► Importer ─► AdjRibIn ─► LocRib (decision) ─► Exporter ─► AdjRibOut ─► UPDATE
 //!                          originated ──┘
 //! ```
 //!
-//! [`AdjRibIn`] holds what one peer announced and we accepted; [`LocRib`] the routes of our own and
-//! all accepted paths, of which [`decide`] finds the best; [`AdjRibOut`] what one peer was told and
-//! still has to be told. [`Importer`] and [`Exporter`] are the policies on the way in and out.
-//! Knows no bytes on a socket and no timer.
+//! [`AdjRibIn`] holds the accepted routes of one peer; [`LocRib`] our own routes and all accepted paths, of
+//! which [`decide`] selects the best; [`AdjRibOut`] the routes advertised to one peer and the pending
+//! changes. [`Importer`] and [`Exporter`] are the import and export policies. Knows no bytes on a socket and
+//! no timer.
 
 mod adj_rib_in;
 mod adj_rib_out;

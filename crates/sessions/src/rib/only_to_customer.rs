@@ -1,15 +1,16 @@
-//! Which routes would leak: the mark that keeps what came down, or from the side, from going up or
-//! sideways again (RFC 9234 §5).
+//! Which routes would leak? ONLY_TO_CUSTOMER keeps routes that were received from a provider or a peer from
+//! being sent to one again (RFC 9234 §5).
 //!
-//! The mark is nobody's to choose: no field of the operator sets, changes or removes it.
+//! It is not configurable: no field of the operator sets, changes or removes it.
 
 use crate::types::Role;
 
-/// A route that somebody sends where it must not go any more.
+/// A route that was sent against its ONLY_TO_CUSTOMER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leak;
 
-/// The mark of a route that a neighbour in `remote_asn` said with `mark`, where we are `role` to it.
+/// The ONLY_TO_CUSTOMER of a route received from a neighbour in `remote_asn` with `mark`, if our role towards
+/// it is `role`.
 pub(super) fn received(
     role: Option<Role>,
     remote_asn: u32,
@@ -26,7 +27,7 @@ pub(super) fn received(
     }
 }
 
-/// The mark that a route with `mark` leaves with, towards a neighbour to which we, `local_asn`, are
+/// The ONLY_TO_CUSTOMER that a route with `mark` is sent with to a neighbour, if we are in `local_asn` with
 /// `role`.
 pub(super) fn told(
     role: Option<Role>,
@@ -68,7 +69,7 @@ mod tests {
             assert_eq!(received(Some(NEIGHBOUR)), by_neighbour, "{role}");
             assert_eq!(received(Some(FAR)), by_another, "{role}");
         }
-        assert_eq!(received(None, NEIGHBOUR, Some(FAR)), Ok(Some(FAR)), "nobody agreed on a role");
+        assert_eq!(received(None, NEIGHBOUR, Some(FAR)), Ok(Some(FAR)), "no role was negotiated");
         assert_eq!(received(None, NEIGHBOUR, None), Ok(None));
     }
 

@@ -1,9 +1,9 @@
-//! The routes that this node originates, as they were handed over.
+//! The routes that this node originates, as they were configured.
 //!
-//! Knows no neighbour and nothing that was heard. Called by `loc_rib`.
+//! Knows no neighbour and no received route. Called by `loc_rib`.
 //!
-//! There may be ten thousand and more, of which a change touches one: so the list is shared with
-//! whoever made it, and what differs from the one before is found by one walk over both.
+//! There may be ten thousand and more, of which a change concerns one: so the list is shared with its
+//! creator, and the difference to the previous one is found in one pass over both.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::types::Prefix;
 pub(super) struct Originated(Arc<[DesiredRoute]>);
 
 impl Originated {
-    /// Replaces all. Returns the prefixes for which something changed. Routes that are not in the
-    /// order of their prefixes are brought into it.
+    /// Replaces all routes. Returns the prefixes that changed. Sorts the routes by prefix if they are not
+    /// sorted.
     pub(super) fn replace(&mut self, mut routes: Arc<[DesiredRoute]>) -> BTreeSet<Prefix> {
         if !routes.is_sorted_by_key(|route| route.prefix) {
             let mut sorted = routes.to_vec();

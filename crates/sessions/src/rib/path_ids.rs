@@ -1,17 +1,17 @@
-//! Which number stands for which path, on a session that is told several paths to a prefix
-//! (RFC 7911 §2). Used by [`super::AdjRibOut`]; knows no attributes and no message.
+//! Which identifier does each path have, on a session with several paths to a prefix (RFC 7911 §2)? Used by
+//! [`super::AdjRibOut`]; knows no attributes and no message.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::types::{Nlri, PathId, PathSource, Prefix};
 
-/// A path as this node knows it, whatever it is told with.
+/// A path, independent of its attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathKey {
-    /// The one that is originated here.
+    /// Originated here.
     Originated,
-    /// The one that was given this identifier in this session.
+    /// Received in this session with this identifier.
     Learned(Arc<PathSource>, PathId),
 }
 
@@ -22,8 +22,8 @@ pub(super) struct PathIds {
 }
 
 impl PathIds {
-    /// The identifier of `path` to `prefix`: the one it has, or the smallest that no other path to
-    /// `prefix` has. Counted from 1, since some routers show 0 as none.
+    /// The identifier of `path` to `prefix`: the one it has, or the smallest that no other path to `prefix`
+    /// has. Starts at 1, since some routers show 0 as none.
     pub(super) fn assign(&mut self, prefix: Prefix, path: PathKey) -> Nlri {
         let mut free = 1;
         for (nlri, key) in self.of(prefix) {
@@ -39,13 +39,13 @@ impl PathIds {
         nlri
     }
 
-    /// The paths to `prefix` that have an identifier, in the order of these.
+    /// The paths to `prefix` that have an identifier, in the order of identifiers.
     pub(super) fn of(&self, prefix: Prefix) -> impl Iterator<Item = (&Nlri, &PathKey)> {
         let nlri = |path_id| Nlri { prefix, path_id };
         self.assigned.range(nlri(PathId::NONE)..=nlri(PathId::MAX))
     }
 
-    /// `nlri` stands for no path any more: the next one may have its identifier.
+    /// Releases `nlri`: the next path may get its identifier.
     pub(super) fn release(&mut self, nlri: Nlri) {
         self.assigned.remove(&nlri);
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::types::PathAttributes;
 
-/// Attributes that many routes share. Nearly always equal ones are one value: a list of ten thousand
-/// communities is not compared with itself for each of its routes.
+/// Attributes that many routes share. Equal ones are nearly always the same allocation: a list of ten
+/// thousand communities is not compared with itself for each of its routes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shared(pub(super) Arc<PathAttributes>);
 

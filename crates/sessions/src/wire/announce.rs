@@ -1,9 +1,9 @@
-//! UPDATEs for sending: attributes encoded once, then packed with as many prefixes as a message
-//! holds (RFC 4271 §4.3, RFC 4760 §3–4).
+//! UPDATEs for sending: attributes encoded once, then packed with as many prefixes as a message holds (RFC
+//! 4271 §4.3, RFC 4760 §3–4).
 //!
-//! zettabgp encodes the values of attributes. The headers are ours, since it marks our own
-//! communities as Partial and spends an extended length on every path; so is the envelope, since
-//! only here it is known how many prefixes still fit.
+//! zettabgp encodes the values of attributes. The headers are encoded here, since zettabgp marks our own
+//! communities as Partial and uses an extended length for every path; so is the message, since only this
+//! module knows how many prefixes still fit.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -34,7 +34,7 @@ const OPTIONAL_TRANSITIVE: u8 = flag::OPTIONAL | flag::TRANSITIVE;
 pub struct AttributeBlock {
     bytes: Vec<u8>,
     next_hop: NextHop,
-    /// How long the messages with it get.
+    /// Maximum length of the messages that carry it.
     message_length_bytes_max: usize,
 }
 
@@ -43,19 +43,19 @@ pub struct AttributeBlock {
 #[error("the attributes do not fit a message of {0} bytes")]
 pub struct TooLong(pub usize);
 
-/// Attributes that take more than this share of an ordinary message go into extended ones where the
-/// peer reads them (RFC 8654). Of others a long message saves next to nothing, while the peer could
-/// act on none of its routes before all of it is there.
+/// Attributes that take more than this share of an ordinary message go into extended ones if the peer
+/// supports them (RFC 8654). For others a long message saves next to nothing, while the peer cannot use any
+/// of its routes before all of it has arrived.
 const BULKY_LENGTH_BYTES: usize = MESSAGE_LENGTH_BYTES_MAX / 2;
 
 impl AttributeBlock {
-    /// Encodes `attributes` for a peer that sends AS numbers in four octets, or in two. What it
-    /// returns leaves room for one prefix at least.
+    /// Encodes `attributes` for a peer with four-octet or two-octet AS numbers. The result leaves room for at
+    /// least one prefix.
     pub fn encode(attributes: &PathAttributes, four_octet_as: bool) -> Result<Self, TooLong> {
         Self::encode_within(MESSAGE_LENGTH_BYTES_MAX, attributes, four_octet_as)
     }
 
-    /// The same for a peer that reads messages of up to `length_max` bytes.
+    /// The same for a peer that accepts messages of up to `length_max` bytes.
     pub fn encode_within(
         length_max: usize,
         attributes: &PathAttributes,
@@ -81,8 +81,8 @@ impl AttributeBlock {
     }
 }
 
-/// Writes values through zettabgp into a buffer that is always large enough: it panics on one
-/// that is not.
+/// Writes values through zettabgp into a buffer that is always large enough: zettabgp panics on one that is
+/// not.
 struct Encoder {
     session: zettabgp::BgpSessionParams,
     bytes: Vec<u8>,
@@ -111,7 +111,7 @@ impl Encoder {
         Some(())
     }
 
-    /// Puts a value that is encoded already.
+    /// Puts a value that is already encoded.
     fn put_bytes(&mut self, flags: u8, code: u8, value: &[u8]) -> Option<()> {
         if value.len() > EXTENDED_MESSAGE_LENGTH_BYTES_MAX {
             return None;
@@ -121,7 +121,7 @@ impl Encoder {
         Some(())
     }
 
-    /// Everything in the order of type codes (RFC 4271 §5).
+    /// Puts all attributes in the order of type codes (RFC 4271 §5).
     fn put_all(&mut self, attributes: &PathAttributes, four_octet_as: bool) -> Option<()> {
         self.put_well_known(attributes, four_octet_as)?;
         if let Some(aggregator) = &attributes.aggregator {
@@ -162,7 +162,7 @@ impl Encoder {
         Some(())
     }
 
-    /// ORIGIN to ATOMIC_AGGREGATE. They are all well-known but MULTI_EXIT_DISC.
+    /// ORIGIN to ATOMIC_AGGREGATE. All are well-known except MULTI_EXIT_DISC.
     fn put_well_known(&mut self, attributes: &PathAttributes, four_octet_as: bool) -> Option<()> {
         let origin = BgpOrigin::new(match attributes.origin {
             Origin::Igp => BgpAttrOrigin::Igp,
@@ -188,7 +188,7 @@ impl Encoder {
         Some(())
     }
 
-    /// What two octets could not say (RFC 6793 §4.2.2).
+    /// AS4_PATH and AS4_AGGREGATOR, for AS numbers that do not fit into two octets (RFC 6793 §4.2.2).
     fn put_for_old_speakers(&mut self, attributes: &PathAttributes) -> Option<()> {
         let is_wide = |asn: u32| u16::try_from(asn).is_err();
         if attributes.as_path.asns().any(is_wide) {
@@ -230,15 +230,14 @@ impl Encoder {
     }
 }
 
-/// The flags of an attribute that we know and others may not.
+/// The flags of an attribute that other speakers may not know.
 fn optional_transitive(attributes: &PathAttributes, code: u8) -> u8 {
     let is_partial = attributes.partial.contains(&code);
     OPTIONAL_TRANSITIVE | if is_partial { flag::PARTIAL } else { 0 }
 }
 
-/// AGGREGATOR for a speaker of four-octet AS numbers, or for an old one, which is told AS_TRANS
-/// when the number does not fit (RFC 6793 §4.2.2). Not through zettabgp: 0.6.0 writes no octet of
-/// it, and says it has written some.
+/// AGGREGATOR with four-octet AS numbers, or with two octets and AS_TRANS if the number does not fit (RFC
+/// 6793 §4.2.2). Not encoded by zettabgp: 0.6.0 writes none of it, but reports that it did.
 fn octets(aggregator: &Aggregator, four_octet_as: bool) -> Vec<u8> {
     let asn = if four_octet_as {
         aggregator.asn.to_be_bytes().to_vec()
@@ -248,18 +247,18 @@ fn octets(aggregator: &Aggregator, four_octet_as: bool) -> Vec<u8> {
     [asn, aggregator.router.octets().to_vec()].concat()
 }
 
-/// Octets of an UPDATE before anything variable: the header and two lengths.
+/// Octets of an UPDATE without its variable parts: the header and two lengths.
 const ENVELOPE_LENGTH_BYTES: usize = HEADER_LENGTH_BYTES + 4;
 /// Octets of an attribute header with extended length.
 const ATTRIBUTE_HEADER_LENGTH_BYTES: usize = 4;
-/// Octets of an IPv4 host with a path identifier, which goes into the body.
+/// Octets of an IPv4 host with a path identifier, in the body.
 const IPV4_NLRI_LENGTH_BYTES_MAX: usize = nlri::PATH_ID_LENGTH_BYTES + 5;
-/// The most octets that MP_REACH_NLRI adds to one prefix: headers, two IPv6 next hops, a /128 with
+/// Maximum number of octets that MP_REACH_NLRI adds for one prefix: headers, two IPv6 next hops, a /128 with
 /// a path identifier.
 const ONE_ROUTE_LENGTH_BYTES_MAX: usize =
     ATTRIBUTE_HEADER_LENGTH_BYTES + 3 + 33 + 1 + nlri::PATH_ID_LENGTH_BYTES + 17;
 
-/// Moves prefixes from `from` into their wire form as long as they fit into `room` bytes.
+/// Encodes and removes prefixes from `from` as long as they fit into `room` bytes.
 fn take_prefixes(from: &mut BTreeSet<Nlri>, path_ids: bool, room: usize) -> (Vec<Nlri>, Vec<u8>) {
     let mut taken = Vec::new();
     let mut bytes = Vec::new();
@@ -274,9 +273,8 @@ fn take_prefixes(from: &mut BTreeSet<Nlri>, path_ids: bool, room: usize) -> (Vec
     (taken, bytes)
 }
 
-/// Appends one UPDATE that announces as many of `prefixes` (all of `family`) as fit, each with its
-/// path identifier if there are `path_ids`. They are taken out of the set and returned; at least
-/// one of a set that is not empty.
+/// Appends one UPDATE that announces as many of `prefixes` (all of `family`) as fit, with path identifiers if
+/// `path_ids` is set. Removes them from the set and returns them; at least one unless the set is empty.
 pub fn announcement(
     family: AddressFamily,
     path_ids: bool,
@@ -300,13 +298,13 @@ pub fn announcement(
     let (taken, prefixes) = take_prefixes(prefixes, path_ids, room.saturating_sub(overhead));
     reach.extend_from_slice(&prefixes);
     let header = extended_header(code::MP_REACH_NLRI, reach.len());
-    // First, so that a receiver that gives up early still has the prefixes (RFC 7606 §5.1).
+    // First, so that a receiver that stops parsing early still has the prefixes (RFC 7606 §5.1).
     put_update(to, &[], &[&header, &reach, &block.bytes], &[]);
     taken
 }
 
-/// Appends one UPDATE that withdraws as many of `prefixes` (all of `family`) as fit, each with its
-/// path identifier if there are `path_ids`. They are taken out of the set and returned.
+/// Appends one UPDATE that withdraws as many of `prefixes` (all of `family`) as fit, with path identifiers if
+/// `path_ids` is set. Removes them from the set and returns them.
 pub fn withdrawal(
     family: AddressFamily,
     path_ids: bool,
@@ -337,8 +335,8 @@ fn next_hop_octets(next_hop: NextHop) -> Vec<u8> {
     match next_hop {
         NextHop::Ipv4(address) => address.octets().to_vec(),
         NextHop::Ipv6 { global, link_local: None } if global.is_unicast_link_local() => {
-            // `Ours:` RFC 2545 §3 wants a global address in front, and there is none. FRR writes it
-            // so, and BIRD reads it.
+            // `Ours:` RFC 2545 §3 requires a global address first, but there is none. FRR sends this form,
+            // and BIRD accepts it.
             global.octets().repeat(2)
         }
         NextHop::Ipv6 { global, link_local: None } => global.octets().to_vec(),
@@ -358,7 +356,7 @@ fn extended_header(code: u8, length: usize) -> [u8; ATTRIBUTE_HEADER_LENGTH_BYTE
     [flag::OPTIONAL | flag::EXTENDED_LENGTH, code, high, low]
 }
 
-/// Puts an UPDATE together. Callers have made sure that it fits a message.
+/// Assembles an UPDATE. Callers ensure that it fits into a message.
 fn put_update(to: &mut BytesMut, withdrawn: &[u8], attributes: &[&[u8]], nlri: &[u8]) {
     let length16 = |length: usize| u16::try_from(length).unwrap_or(u16::MAX);
     let attributes_length = attributes.iter().map(|part| part.len()).fold(0, usize::saturating_add);

@@ -1,4 +1,4 @@
-//! AS_PATH on the wire: the guard in front of zettabgp's decoder, and the two-octet form for old
+//! AS_PATH on the wire: the validation in front of zettabgp's decoder, and the two-octet form for old
 //! speakers (RFC 4271 §4.3, RFC 6793 §4.2).
 
 use zettabgp::BgpSessionParams;
@@ -12,10 +12,9 @@ const SEGMENT_SEQUENCE: u8 = 2;
 const SEGMENT_CONFEDERATION_SEQUENCE: u8 = 3;
 const SEGMENT_CONFEDERATION_SET: u8 = 4;
 
-/// Whether every segment is a set or a sequence, has at least one member, none of them AS 0
-/// (RFC 7607 §2), and ends where the next begins. zettabgp loops for ever on a stray byte and
-/// panics on others, so nothing else may reach it. Confederation segments fail: no peer of ours
-/// is in one (RFC 5065 §5).
+/// Whether every segment is a set or a sequence, has at least one member, no AS 0 (RFC 7607 §2), and ends
+/// where the next begins. zettabgp loops for ever on a stray byte and panics on other malformed input, so
+/// nothing else may reach it. Confederation segments are rejected: none of our peers is in one (RFC 5065 §5).
 pub(super) fn is_well_formed(value: &[u8], asn_octets: usize) -> bool {
     let mut reader = Reader::new(value);
     while !reader.is_empty() {
@@ -35,14 +34,14 @@ pub(super) fn is_well_formed(value: &[u8], asn_octets: usize) -> bool {
     true
 }
 
-/// Whether there is a set in it, of a confederation or not.
+/// Whether it contains an AS_SET or AS_CONFED_SET.
 pub(super) fn has_set(value: &[u8], asn_octets: usize) -> bool {
     segments(value, asn_octets)
         .any(|(kind, _)| matches!(kind, SEGMENT_SET | SEGMENT_CONFEDERATION_SET))
 }
 
-/// An AS4_PATH without the confederation sequences that somebody behind an old speaker let out
-/// (RFC 6793 §6). What follows a segment that overruns stays, for the guard to refuse.
+/// An AS4_PATH without confederation sequences, which may leak through an old speaker (RFC 6793 §6). Anything
+/// after a segment that overruns is kept, for the validation to reject.
 pub(super) fn without_confederation_sequences(value: &[u8]) -> Vec<u8> {
     const ASN_OCTETS: usize = 4;
     let mut kept = Vec::new();
@@ -57,7 +56,7 @@ pub(super) fn without_confederation_sequences(value: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Each segment with its type, up to the first that overruns.
+/// Each segment with its type, up to the first one that overruns.
 fn segments(value: &[u8], asn_octets: usize) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -69,7 +68,7 @@ fn segments(value: &[u8], asn_octets: usize) -> impl Iterator<Item = (u8, &[u8])
     })
 }
 
-/// Whether the octets of an AS number are those of AS 0.
+/// Whether the octets are AS 0.
 pub(super) fn is_as_zero(asn: &[u8]) -> bool {
     asn.iter().all(|octet| *octet == 0)
 }
@@ -85,9 +84,9 @@ pub(super) fn decode(session: &BgpSessionParams, value: &[u8]) -> Option<AsPath>
     Some(AsPath(segments.collect()))
 }
 
-/// What an old speaker's AS_PATH and the AS4_PATH beside it say together: AS4_PATH, and in front
-/// of it the hops that only AS_PATH has, which those added who know no AS4_PATH (RFC 6793
-/// §4.2.3). An AS4_PATH with more hops than AS_PATH is not believed.
+/// Merges an old speaker's AS_PATH with its AS4_PATH: AS4_PATH, preceded by the hops that only AS_PATH has,
+/// which were added by speakers that do not support AS4_PATH (RFC 6793 §4.2.3). An AS4_PATH with more hops
+/// than AS_PATH is ignored.
 pub(super) fn merge(as_path: AsPath, as4_path: AsPath) -> AsPath {
     let Some(mut leading) = as_path.length().checked_sub(as4_path.length()) else {
         return as_path;
@@ -121,10 +120,10 @@ pub(super) fn merge(as_path: AsPath, as4_path: AsPath) -> AsPath {
     merged
 }
 
-/// Encodes a path. In the two-octet form, numbers that do not fit become AS_TRANS
-/// (RFC 6793 §4.2.2). A segment holds 255 members, so longer ones are continued in another.
+/// Encodes a path. In the two-octet form, numbers that do not fit become AS_TRANS (RFC 6793 §4.2.2). A
+/// segment holds at most 255 members; longer ones are continued in another.
 ///
-/// Not through zettabgp: 0.6.0 writes the types of sequence and set the wrong way round.
+/// Not encoded by zettabgp: 0.6.0 swaps the types of sequence and set.
 pub(super) fn encode(path: &AsPath, four_octet_as: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     for segment in &path.0 {
@@ -162,9 +161,9 @@ mod tests {
         // Panics in zettabgp 0.6.0.
         assert!(!is_well_formed(&[2, 2], 4));
         assert!(!is_well_formed(&[2, 2, 0], 4));
-        // A count of nine with one member: silently cut short by zettabgp 0.6.0.
+        // A count of nine with one member: silently truncated by zettabgp 0.6.0.
         assert!(!is_well_formed(&[2, 9, 0, 0, 0xFD, 0xE9], 4));
-        // An empty segment, a confederation segment, and a type that does not exist.
+        // An empty segment, a confederation segment, and an undefined type.
         assert!(!is_well_formed(&[2, 0], 4));
         assert!(!is_well_formed(&[3, 1, 0, 0, 0, 1], 4));
         assert!(!is_well_formed(&[9, 1, 0, 0, 0, 1], 4));
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn zettabgp_still_swaps_sequence_and_set() {
-        // When this fails, the encoder above may go.
+        // If this fails, the encoder above is no longer needed.
         use zettabgp::message::attributes::BgpAttr;
         let session = super::super::attribute::zettabgp_session(true);
         let mut bytes = [0; 6];
@@ -199,7 +198,7 @@ mod tests {
         let merged = merge(path(&[5, trans, trans]), path(&[70_000, 80_000]));
         assert_eq!(merged, path(&[5, 70_000, 80_000]));
         assert_eq!(merge(path(&[trans]), path(&[70_000])), path(&[70_000]));
-        // Somebody aggregated on the way and dropped hops: the longer story is not believed.
+        // An aggregation on the way removed hops: the longer AS4_PATH is ignored.
         assert_eq!(merge(path(&[5]), path(&[70_000, 80_000])), path(&[5]));
         assert_eq!(merge(path(&[5, 6]), AsPath::default()), path(&[5, 6]));
     }

@@ -1,5 +1,5 @@
-//! Path attributes: which exist, what makes one well-formed, and what RFC 7606 does with one that
-//! is not. The guard in front of zettabgp.
+//! Path attributes: which exist, what makes one well-formed, and how RFC 7606 treats a malformed one.
+//! Validates values before zettabgp decodes them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,11 +17,11 @@ use crate::types::{
 
 /// Flag bits (RFC 4271 §4.3).
 pub mod flag {
-    /// May be unknown to a speaker.
+    /// Optional: a speaker may not know it.
     pub const OPTIONAL: u8 = 0x80;
-    /// Travels on through those who do not know it.
+    /// Transitive: passed on by speakers that do not know it.
     pub const TRANSITIVE: u8 = 0x40;
-    /// Somebody on the way did not know it.
+    /// Partial: a speaker on the way did not know it.
     pub const PARTIAL: u8 = 0x20;
     /// The length has two octets.
     pub const EXTENDED_LENGTH: u8 = 0x10;
@@ -49,13 +49,13 @@ pub mod code {
     pub const ONLY_TO_CUSTOMER: u8 = 35;
 }
 
-/// What becomes of an UPDATE with a malformed attribute (RFC 7606 §2), mildest first. (A session
-/// reset is a [`super::WireError`].)
+/// How an UPDATE with a malformed attribute is treated (RFC 7606 §2), mildest first. (A session reset is a
+/// [`super::WireError`].)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Disposition {
-    /// The attribute is dropped, the routes stay.
+    /// The attribute is discarded, the routes stay.
     Discard,
-    /// The routes count as withdrawn.
+    /// The routes are treated as withdrawn.
     TreatAsWithdraw,
 }
 
@@ -64,13 +64,13 @@ pub enum Disposition {
 pub struct AttributeFault {
     /// Its type code; 0 when the fault is in the list as a whole.
     pub code: u8,
-    /// What becomes of the UPDATE.
+    /// How the UPDATE is treated.
     pub disposition: Disposition,
     /// What is wrong.
     pub what: &'static str,
 }
 
-/// One attribute as the walk over the list finds it.
+/// One attribute of the attribute list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RawAttribute<'a> {
     pub(super) flags: u8,
@@ -79,7 +79,7 @@ pub(super) struct RawAttribute<'a> {
 }
 
 impl RawAttribute<'_> {
-    /// The attribute as it was sent, for a NOTIFICATION.
+    /// The attribute as received, for a NOTIFICATION.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let length = u16::try_from(self.value.len()).unwrap_or(u16::MAX).to_be_bytes();
         let [_, low] = length;
@@ -88,8 +88,8 @@ impl RawAttribute<'_> {
         [&[self.flags, self.code], length, self.value].concat()
     }
 
-    /// Whether the optional and transitive bits are those of `flags`. The others are not looked
-    /// at (RFC 7606 §3 (c)).
+    /// Whether the Optional and Transitive bits are those of `flags`. The other bits are ignored (RFC 7606 §3
+    /// (c)).
     pub(super) fn has_flags(self, flags: u8) -> bool {
         self.flags & (flag::OPTIONAL | flag::TRANSITIVE) == flags
     }
@@ -97,25 +97,25 @@ impl RawAttribute<'_> {
 
 impl From<RawAttribute<'_>> for UnknownAttribute {
     fn from(raw: RawAttribute<'_>) -> Self {
-        // How long its length is belongs to the message, not to the attribute.
+        // The size of the length field belongs to the message, not to the attribute.
         let flags = raw.flags & !flag::EXTENDED_LENGTH;
         Self { flags, code: raw.code, value: raw.value.to_vec() }
     }
 }
 
-/// What an attribute must look like.
+/// The validation rule of an attribute.
 struct Rule {
-    /// The optional and transitive bits it must have.
+    /// The required Optional and Transitive bits.
     flags: u8,
-    /// Whether its value can be read.
+    /// Whether its value is well-formed.
     well_formed: fn(&[u8], &Session) -> bool,
-    /// What its fault leads to.
+    /// How a malformed value is treated.
     disposition: Disposition,
-    /// From external peers it means nothing and is dropped unread (RFC 7606 §7.5, §7.9, §7.10).
+    /// From external peers it is ignored (RFC 7606 §7.5, §7.9, §7.10).
     internal_only: bool,
 }
 
-/// What the session knows that a value cannot say.
+/// The properties of the session that a value depends on.
 pub(super) struct Session {
     pub(super) kind: PeerKind,
     pub(super) four_octet_as: bool,
@@ -177,13 +177,12 @@ fn rule(code: u8) -> Option<Rule> {
     })
 }
 
-/// Whether the type code is one that we know, interpreted or kept as bytes. Every well-known
-/// attribute is among them.
+/// Whether the type code is known, interpreted or kept as bytes. This includes every well-known attribute.
 pub(super) fn is_known(code: u8) -> bool {
     matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI) || rule(code).is_some()
 }
 
-/// Whether we know what it says and others may not: a mark that it came with must go on with it.
+/// Whether we interpret an attribute that other speakers may not know: its Partial bit must be kept.
 fn keeps_mark(code: u8) -> bool {
     matches!(
         code,
@@ -195,19 +194,19 @@ fn keeps_mark(code: u8) -> bool {
     )
 }
 
-/// A list of values of `N` octets each, at least one.
+/// A list of at least one value of `N` octets each.
 fn whole_groups<const N: usize>(value: &[u8], _session: &Session) -> bool {
     !value.is_empty() && value.len().is_multiple_of(N)
 }
 
-/// An AS number other than 0 (RFC 7607 §2), then a router.
+/// An AS number other than 0 (RFC 7607 §2), and a router.
 fn is_aggregator(value: &[u8], asn_octets: usize) -> bool {
     value
         .split_at_checked(asn_octets)
         .is_some_and(|(asn, router)| !as_path::is_as_zero(asn) && router.len() == 4)
 }
 
-/// Values read so far. NEXT_HOP of MP_REACH_NLRI is the envelope's business.
+/// The values decoded so far. The next hop of MP_REACH_NLRI is decoded with the UPDATE.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     pub(super) origin: Option<Origin>,
@@ -224,18 +223,18 @@ pub(super) struct Values {
     pub(super) large_communities: Vec<LargeCommunity>,
     pub(super) only_to_customer: Option<u32>,
     pub(super) unknown: Vec<UnknownAttribute>,
-    /// Those of the others that are marked Partial.
+    /// Type codes of interpreted attributes with the Partial bit.
     pub(super) partial: Vec<u8>,
 }
 
 impl Values {
-    /// Puts together what an old speaker sent in two parts (RFC 6793 §4.2.3). In whichever order
-    /// the attributes came, this is done when all are read.
+    /// Merges the attributes that an old speaker splits in two (RFC 6793 §4.2.3). Called when all are read,
+    /// since their order is arbitrary.
     pub(super) fn merge_four_octet_as(&mut self) {
         let (as4_path, as4_aggregator) = (self.as4_path.take(), self.as4_aggregator.take());
         if let (Some(aggregator), Some(wide)) = (self.aggregator, as4_aggregator) {
-            // An aggregator that is no placeholder was put there by somebody who knew no AS4
-            // attributes: both are older than the aggregate and say nothing about it.
+            // An AGGREGATOR other than AS_TRANS was set by a speaker that does not support the AS4
+            // attributes: both are older than the aggregate and do not apply to it.
             if aggregator.asn != u32::from(Asn::TRANS) {
                 return;
             }
@@ -247,7 +246,7 @@ impl Values {
     }
 }
 
-/// Checks one attribute and takes its value in. The envelope (14, 15) never comes here.
+/// Validates and decodes one attribute. Not called for MP_REACH_NLRI and MP_UNREACH_NLRI (14, 15).
 pub(super) fn accept(
     raw: RawAttribute<'_>,
     session: &Session,
@@ -260,15 +259,16 @@ pub(super) fn accept(
         return Ok(());
     };
     if matches!(raw.code, code::AS4_PATH | code::AS4_AGGREGATOR) && session.four_octet_as {
-        // RFC 6793 §4.1: between two speakers of four octets they are dropped unread.
+        // RFC 6793 §4.1: between speakers with four-octet AS numbers they are discarded.
         let what = "a speaker of four-octet AS numbers must not send it";
         return Err(fault(Disposition::Discard, what));
     }
     if rule.internal_only && session.kind == PeerKind::External {
-        return Err(fault(Disposition::Discard, "it means nothing from an external peer"));
+        return Err(fault(Disposition::Discard, "it is not allowed from an external peer"));
     }
     if !raw.has_flags(rule.flags) {
-        // RFC 7606 §3 (c), but an attribute whose own faults only discard it stays mild.
+        // RFC 7606 §3 (c), except that an attribute with the disposition discard is not treated more
+        // severely.
         return Err(fault(rule.disposition, "its optional and transitive flags are wrong"));
     }
     let cleaned;
@@ -285,7 +285,7 @@ pub(super) fn accept(
     };
     if is_set {
         // RFC 9774 §3.
-        return Err(fault(Disposition::TreatAsWithdraw, "it contains a set"));
+        return Err(fault(Disposition::TreatAsWithdraw, "it contains an AS_SET or AS_CONFED_SET"));
     }
     if !(rule.well_formed)(value, session) {
         return Err(fault(rule.disposition, "its value is malformed"));
@@ -294,11 +294,11 @@ pub(super) fn accept(
         values.partial.push(raw.code);
     }
     store(RawAttribute { value, ..raw }, session, values)
-        .ok_or(fault(rule.disposition, "its value cannot be read"))
+        .ok_or(fault(rule.disposition, "its value cannot be decoded"))
 }
 
-/// zettabgp's view of a session. Only the width of AS numbers matters to the values decoded here;
-/// the rest is set so that none of its guesses are ever made.
+/// zettabgp's session parameters. Only the width of AS numbers affects the values decoded here; the rest
+/// disables its heuristics.
 pub(super) fn zettabgp_session(four_octet_as: bool) -> BgpSessionParams {
     let nowhere = Ipv4Addr::UNSPECIFIED;
     let mut session = BgpSessionParams::new(0, 0, BgpTransportMode::IPv4, nowhere, Vec::new());
@@ -307,10 +307,10 @@ pub(super) fn zettabgp_session(four_octet_as: bool) -> BgpSessionParams {
     session
 }
 
-/// Decodes a value that its rule has proven well-formed. `None` never happens while the guard
-/// holds; it is a fault like any other if it does.
+/// Decodes a value that was validated. `None` does not happen as long as the validation is correct; if it
+/// does, it is a fault like any other.
 fn store(raw: RawAttribute<'_>, session: &Session, values: &mut Values) -> Option<()> {
-    // The attributes for speakers of two octets always have four (RFC 6793 §3).
+    // The attributes for two-octet speakers always have four-octet numbers (RFC 6793 §3).
     let is_wide = matches!(raw.code, code::AS4_PATH | code::AS4_AGGREGATOR);
     let zettabgp_session = zettabgp_session(session.four_octet_as || is_wide);
     match raw.code {
@@ -332,7 +332,7 @@ fn store(raw: RawAttribute<'_>, session: &Session, values: &mut Values) -> Optio
             let (communities, _) = raw.value.as_chunks::<8>();
             values.extended_communities =
                 communities.iter().copied().map(ExtendedCommunity).collect();
-            // In any order, and as often as it likes: they are a set (RFC 4360 §2).
+            // Order and duplicates have no meaning: they are a set (RFC 4360 §2).
             values.extended_communities.sort_unstable();
             values.extended_communities.dedup();
             return Some(());
@@ -375,13 +375,13 @@ fn store(raw: RawAttribute<'_>, session: &Session, values: &mut Values) -> Optio
             };
             values.large_communities = list.value.iter().map(large).collect();
         }
-        // Checked for form; what they say is of no use before routes are reflected or filtered.
+        // Validated only; their values are not needed without route reflection or filtering.
         _ => values.unknown.push(raw.into()),
     }
     Some(())
 }
 
-/// Flags, type code and length.
+/// Puts flags, type code and length.
 pub(super) fn put_header(to: &mut Vec<u8>, flags: u8, code: u8, length: usize) {
     match u8::try_from(length) {
         Ok(length) => to.extend_from_slice(&[flags & !flag::EXTENDED_LENGTH, code, length]),

@@ -10,7 +10,7 @@ use super::Reader;
 /// The bit F of both restart capabilities.
 const FORWARDING: u8 = 0x80;
 
-/// Reads the value of one optional parameter: capabilities up to its end.
+/// Parses the value of one optional parameter: capabilities up to its end.
 pub(super) fn parse_all(parameter: &[u8]) -> Option<Vec<Capability>> {
     let mut reader = Reader::new(parameter);
     let mut capabilities = Vec::new();
@@ -22,14 +22,13 @@ pub(super) fn parse_all(parameter: &[u8]) -> Option<Vec<Capability>> {
     Some(capabilities)
 }
 
-/// Whether it is the capability of four-octet AS numbers, with a value that is none.
+/// Whether it is a four-octet AS capability with an invalid value.
 pub(super) fn is_broken_four_octet_as(capability: &Capability) -> bool {
     matches!(capability, Capability::Other { code: 65, .. })
 }
 
-/// Reads one value. A known code with a value of the wrong size is kept as `Other`: the
-/// neighbour cannot have meant what we would make of it, and one bad capability is no reason
-/// to refuse the rest.
+/// Parses one value. A known code with a value of the wrong size is kept as `Other`: its meaning is
+/// unclear, and one malformed capability is no reason to reject the rest.
 fn parse(code: u8, value: &[u8]) -> Capability {
     let other = || Capability::Other { code, value: value.to_vec() };
     match (code, value) {
@@ -45,7 +44,7 @@ fn parse(code: u8, value: &[u8]) -> Capability {
         (65, [a, b, c, d]) => Capability::FourOctetAs(u32::from_be_bytes([*a, *b, *c, *d])),
         (69, value) => tuples(value, parse_add_path).map_or_else(other, Capability::AddPath),
         (70, []) => Capability::EnhancedRouteRefresh,
-        // Zero or more tuples: who names no family only helps others (RFC 9494 §3.1).
+        // Zero or more tuples: a speaker without families only helps others (RFC 9494 §3.1).
         (71, []) => Capability::LongLivedGracefulRestart(Vec::new()),
         (71, value) => {
             tuples(value, parse_long_lived).map_or_else(other, Capability::LongLivedGracefulRestart)
@@ -58,7 +57,7 @@ fn parse(code: u8, value: &[u8]) -> Capability {
     }
 }
 
-/// A counted name, then a counted domain.
+/// A length-prefixed host name, then a length-prefixed domain.
 fn parse_host_name(value: &[u8]) -> Option<Capability> {
     let mut reader = Reader::new(value);
     let (host, domain) = (reader.counted_u8()?, reader.counted_u8()?);
@@ -68,7 +67,7 @@ fn parse_host_name(value: &[u8]) -> Option<Capability> {
 fn parse_add_path(tuple: [u8; 4]) -> Option<AddPathOffer> {
     let [afi_high, afi_low, safi, mode] = tuple;
     let family = AddressFamilyPair { afi: u16::from_be_bytes([afi_high, afi_low]), safi };
-    // Other values are to be ignored.
+    // Other values are ignored.
     (1..=3).contains(&mode).then_some(AddPathOffer {
         family,
         receive: mode & 1 != 0,
@@ -101,7 +100,7 @@ fn parse_restart(value: &[u8]) -> Option<RestartOffer> {
     })
 }
 
-#[allow(clippy::unnecessary_wraps)] // All tuples mean something here; others differ.
+#[allow(clippy::unnecessary_wraps)] // Every tuple is valid here, unlike those of other capabilities.
 fn parse_long_lived(tuple: [u8; 7]) -> Option<LongLivedOffer> {
     let [afi_high, afi_low, safi, flags, time @ ..] = tuple;
     let [high, middle, low] = time;
@@ -112,8 +111,7 @@ fn parse_long_lived(tuple: [u8; 7]) -> Option<LongLivedOffer> {
     })
 }
 
-/// A list of tuples. Those that mean nothing are left out; where none is left, or the length does
-/// not fit, there is no list.
+/// A list of tuples. Invalid ones are skipped; `None` if none is left, or if the length does not fit.
 fn tuples<const N: usize, T>(value: &[u8], parse: fn([u8; N]) -> Option<T>) -> Option<Vec<T>> {
     let (tuples, rest) = value.as_chunks::<N>();
     let parsed: Vec<T> = tuples.iter().filter_map(|it| parse(*it)).collect();

@@ -1,6 +1,6 @@
-//! Reading from the front of a slice, where running out is a value and never a panic.
+//! Reads from the front of a slice without panics: the end of the input is a value.
 
-/// What is left of a slice.
+/// The rest of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a>(&'a [u8]);
 
@@ -17,7 +17,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// The next `count` bytes; `None`, and nothing is consumed, when there are fewer.
+    /// The next `count` bytes; `None`, and nothing is consumed, if there are fewer.
     pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A slice behind a one-octet length.
+    /// A slice with a one-octet length.
     pub(super) fn counted_u8(&mut self) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let length = ahead.u8()?;
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         Some(slice)
     }
 
-    /// A slice behind a two-octet length.
+    /// A slice with a two-octet length.
     pub(super) fn counted_u16(&mut self) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let length = ahead.u16()?;

@@ -1,32 +1,31 @@
-//! Faults that end a session: each knows the NOTIFICATION that answers it.
+//! Errors that end a session: each has the NOTIFICATION to send.
 //!
-//! Faults of single attributes that RFC 7606 keeps away from the session are in
-//! [`super::attribute`].
+//! Attribute errors that do not end the session (RFC 7606) are in [`super::attribute`].
 
 use super::{MessageType, Notification};
 use crate::types::{RemoteAs, Role};
 
-/// A message that cannot be accepted. The text says what came and what was expected.
+/// A message that is not acceptable. The text has the received and the expected value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// RFC 4271 §6.1: the marker is not all ones.
     #[error("message header: the marker is not all ones")]
     NotSynchronised,
     /// RFC 4271 §6.1: the length is out of range for the type.
-    #[error("message header: a length of {length} is wrong for {what}")]
+    #[error("message header: invalid length {length} for {what}")]
     BadLength {
         /// As received.
         length: u16,
-        /// What has that length.
+        /// The message with that length.
         what: &'static str,
     },
-    /// RFC 4271 §6.1: no such type.
-    #[error("message header: type {0} does not exist")]
+    /// RFC 4271 §6.1: unknown type.
+    #[error("message header: unknown message type {0}")]
     BadType(u8),
     /// RFC 4271 §6.2: the version.
     #[error("OPEN: version {0}; expected 4")]
     Version(u8),
-    /// RFC 4271 §6.2: not the AS that was configured.
+    /// RFC 4271 §6.2: another AS than configured.
     #[error("OPEN: the neighbour says it is AS {received}; expected {expected}")]
     PeerAs {
         /// From its OPEN.
@@ -38,37 +37,37 @@ pub enum WireError {
     #[error("OPEN: BGP identifier {0} is {1}")]
     BgpIdentifier(std::net::Ipv4Addr, &'static str),
     /// RFC 4271 §6.2: an optional parameter other than capabilities.
-    #[error("OPEN: optional parameter {0} is not supported; only 2 (capabilities) is")]
+    #[error("OPEN: optional parameter {0} is not supported; expected 2 (capabilities)")]
     OptionalParameter(u8),
     /// RFC 4271 §6.2: 1 or 2 seconds.
     #[error("OPEN: a hold time of {0} s; expected 0 or at least 3 s")]
     HoldTime(u16),
-    /// RFC 5492 §5: no address family in common. The bytes are the capabilities that we miss.
+    /// RFC 5492 §5: no address family in common. The bytes are the capabilities that the neighbour lacks.
     #[error("OPEN: no address family in common")]
     NoCommonFamily(Vec<u8>),
-    /// RFC 9234 §4.2: the neighbour is not what it must be to us.
+    /// RFC 9234 §4.2: the neighbour's role does not match ours.
     #[error("OPEN: the neighbour says {received}; expected {expected}")]
     Role {
-        /// What it said of its role.
+        /// Its role, or the lack of one.
         received: String,
-        /// What would fit ours.
+        /// The role that would match ours.
         expected: Role,
     },
     /// RFC 4271 §6.2: lengths that contradict each other.
     #[error("OPEN: malformed: {0}")]
     MalformedOpen(&'static str),
-    /// RFC 4271 §6.3 and RFC 7606 §3: lengths of the UPDATE that leave no way to find its routes.
+    /// RFC 4271 §6.3 and RFC 7606 §3: lengths that make it impossible to find the routes of the UPDATE.
     #[error("UPDATE: malformed attribute list: {0}")]
     MalformedAttributeList(&'static str),
-    /// RFC 4271 §6.3: an attribute that must be understood, and is not.
-    #[error("UPDATE: well-known attribute {code} does not exist")]
+    /// RFC 4271 §6.3: a well-known attribute that is unknown.
+    #[error("UPDATE: unknown well-known attribute {code}")]
     UnknownWellKnown {
         /// Its type code.
         code: u8,
         /// The whole attribute.
         attribute: Vec<u8>,
     },
-    /// RFC 7606 §5.3 and §7.11: MP_REACH_NLRI or MP_UNREACH_NLRI that cannot be read.
+    /// RFC 7606 §5.3 and §7.11: MP_REACH_NLRI or MP_UNREACH_NLRI that cannot be parsed.
     #[error("UPDATE: attribute {code}: {what}")]
     OptionalAttribute {
         /// 14 or 15.
@@ -78,15 +77,15 @@ pub enum WireError {
         /// The whole attribute.
         attribute: Vec<u8>,
     },
-    /// RFC 4271 §6.3: prefixes that cannot be read.
-    #[error("UPDATE: a prefix cannot be read: {0}")]
+    /// RFC 4271 §6.3: prefixes that cannot be parsed.
+    #[error("UPDATE: malformed prefix: {0}")]
     InvalidNetworkField(&'static str),
     /// RFC 6608: a message that the state does not allow.
     #[error("{} is not allowed in {state}", message.name())]
     UnexpectedMessage {
-        /// What came.
+        /// The received message.
         message: MessageType,
-        /// The state we are in.
+        /// Our state.
         state: &'static str,
         /// RFC 6608 §3: 1 OpenSent, 2 OpenConfirm, 3 Established.
         subcode: u8,
@@ -95,15 +94,15 @@ pub enum WireError {
     #[error("ROUTE-REFRESH: a length of {0}; expected 4")]
     RouteRefreshLength(usize, Vec<u8>),
     /// RFC 9687 §4.
-    #[error("send hold timer expired: the neighbour takes none of our bytes")]
+    #[error("send hold timer expired: the neighbour does not read our messages")]
     SendHoldTimerExpired,
     /// RFC 4271 §6.5.
-    #[error("hold timer expired: nothing was heard for {0} s")]
+    #[error("hold timer expired: no message received for {0} s")]
     HoldTimerExpired(u16),
 }
 
 impl WireError {
-    /// What to answer.
+    /// The NOTIFICATION to send.
     pub fn notification(&self) -> Notification {
         let (code, subcode, data) = match self {
             Self::NotSynchronised => (1, 1, Vec::new()),

@@ -56,11 +56,11 @@ impl MessageType {
         }
     }
 
-    /// The lengths that RFC 4271 §4 allows, header included. ROUTE-REFRESH has a fault code of its
-    /// own for its length (RFC 7313 §5), so only the header is asked of it here.
+    /// The lengths that RFC 4271 §4 allows, header included. A wrong length of ROUTE-REFRESH has its own
+    /// error code (RFC 7313 §5), so only the header is required here.
     fn allows(self, length: usize) -> bool {
         match self {
-            // Never longer, whatever was agreed on (RFC 8654 §4).
+            // Never longer, even with extended messages (RFC 8654 §4).
             Self::Open => (29..=MESSAGE_LENGTH_BYTES_MAX).contains(&length),
             Self::Update => length >= 23,
             Self::Notification => length >= 21,
@@ -70,39 +70,39 @@ impl MessageType {
     }
 }
 
-/// One message, header taken off.
+/// One message without its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawMessage {
     /// Its type.
     pub kind: MessageType,
-    /// What follows the header.
+    /// The bytes after the header.
     pub body: Bytes,
 }
 
-/// Collects the bytes of one connection and cuts them into messages. Holds at most what one read
-/// brought plus one incomplete message.
+/// Splits the byte stream of one connection into messages. Holds at most the bytes of one read and one
+/// incomplete message.
 #[derive(Debug, Default)]
 pub struct Framing {
     buffer: BytesMut,
-    /// The session agreed on RFC 8654.
+    /// Extended messages were negotiated (RFC 8654).
     extended: bool,
 }
 
 impl Framing {
     /// Both sides offered messages of up to 65,535 octets (RFC 8654).
     ///
-    /// `Ours:` a neighbour that reads them and does not offer it might still write them, and none
-    /// does: from such a one a long message is a wrong length, as for FRR and BIRD.
+    /// `Ours:` a neighbour that does not advertise the capability might still send extended messages, but
+    /// none does: from such a neighbour a long message has a wrong length, as in FRR and BIRD.
     pub fn allow_extended_messages(&mut self) {
         self.extended = true;
     }
 
-    /// Adds what was read.
+    /// Adds the bytes of a read.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole message, if there is one. After a fault the stream has no meaning any more.
+    /// The next complete message, if there is one. After an error the rest of the stream is meaningless.
     pub fn next_message(&mut self) -> Result<Option<RawMessage>, WireError> {
         let mut header = Reader::new(&self.buffer);
         let (Some(marker), Some(length), Some(code)) =
@@ -134,8 +134,8 @@ impl Framing {
     }
 }
 
-/// Puts a header in front of `body`. `None` when the message would be too long for a peer that does
-/// not know RFC 8654: only UPDATEs are ever longer.
+/// Adds a header to `body`. `None` if the message would be too long for a peer without RFC 8654: only UPDATEs
+/// are ever longer.
 pub fn framed(kind: MessageType, body: &[u8]) -> Option<Bytes> {
     let whole = body.len().checked_add(HEADER_LENGTH_BYTES)?;
     let length = u16::try_from(whole).ok().filter(|_| whole <= MESSAGE_LENGTH_BYTES_MAX)?;
@@ -147,7 +147,7 @@ pub fn framed(kind: MessageType, body: &[u8]) -> Option<Bytes> {
     Some(message.freeze())
 }
 
-/// A KEEPALIVE: a header and nothing else.
+/// A KEEPALIVE: a header without a body.
 pub fn keepalive() -> Bytes {
     Bytes::from_static(&[
         0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,

@@ -1,5 +1,5 @@
-//! Bytes to values and back. Knows no session, timer or route: what was negotiated arrives as an
-//! argument, and every fault says what to answer.
+//! Decodes and encodes messages. Knows no session, timer or route: what was negotiated is an argument, and
+//! every error has its NOTIFICATION.
 //!
 //! | layer | module |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | NOTIFICATION | [`notification`] |
 //! | ROUTE-REFRESH | [`route_refresh`] |
 //!
-//! zettabgp decodes and encodes the values of single attributes. It trusts its input, so nothing
-//! reaches its decoders that [`attribute`] has not proven well-formed; everything around them is
-//! ours. All length arithmetic is checked: clippy refuses the rest in this module.
+//! zettabgp decodes and encodes the values of single attributes. It trusts its input, so its decoders receive
+//! only values that [`attribute`] has validated; everything around them is our own code. All length
+//! arithmetic is checked: clippy rejects the rest in this module.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -48,5 +48,5 @@ pub const HEADER_LENGTH_BYTES: usize = 19;
 /// The largest message without RFC 8654 (RFC 4271 §4.1).
 pub const MESSAGE_LENGTH_BYTES_MAX: usize = 4096;
 
-/// The largest message of a session that agreed on RFC 8654, but for OPEN and KEEPALIVE.
+/// The largest message with RFC 8654, except for OPEN and KEEPALIVE.
 pub const EXTENDED_MESSAGE_LENGTH_BYTES_MAX: usize = 65_535;

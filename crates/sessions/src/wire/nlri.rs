@@ -1,13 +1,12 @@
-//! Unicast prefixes on the wire: a length in bits, then as many octets as that needs
-//! (RFC 4271 §4.3, RFC 4760 §5); before it a path identifier, where the session has them
-//! (RFC 7911 §3).
+//! Unicast prefixes on the wire: a length in bits, then as many octets as needed (RFC 4271 §4.3, RFC 4760
+//! §5); preceded by a path identifier if that was negotiated (RFC 7911 §3).
 
 use bytes::BufMut;
 
 use super::Reader;
 use crate::types::{AddressFamily, Nlri, PathId, Prefix};
 
-/// Octets that `bits` bits need.
+/// The number of octets for `bits` bits.
 fn octets(bits: u8) -> usize {
     usize::from(bits.div_ceil(8))
 }
@@ -15,12 +14,11 @@ fn octets(bits: u8) -> usize {
 /// Octets of a path identifier.
 pub const PATH_ID_LENGTH_BYTES: usize = 4;
 
-/// Reads prefixes to the end of `bytes`, each behind its path identifier if there are
-/// `path_ids`. Host bits that a sloppy sender left set are cleared.
+/// Parses prefixes to the end of `bytes`, each after its path identifier if `path_ids` is set. Host bits that
+/// a sender left set are cleared.
 ///
-/// They are counted before the first is kept: a list that cannot be read costs no memory, and one
-/// that can costs no more than its prefixes: four thousand in a hostile message, and sixteen times
-/// as many in an extended one.
+/// They are counted before the first is stored: a malformed list costs no memory, and a valid one no more
+/// than its prefixes: four thousand in a hostile message, and sixteen times as many in an extended one.
 pub fn parse_all(
     family: AddressFamily,
     path_ids: bool,
@@ -39,7 +37,7 @@ pub fn parse_all(
     Ok(prefixes)
 }
 
-/// A prefix as it came: its path identifier, its length in bits, and its octets.
+/// A prefix as received: its path identifier, its length in bits, and its octets.
 struct Encoded<'a> {
     path_id: PathId,
     length: u8,
@@ -56,14 +54,14 @@ fn next<'a>(
         return Ok(None);
     }
     let path_id = match path_ids {
-        true => PathId::new(reader.u32().ok_or("it ends within a path identifier")?),
+        true => PathId::new(reader.u32().ok_or("truncated path identifier")?),
         false => PathId::NONE,
     };
-    let length = reader.u8().ok_or("it ends behind a path identifier")?;
+    let length = reader.u8().ok_or("no prefix after the path identifier")?;
     if length > family.address_bits() {
-        return Err("its length is more than its address has bits");
+        return Err("the prefix length exceeds the address length");
     }
-    let front = reader.take(octets(length)).ok_or("it ends before its length says")?;
+    let front = reader.take(octets(length)).ok_or("the prefix is truncated")?;
     Ok(Some(Encoded { path_id, length, front }))
 }
 
@@ -74,22 +72,22 @@ fn prefix(family: AddressFamily, front: &[u8], length: u8) -> Result<Prefix, &'s
     }
     let bits = u128::from_be_bytes(bits);
     let prefix = match family {
-        // An IPv4 address fills the first 32 of the 128 bits.
+        // An IPv4 address is in the first 32 of the 128 bits.
         AddressFamily::Ipv4Unicast => {
             Prefix::from_ipv4_bits(u32::try_from(bits >> 96).unwrap_or(0), length)
         }
         AddressFamily::Ipv6Unicast => Prefix::from_ipv6_bits(bits, length),
     };
-    prefix.map_err(|_| "its length is more than its address has bits")
+    prefix.map_err(|_| "the prefix length exceeds the address length")
 }
 
-/// Octets that `nlri` takes on the wire.
+/// The number of octets of `nlri` on the wire.
 pub fn encoded_length(nlri: Nlri, path_ids: bool) -> usize {
     let path_id = if path_ids { PATH_ID_LENGTH_BYTES } else { 0 };
     octets(nlri.prefix.length()).saturating_add(1).saturating_add(path_id)
 }
 
-/// Writes `nlri`, with its path identifier if there are `path_ids`.
+/// Writes `nlri`, with its path identifier if `path_ids` is set.
 pub fn encode(nlri: Nlri, path_ids: bool, to: &mut impl BufMut) {
     let Nlri { prefix, path_id } = nlri;
     if path_ids {
@@ -166,8 +164,8 @@ mod tests {
         assert_eq!(parsed, Ok(vec![path(7, "2001:db8::/32")]));
     }
 
-    /// What a speaker says that agreed on identifiers and leaves them out: whatever it is taken
-    /// for, no octet behind its end is read.
+    /// A list without path identifiers although they were negotiated: however it is misread, no octet after
+    /// its end is read.
     #[test]
     fn prefixes_without_the_identifiers_that_were_agreed_on_are_refused_or_misread() {
         let family = AddressFamily::Ipv4Unicast;

@@ -1,4 +1,4 @@
-//! NOTIFICATION: why a session ends (RFC 4271 §4.5), its names, and the text of RFC 9003.
+//! NOTIFICATION: why a session ends (RFC 4271 §4.5), the names of codes, and the text of RFC 9003.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::types::{AddressFamily, ShutdownMessage};
 /// A NOTIFICATION.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// What kind of error.
+    /// The error code.
     pub code: u8,
-    /// Which one.
+    /// The error subcode.
     pub subcode: u8,
-    /// Details; what they are depends on the codes.
+    /// Data that depends on the codes.
     pub data: Vec<u8>,
 }
 
@@ -27,8 +27,8 @@ impl Notification {
         Self { code: 6, subcode, data: Vec::new() }
     }
 
-    /// A Cease with the operator's text, for Administrative Shutdown and Administrative Reset
-    /// (RFC 9003 §2). Without a text it is what RFC 4486 has.
+    /// A Cease with the operator's message, for Administrative Shutdown and Administrative Reset (RFC 9003
+    /// §2). Without a message it is that of RFC 4486.
     pub fn cease_with_message(subcode: u8, message: &ShutdownMessage) -> Self {
         let text = message.as_str().as_bytes();
         // A message has at most 255 bytes.
@@ -44,18 +44,18 @@ impl Notification {
         Self { code: 6, subcode: cease::MAXIMUM_PREFIXES, data }
     }
 
-    /// The same as a Hard Reset: both codes and the data go along (RFC 8538 §3.1).
+    /// The same as a Hard Reset, which encloses both codes and the data (RFC 8538 §3.1).
     pub fn as_hard_reset(&self) -> Self {
         let data = [&[self.code, self.subcode], self.data.as_slice()].concat();
         Self { code: 6, subcode: cease::HARD_RESET, data }
     }
 
-    /// Whether it says that BFD found the path broken (RFC 9384).
+    /// Whether BFD detected the loss of the path (RFC 9384).
     pub fn is_bfd_down(&self) -> bool {
         (self.code, self.subcode) == (6, cease::BFD_DOWN)
     }
 
-    /// The NOTIFICATION that a Hard Reset stands for.
+    /// The NOTIFICATION that a Hard Reset encloses.
     pub fn enclosed(&self) -> Option<Self> {
         match (self.code, self.subcode, self.data.as_slice()) {
             (6, cease::HARD_RESET, [code, subcode, data @ ..]) => {
@@ -65,8 +65,8 @@ impl Notification {
         }
     }
 
-    /// Reads a body. The framing has made sure that the two codes are there; a shorter body gives
-    /// code 0, since a NOTIFICATION is never answered, however broken.
+    /// Parses a body. The framing ensures that the two codes are there; a shorter body gives code 0, since a
+    /// malformed NOTIFICATION is never answered.
     pub fn parse(body: &[u8]) -> Self {
         let mut reader = Reader::new(body);
         let code = reader.u8().unwrap_or(0);
@@ -74,7 +74,7 @@ impl Notification {
         Self { code, subcode, data: reader.rest().to_vec() }
     }
 
-    /// The message. Data that does not fit is cut: it only explains.
+    /// The message. Data that does not fit is truncated: it is informational.
     pub fn encode(&self) -> Bytes {
         let room = MESSAGE_LENGTH_BYTES_MAX.saturating_sub(HEADER_LENGTH_BYTES.saturating_add(2));
         let data = self.data.get(..room).unwrap_or(&self.data);
@@ -82,9 +82,9 @@ impl Notification {
         framed(MessageType::Notification, &body).unwrap_or_default()
     }
 
-    /// The operator's text in a shutdown or reset (RFC 9003 §2). Text that is not UTF-8, or whose
-    /// length contradicts the data, is shown as far as it can be; control characters are escaped.
-    /// A Hard Reset carries the NOTIFICATION that it stands for (RFC 8538 §3.1), text and all.
+    /// The operator's message in a shutdown or reset (RFC 9003 §2). Text that is not UTF-8, or with a length
+    /// that contradicts the data, is shown as far as possible; control characters are escaped. In a Hard Reset
+    /// it is that of the enclosed NOTIFICATION (RFC 8538 §3.1).
     pub fn shutdown_text(&self) -> Option<String> {
         let data = match (self.code, self.subcode, self.data.as_slice()) {
             (6, 2 | 4, data) | (6, 9, [6, 2 | 4, data @ ..]) => data,
@@ -97,8 +97,8 @@ impl Notification {
         (!text.is_empty()).then(|| text.escape_debug().to_string())
     }
 
-    /// The name of the code, and of the subcode if it has one, in FRR's words. A Hard Reset is named
-    /// after what it stands for.
+    /// The name of the code and subcode, in FRR's words. A Hard Reset has the name of the enclosed
+    /// NOTIFICATION.
     pub fn reason(&self) -> String {
         match self.enclosed() {
             Some(enclosed) => format!("{}/Hard Reset", reason(enclosed.code, enclosed.subcode)),
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(say(b"\x02\x1b["), Some("\\u{1b}[".to_owned()));
         assert_eq!(say(b""), None);
         assert_eq!(say(b"\x00"), None);
-        // What is no UTF-8 stays a mark that something was there.
+        // Invalid UTF-8 leaves a replacement character.
         assert_eq!(say(b"\x04a\xC0\xAFb"), Some("a\u{FFFD}\u{FFFD}b".to_owned()));
         for subcode in 0..=u8::MAX {
             let notification = Notification { code: 6, subcode, data: b"\x01x".to_vec() };
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(hard.enclosed(), Some(shutdown));
         let text = "Cease/Administrative Shutdown/Hard Reset (6/9): \"bye\"";
         assert_eq!(hard.to_string(), text);
-        // Who says nothing more, or a Hard Reset of a Hard Reset, is named as well.
+        // A Hard Reset without data, or of another Hard Reset, has a name as well.
         assert_eq!(Notification::cease(9).to_string(), "Cease/Hard Reset (6/9)");
         let twice = hard.as_hard_reset();
         assert_eq!(twice.reason(), "Cease/Hard Reset/Hard Reset");

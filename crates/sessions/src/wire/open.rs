@@ -1,4 +1,4 @@
-//! OPEN: who the neighbour is and what it can do (RFC 4271 §4.2, RFC 5492, RFC 9072).
+//! OPEN: the identity and the capabilities of a speaker (RFC 4271 §4.2, RFC 5492, RFC 9072).
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use super::header::{MessageType, framed};
 use super::{Capability, Reader, WireError, capability};
 use crate::types::{Asn, FamilySet, HoldTime, RouterId};
 
-/// The only version there is.
+/// The only BGP version.
 const VERSION: u8 = 4;
 /// The optional parameter that carries capabilities.
 const PARAMETER_CAPABILITIES: u8 = 2;
@@ -20,7 +20,7 @@ const PARAMETER_EXTENDED: u8 = 255;
 pub struct Open {
     /// The sender's AS: from the four-octet capability, else from the fixed field.
     pub asn: u32,
-    /// What it offers as hold time.
+    /// The proposed hold time.
     pub hold_time: HoldTime,
     /// Its BGP identifier.
     pub router_id: RouterId,
@@ -29,7 +29,7 @@ pub struct Open {
 }
 
 impl Open {
-    /// Reads a body.
+    /// Parses a body.
     pub fn parse(body: &[u8]) -> Result<Self, WireError> {
         let malformed = WireError::MalformedOpen;
         let mut reader = Reader::new(body);
@@ -56,7 +56,7 @@ impl Open {
         Ok(Self { asn, hold_time, router_id, capabilities })
     }
 
-    /// The message; the extended form of RFC 9072 when the parameters need it.
+    /// The message, in the extended form of RFC 9072 if the parameters need it.
     pub fn encode(&self) -> Bytes {
         let short_asn = Asn::new(self.asn).map_or(0, Asn::as_two_octets);
         let capabilities: Vec<u8> = self.capabilities.iter().flat_map(Capability::encode).collect();
@@ -82,8 +82,7 @@ impl Open {
         framed(MessageType::Open, &body).unwrap_or_default()
     }
 
-    /// The families that it offers. Without any multiprotocol capability that is IPv4 unicast
-    /// (RFC 4760 §8).
+    /// The advertised families. Without a multiprotocol capability that is IPv4 unicast (RFC 4760 §8).
     pub fn families(&self) -> FamilySet {
         let mut offers_any = false;
         let mut families = FamilySet::EMPTY;
@@ -102,19 +101,19 @@ impl Open {
         }
     }
 
-    /// Whether it sends and reads AS numbers of four octets.
+    /// Whether it supports four-octet AS numbers.
     pub fn has_four_octet_as(&self) -> bool {
         self.capabilities.iter().any(|it| matches!(it, Capability::FourOctetAs(_)))
     }
 }
 
-/// Reads the optional parameters, from their length octet to the end of the message.
+/// Parses the optional parameters, from their length octet to the end of the message.
 fn parse_parameters(bytes: &[u8]) -> Result<Vec<Capability>, WireError> {
     let malformed = WireError::MalformedOpen;
     let mut reader = Reader::new(bytes);
     let length = reader.u8().ok_or(malformed("too short"))?;
     let mut ahead = reader;
-    // RFC 9072 §2: the marker counts, the octet in front of it need only be non-zero.
+    // RFC 9072 §2: the marker decides, the octet before it need only be non-zero.
     let extended = length != 0 && ahead.u8() == Some(PARAMETER_EXTENDED);
     let parameters = if extended {
         let parameters = ahead.counted_u16().ok_or(malformed("parameters overrun the message"))?;
@@ -139,8 +138,8 @@ fn parse_parameters(bytes: &[u8]) -> Result<Vec<Capability>, WireError> {
         capabilities.extend(parsed.ok_or(malformed("a capability overruns its parameter"))?);
     }
     if capabilities.iter().any(capability::is_broken_four_octet_as) {
-        // Ignored, it would leave the two sides with AS numbers of different widths.
-        return Err(malformed("the capability of four-octet AS numbers has not four octets"));
+        // If it were ignored, the two sides would use AS numbers of different widths.
+        return Err(malformed("the four-octet AS capability has a wrong length"));
     }
     Ok(capabilities)
 }
@@ -250,7 +249,7 @@ mod tests {
             let open = Open::parse(&body(&parameters)).unwrap();
             assert_eq!(open.capabilities, [Capability::RouteRefresh], "{length}");
         }
-        // As long as the plain form gets, and one octet more.
+        // The longest plain form, and one octet more.
         for (count, marker) in [(253, 2), (254, 255)] {
             let value = vec![7; count - 2];
             let open = example(vec![Capability::Other { code: 200, value }]);

@@ -1,5 +1,5 @@
-//! ROUTE-REFRESH: a request to hear everything again (RFC 2918), and the marks around the answer
-//! (RFC 7313).
+//! ROUTE-REFRESH: a request to send all routes again (RFC 2918), and the markers around the answer (RFC
+//! 7313).
 
 use bytes::Bytes;
 
@@ -10,31 +10,31 @@ use crate::types::AddressFamily;
 /// A ROUTE-REFRESH message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteRefresh {
-    /// Of what.
+    /// The family.
     pub family: AddressFamilyPair,
-    /// [`Self::REQUEST`], [`Self::BEGIN`] or [`Self::END`]; others mean nothing.
+    /// [`Self::REQUEST`], [`Self::BEGIN`] or [`Self::END`]; others are undefined.
     pub subtype: u8,
 }
 
 impl RouteRefresh {
-    /// Subtype: say everything again.
+    /// Subtype: request for all routes.
     pub const REQUEST: u8 = 0;
-    /// Subtype: everything is said again from here (RFC 7313 §3.2, BoRR).
+    /// Subtype: start of the answer (RFC 7313 §3.2, BoRR).
     pub const BEGIN: u8 = 1;
-    /// Subtype: up to here (EoRR).
+    /// Subtype: end of the answer (EoRR).
     pub const END: u8 = 2;
 
-    /// A request to hear all of `family` again.
+    /// A request to send all routes of `family` again.
     pub fn request(family: AddressFamily) -> Self {
         Self { family: family.into(), subtype: Self::REQUEST }
     }
 
-    /// The mark in front of all of `family`, said again.
+    /// The marker before all routes of `family`.
     pub fn begin(family: AddressFamily) -> Self {
         Self { family: family.into(), subtype: Self::BEGIN }
     }
 
-    /// The mark behind it.
+    /// The marker after them.
     pub fn end(family: AddressFamily) -> Self {
         Self { family: family.into(), subtype: Self::END }
     }
@@ -46,8 +46,8 @@ impl RouteRefresh {
         framed(MessageType::RouteRefresh, &body).unwrap_or_default()
     }
 
-    /// Reads a body. Bytes after the first four are an ORF (RFC 5291), which we never offer, so
-    /// they are a wrong length (RFC 7313 §5).
+    /// Parses a body. Bytes after the first four are an ORF (RFC 5291), which we never advertise, so they are
+    /// a wrong length (RFC 7313 §5).
     pub fn parse(body: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
         match (reader.u16(), reader.u8(), reader.u8(), reader.is_empty()) {

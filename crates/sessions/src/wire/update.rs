@@ -1,7 +1,7 @@
-//! UPDATE as received: prefixes first, then attributes, each fault with the mildest answer that
-//! RFC 7606 allows.
+//! UPDATE as received: prefixes first, then attributes, each error with the mildest treatment that RFC 7606
+//! allows.
 //!
-//! Prefixes are read before any attribute is judged, so that withdrawing is always possible.
+//! Prefixes are parsed before any attribute is validated, so that treat-as-withdraw is always possible.
 
 use std::net::IpAddr;
 
@@ -11,23 +11,23 @@ use super::attribute::{
 use super::{AddressFamilyPair, Reader, WireError, nlri};
 use crate::types::{AddressFamily, FamilySet, NextHop, Nlri, PathAttributes, PeerKind};
 
-/// What the session knows that an UPDATE does not say.
+/// The properties of the session that the meaning of an UPDATE depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdateContext {
     /// iBGP or eBGP.
     pub kind: PeerKind,
     /// AS numbers have four octets.
     pub four_octet_as: bool,
-    /// The families that the session carries; others are not acted on (RFC 4760 §6).
+    /// The families of the session; others are ignored (RFC 4760 §6).
     pub families: FamilySet,
     /// IPv4 routes may have IPv6 next hops (RFC 8950).
     pub extended_next_hop: bool,
-    /// The families whose prefixes come with path identifiers (RFC 7911).
+    /// The families with path identifiers (RFC 7911).
     pub add_path: FamilySet,
 }
 
 impl UpdateContext {
-    /// A session of four-octet AS numbers and both families, with nothing else agreed on.
+    /// A session with four-octet AS numbers and both families, and no other capability.
     pub const fn new(kind: PeerKind) -> Self {
         Self {
             kind,
@@ -39,16 +39,16 @@ impl UpdateContext {
     }
 }
 
-/// An UPDATE that leaves the session alone.
+/// An UPDATE that does not end the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update {
-    /// Prefixes that are withdrawn, and those that a fault made so.
+    /// Withdrawn prefixes, including those that are treated as withdrawn.
     pub withdrawn: Vec<Nlri>,
-    /// Prefixes that are announced, each family with its next hop.
+    /// Announced prefixes, each family with its next hop.
     pub announced: Vec<Announced>,
-    /// Malformed attributes and what they led to.
+    /// Malformed attributes and how they were treated.
     pub faults: Vec<AttributeFault>,
-    /// It was the End-of-RIB marker of this family.
+    /// The family, if it is an End-of-RIB marker.
     pub end_of_rib: Option<AddressFamily>,
 }
 
@@ -57,22 +57,22 @@ pub struct Update {
 pub struct Announced {
     /// The prefixes.
     pub prefixes: Vec<Nlri>,
-    /// What they say.
+    /// The attributes.
     pub attributes: PathAttributes,
 }
 
 /// The prefixes of MP_REACH_NLRI or MP_UNREACH_NLRI.
 struct Multiprotocol {
-    /// `None` for one that the session does not carry.
+    /// `None` for one that is not part of the session.
     family: Option<AddressFamily>,
     next_hop: Option<NextHop>,
     prefixes: Vec<Nlri>,
-    /// It announces something, if only to a family that we do not route.
+    /// It announces something, even if only in a family that we do not support.
     reachable: bool,
 }
 
 impl Update {
-    /// Reads a body.
+    /// Parses a body.
     pub fn parse(body: &[u8], context: UpdateContext) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
         let overrun = WireError::MalformedAttributeList;
@@ -95,14 +95,14 @@ impl Update {
     }
 }
 
-/// What the walk over the attribute list found.
+/// The result of parsing the attribute list.
 #[derive(Default)]
 struct Walk {
     values: Values,
     reach: Option<Multiprotocol>,
     unreach: Option<Multiprotocol>,
     faults: Vec<AttributeFault>,
-    /// Attributes seen, to find the second of a kind.
+    /// Type codes seen, to find duplicates.
     seen: Vec<u8>,
 }
 
@@ -114,8 +114,8 @@ impl Walk {
             match next_attribute(&mut reader) {
                 Some(raw) => walk.take(raw, session, context)?,
                 None => {
-                    // RFC 7606 §4: the rest of the list has no meaning, but its own length still
-                    // tells where the prefixes are.
+                    // RFC 7606 §4: the rest of the list is unusable, but its total length still locates the
+                    // prefixes.
                     walk.fault(0, Disposition::TreatAsWithdraw, "an attribute overruns the list");
                     break;
                 }
@@ -128,7 +128,7 @@ impl Walk {
         self.note(AttributeFault { code, disposition, what });
     }
 
-    /// Once is enough: a message may repeat the same fault a thousand times.
+    /// Records a fault once: a message may repeat the same one a thousand times.
     fn note(&mut self, fault: AttributeFault) {
         if !self.faults.contains(&fault) {
             self.faults.push(fault);
@@ -146,13 +146,13 @@ impl Walk {
             if envelope {
                 return Err(WireError::MalformedAttributeList("a second MP_REACH or MP_UNREACH"));
             }
-            // RFC 7606 §3 (g): the first counts.
-            self.fault(raw.code, Disposition::Discard, "it came a second time");
+            // RFC 7606 §3 (g): the first one counts.
+            self.fault(raw.code, Disposition::Discard, "it appears more than once");
             return Ok(());
         }
         self.seen.push(raw.code);
         if envelope && !raw.has_flags(flag::OPTIONAL) {
-            // RFC 7606 §5.3: no milder than prefixes that cannot be read.
+            // RFC 7606 §5.3: as severe as prefixes that cannot be parsed.
             return Err(optional_attribute(raw, "its optional and transitive flags are wrong"));
         }
         match raw.code {
@@ -173,7 +173,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Puts prefixes and attributes together, and lets the strongest fault decide.
+    /// Combines prefixes and attributes; the most severe fault decides.
     fn conclude(
         mut self,
         mut withdrawn: Vec<Nlri>,
@@ -183,7 +183,7 @@ impl Walk {
     ) -> Result<Update, WireError> {
         let reachable = !announced.is_empty() || self.reach.as_ref().is_some_and(|it| it.reachable);
         if !reachable && withdraws(&self.faults) {
-            // RFC 7606 §5.2: which routes it was about cannot be known.
+            // RFC 7606 §5.2: the affected routes are unknown.
             let what = "an attribute is malformed, and no route is announced";
             return Err(WireError::MalformedAttributeList(what));
         }
@@ -216,17 +216,15 @@ impl Walk {
         groups.retain(|(_, prefixes, _)| !prefixes.is_empty());
         for (code, _, next_hop) in &groups {
             let what = match next_hop {
-                None if self.seen.contains(code) => continue, // It has its fault already.
+                None if self.seen.contains(code) => continue, // Its fault is already recorded.
                 None => "it is missing",
-                Some(next_hop) if !is_host(*next_hop) => {
-                    "its next hop is not the address of a host"
-                }
+                Some(next_hop) if !is_host(*next_hop) => "its next hop is not a host address",
                 Some(_) => continue,
             };
             self.fault(*code, Disposition::TreatAsWithdraw, what);
         }
         if !groups.is_empty() {
-            // One that came and could not be read has its fault already.
+            // An attribute that was present but malformed has its fault already.
             for code in [code::ORIGIN, code::AS_PATH] {
                 if !self.seen.contains(&code) {
                     self.fault(code, Disposition::TreatAsWithdraw, "it is missing");
@@ -237,8 +235,8 @@ impl Walk {
             let before = prefixes.len();
             prefixes.retain(|nlri| !nlri.prefix.is_multicast());
             if prefixes.len() != before {
-                // RFC 4271 §6.3: what no unicast route can have is passed over.
-                self.fault(0, Disposition::Discard, "a multicast prefix is no unicast route");
+                // RFC 4271 §6.3: prefixes that are not valid for unicast are ignored.
+                self.fault(0, Disposition::Discard, "a multicast prefix is not a unicast route");
             }
         }
         groups.retain(|(_, prefixes, _)| !prefixes.is_empty());
@@ -257,12 +255,12 @@ impl Walk {
     }
 }
 
-/// One list after the other. Nearly always one of them is empty, and nothing needs to be moved.
+/// Concatenates two lists. Nearly always one of them is empty, and nothing needs to be moved.
 fn joined(mut first: Vec<Nlri>, second: Vec<Nlri>) -> Vec<Nlri> {
     if first.is_empty() {
         return second;
     }
-    // Growing by doubling would take three times what a flood is worth.
+    // Growing by doubling would take three times the memory in a flood.
     first.reserve_exact(second.len());
     first.extend(second);
     first
@@ -272,11 +270,10 @@ fn withdraws(faults: &[AttributeFault]) -> bool {
     faults.iter().any(|fault| fault.disposition == Disposition::TreatAsWithdraw)
 }
 
-/// Whether it can be the address of a host at all (RFC 4271 §6.3). Whether it can be reached is
-/// for those who would use it.
+/// Whether it can be a host address at all (RFC 4271 §6.3). Reachability is checked where it is used.
 ///
-/// `Ours:` loopback addresses pass. Between two speakers on one machine they are right; elsewhere
-/// they fail where reachability is judged.
+/// `Ours:` loopback addresses pass. Between two speakers on one machine they are valid; elsewhere they fail
+/// the check of reachability.
 fn is_host(next_hop: NextHop) -> bool {
     match next_hop.address() {
         IpAddr::V4(address) => {
@@ -287,7 +284,7 @@ fn is_host(next_hop: NextHop) -> bool {
     }
 }
 
-/// A well-known attribute has the optional bit clear, and we know all that exist.
+/// A well-known attribute has the Optional bit clear, and all of them are known.
 fn is_unknown_well_known(raw: RawAttribute<'_>) -> bool {
     raw.flags & flag::OPTIONAL == 0 && !attribute::is_known(raw.code)
 }
@@ -314,7 +311,7 @@ fn attributes(values: &Values, next_hop: NextHop) -> Option<PathAttributes> {
     })
 }
 
-/// The next attribute; `None` when it overruns the list.
+/// The next attribute; `None` if it overruns the list.
 fn next_attribute<'a>(reader: &mut Reader<'a>) -> Option<RawAttribute<'a>> {
     let flags = reader.u8()?;
     let code = reader.u8()?;
@@ -323,12 +320,12 @@ fn next_attribute<'a>(reader: &mut Reader<'a>) -> Option<RawAttribute<'a>> {
     Some(RawAttribute { flags, code, value })
 }
 
-/// MP_REACH_NLRI (RFC 4760 §3). A family that the session does not carry is read no further.
+/// MP_REACH_NLRI (RFC 4760 §3). The rest of a family that the session does not carry is not parsed.
 fn parse_reach(raw: RawAttribute<'_>, context: UpdateContext) -> Result<Multiprotocol, WireError> {
     let fault = |what| optional_attribute(raw, what);
     let mut reader = Reader::new(raw.value);
     let family = parse_family(&mut reader, context.families).ok_or(fault("it is too short"))?;
-    let next_hop = reader.counted_u8().ok_or(fault("its next hop overruns it"))?;
+    let next_hop = reader.counted_u8().ok_or(fault("its next hop overruns the attribute"))?;
     let _reserved = reader.u8().ok_or(fault("it is too short"))?;
     let reachable = !reader.is_empty();
     let Some(carried) = family else {
@@ -363,15 +360,14 @@ fn optional_attribute(raw: RawAttribute<'_>, what: &'static str) -> WireError {
     WireError::OptionalAttribute { code: raw.code, what, attribute: raw.to_bytes() }
 }
 
-/// The family, or the inner `None` for one that the session does not carry.
+/// The family, or the inner `None` for one that is not part of the session.
 fn parse_family(reader: &mut Reader<'_>, carried: FamilySet) -> Option<Option<AddressFamily>> {
     let pair = AddressFamilyPair { afi: reader.u16()?, safi: reader.u8()? };
     Some(pair.family().filter(|family| carried.contains(*family)))
 }
 
-/// Four octets for IPv4; for IPv6, and for IPv4 where that was agreed on, the 16 of a global
-/// address, alone or with a link-local one (RFC 2545 §3, RFC 8950 §3). The length says which
-/// protocol it is.
+/// Four octets for IPv4; for IPv6, and for IPv4 if that was negotiated, the 16 of a global address, alone or
+/// with a link-local one (RFC 2545 §3, RFC 8950 §3). The length determines the protocol.
 fn parse_next_hop(family: AddressFamily, bytes: &[u8], extended: bool) -> Option<NextHop> {
     let mut reader = Reader::new(bytes);
     let is_ipv4 = family == AddressFamily::Ipv4Unicast;

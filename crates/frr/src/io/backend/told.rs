@@ -1,4 +1,4 @@
-//! Has bgpd written everything that it has to say?
+//! Has bgpd written all pending updates to its neighbours?
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,9 +9,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::io::vty::{Connection, VtyError};
 
-/// How long is waited for it: a neighbour that does not read has no right to keep us.
+/// Maximum wait: a neighbour that does not read must not delay us.
 const TOLD_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two looks.
+/// Interval between two queries.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const SUMMARY: &str = "show bgp vrf all summary json";
 
@@ -33,16 +33,16 @@ struct Peer {
     outq: u64,
 }
 
-/// Resolves when nothing is left to be written to an established neighbour, or in 2 seconds.
+/// Resolves when nothing is left to be written to an established neighbour, or after 2 seconds.
 pub(super) async fn everything_is_told(socket_dir: &Path) {
-    // Who is away tells nobody anything.
+    // A bgpd that is down sends nothing.
     let _ = timeout(TOLD_TIMEOUT, wait(socket_dir)).await;
 }
 
 async fn wait(socket_dir: &Path) -> Result<(), VtyError> {
     let mut bgpd = Connection::connect(socket_dir.join("bgpd.vty")).await?;
     bgpd.command("enable").await?;
-    // What was taken up is written in the next turn: one look is none.
+    // A pending update is written in the next turn of bgpd, so one quiet answer is not enough.
     let mut quiet = 0;
     while quiet < 2 {
         let text = bgpd.command(SUMMARY).await?.text;

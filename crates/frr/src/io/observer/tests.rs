@@ -1,4 +1,4 @@
-//! Daemons that are not there, that hang, and that answer as FRR did.
+//! Daemons that are down, that hang, and that answer as FRR did.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn recorded(question: &str) -> Vec<u8> {
     [answer.as_bytes(), &[0, 0, 0, status]].concat()
 }
 
-/// Says what FRR said, one question after the other, and how many were asked at all.
+/// Replays FRR's answers in order, and counts the questions.
 async fn answer(mut stream: UnixStream, questions: Arc<std::sync::Mutex<Vec<String>>>) {
     let (mut question, mut byte) = (Vec::new(), [0]);
     while stream.read_exact(&mut byte).await.is_ok() {
@@ -63,7 +63,7 @@ async fn without_frr_all_neighbours_are_idle_and_the_fault_says_why() {
 #[tokio::test]
 async fn a_daemon_that_hangs_is_a_fault_after_two_seconds_for_all_who_ask() {
     let folder = tempfile::tempdir().unwrap();
-    // Nobody accepts, and the kernel lets everybody in.
+    // Nothing accepts, and the kernel completes every connection.
     let _listener = UnixListener::bind(folder.path().join(BGPD)).unwrap();
     let observer = Observer::start(folder.path());
     let begun = Instant::now();
@@ -121,7 +121,7 @@ async fn whoever_waits_hears_of_frr_going_and_of_what_was_applied() {
     observer.applied();
     let second = tokio::time::timeout(patience, observer.changed(first)).await.unwrap();
     assert!(second > first);
-    // Answers begin to come.
+    // The daemon starts to answer.
     let listener = UnixListener::bind(folder.path().join(BGPD)).unwrap();
     let asked = Arc::default();
     let daemon = tokio::spawn(async move {

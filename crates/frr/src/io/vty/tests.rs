@@ -1,4 +1,4 @@
-//! What a daemon may say, in pieces, too much and not at all. FRR itself: `crates/frr/tests/daemons`.
+//! Answers in pieces, too long and missing. With a real FRR: `crates/frr/tests/daemons`.
 
 use tokio::net::UnixListener;
 

@@ -1,4 +1,4 @@
-//! Answers that no FRR gives, and some that it does.
+//! Answers that FRR never gives, and some that it does.
 
 use fairway_ground::AddressFamily;
 use fairway_seam::{SessionState, ViewScope};
@@ -44,7 +44,7 @@ fn nesting_without_end_is_refused() {
     assert!(Sessions::parse("{}", &deep).is_err());
 }
 
-/// Each value of the answer becomes each of these in turn; whatever that says, nobody panics.
+/// Each value of the answer becomes each of these in turn; whatever the result, nothing panics.
 #[test]
 fn a_field_of_another_type_is_a_field_that_is_not_there() {
     for release in RELEASES {
@@ -61,7 +61,7 @@ fn a_field_of_another_type_is_a_field_that_is_not_there() {
     }
 }
 
-/// Every number below a key is replaced.
+/// Replaces every number in a field.
 fn bend_numbers(text: &str, wrong: &str) -> String {
     let mut bent = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! FRR of two generations, recorded by `scripts/frr-answers.sh`, and answers that no FRR gives.
+//! FRR of two generations, recorded by `scripts/frr-answers.sh`, and answers that FRR never gives.
 
 mod hostile;
 mod recorded;
@@ -20,7 +20,7 @@ use super::{Picture, Sessions, advertised_question, bfd, table_question};
 /// The releases that were recorded.
 const RELEASES: [&str; 2] = ["8.4", "10.3"];
 
-/// What one release answered in one scene.
+/// The answers of one release in one scene.
 struct Recording(String);
 
 impl Recording {
@@ -40,7 +40,7 @@ impl Recording {
         Sessions::parse(self.answer(super::SUMMARY), self.answer(super::NEIGHBORS)).unwrap()
     }
 
-    /// What an observer makes of it who asks for everything.
+    /// The view of an observer that asks for everything.
     fn view(&self, desired: &Desired) -> BgpView {
         let sessions = self.sessions();
         let mut picture = Picture::new(desired, ViewScope::EVERYTHING, &sessions);
@@ -85,7 +85,7 @@ fn peer(remote: &str, number_of_peer: u32) -> PeerConfig {
     PeerConfig::new(key(remote), asn(65_001), RemoteAs::Asn(asn(number_of_peer)), router_id)
 }
 
-/// What the script has FRR configured for: neighbours, and the routes.
+/// The configuration of FRR in the script: neighbours, and the routes.
 fn desired() -> Desired {
     let watched =
         PeerBfd { profile: "fast".to_owned(), settings: BfdSettings::default(), strict: false };
@@ -115,7 +115,7 @@ fn desired() -> Desired {
         },
         PeerConfig { bfd: Some(watched), ..peer("10.1.1.99", 65_099) },
         PeerConfig { key: red, ..peer("10.9.1.2", 65_009) },
-        // Nobody has told FRR of this one.
+        // This neighbour is not configured in FRR.
         peer("10.1.1.96", 65_096),
     ];
     let told: BTreeSet<PeerKey> = peers.iter().map(|peer| peer.key).collect();

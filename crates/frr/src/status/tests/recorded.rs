@@ -1,4 +1,4 @@
-//! What two real releases said.
+//! Recorded answers of two real releases.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn a_session_is_what_both_sides_agreed_on() {
         });
         assert_eq!(offer.map(|it| it.restart_time_seconds), Some(60));
         assert!(offer.is_some_and(|it| it.families.iter().all(|kept| kept.forwarding)));
-        // It sends several paths, and the neighbour takes none.
+        // It sends several paths, and the neighbour accepts none of that.
         let paths = |end: &[Capability]| {
             let found = end.iter().find_map(|it| match it {
                 Capability::AddPath(offers) => offers.first().copied(),
@@ -74,7 +74,7 @@ fn a_session_is_what_both_sides_agreed_on() {
         };
         assert_eq!(paths(&session.capabilities_sent), Some((true, true)), "{release}");
         assert_eq!(paths(theirs), Some((false, true)), "{release}");
-        // Over the link of an interface, with next hops of the other family.
+        // Over an interface, with next hops of the other family.
         let unnumbered = find(&view, "e3").session.as_ref().unwrap();
         assert!(unnumbered.remote.ip().to_string().starts_with("fe80::"));
         assert_eq!(unnumbered.families, FamilySet::BOTH);
@@ -99,7 +99,7 @@ fn counters_and_times_are_those_of_frr() {
         assert_eq!((never.since, never.last_read, never.last_write), (None, None, None));
         let reset = never.last_reset.as_ref();
         assert_eq!(reset.map(|it| &it.cause), Some(&ResetCause::ConnectFailed), "{release}");
-        // What it waited for before there was a session is no reset of the session.
+        // Waiting for something before the first session is not a reset of the session.
         assert_eq!(find(&view, "fd01::2").last_reset, None, "{release}");
         let shut = find(&view, "10.1.1.98").last_reset.as_ref();
         assert_eq!(shut.map(|it| &it.cause), Some(&ResetCause::NotificationSent(6, 2)));
@@ -141,7 +141,7 @@ fn learned_routes_have_the_best_first_and_the_step_at_which_others_lost() {
         assert_eq!(long.1, Some(DecisionStep::AsPathLength), "{release}");
         assert!(shared.iter().any(|(key, _)| key == "e3"), "an unnumbered one is its interface");
         assert_eq!(of("2001:db8:100::/48"), [("fd01::2".to_owned(), None)]);
-        assert!(of("203.0.113.10/32").is_empty(), "our own are not learned");
+        assert!(of("203.0.113.10/32").is_empty(), "our own routes are not learned");
 
         let labelled = view.learned.iter().find(|it| it.prefix.length() == 25).unwrap();
         let attributes = &labelled.path.attributes;
@@ -163,17 +163,13 @@ fn advertised_routes_are_as_they_were_sent() {
         let prefixes: Vec<_> = sent.iter().map(|it| it.prefix.to_string()).collect();
         assert_eq!(prefixes, ["203.0.113.10/32", "203.0.113.11/32"], "{release}");
         let attributes = &sent[0].attributes;
-        assert_eq!(
-            attributes.as_path.to_string(),
-            "65001 65001",
-            "{release}: once more than always"
-        );
+        assert_eq!(attributes.as_path.to_string(), "65001 65001", "{release}: prepended once more");
         assert_eq!(attributes.next_hop.to_string(), "10.1.1.1");
         assert_eq!(attributes.med, Some(20));
         let communities: Vec<_> = attributes.communities.iter().map(ToString::to_string).collect();
         assert_eq!(communities, ["65001:100", "no-export"], "{release}");
         assert_eq!(attributes.large_communities.len(), 1);
-        // IPv4 by way of a link-local IPv6 address.
+        // IPv4 via a link-local IPv6 address.
         let over_link = &find(&view, "e3").advertised;
         assert!(over_link.len() >= 4, "{release}");
         assert!(over_link[0].attributes.next_hop.is_link_local(), "{release}");
@@ -193,7 +189,7 @@ fn bfd_is_what_bfdd_says() {
             (session.path.remote.to_string().as_str(), session.state),
             ("10.1.1.2", State::Up)
         );
-        // The neighbour wants a packet every 300 ms at most, and three of them.
+        // The neighbour asks for a packet at least every 300 ms, with a multiplier of 3.
         assert_eq!(session.transmit_interval, Duration::from_millis(200));
         assert_eq!(session.agreed_transmit_interval, Some(Duration::from_millis(300)));
         assert_eq!(session.detection_time, Some(Duration::from_millis(900)));
@@ -256,7 +252,7 @@ fn a_route_that_cannot_get_there_says_why() {
             let peer = find(&recording.view(desired), "10.1.1.2").clone();
             peer.unannounced.into_iter().map(|(_, reason)| reason).collect::<Vec<_>>()
         };
-        // Its session has IPv4 only, as was asked for.
+        // Its session carries IPv4 only, as configured.
         assert!(reasons(&desired()).is_empty(), "{release}");
         let mut both = desired();
         both.peers[1].families = FamilySet::BOTH;

@@ -28,7 +28,7 @@ fn signed(sequence: u32, authentication: &BfdAuthentication) -> [u8; PACKET_LENG
     Sequences::new(sequence.wrapping_sub(1)).sign(authentication, packet().encode(SECTION_LENGTH))
 }
 
-/// What a receiver makes of these sequence numbers, one after the other.
+/// Whether a receiver accepts each of these sequence numbers in turn.
 fn heard(kind: BfdAuthenticationKind, sequences: &[u32]) -> Vec<bool> {
     let (key, mut receiver) = (key(kind, "fairway"), Sequences::new(0));
     let mut hear = |sequence| receiver.verify(&key, &packet(), &signed(sequence, &key)).is_ok();
@@ -46,7 +46,7 @@ fn a_signed_packet_has_these_bytes() {
         [0x20, 0xEC, 3, 52, 1, 2, 3, 4].as_slice(),
         &[0xA0, 0xB0, 0xC0, 0xD0, 0, 4, 0x93, 0xE0, 0, 4, 0x93, 0xE0, 0, 0, 0xC3, 0x50],
         &[5, 28, 7, 0, 1, 2, 3, 5],
-        // By another implementation of SHA-1.
+        // Computed by another implementation of SHA-1.
         &[0xD7, 0x45, 0xC3, 0x5E, 0xEB, 0x60, 0x8D, 0xFA, 0x54, 0x93],
         &[0x35, 0x55, 0x12, 0x8E, 0x72, 0x66, 0xFD, 0xC7, 0xBB, 0x73],
     ];

@@ -12,7 +12,7 @@ fn at(milliseconds: u64) -> Instant {
     Instant::ZERO + ms(milliseconds)
 }
 
-/// Active from the beginning, every 50 ms, three may be missing.
+/// Active from the start, every 50 ms, with a multiplier of 3.
 fn active(rng: &mut Rng) -> Echo {
     let mut echo = Echo::default();
     echo.set(at(0), Some(ms(50)), NonZeroU8::new(3).unwrap(), rng);
@@ -60,8 +60,8 @@ fn once_they_came_back_they_must_go_on() {
     let first = echo.transmit(at(0), NAME, &mut rng).unwrap();
     echo.receive(at(2), &first).unwrap();
     assert!(echo.is_proven() && echo.interval() == Some(ms(50)));
-    assert_eq!(echo.due_at(), Some(at(50)), "in a hurry now");
-    assert_eq!(echo.detection_at(), Some(at(154)), "the way there and back is before the next");
+    assert_eq!(echo.due_at(), Some(at(50)), "at the full rate now");
+    assert_eq!(echo.detection_at(), Some(at(154)), "after the round trip of the first");
     let second = echo.transmit(at(50), NAME, &mut rng).unwrap();
     echo.receive(at(53), &second).unwrap();
     assert_eq!(echo.detect(at(202), false), Detection::Pending);
@@ -77,7 +77,7 @@ fn a_way_that_takes_longer_than_three_intervals_is_none_that_fails() {
     let mut on_the_way = VecDeque::new();
     for now in (0..20_000).map(at) {
         on_the_way.extend(echo.transmit(now, NAME, &mut rng));
-        // 200 ms, and an interval of 50.
+        // A round trip of 200 ms, and an interval of 50.
         while let Some(packet) = on_the_way.pop_front_if(|it| now.since(it.sent_at) >= ms(200)) {
             echo.receive(now, &packet).unwrap();
         }

@@ -111,7 +111,7 @@ fn who_does_not_know_us_cannot_have_heard_us() {
 //= RFC 5880 §6.8.6 MUST: the rules of reception are followed in the order of the text.
 #[test]
 fn the_first_rule_that_is_broken_is_the_one_that_is_named() {
-    // Everything is wrong; then one thing after the other is made right.
+    // Everything is wrong; then one fault after the other is corrected.
     let mut bytes = BYTES;
     bytes[0] = 0;
     bytes[1] = 0xC0 | MULTIPOINT;
@@ -169,5 +169,5 @@ fn any_bytes_are_a_packet_that_encodes_to_them_or_a_fault() {
             packets += 1;
         }
     }
-    assert!(packets > 20_000, "only {packets} were packets");
+    assert!(packets > 20_000, "only {packets} were valid packets");
 }

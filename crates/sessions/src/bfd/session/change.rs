@@ -1,29 +1,29 @@
-//! What others are to be told of a session.
+//! Changes of a session that are reported to its users.
 
 use crate::bfd::{Diagnostic, DownCause};
 
-/// What changed.
+/// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BfdChange {
-    /// Both ends hear each other.
+    /// Both systems receive packets.
     Up,
-    /// They do not. Also told of a session that was never up, when the other end says that an
-    /// operator switched it off, or was about to come up and is silent.
+    /// They do not. Also reported for a session that was never up, if the remote system is administratively
+    /// down, or became silent before the session came up.
     Down {
-        /// Whether anything has failed.
+        /// Whether it failed.
         cause: DownCause,
-        /// Why we say so.
+        /// Our diagnostic.
         diagnostic: Diagnostic,
-        /// BFD of the other end does not share fate with its control plane.
+        /// BFD of the remote system does not share fate with its control plane.
         remote_control_plane_independent: bool,
-        /// It was up before. If not, nothing was lost.
+        /// It was up before. Otherwise nothing was lost.
         was_up: bool,
     },
 }
 
-/// What was not told yet: at most that it went down, and that it is up. No going down is lost,
-/// however quickly it comes up again; a coming up that did not last need not be told. Of several
-/// that it went down by, the one counts that ends most: a failure of what was up.
+/// Changes that are not reported yet: at most one down and one up. A down is never lost, however quickly the
+/// session comes up again; an up that did not last need not be reported. Of several downs the most severe
+/// counts: the failure of a session that was up.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Untold {
     down: Option<BfdChange>,
@@ -35,7 +35,7 @@ impl Untold {
         self.first().is_some()
     }
 
-    /// Takes note of one more.
+    /// Adds a change.
     pub(crate) fn add(&mut self, change: BfdChange) {
         self.up = change == BfdChange::Up;
         if !self.up && self.down.is_none_or(|before| !before.outweighs(change)) {
@@ -43,19 +43,19 @@ impl Untold {
         }
     }
 
-    /// What is to be told next.
+    /// The next change to report.
     pub(crate) fn first(&self) -> Option<BfdChange> {
         self.down.or_else(|| self.up.then_some(BfdChange::Up))
     }
 
-    /// The same, which is told by that.
+    /// Removes and returns the next change to report.
     pub(crate) fn take(&mut self) -> Option<BfdChange> {
         self.down.take().or_else(|| std::mem::take(&mut self.up).then_some(BfdChange::Up))
     }
 }
 
 impl BfdChange {
-    /// Whether more follows from it than from `later`.
+    /// Whether it is more severe than `later`.
     fn outweighs(self, later: Self) -> bool {
         match (self, later) {
             (

@@ -1,4 +1,4 @@
-//! A control packet that is for this session (RFC 5880 §6.8.6, from authentication on).
+//! Processes a control packet for this session (RFC 5880 §6.8.6, from authentication on).
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::bfd::{Diagnostic, State};
 use crate::time::Instant;
 
 impl Session {
-    /// Hears a packet that came in at `at`; `bytes` is all that its length field covers.
+    /// Processes a packet that was received at `at`; `bytes` is everything that its length field covers.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -38,7 +38,7 @@ impl Session {
             return Err(Dropped::AdminDown);
         }
         self.counters.control_in = self.counters.control_in.saturating_add(1);
-        // The kernel's time counts, and packets may be read in another order than they came in.
+        // The kernel's time counts, and packets may be read in another order than they were received.
         let heard_at = self.detection.heard_at.map_or(at, |before| before.max(at));
         self.detection.heard_at = Some(heard_at);
         self.detection.is_running = true;
@@ -73,7 +73,7 @@ impl Session {
         packet: &ControlPacket,
         bytes: &[u8],
     ) -> Result<(), Dropped> {
-        // After twice the detection time the other end may have begun anew (RFC 5880 §6.8.1).
+        // After twice the detection time the remote system may have restarted (RFC 5880 §6.8.1).
         let silence = self.detection.heard_at.map(|heard_at| at.since(heard_at));
         let enough = self.detection_time().map(|time| time.saturating_mul(2));
         if silence.zip(enough).is_some_and(|(silence, enough)| silence >= enough) {
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Hears an echo packet of ours that came back.
+    /// Processes one of our echo packets that came back.
     pub(in crate::bfd) fn receive_echo(
         &mut self,
         now: Instant,
@@ -107,8 +107,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether an echo packet of the other end is to be sent back: we said so, and it may send
-    /// them while the session is up only (RFC 5880 §6.8.9).
+    /// Whether to return an echo packet of the remote system: only if we offered that, and while the session
+    /// is up (RFC 5880 §6.8.9).
     pub(in crate::bfd) fn loop_back(&mut self) -> Result<(), Dropped> {
         if !self.may_echo() || self.settings.echo_interval.is_none() {
             return Err(Dropped::Echo);
@@ -117,7 +117,7 @@ impl Session {
         Ok(())
     }
 
-    /// The address of ours that the other end speaks to.
+    /// Our address that the remote system sends to.
     pub(in crate::bfd) fn heard_on(&mut self, local: Option<IpAddr>) {
         self.local = local.or(self.local);
     }

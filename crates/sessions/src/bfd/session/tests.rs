@@ -1,4 +1,4 @@
-//! One session against what a neighbour can say, and two of them against each other.
+//! One session with all possible packets of a neighbour, and two sessions with each other.
 
 mod demand;
 mod echo;
@@ -41,7 +41,7 @@ pub(super) fn session(settings: BfdSettings) -> Session {
     Session::new(at(0), settings, false, NonZeroU32::new(US).unwrap(), 1)
 }
 
-/// What the neighbour says in this state: 100 ms both ways, three packets.
+/// A packet of the neighbour in this state: 100 ms both ways, multiplier 3.
 pub(super) fn says(state: State) -> ControlPacket {
     ControlPacket {
         diagnostic: Diagnostic::NONE,
@@ -65,7 +65,7 @@ pub(super) fn hear(session: &mut Session, now: Instant, packet: &ControlPacket) 
     session.receive(now, now, packet, &bytes).unwrap();
 }
 
-/// All that it sends at this moment.
+/// All packets that are sent at this time.
 pub(super) fn sent(session: &mut Session, now: Instant) -> Vec<ControlPacket> {
     let mut packets = Vec::new();
     let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];
@@ -75,12 +75,12 @@ pub(super) fn sent(session: &mut Session, now: Instant) -> Vec<ControlPacket> {
             assert_eq!(decoded.1.len(), written.length);
             packets.push(decoded.0);
         }
-        assert!(packets.len() < 10, "it never ends");
+        assert!(packets.len() < 10, "it never stops sending");
     }
     packets
 }
 
-/// Lives until `end`, hearing nothing: what it sent, and when.
+/// Runs until `end` without received packets: what was sent, and when.
 pub(super) fn live(session: &mut Session, end: Instant) -> Vec<(Instant, ControlPacket)> {
     let mut packets = Vec::new();
     while let Some(now) = session.next_deadline().filter(|now| *now < end) {
@@ -90,7 +90,7 @@ pub(super) fn live(session: &mut Session, end: Instant) -> Vec<(Instant, Control
     packets
 }
 
-/// A session that is up since 0 ms, with nothing left to say or to ask.
+/// A session that is up since 0 ms, with nothing left to send or to poll.
 pub(super) fn up(settings: BfdSettings) -> Session {
     let mut session = session(settings);
     settle(&mut session, at(0));

@@ -1,4 +1,4 @@
-//! What to send, and when (RFC 5880 §6.8.7).
+//! Which packets are sent, and when (RFC 5880 §6.8.7)?
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use crate::bfd::sessions::PACKET_LENGTH_BYTES_MAX;
 use crate::bfd::timing::{self, wire_micros};
 use crate::time::Instant;
 
-/// How late a packet leaves where nothing is wrong: deadlines are rounded up to a grid, and the kernel's
-/// timers to their own. It is not to come later than agreed for that.
+/// Normal lateness of a packet: deadlines are rounded up to a grid, and the kernel rounds up its timers. This
+/// must not exceed the negotiated interval.
 const LATENESS_MAX: Duration = Duration::from_millis(2);
 
-/// What a session wrote.
+/// A packet to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// How many bytes.
+    /// Its length in bytes.
     pub length: usize,
-    /// An echo packet, rather than a control packet.
+    /// An echo packet, not a control packet.
     pub echo: bool,
 }
 
 /// Why a control packet is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Occasion {
-    /// It was asked for.
+    /// It answers a Poll.
     Answer,
-    /// It is time, or there is news.
+    /// It is due, or something changed.
     Turn,
 }
 
@@ -51,8 +51,8 @@ impl Session {
         let packet = self.packet(is_final);
         if is_final {
             self.schedule.is_final_due = false;
-            // News has been told by this, too. A question has not been asked: it comes with the next
-            // packet in turn (RFC 5880 §6.5), or now if there is none.
+            // This packet also carries pending changes. A pending Poll is not answered by it: it is in the
+            // next regular packet (RFC 5880 §6.5), or sent now if there is none.
             self.schedule.is_urgent &= self.remote_demand_is_active();
         } else {
             self.schedule.is_urgent = false;
@@ -80,7 +80,7 @@ impl Session {
         Some(Written { length: echo::LENGTH_BYTES, echo: true })
     }
 
-    /// The edge could not send the last one.
+    /// The edge could not send the last packet.
     pub(in crate::bfd) fn transmit_failed(&mut self) {
         let failures = &mut self.counters.transmit_failures;
         *failures = failures.saturating_add(1);
@@ -91,14 +91,14 @@ impl Session {
         if schedule.is_final_due {
             return Some(Occasion::Answer);
         }
-        // Who wants no packets wants no news either.
+        // A remote system that wants no periodic packets wants no changes either.
         let has_turns = schedule.interval.is_some();
         let is_due = schedule.due_at.is_some_and(|due_at| due_at <= now);
         (has_turns && (schedule.is_urgent || is_due)).then_some(Occasion::Turn)
     }
 
-    /// After whatever may change the agreed interval: a shorter one counts from the last packet
-    /// (RFC 5880 §6.8.3), and so does a longer one.
+    /// Called after anything that may change the negotiated interval: both a shorter and a longer one count
+    /// from the last packet (RFC 5880 §6.8.3).
     pub(super) fn reschedule(&mut self, now: Instant) {
         let interval = self.agreed_transmit_interval();
         if interval != self.schedule.interval {
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// When it is our turn after a packet at `sent_at`.
+    /// When the next packet is due after one at `sent_at`.
     fn draw_turn(&mut self, sent_at: Instant) {
         let multiplier = self.settings.detect_multiplier;
         let rng = &mut self.rng;
@@ -121,7 +121,7 @@ impl Session {
         self.schedule.due_at = self.schedule.interval.map(turn);
     }
 
-    /// `None` while we must not send by ourselves.
+    /// `None` while no periodic packets may be sent.
     fn agreed_transmit_interval(&self) -> Option<Duration> {
         let is_unspoken_to = self.settings.passive && !self.remote.is_there();
         let is_left_alone = self.remote_demand_is_active() && !self.negotiation.is_polling();
@@ -129,8 +129,8 @@ impl Session {
             return None;
         }
         let desired = match &self.farewell {
-            // Ours: a lost farewell looks like a failure, so it is repeated as often as packets
-            // came before, for one detection time. What the packet says is a second, as it must.
+            // Ours: a lost final packet looks like a failure, so it is repeated at the previous rate for one
+            // detection time. The interval in the packet is one second, as required.
             Some(farewell) => farewell.interval,
             None => self.negotiation.in_force().transmit,
         };

@@ -6,7 +6,7 @@ use crate::time::Instant;
 use crate::types::BfdPath;
 
 impl Session {
-    /// All about it, and about packets for it that were not heard.
+    /// The whole session, including dropped packets.
     pub(in crate::bfd) fn view(&self, now: Instant, path: BfdPath, drops: Drops) -> BfdSessionView {
         let settings = &self.settings;
         BfdSessionView {

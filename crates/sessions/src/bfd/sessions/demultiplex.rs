@@ -1,5 +1,5 @@
-//! Which session a packet is for, and whether it came the right way (RFC 5880 §6.3, §6.8.6;
-//! RFC 5881 §3, §5; RFC 5883 §4).
+//! Which session is a packet for, and was it received on the right path (RFC 5880 §6.3, §6.8.6; RFC 5881 §3,
+//! §5; RFC 5883 §4)?
 
 use std::net::IpAddr;
 
@@ -10,13 +10,13 @@ use crate::bfd::packet::ControlPacket;
 use crate::time::Instant;
 use crate::types::BfdPath;
 
-/// What nobody but a neighbour can send (RFC 5881 §5).
+/// The TTL that only a neighbour can send (RFC 5881 §5).
 const NEIGHBOUR_TTL: u8 = 255;
-/// What an echo packet of ours has left when the neighbour sent it back.
+/// The TTL of one of our echo packets that the neighbour returned.
 const RETURNED_TTL: u8 = 254;
 
 impl Sessions {
-    /// Hears a packet; notes in `found` the slot that it is for, as soon as that is known.
+    /// Processes a packet; sets `found` to its slot as soon as that is known.
     pub(super) fn hear(
         &mut self,
         now: Instant,
@@ -44,7 +44,8 @@ impl Sessions {
         let index = index.ok_or(unknown)?;
         *found = Some(index);
         let Some(Some(slot)) = self.slots.get_mut(index) else { return Err(unknown) };
-        // Who knows our name may speak from another address (RFC 5880 §6.3), and nothing else.
+        // A sender that knows our discriminator may use another source address (RFC 5880 §6.3), but nothing
+        // else may differ.
         if slot.path.multihop != multihop || !slot.is_way_of(arrival) {
             return Err(Dropped::WrongWay);
         }
@@ -56,7 +57,7 @@ impl Sessions {
         Ok(Received::Control)
     }
 
-    /// The session that a sender begins with: its address, and where it came in.
+    /// The session of a sender's first packets, by its address and the receiving interface.
     fn by_source(&self, source: IpAddr, arrival: &Arrival<'_>, multihop: bool) -> Option<usize> {
         let first =
             BfdPath { remote: source, vrf: arrival.vrf, multihop, interface: None, local: None };
@@ -68,7 +69,7 @@ impl Sessions {
             let slot = self.slots.get(index)?.as_ref()?;
             (slot.is_way_of(arrival) && slot.is_spoken_to(arrival)).then_some(index)
         };
-        // The last names most.
+        // The last one is the most specific.
         candidates.filter_map(|(_, index)| fits(*index)).last()
     }
 
@@ -100,7 +101,7 @@ impl Sessions {
 }
 
 impl Slot {
-    /// Whether packets of this path come in there.
+    /// Whether the packet was received on this path.
     fn is_way_of(&self, arrival: &Arrival<'_>) -> bool {
         let is_interface = match self.path.interface {
             Some(_) => self.interface_index == Some(arrival.interface_index),
@@ -109,14 +110,14 @@ impl Slot {
         is_interface && self.path.vrf == arrival.vrf
     }
 
-    /// Whether it came to the address that we speak from.
+    /// Whether it was sent to our address of this path.
     fn is_spoken_to(&self, arrival: &Arrival<'_>) -> bool {
         let destination = arrival.destination.map(|it| it.to_canonical());
         self.path.local.is_none_or(|local| destination.is_none_or(|it| it == local))
     }
 }
 
-/// A TTL that is not known is none: the edge asks the kernel for it, always.
+/// An unknown TTL is rejected: the edge always requests it from the kernel.
 fn expect_ttl(ttl: Option<u8>, least: u8) -> Result<(), Dropped> {
     match ttl {
         Some(left) if left >= least => Ok(()),

@@ -1,4 +1,4 @@
-//! Our names of sessions: random, none twice, and none again soon (RFC 5880 §6.3, §6.8.1).
+//! Our discriminators: random, unique, and not reused soon (RFC 5880 §6.3, §6.8.1).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 use crate::bfd::echo::random_words;
 use crate::rng::Rng;
 
-/// How many names of sessions that are gone nobody else gets: late packets still carry them.
+/// How many discriminators of deleted sessions are reserved: late packets still carry them.
 const RETIRED_MAX: usize = 256;
 
-/// Which session has which name.
+/// The session of each discriminator.
 #[derive(Debug, Default)]
 pub(super) struct Discriminators {
     slots: BTreeMap<u32, usize>,
@@ -17,7 +17,7 @@ pub(super) struct Discriminators {
 }
 
 impl Discriminators {
-    /// A name for the session in this slot.
+    /// A discriminator for the session in this slot.
     pub(super) fn draw(&mut self, slot: usize, rng: &mut Rng) -> NonZeroU32 {
         loop {
             let (drawn, _) = random_words(rng);
@@ -29,12 +29,12 @@ impl Discriminators {
         }
     }
 
-    /// The slot of the session with this name.
+    /// The slot of the session with this discriminator.
     pub(super) fn slot(&self, name: u32) -> Option<usize> {
         self.slots.get(&name).copied()
     }
 
-    /// The session with this name is gone.
+    /// The session with this discriminator was deleted.
     pub(super) fn retire(&mut self, name: NonZeroU32) {
         self.slots.remove(&name.get());
         if self.retired.len() >= RETIRED_MAX {
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn no_two_sessions_have_one_name_and_none_comes_back_soon() {
         let (mut names, mut rng) = (Discriminators::default(), Rng::seeded(3));
-        // As if the generator said the same again and again.
+        // As if the generator returned the same values again and again.
         let stuck = rng.clone();
         let first = names.draw(0, &mut stuck.clone());
         assert_ne!(names.draw(1, &mut stuck.clone()), first);

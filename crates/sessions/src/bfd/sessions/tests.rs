@@ -1,4 +1,4 @@
-//! All sessions of a node: who hears what, and when.
+//! All sessions of a node: which packets do they accept, and when?
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU8;
@@ -36,7 +36,7 @@ fn with(paths: &[BfdPath]) -> Sessions {
     sessions
 }
 
-/// A neighbour that begins.
+/// The first packet of a neighbour.
 fn hello() -> ControlPacket {
     ControlPacket {
         diagnostic: Diagnostic::NONE,
@@ -82,7 +82,7 @@ fn who_is_not_a_neighbour_is_not_heard() {
         assert_eq!(sessions.receive(at(0), far), Err(Dropped::Ttl { ttl, least: 255 }));
     }
     assert_eq!(states(&sessions), [State::Down]);
-    // Nobody has looked for a session yet.
+    // No session was looked up yet.
     assert_eq!(sessions.drops().iter().find(|(name, _)| *name == "ttl"), Some(("ttl", 4)));
     let near = arrival("192.0.2.1", &bytes);
     assert_eq!(sessions.receive(at(0), near), Ok(Received::Control));
@@ -102,7 +102,7 @@ fn over_several_hops_a_packet_may_come_as_far_as_was_said() {
         let result = sessions.receive(at(0), Arrival { ttl, ..hops });
         assert_eq!(result, Err(Dropped::Ttl { ttl, least: 250 }));
     }
-    assert_eq!(sessions.view(at(0))[0].drops.total(), 2, "it is known whose they were");
+    assert_eq!(sessions.view(at(0))[0].drops.total(), 2, "their session is known");
     let other_port = arrival("192.0.2.1", &bytes);
     let unknown = Err(Dropped::UnknownSender(address("192.0.2.1")));
     assert_eq!(sessions.receive(at(0), other_port), unknown);
@@ -145,7 +145,7 @@ fn a_stranger_is_nobody() {
     let malformed = sessions.receive(at(0), arrival("192.0.2.1", &bytes[..20]));
     assert_eq!(malformed, Err(Dropped::Packet(PacketError::Short(20))));
     assert_eq!((sessions.drops().total(), states(&sessions)), (3, vec![State::Down]));
-    // Sockets for both families name IPv4 addresses in this way.
+    // Sockets for both families use this form of IPv4 addresses.
     let mapped = arrival("::ffff:192.0.2.1", &bytes);
     assert_eq!(sessions.receive(at(0), mapped), Ok(Received::Control));
 }
@@ -157,7 +157,7 @@ fn one_address_on_two_links_is_two_neighbours() {
     let mut sessions = with(&[on("eth0"), on("eth1")]);
     let bytes = hello().encode(0);
     let packet = arrival("fe80::1", &bytes);
-    assert!(sessions.receive(at(0), packet).is_err(), "nobody said which interface that is");
+    assert!(sessions.receive(at(0), packet).is_err(), "the index of the interface is not set");
     sessions.set_interface_index(SlotId(0), Some(1));
     sessions.set_interface_index(SlotId(1), Some(2));
     assert_eq!(sessions.receive(at(0), packet), Ok(Received::Control));
@@ -249,10 +249,10 @@ fn any_bytes_on_any_port_do_no_harm() {
         while sessions.poll_event().is_some() {}
         assert!(sessions.next_deadline().is_some_and(|next| next > now));
     }
-    assert!(heard > 5_000, "only {heard} were heard");
+    assert!(heard > 5_000, "only {heard} were accepted");
 }
 
-/// All sessions of two nodes, and a good link.
+/// All sessions of two nodes, and a link without losses.
 struct Link {
     now: Instant,
     nodes: [Sessions; 2],
@@ -280,7 +280,7 @@ impl Link {
     fn run_until(&mut self, end: Instant) {
         let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];
         while self.now < end {
-            // What is sent is there before anything else happens.
+            // Packets arrive before anything else happens.
             let mut is_quiet = false;
             while !is_quiet {
                 is_quiet = true;
@@ -308,7 +308,7 @@ impl Link {
         }
     }
 
-    /// How many are up, and how often any went down.
+    /// The number of sessions that are up, and how often any went down.
     fn count(&self) -> (usize, u64) {
         let views: Vec<_> = self.nodes.iter().flat_map(|node| node.view(self.now)).collect();
         let up = views.iter().filter(|view| view.state == State::Up).count();
@@ -333,14 +333,14 @@ fn a_hundred_sessions_come_up_share_their_wake_ups_and_all_notice_a_cut() {
     link.is_cut = false;
     link.run_until(at(8_000));
     assert_eq!(link.count(), (200, 200));
-    assert_eq!(room(&link), room_before, "queues had room for all from the beginning");
-    // Everything is told, each once and in order.
+    assert_eq!(room(&link), room_before, "queues have room for all from the start");
+    // Every event is reported once and in order.
     let told = std::iter::from_fn(|| link.nodes[0].poll_event());
     let ups = told.filter(|event| event.change == BfdChange::Up).count();
     assert_eq!((ups, link.nodes[0].poll_event()), (100, None));
 }
 
-/// A session that is up at 0 ms and hears 50 ms * 3 from the other end.
+/// A session that is up at 0 ms, with a detection time of 50 ms * 3.
 fn up() -> Sessions {
     let mut sessions = with(&[path("192.0.2.1")]);
     for state in [State::Down, State::Init, State::Up] {
@@ -361,7 +361,7 @@ fn hear(sessions: &mut Sessions, now: Instant, at: Instant, state: State) {
 #[test]
 fn who_was_frozen_hears_what_waited_before_it_judges() {
     let mut sessions = up();
-    // Twice the detection time, while packets came in all the time.
+    // Twice the detection time, while packets were received all the time.
     let now = at(300);
     for waited in [50, 100, 150, 200, 250, 290] {
         hear(&mut sessions, now, at(waited), State::Up);
@@ -370,7 +370,7 @@ fn who_was_frozen_hears_what_waited_before_it_judges() {
     assert_eq!((states(&sessions), sessions.poll_event()), (vec![State::Up], None));
     let view = &sessions.view(now)[0];
     assert_eq!((view.counters.stalls, view.counters.detections_put_off), (1, 0));
-    // Late reading is not late arrival: the time since the last packet counts, not since now.
+    // A delayed read is not a delayed arrival: the time since the last packet counts, not since now.
     sessions.expire(at(439), None);
     assert_eq!(states(&sessions), [State::Up]);
     sessions.expire(at(440), None);
@@ -397,14 +397,14 @@ fn who_was_late_itself_gives_the_other_end_one_more_interval() {
     sessions.expire(at(349), Some(ms(150)));
     assert_eq!(states(&sessions), [State::Up]);
     sessions.expire(at(350), Some(ms(150)));
-    assert_eq!(states(&sessions), [State::Down], "once, and not for ever");
-    // Where the other end was heard in between, the next time counts anew.
+    assert_eq!(states(&sessions), [State::Down], "once, not for ever");
+    // If a packet was received in between, the next detection may be postponed again.
     let mut sessions = up();
     sessions.expire(at(300), Some(ms(150)));
     hear(&mut sessions, at(320), at(320), State::Up);
     sessions.expire(at(600), Some(ms(130)));
     assert_eq!(states(&sessions), [State::Up]);
-    // A delay of less than half an interval is none.
+    // A delay of less than half an interval does not count.
     let mut sessions = up();
     sessions.expire(at(170), Some(ms(20)));
     assert_eq!(states(&sessions), [State::Down]);
@@ -463,7 +463,7 @@ fn what_nobody_wants_says_so_and_is_gone() {
     }
     assert!((2..=5).contains(&repeated), "{repeated}");
     assert!(sessions.view(at(200)).is_empty());
-    // The slot is nobody's until the edge knows.
+    // The slot is not reused until the edge knows.
     let other = BTreeMap::from([(path("192.0.2.2"), settings())]);
     assert_eq!(sessions.set(at(200), &other), [SlotId(1)]);
     assert_eq!((sessions.poll_closed(), sessions.poll_closed()), (Some(SlotId(0)), None));

@@ -12,7 +12,7 @@ fn multiplier(value: u8) -> NonZeroU8 {
     NonZeroU8::new(value).unwrap()
 }
 
-/// The least and the greatest of many, in permille of the interval.
+/// The minimum and maximum of many, in permille of the interval.
 fn jitter(value: u8) -> (u128, u128) {
     let mut rng = Rng::seeded(11);
     let draws = (0..10_000).map(|_| jittered(&mut rng, ms(1_000), multiplier(value)).as_millis());
@@ -46,7 +46,7 @@ fn the_slower_end_decides() {
 fn the_detection_time_is_that_of_the_other_ends_multiplier() {
     assert_eq!(detection_time(multiplier(3), ms(300), ms(50)), ms(900));
     assert_eq!(detection_time(multiplier(5), ms(50), ms(300)), ms(1_500));
-    // What a packet can say at most does no harm.
+    // The maximum of the field does no harm.
     let most = Duration::from_micros(u32::MAX.into());
     assert_eq!(detection_time(multiplier(255), most, most), most * 255);
 }
@@ -63,7 +63,7 @@ fn intervals(transmit: u64, receive: u64) -> Intervals {
     Intervals { transmit: ms(transmit), receive: ms(receive) }
 }
 
-/// Up with 100 ms both ways, and nothing asked.
+/// Up with 100 ms both ways, without a Poll.
 fn up() -> Negotiation {
     Negotiation::new(intervals(100, 100))
 }
@@ -103,13 +103,13 @@ fn the_other_way_round_changes_count_at_once() {
     assert!(negotiation.is_polling());
     let mut down = up();
     down.want(at(20), intervals(1_000, 20), false, true);
-    assert_eq!(down.in_force(), intervals(1_000, 100), "it was told to send each 100 ms");
+    assert_eq!(down.in_force(), intervals(1_000, 100), "it was asked to send every 100 ms");
     down.forget_question();
-    assert_eq!(down.in_force(), intervals(1_000, 20), "it is gone");
+    assert_eq!(down.in_force(), intervals(1_000, 20), "the remote system is gone");
     let mut unheard = up();
     unheard.want(at(20), intervals(1_000, 20), false, false);
     assert_eq!(unheard.in_force(), intervals(1_000, 20));
-    assert!(!unheard.is_polling(), "there is nobody to answer");
+    assert!(!unheard.is_polling(), "there is no remote system");
 }
 
 //= RFC 5880 §6.8.3 MUST: changes that need a Poll Sequence each are told apart.
@@ -117,7 +117,7 @@ fn the_other_way_round_changes_count_at_once() {
 fn one_question_is_asked_after_the_other() {
     let mut negotiation = up();
     negotiation.want(at(0), intervals(300, 100), true, true);
-    // Whatever was answered, it was not this.
+    // The answer cannot be for this.
     negotiation.answered(at(5));
     assert!(negotiation.is_polling());
     negotiation.poll_sent(at(10));
@@ -125,7 +125,7 @@ fn one_question_is_asked_after_the_other() {
     assert_eq!(negotiation.announced(), intervals(300, 100), "one at a time");
     negotiation.answered(at(40));
     assert_eq!(negotiation.in_force(), intervals(300, 100));
-    // Another Final may be on its way: the first answer took 30 ms.
+    // Another Final may be in flight: the first answer took 30 ms.
     assert_eq!(negotiation.next_deadline(), Some(at(70)));
     assert!(!negotiation.expire(at(69), true));
     assert_eq!(negotiation.announced(), intervals(300, 100));
@@ -147,7 +147,7 @@ fn a_late_answer_to_an_earlier_question_is_none() {
     assert!(negotiation.is_polling());
     negotiation.answered(at(71));
     assert!(!negotiation.is_polling());
-    assert_eq!(negotiation.next_deadline(), None, "there is nothing more to ask");
+    assert_eq!(negotiation.next_deadline(), None, "there is nothing more to poll");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The clocks of the BFD thread: one that never steps, for the sessions, and the wall clock, by which
-//! the kernel stamps what comes in.
+//! The clocks of the BFD thread: a monotonic one for the sessions, and the wall clock, which the kernel uses
+//! for time stamps of received packets.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,14 +22,14 @@ impl Clock {
         Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
     }
 
-    /// Now by both clocks.
+    /// The current time of both clocks.
     pub(super) fn moment(self) -> Moment {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment { now: self.now(), wall }
     }
 }
 
-/// A point in time by both clocks.
+/// A point in time on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now: Instant,
@@ -38,11 +38,11 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// When a datagram came in that was read now and stamped `stamp`, from a socket that was empty
+    /// When a datagram was received that was read now with time stamp `stamp`, from a socket that was empty
     /// at `empty_at`.
     ///
-    /// Someone may set the wall clock between stamp and reading. So what it says counts only within
-    /// what is certain: after the socket was last seen empty, and not in the future.
+    /// The wall clock may be set between stamp and reading. So the stamp is limited to the certain range:
+    /// after the socket was last seen empty, and not in the future.
     pub(super) fn arrival(self, stamp: Option<Duration>, empty_at: Instant) -> Instant {
         let age = stamp.map_or(Duration::ZERO, |stamp| self.wall.saturating_sub(stamp));
         let age = age.min(self.now.since(empty_at)).as_micros();

@@ -1,5 +1,5 @@
-//! What the kernel says about a datagram: who sent it, when it came, over which interface, with
-//! which TTL, and how many were lost before it.
+//! The kernel's metadata of a datagram: source, time, interface, TTL, and the number of datagrams lost before
+//! it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
@@ -8,23 +8,23 @@ use nix::libc;
 
 use crate::io::sockopt::Datagram;
 
-/// What stands beside the payload.
+/// The metadata in addition to the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Notes {
-    /// When the kernel took it from the network, since the Unix epoch by the wall clock.
+    /// When the kernel received it, since the Unix epoch by the wall clock.
     pub(super) stamp: Option<Duration>,
     /// TTL, or hop limit.
     pub(super) ttl: Option<u8>,
-    /// The kernel's number of the interface that it came over.
+    /// The index of the receiving interface.
     pub(super) interface_index: Option<u32>,
-    /// The address that it was sent to.
+    /// The destination address.
     pub(super) destination: Option<IpAddr>,
-    /// Datagrams that found no room in the socket, since it was opened (and round again).
+    /// Datagrams that were dropped because the socket was full, since it was opened (wraps around).
     pub(super) lost: Option<u32>,
 }
 
 impl Notes {
-    /// Reads them. What is not there, or not as it should be, stays `None`.
+    /// Reads the metadata. Anything missing or malformed stays `None`.
     pub(super) fn of(datagram: &Datagram) -> Self {
         let mut notes = Self::default();
         let mut rest = datagram.control();
@@ -35,7 +35,7 @@ impl Notes {
                 (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                     notes.ttl = u32_at(data, 0).and_then(|ttl| u8::try_from(ttl).ok());
                 }
-                // `struct in_pktinfo`: interface, address to answer from, address in the packet.
+                // `struct in_pktinfo`: interface, address to answer from, destination address.
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     notes.interface_index = u32_at(data, 0);
                     notes.destination = array_at::<4>(data, 8).map(IpAddr::from);
@@ -53,7 +53,7 @@ impl Notes {
     }
 }
 
-/// Who sent it.
+/// The source address.
 pub(super) fn source(datagram: &Datagram) -> Option<SocketAddr> {
     let name = datagram.name();
     let family = u16::from_ne_bytes(array_at(name, 0)?);
@@ -72,10 +72,10 @@ pub(super) fn source(datagram: &Datagram) -> Option<SocketAddr> {
     }
 }
 
-/// Level, type and data of the first `struct cmsghdr` of a list, and what follows it.
+/// Level, type and data of the first `struct cmsghdr` of a list, and the rest of the list.
 fn next_message(list: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
     const WORD: usize = size_of::<usize>();
-    // Length with this header, level, type; each message begins at a multiple of a word.
+    // Length including this header, level, type; messages are aligned to words.
     const HEADER: usize = (WORD + 8).next_multiple_of(WORD);
     let length = usize::from_ne_bytes(array_at(list, 0)?);
     let level = i32::from_ne_bytes(array_at(list, WORD)?);
@@ -86,7 +86,7 @@ fn next_message(list: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
 }
 
 fn stamp(data: &[u8]) -> Option<Duration> {
-    // `struct timespec`: two words on every machine with a clock of 64 bits.
+    // `struct timespec`: two words on every machine with a 64-bit clock.
     let seconds = u64::try_from(i64::from_ne_bytes(array_at(data, 0)?)).ok()?;
     let nanoseconds = u32::try_from(i64::from_ne_bytes(array_at(data, 8)?)).ok()?;
     (nanoseconds < 1_000_000_000).then(|| Duration::new(seconds, nanoseconds))
@@ -104,7 +104,7 @@ fn array_at<const LENGTH: usize>(bytes: &[u8], at: usize) -> Option<[u8; LENGTH]
 mod tests {
     use super::*;
 
-    /// A message of a list, as the kernel pads it.
+    /// A message of a list, padded as the kernel does.
     fn message(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
         let word = size_of::<usize>();
         let header = (word + 8).next_multiple_of(word);

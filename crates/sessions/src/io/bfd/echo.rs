@@ -1,7 +1,7 @@
-//! Echo packets: ours, which the other end sends back, and those of the other end (RFC 5880 §6.4).
+//! Echo packets: ours, which the remote system returns, and those of the remote system (RFC 5880 §6.4).
 //!
-//! As FRR has it over IPv6: they go to the other end's address with 255, and come back with 254.
-//! Over IPv4 they are sent so where `link_echo` cannot send them.
+//! As in FRR over IPv6: they are sent to the remote address with a TTL of 255, and come back with 254. Over
+//! IPv4 this is used where `link_echo` is not possible.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -15,11 +15,10 @@ use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, 
 use super::datagram::Notes;
 use crate::bfd::Arrival;
 
-/// TTL (hop limit) of what is sent back: as if it had been forwarded.
+/// TTL (hop limit) of returned packets: as if they had been forwarded.
 const TTL_BACK: libc::c_int = 254;
 
-/// Sends to `remote` what shall come back from there. A link-local address is in the link with the
-/// number `scope`.
+/// Sends an echo packet to `remote`. A link-local address is on the interface with index `scope`.
 pub(super) fn send(
     socket: &OwnedFd,
     remote: IpAddr,
@@ -35,8 +34,8 @@ pub(super) fn send(
     sendto(socket.as_raw_fd(), bytes, &to, MsgFlags::MSG_DONTWAIT).map(drop)
 }
 
-/// Sends echo packets back to where they came from. What a call to the kernel needs beside the packet
-/// is kept from one to the next, so that sending needs no allocation.
+/// Returns echo packets to their source. Buffers for the system call are reused, so that sending does not
+/// allocate.
 pub(super) struct Mirror {
     ipv4: MultiHeaders<SockaddrStorage>,
     ipv6: MultiHeaders<SockaddrStorage>,
@@ -52,8 +51,8 @@ impl Mirror {
         }
     }
 
-    /// Sends back what came in, from the address and over the interface that it came to. What cannot
-    /// be sent is as good as lost on the way.
+    /// Returns a received packet from its destination address and over its interface. A packet that cannot be
+    /// sent counts as lost.
     pub(super) fn send_back(&mut self, socket: &OwnedFd, notes: Notes, arrival: Arrival<'_>) {
         let to = [Some(SockaddrStorage::from(arrival.source))];
         let parts = [[IoSlice::new(arrival.bytes)]];

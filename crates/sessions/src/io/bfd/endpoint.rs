@@ -1,15 +1,15 @@
-//! Where BFD is heard and said: ports and addresses. The same on every machine but in tests.
+//! The ports and addresses of BFD. The same on every machine except in tests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::bfd::Port;
 
-/// Where packets are heard, and which ports they are sent to.
+/// Where packets are received, and the ports that they are sent to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
     v4: Ipv4Addr,
     v6: Ipv6Addr,
-    /// How far the ports are from where the RFCs have them: those of this end, and of the others.
+    /// Offset of the ports from those of the RFCs: of this system, and of the remote ones.
     offset: u16,
     remote_offset: u16,
 }
@@ -25,12 +25,12 @@ impl Endpoint {
         Self { v4, v6: Ipv6Addr::UNSPECIFIED, offset, remote_offset }
     }
 
-    /// Where packets are heard.
+    /// The local port.
     pub(super) const fn number(self, port: Port) -> u16 {
         port.number().saturating_add(self.offset)
     }
 
-    /// Where packets are sent.
+    /// The remote port.
     pub(super) const fn remote_number(self, port: Port) -> u16 {
         port.number().saturating_add(self.remote_offset)
     }

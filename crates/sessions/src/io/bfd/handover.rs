@@ -1,5 +1,4 @@
-//! What the core is still to be told: all of it at once where there is room, or else later, and then
-//! the latest of each session.
+//! Passes events to the core: at once if there is room, or later, and then only the latest of each session.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use crate::bfd::{BfdEvent, Untold};
 use crate::types::BfdPath;
 
-/// News on their way to the core. Holds two for each session at most.
+/// Events on their way to the core. Holds at most two for each session.
 #[derive(Debug)]
 pub(super) struct Handover {
     events: mpsc::Sender<BfdEvent>,
@@ -21,11 +20,11 @@ impl Handover {
         Self { events, waiting: BTreeMap::new() }
     }
 
-    /// Takes it to the core, or keeps it for [`Handover::retry`].
+    /// Sends the event to the core, or keeps it for [`Handover::retry`].
     pub(super) fn tell(&mut self, event: BfdEvent) {
         if self.waiting.is_empty() {
             match self.events.try_send(event) {
-                // Nobody is there to be told.
+                // The receiver is gone.
                 Ok(()) | Err(TrySendError::Closed(_)) => return,
                 Err(TrySendError::Full(_)) => {}
             }
@@ -33,12 +32,12 @@ impl Handover {
         self.waiting.entry(event.path).or_default().add(event.change);
     }
 
-    /// Whether something waits.
+    /// Whether an event is pending.
     pub(super) fn is_behind(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Tells what waits, as far as there is room.
+    /// Sends pending events as far as there is room.
     pub(super) fn retry(&mut self) {
         while let Some(mut entry) = self.waiting.first_entry() {
             let path = *entry.key();

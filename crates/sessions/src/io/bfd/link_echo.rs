@@ -1,9 +1,8 @@
-//! Echo packets over IPv4, as FRR has them: from our own address to our own address, handed to the
-//! other end by its address on the link. It forwards them back as any router would, and its BFD
-//! never sees them (RFC 5881 §4).
+//! Echo packets over IPv4, as in FRR: from our own address to our own address, sent to the link-layer address
+//! of the remote system. It forwards them back like any router, and its BFD never sees them (RFC 5881 §4).
 //!
-//! That takes a packet socket, and the capability `NET_RAW`. The other end's address on the link is
-//! in the kernel's table of neighbours, since control packets go there, too.
+//! This requires a packet socket, and the capability `NET_RAW`. The link-layer address of the remote system
+//! is in the kernel's neighbour table, since control packets are sent to it, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,27 +20,27 @@ use crate::types::{BfdPath, InterfaceName};
 /// Octets of the headers of IPv4 (without options) and UDP.
 const HEADERS_LENGTH_BYTES: usize = 28;
 
-/// Octets of a packet of ours: headers, and what the sessions put into an echo packet.
+/// Octets of one of our packets: headers, and the payload of an echo packet.
 const PACKET_LENGTH_BYTES_MAX: usize = 128;
 
-/// Rows of the kernel's table that are read: a full one of the largest common size.
+/// Maximum number of rows of the kernel's table: a full one of the largest common size.
 const NEIGHBOURS_MAX: usize = 4_096;
 
-/// DSCP CS6, as control packets have it.
+/// DSCP CS6, as for control packets.
 const TRAFFIC_CLASS: u8 = 0xC0;
 const TTL: u8 = 255;
 const UDP: u8 = 17;
 
-/// Where the other end of a link is.
+/// The link-layer address of the remote system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LinkNeighbour {
-    /// The number of the interface.
+    /// The interface index.
     pub(super) index: u32,
-    /// Its address on the link.
+    /// Its link-layer address.
     pub(super) address: [u8; 6],
 }
 
-/// Who is where, by VRF and address: each VRF may have the same addresses for others.
+/// The known neighbours, by VRF and address: each VRF may use the same addresses.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours(BTreeMap<NeighbourKey, LinkNeighbour>);
 
@@ -51,7 +50,7 @@ type NeighbourKey = (Option<InterfaceName>, Ipv4Addr);
 type Device = (u32, Option<InterfaceName>);
 
 impl Neighbours {
-    /// Looks again at what the kernel knows of `wanted`, and knows nobody else then.
+    /// Reads the kernel's table again, and keeps only the `wanted` neighbours.
     pub(super) fn look(&mut self, wanted: &BTreeSet<NeighbourKey>) {
         let mut devices = BTreeMap::new();
         let mut device = |name: &str| -> Option<Device> {
@@ -60,7 +59,7 @@ impl Neighbours {
                 Some((if_nametoindex(name).ok()?, vrf.ok()?))
             })
         };
-        // Nobody, where nobody is asked for.
+        // An empty table, if none is wanted.
         let table = match wanted.is_empty() {
             true => String::new(),
             false => fs::read_to_string("/proc/thread-self/net/arp").unwrap_or_default(),
@@ -68,7 +67,7 @@ impl Neighbours {
         self.learn(wanted, &table, &mut device);
     }
 
-    /// Who is not in the table right now, while the kernel asks who it is, is where they were.
+    /// A neighbour that is missing while the kernel resolves it again keeps its last address.
     fn learn(
         &mut self,
         wanted: &BTreeSet<NeighbourKey>,
@@ -86,13 +85,13 @@ impl Neighbours {
         }
     }
 
-    /// Where packets to the other end of `path` are handed over on its link.
+    /// The link-layer address for `path`.
     pub(super) fn of(&self, path: &BfdPath) -> Option<LinkNeighbour> {
         self.0.get(&key(path)?).copied()
     }
 }
 
-/// What the other end of `path` is known by, if it may be known here.
+/// The key of the remote system of `path`, if it can be in the table.
 pub(super) fn key(path: &BfdPath) -> Option<NeighbourKey> {
     match path.remote {
         IpAddr::V4(address) => Some((path.vrf, address)),
@@ -100,7 +99,7 @@ pub(super) fn key(path: &BfdPath) -> Option<NeighbourKey> {
     }
 }
 
-/// Address, address on the link and device of a row that is complete.
+/// Address, link-layer address and device of a complete row.
 fn parse_row(row: &str) -> Option<(Ipv4Addr, [u8; 6], &str)> {
     const ETHERNET: u32 = 1;
     const COMPLETE: u32 = 2;
@@ -116,10 +115,10 @@ fn parse_row(row: &str) -> Option<(Ipv4Addr, [u8; 6], &str)> {
     (is_ethernet && is_complete).then_some((neighbour, octets.try_into().ok()?, device))
 }
 
-/// A socket that hears echo packets that come in by the interface with the number `index`.
+/// A socket that receives echo packets on the interface with index `index`.
 pub(super) fn open(index: u32, port: u16) -> Result<OwnedFd, Errno> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    // Without a protocol it hears nothing, until the filter is there and it is bound.
+    // Without a protocol it receives nothing until the filter is set and it is bound.
     let fd = socket(AddressFamily::Packet, SockType::Datagram, flags, None)?;
     sockopt::set_filter(&fd, &filter(port))?;
     setsockopt(&fd, options::ReceiveTimestampns, &true)?;
@@ -127,12 +126,12 @@ pub(super) fn open(index: u32, port: u16) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
-/// Passes what goes to `port` of UDP and was forwarded: what the other end sends is for the kernel
-/// to forward. What is read begins with the header of IPv4.
+/// Accepts forwarded UDP packets to `port`: packets from the remote system itself are for the kernel to
+/// forward. Packets begin with the IPv4 header.
 fn filter(port: u16) -> [sock_filter; 11] {
     let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     [
-        // The TTL is not what it was sent with,
+        // The TTL differs from the one it was sent with,
         instruction(0x30, 0, 0, 8),
         instruction(0x15, 8, 0, u32::from(TTL)),
         // the protocol is UDP,
@@ -141,7 +140,7 @@ fn filter(port: u16) -> [sock_filter; 11] {
         // it is not a later fragment,
         instruction(0x28, 0, 0, 6),
         instruction(0x45, 4, 0, 0x1FFF),
-        // and after the header there is the port.
+        // and the destination port after the header matches.
         instruction(0xB1, 0, 0, 0),
         instruction(0x48, 0, 0, 2),
         instruction(0x15, 0, 1, u32::from(port)),
@@ -150,7 +149,7 @@ fn filter(port: u16) -> [sock_filter; 11] {
     ]
 }
 
-/// Sends `payload` from `own` to `own` by way of `neighbour`.
+/// Sends `payload` from `own` to `own` via `neighbour`.
 pub(super) fn send(
     socket: &OwnedFd,
     neighbour: LinkNeighbour,
@@ -164,7 +163,7 @@ pub(super) fn send(
     sockopt::send_to_link(socket, neighbour.index, neighbour.address, packet)
 }
 
-/// Puts a packet together; returns its length.
+/// Assembles a packet; returns its length.
 fn build(packet: &mut [u8], own: Ipv4Addr, port: u16, payload: &[u8]) -> Option<usize> {
     let length = HEADERS_LENGTH_BYTES.checked_add(payload.len())?;
     let total = u16::try_from(length).ok()?.to_be_bytes();
@@ -183,14 +182,14 @@ fn build(packet: &mut [u8], own: Ipv4Addr, port: u16, payload: &[u8]) -> Option<
     headers[20..22].copy_from_slice(&port);
     headers[22..24].copy_from_slice(&port);
     headers[24..26].copy_from_slice(&udp);
-    // No checksum of UDP (RFC 768): nobody but we reads this, and a session proves what is its own.
+    // No UDP checksum (RFC 768): only we read this packet, and a session verifies its content.
     let (place, rest) = packet.split_at_mut_checked(HEADERS_LENGTH_BYTES)?;
     place.copy_from_slice(&headers);
     rest.get_mut(..payload.len())?.copy_from_slice(payload);
     Some(length)
 }
 
-/// Of a header of IPv4 (RFC 791 §3.1).
+/// The checksum of an IPv4 header (RFC 791 §3.1).
 fn checksum(header: &[u8; 20]) -> u16 {
     let words = header.as_chunks::<2>().0.iter();
     let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes(*word))).sum();
@@ -209,7 +208,7 @@ pub(super) struct Returned<'a> {
     pub(super) payload: &'a [u8],
 }
 
-/// Takes a packet apart that the filter passed.
+/// Decodes a packet that passed the filter.
 pub(super) fn parse(packet: &[u8]) -> Option<Returned<'_>> {
     let (first, _) = packet.split_first()?;
     let header_length = usize::from(first & 0x0F).checked_mul(4)?;
@@ -240,7 +239,7 @@ mod tests {
         let expected =
             Returned { source: own, source_port: 3785, destination: own, ttl: 255, payload };
         assert_eq!(parse(&packet[..length]), Some(expected));
-        // A header with its checksum in it has a checksum of zero.
+        // A header including its checksum has a checksum of zero.
         assert_eq!(checksum(packet.first_chunk().unwrap()), 0);
         for cut in 0..length {
             assert_eq!(parse(&packet[..cut]), None, "{cut}");

@@ -1,12 +1,12 @@
 //! BFD's sockets and clock, and the thread that drives the sessions (`crate::bfd`) with them.
 //!
-//! A thread and not a task: no other work of this process may come before a packet. The core hands
-//! it the sessions it wants, and hears what became of them; it never waits for it. What ends the
-//! thread (a fault of ours) ends no BGP session: it begins anew after a wait, and says so.
+//! A thread and not a task: no other work of this process may delay a packet. The core sends it the wanted
+//! sessions, and receives their events; it never waits for it. If an internal error ends the thread, no BGP
+//! session ends: the thread restarts after a delay, and reports that.
 //!
-//! What a packet costs here is what the kernel asks for sending it, and a fraction of a system call
-//! for receiving it: under load the thread rests to the next millisecond and then reads all that
-//! came in meanwhile with one call. The kernel's time stamps say when that was.
+//! A packet costs one system call for sending, and a fraction of one for receiving: under load the thread
+//! sleeps until the next millisecond and then reads all received packets with one call. The kernel's time
+//! stamps have the exact times.
 
 mod clock;
 mod datagram;
@@ -34,27 +34,27 @@ use self::thread::{Command, Orders};
 use crate::bfd::{BfdEvent, BfdView};
 use crate::types::{BfdPath, BfdSettings};
 
-/// Questions that may wait for the thread, which answers within a millisecond. Who asks when there
-/// is no room hears nothing, as if there was no thread.
+/// Maximum number of pending requests; the thread answers within a millisecond. A request beyond that is not
+/// answered, as if there were no thread.
 const QUESTIONS_MAX: usize = 16;
 
-/// How BFD is to run.
+/// Options of BFD.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BfdOptions {
-    /// Before all other work of this machine, and never paged out.
+    /// Real-time priority, and memory that is never paged out.
     pub realtime: bool,
 }
 
-/// The sessions that are wanted.
+/// The wanted sessions.
 #[derive(Debug, Clone, Default)]
 struct Wanted {
-    /// Counts up: the thread looks when it can, and is to know that it missed some.
+    /// Incremented with each change, so that the thread notices if it missed some.
     number: u64,
     sessions: Arc<BTreeMap<BfdPath, BfdSettings>>,
 }
 
-/// The thread, from when the first session is wanted. Dropped, it ends; nothing is said then, for
-/// that there is [`BfdThread::leave`].
+/// The thread, once the first session is wanted. It ends when this is dropped, without sending AdminDown;
+/// [`BfdThread::leave`] does that.
 #[derive(Debug)]
 pub(super) struct BfdThread {
     options: BfdOptions,
@@ -66,31 +66,31 @@ pub(super) struct BfdThread {
 
 #[derive(Debug)]
 struct Running {
-    /// Only the latest counts.
+    /// Only the latest value counts.
     wanted: watch::Sender<Wanted>,
     questions: SyncSender<Command>,
-    /// Wakes the thread. It looks at the two above only then, and so this one goes last: the thread
-    /// is to see that they are closed.
+    /// Wakes the thread, which reads the two channels above only then. Must be dropped last, so that the
+    /// thread sees that they are closed.
     wake: Wake,
 }
 
-/// What wakes the thread, also when nobody wants it any more.
+/// Wakes the thread, also when it is dropped.
 #[derive(Debug)]
 struct Wake(Arc<EventFd>);
 
 impl BfdThread {
-    /// One that tells `events` what becomes of its sessions. `seed` is nobody's to guess.
+    /// Sends the events of its sessions to `events`. `seed` must be unpredictable.
     pub(super) fn start(options: BfdOptions, seed: u64, events: mpsc::Sender<BfdEvent>) -> Self {
         Self { options, endpoint: Endpoint::STANDARD, seed, events, running: None }
     }
 
-    /// The same at an address and ports of its own, for one of many on this machine.
+    /// The same at its own address and ports, for one of many on this machine.
     #[cfg(test)]
     pub(super) fn at(self, address: std::net::Ipv4Addr, port_offset: u16) -> Self {
         Self { endpoint: Endpoint::test(address, port_offset, port_offset), ..self }
     }
 
-    /// The sessions that are wanted from now on.
+    /// Sets the wanted sessions.
     pub(super) fn set(&mut self, wanted: BTreeMap<BfdPath, BfdSettings>) {
         if self.running.is_none() && !wanted.is_empty() {
             self.running = self.spawn();
@@ -103,19 +103,19 @@ impl BfdThread {
         }
     }
 
-    /// What BFD does and sees right now. No answer means that the thread is too busy to say.
+    /// The current state. No answer means that the thread is too busy.
     pub(super) fn view(&self) -> oneshot::Receiver<BfdView> {
         let (answer, view) = oneshot::channel();
         match &self.running {
             Some(running) => running.ask(Command::View(answer)),
-            // Whoever asks may have gone.
+            // The requester may be gone.
             None => drop(answer.send(BfdView::default())),
         }
         view
     }
 
-    /// Tells every other end that BFD is switched off, on purpose. Answers when that was said; it is
-    /// said again for as long as the handle is kept, for packets may be lost.
+    /// Sends AdminDown to every remote system. Answers when that was sent; it is repeated for as long as the
+    /// handle exists, since packets may be lost.
     pub(super) fn leave(&self) -> oneshot::Receiver<()> {
         let (answer, left) = oneshot::channel();
         match &self.running {
@@ -127,13 +127,13 @@ impl BfdThread {
         left
     }
 
-    /// Starts the thread. What keeps it from starting is tried again with the next change.
+    /// Starts the thread. If that fails, it is tried again with the next change.
     fn spawn(&self) -> Option<Running> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wake = match EventFd::from_flags(flags) {
             Ok(wake) => Arc::new(wake),
             Err(error) => {
-                error!(%error, "BFD cannot start: no eventfd");
+                error!(%error, "cannot start BFD: creating an eventfd failed");
                 return None;
             }
         };
@@ -146,7 +146,7 @@ impl BfdThread {
         match std::thread::Builder::new().name("bfd".to_owned()).spawn(body) {
             Ok(_) => Some(Running { wanted, questions, wake: Wake(wake) }),
             Err(error) => {
-                error!(%error, "BFD cannot start: no thread");
+                error!(%error, "cannot start BFD: creating a thread failed");
                 None
             }
         }
@@ -155,7 +155,7 @@ impl BfdThread {
 
 impl Running {
     fn ask(&self, question: Command) {
-        // Where there is no room the question goes, and whoever asked sees that.
+        // If the queue is full, the request is dropped, and the requester notices.
         if self.questions.try_send(question).is_ok() {
             self.wake();
         }
@@ -168,7 +168,7 @@ impl Running {
 
 impl Wake {
     fn wake(&self) {
-        // It cannot overflow in any lifetime, and then it would be readable.
+        // It cannot overflow in practice, and would be readable then anyway.
         let _ = self.0.write(1);
     }
 }

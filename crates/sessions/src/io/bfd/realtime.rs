@@ -1,4 +1,4 @@
-//! Real time for the BFD thread: before all other threads of the machine, and never paged out.
+//! Real-time priority for the BFD thread: before all other threads of the machine, and never paged out.
 
 use std::fs;
 
@@ -10,20 +10,19 @@ use tracing::warn;
 use crate::bfd::Realtime;
 use crate::io::sockopt;
 
-/// Low among those in real time: what keeps a machine alive (threaded interrupts have 50) goes
-/// first.
+/// Low among real-time priorities: critical kernel threads (threaded interrupts have 50) take precedence.
 const PRIORITY: libc::c_int = 5;
 
-/// Turns as short as the kernel gives them, for when real time is not wanted or refused: on a busy
-/// machine the wait for one then is some milliseconds rather than tens.
+/// The shortest time slice of the kernel, for when real time is not requested or refused: on a busy machine
+/// the thread then waits some milliseconds instead of tens.
 const SLICE_NANOSECONDS: u64 = 100_000;
 
 /// The number of the capability `IPC_LOCK`.
 const CAP_IPC_LOCK: u32 = 14;
 
-/// Asks for it, for the calling thread. What is refused is said once, here, and in the status.
+/// Requests real time for the calling thread. A refusal is logged once, here, and is part of the status.
 pub(super) fn ask(is_wanted: bool) -> Realtime {
-    // Before real time, which it does not matter to. It is a wish, and no kernel owes it.
+    // Set before real time, which it does not affect. Best effort: kernels may ignore it.
     let _ = sockopt::set_slice(SLICE_NANOSECONDS);
     if !is_wanted {
         return Realtime::Off;
@@ -31,17 +30,17 @@ pub(super) fn ask(is_wanted: bool) -> Realtime {
     let mut refused = Vec::new();
     if let Err(error) = sockopt::set_realtime(PRIORITY) {
         refused.push(match error {
-            Errno::EPERM => "SCHED_FIFO: not permitted; it needs the capability SYS_NICE, or \
-                             LimitRTPRIO=5, and neither a sandbox (RestrictRealtime, \
-                             SystemCallFilter) nor a control group that forbids it"
+            Errno::EPERM => "SCHED_FIFO: not permitted; requires the capability SYS_NICE, or \
+                             LimitRTPRIO=5, and no sandbox (RestrictRealtime, \
+                             SystemCallFilter) or control group that forbids it"
                 .to_owned(),
             error => format!("SCHED_FIFO: {error}"),
         });
     }
-    // A lock with a limit would make allocations of the whole process fail, once that is reached.
+    // With a limit on locked memory, allocations of the whole process would fail once it is reached.
     if !may_lock_all() {
         refused.push(
-            "mlockall: not permitted; it needs the capability IPC_LOCK, or LimitMEMLOCK=infinity"
+            "mlockall: not permitted; requires the capability IPC_LOCK, or LimitMEMLOCK=infinity"
                 .to_owned(),
         );
     } else if let Err(error) = sockopt::lock_memory() {
@@ -55,7 +54,7 @@ pub(super) fn ask(is_wanted: bool) -> Realtime {
     Realtime::Refused(reason)
 }
 
-/// Whether this process may lock as much memory as it likes.
+/// Whether this process may lock unlimited memory.
 fn may_lock_all() -> bool {
     let is_unlimited =
         getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == libc::RLIM_INFINITY);

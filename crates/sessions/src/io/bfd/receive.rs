@@ -1,6 +1,6 @@
-//! The sockets that packets come in by: one for each family, port and VRF that a session needs.
+//! The receive sockets: one for each family, port and VRF that a session needs.
 //!
-//! A socket that cannot be opened is tried again; one whose VRF is another device now is opened anew.
+//! A socket that cannot be opened is retried; after its VRF device was replaced, a socket is reopened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,46 +26,44 @@ use crate::io::sockopt::{self, DATAGRAMS_MAX, Datagram};
 use crate::time::Instant;
 use crate::types::InterfaceName;
 
-/// TTL (hop limit) of what is said here: echo packets.
+/// TTL (hop limit) of packets sent from these sockets: echo packets.
 const TTL: u8 = 255;
 
-/// What may wait in a socket while this thread does not run: half a second of packets of a thousand
-/// sessions at 50 ms, with what the kernel counts for each (it doubles the number). Nothing is
-/// allocated before.
+/// Size of a socket's buffer while this thread does not run: half a second of packets of a thousand sessions
+/// at 50 ms, with the kernel's overhead for each (it doubles the number). Nothing is allocated in advance.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
-/// What the kernel counts for each of them at least.
+/// Minimum size that the kernel counts for a datagram.
 const DATAGRAM_ROOM_BYTES: u64 = 768;
 
-/// Calls to read one socket before the sessions have their turn: what is left waits some
-/// microseconds. Some thousand packets, which take a few milliseconds.
+/// Maximum number of reads of one socket before the sessions are processed: the rest waits some microseconds.
+/// These are some thousand packets, which take a few milliseconds.
 const READS_MAX: usize = 64;
 
 /// Sockets that are reported at once; the others are reported next.
 const READY_MAX: usize = 64;
 
-/// The eventfd, among the numbers of sockets.
+/// The identifier of the eventfd among those of sockets.
 const COMMANDS: u64 = 0;
 
-/// What a socket is for.
+/// The purpose of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) vrf: Option<InterfaceName>,
     pub(super) is_ipv4: bool,
     pub(super) port: Port,
-    /// The number of an interface: echo packets that come back by it as they were sent, to which no
-    /// UDP socket listens.
+    /// An interface index: for returned echo packets on this interface, which no UDP socket receives.
     pub(super) link: Option<u32>,
 }
 
-/// All receive sockets, and how the thread waits for them.
+/// All receive sockets, and the epoll set of the thread.
 pub(super) struct ReceiveSockets {
     endpoint: Endpoint,
     epoll: Epoll,
-    /// By the number that the kernel reports them with.
+    /// By their epoll identifier.
     sockets: BTreeMap<u64, ReceiveSocket>,
     next_number: u64,
-    /// What cannot be had, and why.
+    /// Sockets that cannot be opened, and why.
     troubles: BTreeMap<Place, Errno>,
     batch: Box<[Datagram; DATAGRAMS_MAX]>,
     mirror: Mirror,
@@ -76,28 +74,27 @@ pub(super) struct ReceiveSockets {
 struct ReceiveSocket {
     place: Place,
     fd: OwnedFd,
-    /// The number of its VRF.
+    /// The index of its VRF.
     vrf_index: Option<u32>,
     /// When it was last seen empty.
     empty_at: Instant,
-    /// What the kernel said last of datagrams that found no room.
+    /// The kernel's last count of datagrams that were dropped.
     lost: u32,
-    /// Octets that may wait, as the kernel counts them.
+    /// Buffer size in bytes, as the kernel counts.
     room_bytes: usize,
 }
 
-/// What became of what waited.
+/// The result of reading the sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Drained {
     /// Datagrams that were read.
     pub(super) count: usize,
-    /// Something of sessions may not have been heard: it found no room in the socket, or there was
-    /// more than could be read.
+    /// Packets of sessions may be missing: dropped because the socket was full, or still unread.
     pub(super) is_incomplete: bool,
 }
 
 impl ReceiveSockets {
-    /// None yet. `commands` wakes the thread, too.
+    /// Without sockets. `commands` wakes the thread, too.
     pub(super) fn new(endpoint: Endpoint, commands: &EventFd) -> Result<Self, Errno> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS))?;
@@ -116,7 +113,7 @@ impl ReceiveSockets {
 
     /// Keeps sockets for these places, and no others.
     pub(super) fn want(&mut self, now: Instant, wanted: &BTreeSet<Place>) {
-        // Closing a descriptor takes it out of the epoll set.
+        // Closing a descriptor removes it from the epoll set.
         self.sockets.retain(|_, socket| wanted.contains(&socket.place));
         self.troubles.retain(|place, _| wanted.contains(place));
         let open: BTreeSet<Place> = self.sockets.values().map(|socket| socket.place).collect();
@@ -125,12 +122,12 @@ impl ReceiveSockets {
         }
     }
 
-    /// Whether there is something to look at now and then.
+    /// Whether [`ReceiveSockets::look`] needs to be called regularly.
     pub(super) fn needs_look(&self) -> bool {
         !self.troubles.is_empty() || self.sockets.values().any(|it| it.vrf_index.is_some())
     }
 
-    /// Tries again what could not be opened, and what belongs to a VRF that is another device now.
+    /// Retries sockets that could not be opened, and reopens those with a replaced VRF device.
     pub(super) fn look(&mut self, now: Instant) {
         let is_same = |socket: &ReceiveSocket| match socket.place.vrf {
             Some(vrf) => if_nametoindex(vrf.as_str()).ok() == socket.vrf_index,
@@ -146,15 +143,15 @@ impl ReceiveSockets {
         }
     }
 
-    /// Why packets cannot be heard somewhere, or may be lost, and what to do. So many of them are to
-    /// come in each second.
+    /// Why packets are not received, or may be lost, and what to do. `packets_per_second` is the expected
+    /// rate.
     pub(super) fn troubles(&self, packets_per_second: u64) -> impl Iterator<Item = String> + '_ {
         let short = self.sockets.values().filter(move |it| it.is_short(packets_per_second));
         let short = short.map(|it| {
             let name = self.name(it.place);
             format!(
-                "{name}: packets may be lost while this machine is busy, for the kernel gives room \
-                 for few: raise net.core.rmem_max to {RECEIVE_BUFFER_BYTES}, and restart"
+                "{name}: packets may be lost while this machine is busy: the receive buffer is too \
+                 small; raise net.core.rmem_max to {RECEIVE_BUFFER_BYTES}, and restart"
             )
         });
         self.troubles.iter().map(|(place, error)| self.describe(*place, *error)).chain(short)
@@ -165,7 +162,7 @@ impl ReceiveSockets {
         self.sockets.values().find(|socket| socket.place == place).map(|socket| &socket.fd)
     }
 
-    /// Waits until a packet or a command is there, at most for `timeout`. Interrupted, it ends early.
+    /// Waits for packets or a command, at most for `timeout`. Returns early if interrupted.
     pub(super) fn wait(&mut self, timeout: EpollTimeout) -> Result<(), Errno> {
         self.ready_count = match self.epoll.wait(&mut self.ready, timeout) {
             Err(Errno::EINTR) => 0,
@@ -179,7 +176,7 @@ impl ReceiveSockets {
         self.ready.iter().take(self.ready_count).any(|event| event.data() == COMMANDS)
     }
 
-    /// Reads all sockets that the last wait found. `hear` says whether a packet is to be sent back.
+    /// Reads all sockets that the last wait found. `hear` returns whether a packet is to be returned as echo.
     pub(super) fn drain(
         &mut self,
         clock: Clock,
@@ -207,13 +204,13 @@ impl ReceiveSockets {
                 self.next_number = number.saturating_add(1);
                 self.sockets.insert(number, socket);
                 if self.troubles.remove(&place).is_some() {
-                    info!(port = self.endpoint.number(place.port), "BFD packets can be heard now");
+                    info!(port = self.endpoint.number(place.port), "receiving BFD packets now");
                 }
             }
             Err(error) => {
                 if self.troubles.insert(place, error) != Some(error) {
                     let trouble = self.describe(place, error);
-                    warn!(%trouble, "BFD packets cannot be heard; trying again");
+                    warn!(%trouble, "cannot receive BFD packets; retrying");
                 }
             }
         }
@@ -223,23 +220,25 @@ impl ReceiveSockets {
         let port = self.endpoint.number(place.port);
         let family = if place.is_ipv4 { "IPv4" } else { "IPv6" };
         let vrf = place.vrf.map(|vrf| format!(" in VRF {vrf}")).unwrap_or_default();
-        format!("UDP port {port} of {family}{vrf}")
+        format!("UDP port {port} over {family}{vrf}")
     }
 
     fn describe(&self, place: Place, error: Errno) -> String {
         if place.link.is_some() {
             let hint = match error {
-                Errno::EPERM => " (it needs the capability NET_RAW)",
+                Errno::EPERM => " (requires the capability NET_RAW)",
                 _ => "",
             };
             return format!("echo packets over IPv4: {}{hint}", error.desc());
         }
         let hint = match error {
-            Errno::EADDRINUSE => " (another BFD daemon runs on this machine: stop it, or its BFD)",
-            Errno::ENODEV => " (there is no such device: create it)",
+            Errno::EADDRINUSE => {
+                " (another BFD daemon runs on this machine: stop it, or disable its BFD)"
+            }
+            Errno::ENODEV => " (the device does not exist: create it)",
             Errno::EPERM | Errno::EACCES => " (a security policy forbids it: allow UDP sockets)",
             Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL if !place.is_ipv4 => {
-                " (IPv6 is switched off here: switch it on)"
+                " (IPv6 is disabled on this machine: enable it)"
             }
             _ => "",
         };
@@ -248,7 +247,7 @@ impl ReceiveSockets {
 }
 
 impl Place {
-    /// What came in here.
+    /// The arrival of a datagram on this socket.
     fn arrival(self, at: Instant, datagram: &Datagram, notes: Notes) -> Option<Arrival<'_>> {
         let bytes = datagram.payload()?;
         let arrival = Arrival {
@@ -278,7 +277,7 @@ impl Place {
 impl ReceiveSocket {
     fn open(now: Instant, endpoint: Endpoint, place: Place) -> Result<Self, Errno> {
         let address = SocketAddr::new(endpoint.address(place.is_ipv4), endpoint.number(place.port));
-        // Before the device is taken, so that a change in between is found.
+        // Before the socket is bound to the device, so that a change in between is noticed.
         let vrf_index = place.vrf.map(|vrf| if_nametoindex(vrf.as_str())).transpose()?;
         let fd = match place.link {
             Some(index) => link_echo::open(index, address.port())?,
@@ -288,8 +287,8 @@ impl ReceiveSocket {
         Ok(Self { place, fd, vrf_index, empty_at: now, lost: 0, room_bytes })
     }
 
-    /// Whether less may wait here than was asked for, and that matters: something was lost already,
-    /// or may be within a moment that this thread does not run.
+    /// Whether the buffer is smaller than requested, and that matters: datagrams were lost already, or may be
+    /// lost if this thread does not run for a moment.
     fn is_short(&self, packets_per_second: u64) -> bool {
         let asked = RECEIVE_BUFFER_BYTES.saturating_mul(2);
         let room = u64::try_from(self.room_bytes).unwrap_or(u64::MAX);
@@ -310,7 +309,7 @@ impl ReceiveSocket {
             let count = match sockopt::receive_datagrams(&self.fd, batch) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => continue,
-                // Nothing there; or what became of an echo packet, which the call takes away.
+                // Nothing to read, or an error of an echo packet, which the call clears.
                 Err(_) => 0,
             };
             let moment = clock.moment();
@@ -320,7 +319,7 @@ impl ReceiveSocket {
                 drained.is_incomplete |= lost != self.lost;
                 self.lost = lost;
                 let at = moment.arrival(notes.stamp, self.empty_at);
-                // What is missing is longer than any packet of BFD, or from nowhere.
+                // Skipped packets are longer than any BFD packet, or have no source address.
                 if let Some(arrival) = self.place.arrival(at, datagram, notes)
                     && hear(moment.now, arrival)
                 {
@@ -338,7 +337,7 @@ impl ReceiveSocket {
     }
 }
 
-/// A socket that hears what is sent to `address`, and in `vrf` only, and says all about it.
+/// A socket that receives packets for `address`, only in `vrf`, with all metadata.
 pub(super) fn hearing(address: SocketAddr, vrf: Option<InterfaceName>) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
@@ -348,7 +347,7 @@ pub(super) fn hearing(address: SocketAddr, vrf: Option<InterfaceName>) -> Result
     }
     sockopt::set_ipv6_only(&fd, address)?;
     sockopt::set_network(&fd, address.ip(), TTL)?;
-    // More than the machine allows for all needs a capability; what is allowed will do.
+    // More than the system-wide maximum requires a capability; less is accepted.
     setsockopt(&fd, nix_sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES)
         .or_else(|_| setsockopt(&fd, nix_sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES))?;
     setsockopt(&fd, nix_sockopt::ReceiveTimestampns, &true)?;
@@ -374,8 +373,8 @@ mod tests {
         let place = Place { vrf: None, is_ipv4: true, port: Port::Multihop, link: None };
         let endpoint = Endpoint::test(address(), 40_000, 40_000);
         let socket = ReceiveSocket::open(Instant::ZERO, endpoint, place).unwrap();
-        assert!(socket.room_bytes >= 2_304, "the kernel has a least");
-        // Common on machines that nobody tuned: 212,992, which the kernel doubles.
+        assert!(socket.room_bytes >= 2_304, "the kernel has a minimum");
+        // The common default: 212,992, which the kernel doubles.
         let short = ReceiveSocket { room_bytes: 425_984, ..socket };
         assert!(!short.is_short(1_000) && short.is_short(20_000));
         let short = ReceiveSocket { lost: 1, ..short };

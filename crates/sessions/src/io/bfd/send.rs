@@ -1,8 +1,8 @@
-//! The socket that a session says its packets with.
+//! The socket that a session sends its packets from.
 //!
-//! Each session has one, connected to the other end, so that the kernel looks for the way only when
-//! that changes. It is opened when the first packet leaves, and opened anew when it is of no use any
-//! more: an interface went, or our address did.
+//! Each session has one, connected to the remote address, so that the kernel looks up the route only when it
+//! changes. It is opened for the first packet, and reopened when it becomes unusable: an interface was
+//! removed, or our address changed.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -23,29 +23,28 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::types::BfdPath;
 
-/// Where source ports come from (RFC 5881 §4): the first, and how many there are.
+/// The range of source ports (RFC 5881 §4): the first, and their number.
 const SOURCE_PORT_FIRST: u16 = 49_152;
 const SOURCE_PORT_COUNT: u64 = 16_384;
 
-/// How many ports are tried for a session before it has to wait: with half of them taken, one of a
-/// million million sessions would find none.
+/// How many ports are tried for a session before it has to wait: with half of them in use, one of a million
+/// million sessions would find none.
 const SOURCE_PORT_TRIES: usize = 40;
 
-/// A socket that is of no use is not opened anew more often.
+/// Minimum interval between attempts to reopen an unusable socket.
 const OPEN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// While a session is not up, its socket is opened anew this often: the kernel chose our address when
-/// it was opened, and may choose a better one now.
+/// While a session is not up, its socket is reopened at this interval: the kernel chose our address when it
+/// was opened, and may choose a better one now.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
-/// TTL (hop limit) of what leaves: who is next door checks that nobody forwarded it (RFC 5881 §5).
+/// TTL (hop limit) of packets: a directly connected system checks that they were not forwarded (RFC 5881 §5).
 const TTL: u8 = 255;
 
-/// Nothing is read from these sockets, so nothing shall wait in them. The kernel has a least of its
-/// own.
+/// Nothing is read from these sockets, so nothing should be buffered. The kernel enforces a minimum.
 const RECEIVE_BUFFER_BYTES: usize = 1;
 
-/// How sessions speak.
+/// The send sockets of all sessions.
 #[derive(Debug)]
 pub(super) struct Lines {
     /// By slot.
@@ -56,21 +55,21 @@ pub(super) struct Lines {
     rng: Rng,
 }
 
-/// How one session speaks.
+/// The send socket of one session.
 #[derive(Debug)]
 struct Line {
     slot: SlotId,
     path: BfdPath,
     socket: Option<UdpSocket>,
-    /// The source port: the same for as long as there is the session (RFC 5881 §4).
+    /// The source port: the same for the lifetime of the session (RFC 5881 §4).
     port: Option<u16>,
-    /// When the socket was opened, or that was tried.
+    /// When opening the socket was last attempted.
     opened_at: Option<Instant>,
-    /// The number of the interface or the VRF that the path names.
+    /// The index of the interface or VRF of the path.
     device_index: Option<u32>,
-    /// Our address, as the kernel chose it.
+    /// Our address, as chosen by the kernel.
     local: Option<IpAddr>,
-    /// Why the last packet did not leave.
+    /// Why the last packet could not be sent.
     trouble: Option<Errno>,
 }
 
@@ -79,8 +78,8 @@ impl Lines {
         Self { lines: Vec::new(), taken: BTreeSet::new(), endpoint, rng: Rng::seeded(seed) }
     }
 
-    /// Makes ready for the session in `slot`, which is about `path`. Returns the number of its
-    /// interface, where it names one that there is.
+    /// Prepares for the session in `slot` with `path`. Returns the index of its interface, if it has one that
+    /// exists.
     pub(super) fn open(&mut self, slot: SlotId, path: BfdPath) -> Option<u32> {
         self.close(slot);
         if self.lines.len() <= slot.index() {
@@ -100,7 +99,7 @@ impl Lines {
         line.interface_index()
     }
 
-    /// The session in `slot` is gone.
+    /// The session in `slot` was deleted.
     pub(super) fn close(&mut self, slot: SlotId) {
         let line = self.lines.get_mut(slot.index()).and_then(Option::take);
         if let Some(port) = line.and_then(|line| line.port) {
@@ -113,17 +112,17 @@ impl Lines {
         self.lines.iter().flatten().map(|line| &line.path)
     }
 
-    /// The number of the interface that the session in `slot` is over, where it names one.
+    /// The index of the interface of the session in `slot`, if it has one.
     pub(super) fn interface_index(&self, slot: SlotId) -> Option<u32> {
         self.lines.get(slot.index())?.as_ref()?.interface_index()
     }
 
-    /// Our address towards the other end of the session in `slot`.
+    /// Our address of the session in `slot`.
     pub(super) fn local(&self, slot: SlotId) -> Option<IpAddr> {
         self.lines.get(slot.index())?.as_ref()?.local
     }
 
-    /// Why packets do not leave, and whose.
+    /// Why packets cannot be sent, by session.
     pub(super) fn troubles(&self) -> impl Iterator<Item = String> + '_ {
         let described = |line: &Line| {
             line.trouble.map(|error| format!("{}: cannot send: {}", line.path, error.desc()))
@@ -131,12 +130,12 @@ impl Lines {
         self.lines.iter().flatten().filter_map(described)
     }
 
-    /// Whether there is something to look at now and then.
+    /// Whether [`Lines::look`] needs to be called regularly.
     pub(super) fn needs_look(&self) -> bool {
         self.lines.iter().flatten().any(|line| line.path.interface.or(line.path.vrf).is_some())
     }
 
-    /// Finds devices that are others now, or gone. Returns the interfaces that changed.
+    /// Finds devices that were replaced or removed. Returns the interfaces that changed.
     pub(super) fn look(&mut self) -> Vec<(SlotId, Option<u32>)> {
         let mut changes = Vec::new();
         for line in self.lines.iter_mut().flatten() {
@@ -150,7 +149,7 @@ impl Lines {
         changes
     }
 
-    /// Says `bytes` for the session in `slot`, which is up or is not.
+    /// Sends `bytes` for the session in `slot`, which is up or not.
     pub(super) fn send(
         &mut self,
         slot: SlotId,
@@ -169,7 +168,7 @@ impl Lines {
         let outcome = match outcome {
             Err(error) if is_old || (age >= OPEN_INTERVAL && line.needs_new_socket(error)) => {
                 line.opened_at = Some(now);
-                // The old one has the port.
+                // The old socket uses the port.
                 line.socket = None;
                 line.open(self.endpoint, &mut self.taken, &mut self.rng)
                     .and_then(|socket| say(line.socket.insert(socket), bytes))
@@ -182,8 +181,8 @@ impl Lines {
 }
 
 impl Line {
-    /// Whether its socket may be what is wrong, or there is none. Other errors are about the way,
-    /// the other end, or queues.
+    /// Whether the socket itself may be the cause, or there is none. Other errors concern the route, the
+    /// remote system, or queues.
     fn needs_new_socket(&self, error: Errno) -> bool {
         self.socket.is_none()
             || !matches!(
@@ -239,7 +238,7 @@ impl Line {
         Ok(socket)
     }
 
-    /// Binds to the port that this session has, or to one that no session has.
+    /// Binds to the port of this session, or to one that no session uses.
     fn bind(
         &self,
         fd: &OwnedFd,
@@ -263,7 +262,7 @@ impl Line {
     }
 }
 
-/// An address of the link with the number `scope`, where it is one of a link.
+/// The socket address, with `scope` as interface index if the address is link-local.
 fn scoped(address: IpAddr, port: u16, scope: u32) -> SocketAddr {
     match address {
         IpAddr::V6(it) if it.is_unicast_link_local() => {
@@ -273,8 +272,8 @@ fn scoped(address: IpAddr, port: u16, scope: u32) -> SocketAddr {
     }
 }
 
-/// Sends, and once more where the kernel reported instead what became of an earlier packet: nobody
-/// listens at the other end yet, or nobody is there.
+/// Sends, and retries once if the kernel reported an error of an earlier packet: the remote system does not
+/// listen yet, or is down.
 fn say(socket: &UdpSocket, bytes: &[u8]) -> Result<(), Errno> {
     let fd = socket.as_raw_fd();
     match send(fd, bytes, MsgFlags::MSG_DONTWAIT) {
@@ -285,7 +284,7 @@ fn say(socket: &UdpSocket, bytes: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// The number of the device that a path names, if there is one.
+/// The index of the device of a path, if there is one.
 fn device_index(path: &BfdPath) -> Option<u32> {
     let device = path.interface.or(path.vrf)?;
     if_nametoindex(device.as_str()).ok()

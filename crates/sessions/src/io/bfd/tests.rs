@@ -1,5 +1,5 @@
-//! Real threads and sockets on loopback. Each end has an address of its own, in a part of 127/8 that
-//! no other run of these tests has.
+//! Real threads and sockets on loopback. Each end has its own address, in a part of 127/8 that no other run
+//! of these tests uses.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -14,10 +14,10 @@ use super::*;
 use crate::bfd::{BfdChange, BfdSessionView, Diagnostic, DownCause, Port, State};
 use crate::io::sockopt::{self, Datagram};
 
-/// Far from the ports of the RFCs, which a router of this machine may have.
+/// Far from the ports of the RFCs, which a router on this machine may use.
 const PORT_OFFSET: u16 = 20_000;
 
-/// Until when everything must have happened, on a machine that does much else.
+/// Timeout for everything, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(super) struct End {
@@ -26,7 +26,7 @@ pub(super) struct End {
     events: mpsc::Receiver<BfdEvent>,
 }
 
-/// An address that nobody else has.
+/// An address that is not in use.
 pub(super) fn address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(2);
     let [_, _, high, low] = std::process::id().to_be_bytes();
@@ -42,7 +42,7 @@ pub(super) fn every(transmit_ms: u64, receive_ms: u64) -> BfdSettings {
     BfdSettings {
         transmit_interval: Duration::from_millis(transmit_ms),
         receive_interval: Duration::from_millis(receive_ms),
-        // Many, since the other end, too, may have to wait for its turn on a busy machine.
+        // Many, since the remote thread, too, may have to wait for the CPU on a busy machine.
         detect_multiplier: NonZeroU8::new(10).unwrap(),
         ..BfdSettings::default()
     }
@@ -77,7 +77,7 @@ impl End {
         self.view().await.sessions.pop().expect("there is a session")
     }
 
-    /// Looks again and again, until `is_it` says so.
+    /// Polls until `is_it` holds.
     async fn until(&self, what: &str, is_it: impl Fn(&BfdView) -> bool) -> BfdView {
         let start = Instant::now();
         loop {
@@ -90,13 +90,13 @@ impl End {
         }
     }
 
-    /// Has the thread do this, and nothing else meanwhile.
+    /// Has the thread run this, and nothing else meanwhile.
     pub(super) fn run(&self, what: impl FnOnce() + Send + 'static) {
         self.thread.running.as_ref().unwrap().ask(Command::Run(Box::new(what)));
     }
 }
 
-/// Two ends that hear each other.
+/// Two ends with an established session.
 async fn pair(near: &BfdSettings, far: &BfdSettings) -> (End, End) {
     let (mut one, mut other) = (End::new(), End::new());
     one.watch(&[other.address], near);
@@ -119,7 +119,7 @@ async fn a_session_comes_up_and_goes_down_when_the_other_end_falls_silent() {
     };
     assert_eq!(diagnostic, Diagnostic::CONTROL_DETECTION_TIME_EXPIRED);
     assert!(was_up && cause == DownCause::Failed);
-    // 200 ms, and what a busy machine takes.
+    // 200 ms, and a margin for a busy machine.
     assert!(silent_at.elapsed() < Duration::from_secs(2), "{:?}", silent_at.elapsed());
 }
 
@@ -128,7 +128,7 @@ async fn the_thread_ends_with_its_handle() {
     for _ in 0..100 {
         let mut end = End::new();
         end.watch(&[address()], &every(20, 20));
-        // The thread has the sender; it is gone when the thread is.
+        // The thread has the sender; it is dropped when the thread ends.
         drop(end.thread);
         let closed = timeout(DEADLINE, async { while end.events.recv().await.is_some() {} });
         closed.await.expect("the thread ends");
@@ -153,10 +153,10 @@ async fn a_session_that_is_not_wanted_any_more_says_so() {
     far.until("gone", |view| view.sessions.is_empty()).await;
 }
 
-/// The point of time stamps: the other end never was silent, this one did not listen.
+/// The purpose of time stamps: the remote system was never silent, this one did not read.
 #[tokio::test]
 async fn a_thread_that_did_not_run_hears_what_waited_before_it_judges() {
-    // The other end gives us ten seconds, we give it 200 ms.
+    // The remote system has a timeout of ten seconds for us, we have 200 ms for it.
     let (mut near, far) = pair(&every(1_000, 20), &every(20, 1_000)).await;
     let detection = Duration::from_millis(200);
     near.until("fast", |view| view.sessions[0].detection_time == Some(detection)).await;
@@ -164,7 +164,7 @@ async fn a_thread_that_did_not_run_hears_what_waited_before_it_judges() {
         let heard = near.session().await.counters.control_in;
         let (go_on, waits) = std::sync::mpsc::channel::<()>();
         near.run(move || waits.recv().unwrap());
-        // Four times what we give it.
+        // Four times our detection time.
         let said = far.session().await.counters.control_out;
         far.until("45 packets", |view| view.sessions[0].counters.control_out >= said + 45).await;
         go_on.send(()).unwrap();
@@ -172,7 +172,7 @@ async fn a_thread_that_did_not_run_hears_what_waited_before_it_judges() {
         let session = near.until("all are heard", all_heard).await.sessions.remove(0);
         let counters = session.counters;
         assert_eq!((session.state, counters.downs), (State::Up, 0), "{session:#?}");
-        assert_eq!(counters.detections_put_off, 0, "it had heard enough not to need that");
+        assert_eq!(counters.detections_put_off, 0, "it had received enough not to need that");
     }
     assert!(near.events.try_recv().is_err(), "nothing happened");
     // And it would have noticed.
@@ -190,8 +190,8 @@ async fn who_forgot_a_session_for_a_moment_is_told_again_that_it_is_up() {
     go_on.send(()).unwrap();
     assert_eq!(near.hear().await.change, BfdChange::Up);
     let session = near.session().await;
-    assert_eq!((session.state, session.counters.downs), (State::Up, 0), "it never was away");
-    // Who forgets nothing is told nothing twice.
+    assert_eq!((session.state, session.counters.downs), (State::Up, 0), "it never was down");
+    // Changed settings are not reported as an event.
     near.watch(&[far.address], &every(20, 30));
     near.until("other settings", |view| view.sessions[0].state == State::Up).await;
     assert!(near.events.try_recv().is_err());
@@ -277,7 +277,7 @@ fn the_kernel_says_of_both_families_what_bfd_needs_to_know() {
         let mut batch = vec![Datagram::empty(); 3];
         assert_eq!(sockopt::receive_datagrams(&near, &mut batch), Ok(2));
         assert_eq!(batch[0].payload(), Some(&[7; 52][..]));
-        assert_eq!(batch[1].payload(), None, "it is longer than any packet of BFD");
+        assert_eq!(batch[1].payload(), None, "it is longer than any BFD packet");
         assert_eq!(datagram::source(&batch[0]), far.local_addr().ok());
         let notes = Notes::of(&batch[0]);
         assert_eq!((notes.ttl, notes.destination), (Some(64), Some(address)));

@@ -1,4 +1,4 @@
-//! The thread: waits, reads, lets the sessions decide, sends, tells.
+//! The thread: waits, reads, runs the sessions, sends, reports.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -29,30 +29,30 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::types::{BfdPath, BfdSettings};
 
-/// What is rested to under load, and how late sessions may be anyway: their deadlines are on this
-/// grid.
+/// The interval at which packets are read under load, and the normal lateness of sessions: their deadlines
+/// are on this grid.
 const TICK_MICROSECONDS: u64 = 1_000;
 
 /// Two packets within this time mean load.
 const BUSY_GAP: Duration = Duration::from_micros(500);
 
-/// Later than by the grid and by what the kernel rounds up: this thread did not run when it should.
+/// More than the grid and the kernel's rounding: this thread did not run when it should have.
 const LATE: Duration = Duration::from_millis(3);
 
-/// How often devices and sockets in trouble are looked at.
+/// Interval at which devices and failed sockets are checked.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How soon the core, whose queue was full, is told again.
+/// Interval of retries while the queue of the core is full.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long a thread that ended waits before it begins anew: at first, and at most.
+/// Delay before the thread restarts after an internal error: initial and maximum.
 const RESTART_WAIT_MIN: Duration = Duration::from_secs(1);
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Sentences of trouble in a view.
+/// Maximum number of problems in a view.
 const TROUBLES_MAX: usize = 32;
 
-/// What becomes of every session by a fault.
+/// Reported for every session after an internal error.
 const UNWATCHED: BfdChange = BfdChange::Down {
     cause: DownCause::Unwatched,
     diagnostic: Diagnostic::NONE,
@@ -60,16 +60,16 @@ const UNWATCHED: BfdChange = BfdChange::Down {
     was_up: false,
 };
 
-/// What the thread is asked.
+/// A request to the thread.
 pub(super) enum Command {
     View(oneshot::Sender<BfdView>),
     Leave(oneshot::Sender<()>),
-    /// Keeps the thread busy, or breaks it.
+    /// Keeps the thread busy, or makes it panic.
     #[cfg(test)]
     Run(Box<dyn FnOnce() + Send>),
 }
 
-/// Where orders come from.
+/// The input of the thread.
 pub(super) struct Orders {
     pub(super) wanted: watch::Receiver<Wanted>,
     pub(super) questions: Receiver<Command>,
@@ -79,13 +79,13 @@ pub(super) struct Orders {
 /// Why the loop ended.
 #[derive(Debug, thiserror::Error)]
 enum End {
-    #[error("nobody needs it any more")]
+    #[error("BFD is not used any more")]
     Dropped,
     #[error("epoll: {0}")]
     Epoll(#[from] Errno),
 }
 
-/// Lives for as long as the handle does, whatever happens.
+/// Runs for as long as the handle exists, and restarts after internal errors.
 pub(super) fn run(
     options: BfdOptions,
     endpoint: Endpoint,
@@ -110,14 +110,15 @@ pub(super) fn run(
             Ok(Err(error)) => error.to_string(),
             Err(panic) => message_of(panic.as_ref()),
         };
-        // A run of minutes was not ended by what it began with.
+        // After a run of minutes the start itself was not the cause.
         if clock.now().since(Instant::ZERO) > RESTART_WAIT_MAX {
             wait = RESTART_WAIT_MIN;
         }
-        error!(%reason, wait_seconds = wait.as_secs(), "BFD ended by a fault, and begins anew");
-        let trouble = format!("BFD ended by a fault ({reason}), and begins anew; please report it");
+        error!(%reason, wait_seconds = wait.as_secs(), "internal error: BFD thread ended, restarting");
+        let trouble =
+            format!("internal error: BFD thread ended ({reason}), restarting; please report it");
         for path in orders.wanted.borrow().sessions.keys() {
-            // The core reads what there is, or is not there any more.
+            // The core processes events, or has ended.
             let _ = events.blocking_send(BfdEvent { path: *path, change: UNWATCHED });
         }
         if pause(&orders, wait, &realtime, trouble).is_err() {
@@ -130,7 +131,7 @@ pub(super) fn run(
 /// The handle was dropped.
 struct Dropped;
 
-/// Waits, and answers meanwhile that nothing is watched.
+/// Waits, and answers meanwhile that no path is monitored.
 #[allow(clippy::disallowed_methods, reason = "the edge reads the clock")]
 fn pause(
     orders: &Orders,
@@ -144,7 +145,7 @@ fn pause(
         match orders.questions.recv_timeout(left) {
             Ok(Command::View(answer)) => {
                 let trouble = vec![reason.clone()];
-                // Those that are wanted are there, and down.
+                // The wanted sessions exist, and are down.
                 let mut none_up = Sessions::new(0);
                 none_up.set(Instant::ZERO, &orders.wanted.borrow().sessions);
                 let view = BfdView {
@@ -154,10 +155,10 @@ fn pause(
                     ended: true,
                     ..BfdView::default()
                 };
-                // Whoever asked may have gone.
+                // The requester may be gone.
                 drop(answer.send(view));
             }
-            // There is nothing to say.
+            // There is no session to shut down.
             Ok(Command::Leave(answer)) => {
                 let _ = answer.send(());
             }
@@ -174,7 +175,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
 }
 
-/// One run of the loop, and all that it owns.
+/// One run of the loop, and its state.
 struct Driver<'a> {
     clock: Clock,
     sessions: Sessions,
@@ -183,20 +184,20 @@ struct Driver<'a> {
     handover: Handover,
     realtime: &'a Realtime,
     endpoint: Endpoint,
-    /// When sockets and devices are looked at; `None` while none needs it.
+    /// When sockets and devices are checked; `None` while none needs it.
     look_at: Option<Instant>,
-    /// When the core is told again what it had no room for.
+    /// When pending events are sent to the core again.
     retry_at: Option<Instant>,
-    /// Somebody waits to hear that it was said that we leave.
+    /// Answered when AdminDown was sent.
     leaving: Option<oneshot::Sender<()>>,
     load: Load,
     wanted: Wanted,
-    /// Whether echo packets of some session go by `link_echo`, where that is possible.
+    /// Whether a session uses `link_echo`, where that is possible.
     has_link_echo: bool,
     neighbours: Neighbours,
 }
 
-/// Whether packets come in so quickly that reading each at once would cost more than it helps.
+/// Whether packets arrive so quickly that reading each at once would cost more than it helps.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     is_busy: bool,
@@ -232,7 +233,7 @@ impl<'a> Driver<'a> {
     }
 
     fn run(&mut self, orders: &mut Orders) -> Result<Infallible, End> {
-        // What an earlier run was told holds for this one.
+        // The orders of an earlier run still apply.
         self.set(self.clock.now(), &orders.wanted.borrow_and_update().clone());
         loop {
             let due_at = self.due_at();
@@ -243,8 +244,8 @@ impl<'a> Driver<'a> {
             }
             let drained = self.drain();
             self.load.note(now, drained.count);
-            // Only now, since what waited in the sockets has been heard. And as of before that: what
-            // became due meanwhile may have been answered meanwhile.
+            // Only now, since the waiting packets were processed. And as of the time before that: a packet
+            // that answers a later deadline may have arrived meanwhile.
             self.sessions.expire(now, (late > LATE).then_some(late));
             self.transmit();
             self.tell(now);
@@ -254,13 +255,13 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// When there is something to do, if nothing comes in.
+    /// When to act next, if nothing is received.
     fn due_at(&self) -> Option<Instant> {
         [self.sessions.next_deadline(), self.look_at, self.retry_at].into_iter().flatten().min()
     }
 
-    /// Waits until then, or until something comes in. The time it returns is one before which
-    /// everything that came in will be read.
+    /// Waits until then, or until something is received. Returns a time before which every received packet
+    /// will be read.
     fn wait(&mut self, due_at: Option<Instant>) -> Result<Instant, End> {
         let now = self.clock.now();
         if self.load.is_busy {
@@ -272,14 +273,14 @@ impl<'a> Driver<'a> {
         self.sockets.wait(timeout(now, due_at))?;
         let now = self.clock.now();
         if due_at.is_some_and(|due_at| now.since(due_at) > LATE) {
-            // More may have come in since the kernel looked.
+            // More may have arrived since the kernel looked.
             self.sockets.wait(EpollTimeout::ZERO)?;
         }
         Ok(now)
     }
 
     fn obey(&mut self, now: Instant, orders: &mut Orders) -> Result<(), End> {
-        // Before the orders are looked at, so that later ones wake again. Nothing to read is fine.
+        // Cleared before the orders are read, so that later ones wake again. Nothing to read is fine.
         let _ = orders.wake.read();
         match orders.wanted.has_changed() {
             Ok(true) => self.set(now, &orders.wanted.borrow_and_update().clone()),
@@ -288,7 +289,7 @@ impl<'a> Driver<'a> {
         }
         loop {
             match orders.questions.try_recv() {
-                // Whoever asked may have gone.
+                // The requester may be gone.
                 Ok(Command::View(answer)) => drop(answer.send(self.view(now))),
                 Ok(Command::Leave(answer)) => {
                     self.sessions.leave(now);
@@ -310,14 +311,14 @@ impl<'a> Driver<'a> {
             }
         }
         if wanted.number != self.wanted.number.wrapping_add(1) {
-            // A session that was not wanted for a moment is as it was, and the core has forgotten it.
+            // A session that was briefly unwanted is unchanged, but the core has lost its state.
             self.sessions.tell_again(now);
         }
         self.wanted = wanted.clone();
         self.want_sockets(now);
     }
 
-    /// Has sockets for the sessions that there are, also for those that are about to go.
+    /// Opens the sockets that the sessions need, including those of sessions that are being removed.
     fn want_sockets(&mut self, now: Instant) {
         let place = |path: &BfdPath, port| {
             let (vrf, is_ipv4) = (path.vrf, path.remote.is_ipv4());
@@ -348,7 +349,7 @@ impl<'a> Driver<'a> {
 
     fn plan_look(&mut self, now: Instant) {
         let is_needed = self.sockets.needs_look() || self.lines.needs_look() || self.has_link_echo;
-        // Orders may come more often than that, and do not put it off.
+        // Orders may be more frequent than that, and must not postpone it.
         self.look_at = is_needed.then(|| self.look_at.unwrap_or(now + LOOK_INTERVAL));
     }
 
@@ -368,7 +369,7 @@ impl<'a> Driver<'a> {
     fn drain(&mut self) -> Drained {
         let Self { sessions, sockets, clock, .. } = self;
         let drained = sockets.drain(*clock, |now, arrival| {
-            // What is dropped is counted there.
+            // Dropped packets are counted there.
             matches!(sessions.receive(now, arrival), Ok(Received::LoopBack))
         });
         if drained.is_incomplete {
@@ -393,7 +394,7 @@ impl<'a> Driver<'a> {
             }
         }
         if let Some(answer) = self.leaving.take() {
-            // Whoever asked may have gone.
+            // The requester may be gone.
             let _ = answer.send(());
         }
     }
@@ -440,7 +441,7 @@ impl<'a> Driver<'a> {
         let mut trouble: Vec<String> =
             heard.chain(self.lines.troubles()).take(TROUBLES_MAX).collect();
         if trouble.len() == TROUBLES_MAX {
-            trouble.push("and more of the kind".to_owned());
+            trouble.push("further problems are not listed".to_owned());
         }
         BfdView {
             sessions,
@@ -462,7 +463,7 @@ impl Load {
     }
 }
 
-/// Sleeps to the next tick. Packets do not end it, and so cost no wake-up.
+/// Sleeps until the next tick. Packets do not end it, and so cost no wake-up.
 #[allow(clippy::disallowed_methods, reason = "a timer at the edge")]
 fn rest(now: Instant) {
     let since_tick = now.as_micros() % TICK_MICROSECONDS;

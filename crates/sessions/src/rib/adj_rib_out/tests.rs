@@ -23,7 +23,7 @@ fn table() -> AdjRibOut {
     table
 }
 
-/// Sends all that is pending and returns the messages as a receiver reads them.
+/// Sends everything that is pending and returns the messages as a receiver decodes them.
 fn drain(table: &mut AdjRibOut) -> Vec<Update> {
     let mut bytes = BytesMut::new();
     while table.next_message(&mut bytes).is_some() {}
@@ -117,7 +117,7 @@ fn what_changes_and_changes_back_while_a_refresh_is_answered_is_said_all_the_sam
             table.set(prefix(number), attributes(1)).unwrap();
         }
         drain(&mut table);
-        // Two wait when the answer begins: one for other attributes, one for its withdrawal.
+        // Two are pending when the answer starts: one with other attributes, one to be withdrawn.
         table.set(prefix(1), attributes(2)).unwrap();
         table.remove(prefix(2));
         table.refresh(AddressFamily::Ipv4Unicast);
@@ -130,7 +130,10 @@ fn what_changes_and_changes_back_while_a_refresh_is_answered_is_said_all_the_sam
         let updates = drain(&mut table);
         let announced = updates.iter().flat_map(|it| &it.announced).flat_map(|it| &it.prefixes);
         assert_eq!(announced.copied().collect::<Vec<_>>(), [0, 1, 2].map(prefix), "{marks}");
-        assert!(table.owed.of(AddressFamily::Ipv4Unicast).is_empty(), "the next can be answered");
+        assert!(
+            table.owed.of(AddressFamily::Ipv4Unicast).is_empty(),
+            "the next refresh can be answered"
+        );
     }
 }
 
@@ -179,8 +182,7 @@ fn attributes_that_fit_no_message_withdraw_the_route() {
     assert_eq!(drain(&mut table)[0].withdrawn, [prefix(1)]);
 }
 
-/// Random changes and sends in any order: the receiver's table always ends as the last
-/// changes say.
+/// Random changes and sends in any order: the receiver's table always ends up as the last changes require.
 //= RFC 4271 §9.2 MUST: every route that is new and every route that is gone is told.
 #[test]
 fn the_receiver_ends_with_what_was_set_last() {
@@ -214,7 +216,10 @@ fn the_receiver_ends_with_what_was_set_last() {
         while let Some(message) = framing.next_message().unwrap() {
             let update = Update::parse(&message.body, context).unwrap();
             for prefix in update.withdrawn {
-                assert!(received.remove(&prefix).is_some(), "seed {seed}: withdrawn for nothing");
+                assert!(
+                    received.remove(&prefix).is_some(),
+                    "seed {seed}: withdrawn without being announced"
+                );
             }
             for group in update.announced {
                 for prefix in group.prefixes {
@@ -227,7 +232,7 @@ fn the_receiver_ends_with_what_was_set_last() {
     }
 }
 
-/// One whose peer is told several paths to a prefix.
+/// A table of a peer that is sent several paths to a prefix.
 fn table_of_paths() -> AdjRibOut {
     AdjRibOut {
         end_of_rib: FamilySet::EMPTY,
@@ -235,7 +240,7 @@ fn table_of_paths() -> AdjRibOut {
     }
 }
 
-/// Neighbour `number` and the only path it announces, which says so.
+/// Neighbour `number` and the only path it announces, which is identified by the number.
 fn path(number: u8) -> (PathKey, Arc<PathAttributes>) {
     let address = std::net::IpAddr::from([192, 0, 2, number]);
     let source = PathSource {
@@ -248,7 +253,7 @@ fn path(number: u8) -> (PathKey, Arc<PathAttributes>) {
     (PathKey::Learned(Arc::new(source), PathId::NONE), attributes(number.into()))
 }
 
-/// What messages say: identifier, and who announced the path, or `None` for a withdrawal.
+/// The content of messages: path identifier and announcing neighbour, or `None` for a withdrawal.
 fn said(bytes: &[u8]) -> Vec<(u32, Option<u32>)> {
     let mut framing = Framing::default();
     framing.push(bytes);
@@ -259,14 +264,14 @@ fn said(bytes: &[u8]) -> Vec<(u32, Option<u32>)> {
         let update = Update::parse(&message.body, context).unwrap();
         said.extend(update.withdrawn.iter().map(|nlri| (nlri.path_id.get(), None)));
         for Announced { prefixes, attributes } in update.announced {
-            let who = attributes.communities[0].0;
-            said.extend(prefixes.iter().map(|nlri| (nlri.path_id.get(), Some(who))));
+            let neighbour = attributes.communities[0].0;
+            said.extend(prefixes.iter().map(|nlri| (nlri.path_id.get(), Some(neighbour))));
         }
     }
     said
 }
 
-/// Tells the peer that these neighbours' paths are the ones to prefix 1.
+/// Advertises the paths of these neighbours to prefix 1.
 fn tell(table: &mut AdjRibOut, numbers: &[u8]) {
     let paths = numbers.iter().map(|number| path(*number)).collect();
     table.tell(prefix(1).prefix, paths).unwrap();
@@ -287,7 +292,7 @@ fn paths_have_identifiers_of_our_own_and_leave_one_by_one() {
     tell(&mut table, &[7, 8, 9]);
     assert_eq!(sent(&mut table), [(1, Some(7)), (2, Some(8)), (3, Some(9))]);
     assert_eq!(table.counts().ipv4, 3);
-    // The order is not told, and who stays keeps its number.
+    // The order is not advertised, and a path that stays keeps its identifier.
     tell(&mut table, &[9, 7]);
     assert_eq!(sent(&mut table), [(2, None)]);
     tell(&mut table, &[6, 9, 7]);
@@ -306,7 +311,7 @@ fn a_number_is_free_only_when_its_withdrawal_is_on_its_way() {
     assert_eq!(sent(&mut table), [(1, None), (3, Some(9))]);
     tell(&mut table, &[8, 9, 5]);
     assert_eq!(sent(&mut table), [(1, Some(5))]);
-    // One that nobody heard of leaves its number at once, and one that comes back has it.
+    // A path that was never sent releases its identifier at once, and one that returns keeps it.
     tell(&mut table, &[8, 9, 6]);
     tell(&mut table, &[8, 9, 4]);
     tell(&mut table, &[8, 9, 5]);
@@ -334,8 +339,8 @@ fn a_path_that_fits_no_message_leaves_its_siblings() {
     assert_eq!(sent(&mut table), [(1, None)]);
 }
 
-/// Random paths and a socket that takes a message now and then: between two withdrawals the peer
-/// never takes one path for another, and has those that were told last.
+/// Random paths, and a socket that accepts a message now and then: between two withdrawals the peer never
+/// mistakes one path for another, and it ends up with the last paths.
 #[test]
 fn the_same_id_is_never_two_paths() {
     let mut reused = 0;
@@ -356,20 +361,27 @@ fn the_same_id_is_never_two_paths() {
         }
         while table.next_message(&mut bytes).is_some() {}
         let (mut has, mut had) = (BTreeMap::new(), BTreeMap::new());
-        for (path_id, who) in said(&bytes) {
-            let Some(who) = who else {
-                assert!(has.remove(&path_id).is_some(), "seed {seed}: withdrawn for nothing");
+        for (path_id, neighbour) in said(&bytes) {
+            let Some(neighbour) = neighbour else {
+                assert!(
+                    has.remove(&path_id).is_some(),
+                    "seed {seed}: withdrawn without being announced"
+                );
                 continue;
             };
-            assert!(path_id <= 6, "seed {seed}: numbers are not kept small");
-            let before = has.insert(path_id, who);
-            assert!(before.is_none_or(|it| it == who), "seed {seed}: {path_id} is two paths");
-            reused += u32::from(had.insert(path_id, who).is_some_and(|it| it != who));
+            assert!(path_id <= 6, "seed {seed}: identifiers are not kept small");
+            let before = has.insert(path_id, neighbour);
+            assert!(
+                before.is_none_or(|it| it == neighbour),
+                "seed {seed}: {path_id} stands for two paths"
+            );
+            reused += u32::from(had.insert(path_id, neighbour).is_some_and(|it| it != neighbour));
         }
-        let mut has: Vec<u8> = has.into_values().map(|who| u8::try_from(who).unwrap()).collect();
+        let mut has: Vec<u8> =
+            has.into_values().map(|neighbour| u8::try_from(neighbour).unwrap()).collect();
         has.sort_unstable();
         assert_eq!(has, wanted, "seed {seed}");
         assert_eq!(table.path_ids.of(prefix(1).prefix).count(), wanted.len(), "seed {seed}");
     }
-    assert!(reused > 1_000, "numbers are used again: {reused}");
+    assert!(reused > 1_000, "identifiers are reused: {reused}");
 }

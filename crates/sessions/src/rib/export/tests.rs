@@ -8,7 +8,7 @@ mod draining;
 mod long_lived;
 mod originating;
 
-/// A path heard from an external (or internal) peer 192.0.2.9 in AS 65009.
+/// A path received from an external (or internal) peer 192.0.2.9 in AS 65009.
 fn heard(kind: PeerKind) -> Path {
     let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
     let mut attributes = PathAttributes::originated(AsPath::sequence(vec![65_009, 7]), next_hop);
@@ -32,7 +32,7 @@ fn with(mut path: Path, change: impl FnOnce(&mut PathAttributes)) -> Path {
     path
 }
 
-/// What a neighbour (AS 65002, or in our AS 65001) is told of `path`.
+/// The attributes that a neighbour (AS 65002, or in our AS 65001) is sent for `path`.
 fn told(to: PeerKind, path: &Path) -> Option<Arc<PathAttributes>> {
     let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
     if to == PeerKind::Internal {
@@ -178,7 +178,7 @@ fn extended_communities_that_are_for_one_system_stay_in_it() {
     let of = |kind| told(kind, &path).unwrap().extended_communities.clone();
     assert_eq!(of(PeerKind::External), [target]);
     assert_eq!(of(PeerKind::Internal), [target, validation]);
-    // Where none is left, nothing is left of the attribute.
+    // If no community is left, the attribute is left out.
     let path = with(heard(PeerKind::External), |it| {
         it.extended_communities = vec![validation];
         it.partial = vec![code::COMMUNITIES, code::EXTENDED_COMMUNITIES];
@@ -187,7 +187,7 @@ fn extended_communities_that_are_for_one_system_stay_in_it() {
     assert_eq!(told(PeerKind::Internal, &path).unwrap().partial, path.attributes.partial);
 }
 
-/// What a neighbour in our AS is told of an IPv4 route with `heard` as its next hop.
+/// The next hop that a neighbour in our AS is sent for an IPv4 route received with `heard` as its next hop.
 fn next_hop_told(
     heard_hop: NextHop,
     extended: bool,

@@ -187,7 +187,7 @@ fn attributes_that_leave_no_room_for_a_prefix_are_refused() {
         let mut huge = attributes(next_hop);
         huge.communities = (0..1030).map(Community).collect();
         assert_eq!(AttributeBlock::encode(&huge, true), Err(TooLong(MESSAGE_LENGTH_BYTES_MAX)));
-        // The longest block that is accepted still carries a path to a host, and wastes little.
+        // The longest block that is accepted still leaves room for a host route, and wastes little.
         while AttributeBlock::encode(&huge, true).is_err() {
             huge.communities.pop();
         }
@@ -218,7 +218,7 @@ fn an_old_speaker_gets_as_trans_and_the_true_path_beside_it() {
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
     announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
     let update = received(&bytes, false).remove(0);
-    assert_eq!(update.announced[0].attributes, sent, "and puts them together again");
+    assert_eq!(update.announced[0].attributes, sent, "the decoder merges them again");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn our_own_communities_are_not_marked_partial() {
     assert!(bytes.windows(3).any(|window| window == [0xC0, code::LARGE_COMMUNITIES, 12]));
 }
 
-/// Type codes and flags of the attributes of one UPDATE, in their order.
+/// Type codes and flags of the attributes of one UPDATE, in order.
 fn attributes_of(message: &[u8]) -> Vec<(u8, u8)> {
     let withdrawn = usize::from(u16::from_be_bytes([message[19], message[20]]));
     let length =

@@ -1,27 +1,26 @@
-//! Malformed and tricky UPDATEs, one per row: where it is written, what was sent, and what
-//! becomes of it from an external and from an internal neighbour.
+//! Malformed and unusual UPDATEs, one per row: the source, the message, and the expected outcome from an
+//! external and from an internal neighbour.
 //!
-//! A source is an RFC with its section, a CVE, or an incident. `Ours:` marks a choice that the
-//! text leaves open. Every row runs on a session of four-octet AS numbers; rows of
-//! [`old_speakers`] run on one of two octets instead, and rows with nothing of that width in them
-//! on both.
+//! A source is an RFC with its section, a CVE, or an incident. `Ours:` marks a choice that the text leaves
+//! open. Every row runs on a session with four-octet AS numbers; rows of [`old_speakers`] run on one with two
+//! octets instead, and rows without AS numbers on both.
 
 use super::*;
 use crate::wire::announce::AttributeBlock;
 use crate::wire::header::{MessageType, framed};
 use Outcome::{Accept, Discard, Reset, Withdraw};
 
-/// What becomes of an UPDATE.
+/// The outcome of an UPDATE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
-    /// All is taken as it says.
+    /// Everything is accepted as is.
     Accept,
-    /// Attributes of these type codes are dropped, the routes stay.
+    /// Attributes with these type codes are discarded, the routes stay.
     Discard(&'static [u8]),
-    /// Treat-as-withdraw: what it announces counts as withdrawn.
+    /// Treat-as-withdraw: the announced prefixes are treated as withdrawn.
     Withdraw,
-    /// NOTIFICATION 3 with this subcode; its data is the last attribute of this type code as it
-    /// was sent, or nothing.
+    /// NOTIFICATION 3 with this subcode; its data is the last attribute with this type code as received, or
+    /// empty.
     Reset(u8, Option<u8>),
 }
 
@@ -33,12 +32,12 @@ struct Row {
     internal: Outcome,
 }
 
-/// A row whose outcome is the same from both kinds of neighbour.
+/// A row with the same outcome from both kinds of neighbour.
 fn row(name: &'static str, source: &'static str, message: Message, outcome: Outcome) -> Row {
     Row { name, source, message, external: outcome.clone(), internal: outcome }
 }
 
-/// A row whose outcome differs: external, then internal.
+/// A row with different outcomes: external, then internal.
 fn rows(
     name: &'static str,
     source: &'static str,
@@ -49,7 +48,7 @@ fn rows(
     Row { name, source, message, external, internal }
 }
 
-// --- What an UPDATE is made of -------------------------------------------------------------------
+// --- Building an UPDATE --------------------------------------------------------------------------
 
 /// Announced in the body, by default.
 const V4: &str = "10.1.1.0/24";
@@ -78,7 +77,7 @@ const OLD_PATH: &[u8] = &[WK, 2, 4, 2, 1, 0xFD, 0xE9];
 const GLOBAL: [u8; 16] = [0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const LINK_LOCAL: [u8; 16] = [0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// An attribute with a header that tells the truth.
+/// An attribute with a correct header.
 fn attr(flags: u8, code: u8, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(value.len()).unwrap().to_be_bytes();
     let length = if flags & EXTENDED != 0 { &length[..] } else { &length[1..] };
@@ -138,27 +137,27 @@ struct Message {
     nlri: Vec<u8>,
     announces: Vec<&'static str>,
     withdraws: Vec<&'static str>,
-    /// What is added to the two true lengths.
+    /// Added to the two correct lengths.
     lies: (i32, i32),
 }
 
-/// An UPDATE of these attributes alone.
+/// An UPDATE with only these attributes.
 fn only(attributes: &[&[u8]]) -> Message {
     let attributes = attributes.iter().map(|attribute| attribute.to_vec()).collect();
     Message { attributes, ..Message::default() }
 }
 
-/// A good UPDATE of one IPv4 prefix.
+/// A valid UPDATE of one IPv4 prefix.
 fn v4() -> Message {
     only(&[&[WK, 1, 1, 0], PATH, &[WK, 3, 4, 192, 0, 2, 1]]).nlri(V4_BYTES, &[V4])
 }
 
-/// A good UPDATE of one IPv6 prefix.
+/// A valid UPDATE of one IPv6 prefix.
 fn v6() -> Message {
     only(&[&reach6(&GLOBAL, V6_BYTES), &[WK, 1, 1, 0], PATH]).announcing(&[V6])
 }
 
-/// A good UPDATE of one prefix of either.
+/// A valid UPDATE of one prefix of each family.
 fn both() -> Message {
     v4().first(reach6(&GLOBAL, V6_BYTES)).announcing(&[V4, V6])
 }
@@ -174,7 +173,7 @@ impl Message {
         self
     }
 
-    /// `attribute` takes the place of the one with its type code.
+    /// Replaces the attribute with the type code of `attribute`.
     fn swap(mut self, attribute: impl Into<Vec<u8>>) -> Self {
         let attribute = attribute.into();
         let place = self.attributes.iter().position(|it| it[1] == attribute[1]).unwrap();
@@ -222,7 +221,7 @@ impl Message {
         self
     }
 
-    /// The same on a session of two octets; `None` when it would not be the same.
+    /// The same for a session with two-octet AS numbers; `None` if it would differ.
     fn on_an_old_session(&self) -> Option<Self> {
         let of_one_width = |it: &Vec<u8>| it == PATH || !matches!(it.get(1), Some(2 | 7 | 17 | 18));
         let message = self.clone();
@@ -251,7 +250,7 @@ impl Message {
     }
 }
 
-// --- How a row is judged -------------------------------------------------------------------------
+// --- Checking a row ------------------------------------------------------------------------------
 
 fn sorted(prefixes: impl IntoIterator<Item = Nlri>) -> Vec<Nlri> {
     let mut prefixes: Vec<_> = prefixes.into_iter().collect();
@@ -263,7 +262,7 @@ fn parsed(prefixes: &[&str]) -> Vec<Nlri> {
     sorted(prefixes.iter().map(|it| it.parse().unwrap()))
 }
 
-/// What is wrong with what became of `message`; nothing when it is as `expected`.
+/// Describes how the outcome for `message` differs from `expected`; `Ok` if it does not.
 fn judge(message: &Message, expected: &Outcome, context: UpdateContext) -> Result<(), String> {
     let body = message.body();
     let whole = framed(MessageType::Update, &body).expect("a message that fits");
@@ -302,7 +301,7 @@ fn judge(message: &Message, expected: &Outcome, context: UpdateContext) -> Resul
         gone.append(&mut announces);
     }
     for group in &update.announced {
-        // Nothing that was accepted crashes those who show it or send it on.
+        // Displaying an accepted route does not panic.
         let _ = format!("{:?} {}", group.attributes, group.attributes.as_path);
         let _ = AttributeBlock::encode(&group.attributes, true);
         let _ = AttributeBlock::encode(&group.attributes, false);

@@ -1,4 +1,4 @@
-//! The other end wants no packets but answers (RFC 5880 §6.6). We never ask for that ourselves.
+//! The remote system is in demand mode (RFC 5880 §6.6). We never use it ourselves.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn demanding() -> Session {
 }
 
 fn demand() -> ControlPacket {
-    // Slow, so that its own silence is none.
+    // Slow, so that its silence is not a timeout.
     ControlPacket { demand: true, desired_min_tx_interval: 60_000_000, ..says(State::Up) }
 }
 

@@ -1,4 +1,4 @@
-//! The echo function of a session: when it is active, and what it does to the rest.
+//! The echo function of a session: when it is active, and how it affects the rest.
 
 use super::*;
 use crate::bfd::echo::EchoPacket;
@@ -11,7 +11,7 @@ fn with_echo() -> BfdSettings {
     BfdSettings { echo_interval: Some(ms(50)), ..settings(100, 100, 3) }
 }
 
-/// The echo packets that it sends at this moment.
+/// The echo packets that are sent at this time.
 fn echoes(session: &mut Session, now: Instant) -> Vec<EchoPacket> {
     let mut packets = Vec::new();
     let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];
@@ -81,7 +81,7 @@ fn control_packets_slow_down_when_echo_packets_come_back() {
     let packets = sent(&mut session, at(12));
     assert_eq!((packets[0].required_min_rx_interval, packets[0].poll), (1_000_000, true));
     assert_eq!(session.detection_time(), Some(ms(3_000)));
-    // And back: the other end knows first.
+    // And back: the remote system must know first.
     hear(&mut session, at(20), &ControlPacket { is_final: true, ..willing() });
     hear(&mut session, at(30), &says(State::Up));
     assert_eq!(sent(&mut session, at(30))[0].required_min_rx_interval, 100_000);
@@ -103,7 +103,7 @@ fn echo_packets_that_stop_coming_back_end_the_session() {
     assert!(session.poll_event().is_some_and(failed));
 }
 
-/// Control packets came each second while echo packets watched: that is no silence now.
+/// Control packets came each second while echo packets monitored the path: that is not a timeout now.
 #[test]
 fn the_end_of_echo_packets_does_not_make_the_other_end_late() {
     let settled = || {

@@ -1,23 +1,22 @@
-//! What intervals must be in force, told a second time: from nothing but the packets that an end
-//! sent and received.
+//! A second implementation of the rules for intervals: from nothing but the packets that a system sent and
+//! received.
 
 use super::network::{World, any_settings, seeds};
 use super::*;
 
-/// One end, as somebody would see it who reads its packets with RFC 5880 §6.8.3 at hand. All times
-/// are microseconds.
+/// One system as an observer of its packets sees it, by RFC 5880 §6.8.3. All times are in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     said: (u64, u64),
-    /// In force: how often it sends, how often it expects packets.
+    /// In force: the transmit interval, and the interval of expected packets.
     transmit: u64,
     receive: u64,
     has_asked: bool,
     is_heard: bool,
-    /// Of the other end: how often it sends, how often it takes packets, how many may be missing.
+    /// Of the remote system: transmit interval, receive interval, multiplier.
     theirs: Option<(u64, u64, u64)>,
     last: Option<(Instant, ControlPacket)>,
-    /// The shortest and the longest agreed interval since then; `None` if there was none.
+    /// The shortest and the longest negotiated interval since then; `None` if there was none.
     agreed: Option<(u64, u64)>,
 }
 
@@ -34,11 +33,11 @@ impl Model {
         }
         self.said = said;
         assert!(!(packet.poll && packet.is_final), "both bits");
-        assert!(packet.is_final || packet.poll || !self.has_asked, "it forgot its question");
+        assert!(packet.is_final || packet.poll || !self.has_asked, "its poll was lost");
         self.has_asked |= packet.poll;
         self.note_agreed();
         if packet.is_final {
-            return; // Answers have no turn.
+            return; // Answers are not periodic.
         }
         if let Some((at, before)) = self.last.replace((now, *packet)) {
             self.check_gap(now.since(at), &before, packet);
@@ -47,14 +46,14 @@ impl Model {
         self.note_agreed();
     }
 
-    /// Between two packets that say the same there are 75 to 100 % of what was agreed; the other
-    /// end may have hurried us in between, or slowed us.
+    /// Two packets with the same content are 75 to 100 % of the negotiated interval apart; the remote system
+    /// may have changed it in between.
     fn check_gap(&self, gap: Duration, before: &ControlPacket, packet: &ControlPacket) {
         let Some((least, most)) = self.agreed else { return };
         let gap = u64::try_from(gap.as_micros()).unwrap();
-        assert!(gap <= most, "{gap} us, agreed {most} at most");
+        assert!(gap <= most, "{gap} us, negotiated {most} at most");
         if (ControlPacket { poll: packet.poll, ..*before }) == *packet {
-            assert!(gap >= least * 3 / 4, "{gap} us, agreed {least} at least");
+            assert!(gap >= least * 3 / 4, "{gap} us, negotiated {least} at least");
         }
     }
 
@@ -105,8 +104,8 @@ fn assert_as_the_model_says(world: &World, seed: u64) {
     }
 }
 
-/// One negotiation: two ends with any settings come up, and are told other settings while they
-/// talk, some of them before the last ones were agreed on.
+/// One negotiation: two systems with random settings come up, and get other settings meanwhile, some of them
+/// before the last ones were negotiated.
 fn negotiate(seed: u64) -> u64 {
     let mut rng = Rng::seeded(seed);
     let mut settings = [any_settings(&mut rng), any_settings(&mut rng)];
@@ -129,13 +128,13 @@ fn negotiate(seed: u64) -> u64 {
         now = now + ms(rng.next_u64() % 150);
         run_until(&mut world, now);
     }
-    // A question may wait for a turn of each end, and for the answer to the one before.
+    // A poll may wait for a packet of each system, and for the answer to the previous one.
     while world.ends.iter().any(is_negotiating) {
-        assert!(now < at(30_000), "seed {seed}: no end to it");
+        assert!(now < at(30_000), "seed {seed}: the negotiation does not end");
         now = now + ms(50);
         run_until(&mut world, now);
     }
-    // What is not asked, as a multiplier, may be on its way.
+    // Values without a poll, such as the multiplier, may be in flight.
     run_until(&mut world, now + ms(51));
     for (ours, theirs) in [(0, 1), (1, 0)] {
         let (end, ours, theirs) = (&world.ends[ours], &settings[ours], &settings[theirs]);
@@ -151,7 +150,7 @@ fn negotiate(seed: u64) -> u64 {
     world.events
 }
 
-/// Something was not announced, not answered, or not heard by the other end.
+/// Something was not announced, not answered, or not received by the remote system.
 fn is_negotiating(end: &Session) -> bool {
     end.negotiation.announced() != end.negotiation.in_force()
         || end.negotiation.is_polling()

@@ -1,16 +1,16 @@
-//! Two sessions and the way between them, on virtual time.
+//! Two sessions and the path between them, on virtual time.
 
 use std::collections::VecDeque;
 
 use super::model::Model;
 use super::*;
 
-/// Two ends with the same delay both ways. At equal times deliveries come before deadlines.
+/// Two systems with the same delay both ways. At equal times packets are delivered before deadlines expire.
 pub(super) struct World {
     pub(super) now: Instant,
     pub(super) ends: [Session; 2],
     pub(super) models: [Model; 2],
-    /// How many packets in a row may be lost on the way from each.
+    /// How many packets in a row may be lost in each direction.
     pub(super) losses_max: [u8; 2],
     losses: [u8; 2],
     pub(super) is_cut: bool,
@@ -47,7 +47,7 @@ impl World {
         world
     }
 
-    /// What is next, if that is before `end`.
+    /// Processes the next event, if it is before `end`.
     pub(super) fn step(&mut self, end: Instant) -> bool {
         let delivery = self.flights.front().map(|flight| flight.0);
         let deadline = self.ends.iter().filter_map(Session::next_deadline).min();
@@ -57,7 +57,7 @@ impl World {
             return false;
         };
         let is_delivery = delivery == Some(now);
-        // What fell due by a change of settings may have been due before.
+        // A deadline that moved by a change of settings may be in the past.
         self.now = now.max(self.now);
         self.events += 1;
         if is_delivery {
@@ -82,7 +82,7 @@ impl World {
         self.ends[to].receive(self.now, self.now, &packet, covered).unwrap();
     }
 
-    /// Sends what there is to send, and notes what changed.
+    /// Sends the pending packets, and records changes.
     pub(super) fn drain(&mut self) {
         let mut bytes = [0; PACKET_LENGTH_BYTES_MAX];
         for from in 0..2 {
@@ -121,7 +121,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// `FAIRWAY_SEEDS` asks for more than a test should take, `FAIRWAY_SEED` for one alone.
+/// `FAIRWAY_SEEDS` requests more than a test should take, `FAIRWAY_SEED` a single one.
 pub(super) fn seeds(count: u64) -> std::ops::Range<u64> {
     match number("FAIRWAY_SEED") {
         Some(seed) => seed..seed + 1,
@@ -154,7 +154,7 @@ fn fewer_losses_in_a_row_than_the_multiplier_never_drop_a_session() {
         world.losses_max = [0, 1].map(|end: usize| settings[end].detect_multiplier.get() - 1);
         world.run_until(at(30_000));
         assert!(world.is_up(), "seed {seed}");
-        // New intervals, too, in the middle of it.
+        // With new intervals meanwhile.
         for _ in 0..4 {
             let end = usize::from(world.rng.next_u64().is_multiple_of(2));
             let (transmit_interval, receive_interval) =
@@ -179,7 +179,7 @@ fn a_cut_is_noticed_in_the_detection_time_and_healed_in_seconds() {
         assert!(world.is_up());
         world.is_cut = true;
         world.run_until(at(5_152));
-        assert_eq!(world.downs(), 2, "seed {seed}: 150 ms after the last packet, 1 ms on its way");
+        assert_eq!(world.downs(), 2, "seed {seed}: 150 ms after the last packet, 1 ms in flight");
         world.run_until(at(20_000));
         world.is_cut = false;
         world.run_until(at(23_000));
@@ -189,7 +189,7 @@ fn a_cut_is_noticed_in_the_detection_time_and_healed_in_seconds() {
     }
 }
 
-/// Coming up takes a packet each way and a second at most, where nothing is lost.
+/// Coming up takes a packet each way and at most a second, if nothing is lost.
 #[test]
 fn two_ends_find_each_other_at_once() {
     for seed in 0..200 {

@@ -1,4 +1,4 @@
-//! What RFC 5880 asks beside the state machine.
+//! Requirements of RFC 5880 beyond the state machine.
 
 use super::*;
 use crate::types::{BfdAuthentication, BfdAuthenticationKind};
@@ -46,7 +46,7 @@ fn a_shorter_interval_counts_from_the_last_packet() {
     hear(&mut session, at(40), &fast);
     let due_at = session.schedule.due_at.unwrap();
     assert!(due_at >= before + ms(75) && due_at <= before + ms(100));
-    // Where that has passed, it is now.
+    // If that has passed, it is due now.
     hear(&mut session, at(41), &slow);
     hear(&mut session, at(200), &fast);
     assert_eq!(sent(&mut session, at(200)).len(), 1);
@@ -80,10 +80,10 @@ fn who_fell_silent_is_forgotten() {
     hear(&mut session, at(10), &hush);
     assert_eq!(live(&mut session, at(310)), []);
     let packets = live(&mut session, at(5_000));
-    assert_eq!(packets[0].0, at(310), "news is said at once");
+    assert_eq!(packets[0].0, at(310), "a change is sent at once");
     assert!(packets.len() >= 4);
     assert!(packets.iter().all(|(_, packet)| packet.your_discriminator == 0));
-    // Also of a session that is not up.
+    // Also for a session that is not up.
     let mut other = super::session(settings(100, 100, 3));
     hear(&mut other, at(0), &says(State::AdminDown));
     let known = |packets: &[(Instant, ControlPacket)]| packets[0].1.your_discriminator;
@@ -115,7 +115,7 @@ fn a_flood_of_polls_is_one_question() {
         hear(&mut session, at(10), &ControlPacket { poll: true, ..says(State::Up) });
     }
     assert_eq!(sent(&mut session, at(10)).len(), 1);
-    // And it does not keep us from asking ourselves.
+    // And it does not prevent our own Poll.
     session.configure(at(11), &settings(200, 100, 3));
     let mut asked = 0;
     for now in (11..400).map(at) {
@@ -172,7 +172,10 @@ fn a_passive_session_speaks_when_spoken_to() {
     hear(&mut session, at(60_000), &says(State::Down));
     assert_eq!(sent(&mut session, at(60_000)).len(), 1);
     let packets = live(&mut session, at(120_000));
-    assert!(packets.iter().all(|(now, _)| *now <= at(60_300)), "silent again with the other end");
+    assert!(
+        packets.iter().all(|(now, _)| *now <= at(60_300)),
+        "silent again with the remote system"
+    );
 }
 
 //= RFC 5880 §6.8.6 MUST: authentication is in use at both ends, or at none.
@@ -191,11 +194,11 @@ fn who_signs_wants_signed_packets_and_who_does_not_wants_none() {
     let (packet, covered) = ControlPacket::decode(&bytes[..written.length]).unwrap();
     let unwanted = Dropped::AuthenticationPresence { expected: false };
     assert_eq!(plain.receive(at(0), at(0), &packet, covered), Err(unwanted));
-    // The same key at the other end.
+    // The same key at the remote system.
     let mut other = session(signs);
     assert_eq!(other.receive(at(0), at(0), &packet, covered), Ok(()));
     assert_eq!(other.state(), State::Init);
-    assert!(other.receive(at(0), at(0), &packet, covered).is_err(), "not twice");
+    assert!(other.receive(at(0), at(0), &packet, covered).is_err(), "not accepted twice");
 }
 
 //= RFC 5880 §6.8.1 MUST: bfd.AuthSeqKnown is zero after twice the detection time without packets.
@@ -217,7 +220,7 @@ fn who_was_silent_for_long_may_begin_at_another_number() {
         session.expire(now, None);
         session.receive(now, now, &packet, covered)
     };
-    // The other end wishes a second, three times: its detection time is 3 s.
+    // The remote system announces one second and a multiplier of 3: its detection time is 3 s.
     assert_eq!(hear(at(0), packet(1)), Ok(()));
     let out_of_order = |result| matches!(result, Err(Dropped::AuthenticationSequence { .. }));
     assert!(out_of_order(hear(at(5_999), packet(2))));
@@ -232,12 +235,12 @@ fn a_farewell_is_repeated_so_that_a_lost_one_does_not_look_like_a_failure() {
     let first = sent(&mut session, at(10));
     assert_eq!((first[0].state, first[0].diagnostic.bits()), (State::AdminDown, 7));
     assert_eq!(first[0].desired_min_tx_interval, 1_000_000);
-    // The other end notices after 3 * 100 ms that nothing comes.
+    // The remote system detects our silence after 3 * 100 ms.
     let again = live(&mut session, at(310));
     assert!(again.len() >= 2, "{}", again.len());
     assert!(again.iter().all(|(_, packet)| packet.state == State::AdminDown));
     assert!(!session.is_closed(at(309)) && session.is_closed(at(310)));
-    assert_eq!(session.poll_event(), None, "nobody is told of what they wished");
+    assert_eq!(session.poll_event(), None, "a change by the user is not reported to it");
 }
 
 #[test]
@@ -256,7 +259,7 @@ fn who_comes_back_in_time_finds_its_session_as_it_was() {
     assert_eq!(session.state(), State::Down);
     assert!(!session.is_closed(at(100_000)));
     let packets = sent(&mut session, at(100));
-    assert_eq!(packets[0].your_discriminator, THEM, "it is not forgotten");
+    assert_eq!(packets[0].your_discriminator, THEM, "the remote discriminator is kept");
     // An endless detection time does not keep it for ever.
     let slow = ControlPacket {
         desired_min_tx_interval: u32::MAX,
@@ -290,7 +293,7 @@ fn every_common_interval_is_agreed_on_with_every_other() {
             assert_eq!(session.detection_time(), Some(ours.max(theirs) * 3));
         }
     }
-    // Less than the shortest would be a flood; nothing at all would never end.
+    // Less than the minimum would be a flood; zero would never end.
     let mut hasty = up(BfdSettings { transmit_interval: Duration::ZERO, ..settings(0, 0, 3) });
     let eager = ControlPacket { required_min_rx_interval: 1, ..says(State::Up) };
     hear(&mut hasty, at(1), &eager);

@@ -1,4 +1,4 @@
-//! The state machine of RFC 5880 §6.2 and §6.8.6, every state with everything that can happen.
+//! The state machine of RFC 5880 §6.2 and §6.8.6: every state with every event.
 
 use super::*;
 
@@ -19,7 +19,7 @@ const SIGNALED: Diagnostic = Diagnostic::NEIGHBOR_SIGNALED_SESSION_DOWN;
 const ADMIN: Diagnostic = Diagnostic::ADMINISTRATIVELY_DOWN;
 const ECHO: Diagnostic = Diagnostic::ECHO_FUNCTION_FAILED;
 
-/// From this state, this happens: the next state, and the diagnostic where it is another.
+/// State and event, the next state, and the diagnostic if it changes.
 const TABLE: [(State, Happens, State, Option<Diagnostic>); 31] = [
     (Down, Hears(AdminDown), Down, None),
     (Down, Hears(Down), Init, None),
@@ -50,12 +50,12 @@ const TABLE: [(State, Happens, State, Option<Diagnostic>); 31] = [
     (AdminDown, DetectionTimeExpires, AdminDown, None),
     (AdminDown, IsDisabled, AdminDown, None),
     (AdminDown, IsEnabled, Down, Some(Diagnostic::NONE)),
-    // Echo packets are sent while up only, so that they cannot fail elsewhere.
+    // Echo packets are sent only while up, so that they cannot fail in other states.
     (Down, EchoFails, Down, None),
     (Init, EchoFails, Init, None),
 ];
 
-/// A session that came to this state as sessions do, and its diagnostic.
+/// A session that reached this state in a regular way, and its diagnostic.
 fn in_state(state: State) -> Session {
     let echo_interval = Some(ms(50));
     let mut session = session(BfdSettings { echo_interval, ..settings(100, 100, 3) });
@@ -100,7 +100,7 @@ fn make_happen(session: &mut Session, happens: Happens) {
             session.echo = Echo::default();
             session.expire(at(60_000), None);
         }
-        EchoFails => session.expire(at(152), None), // The other end may be silent for longer.
+        EchoFails => session.expire(at(152), None), // The control packets have a longer timeout.
         IsDisabled => session.disable(at(2)),
         IsEnabled => session.enable(at(2)),
     }
@@ -120,7 +120,7 @@ fn every_state_and_everything_that_can_happen() {
         let expected = (to, diagnostic.unwrap_or(before));
         let case = format!("{from} {happens:?}");
         assert_eq!((session.state, session.diagnostic), expected, "{case}");
-        // Others hear of it as far as they care.
+        // Users are notified if it concerns them.
         let event = session.poll_event();
         match (from, to) {
             (Down | Init, Up) => assert_eq!(event, Some(BfdChange::Up), "{case}"),
@@ -137,11 +137,11 @@ fn every_state_and_everything_that_can_happen() {
                     remote_control_plane_independent: false,
                     was_up: false,
                 });
-                assert_eq!(event, gone, "it is not switched off any more: {case}");
+                assert_eq!(event, gone, "it is not shut down any more: {case}");
             }
             _ => assert_eq!(event, None, "{case}"),
         }
-        // A change is said at once.
+        // A change is sent at once.
         let packets = sent(&mut session, at(60_000).min(at(153)));
         if from != to {
             assert_eq!(packets.first().map(|packet| packet.state), Some(to), "{case}");
@@ -179,15 +179,15 @@ fn a_session_begins_down_and_knows_nobody() {
 #[test]
 fn a_neighbour_that_began_anew_is_noticed_at_once() {
     let mut session = up(settings(100, 100, 3));
-    let anew = ControlPacket {
+    let restarted = ControlPacket {
         my_discriminator: NonZeroU32::new(7).unwrap(),
         your_discriminator: 0,
         ..says(Down)
     };
-    hear(&mut session, at(10), &anew);
+    hear(&mut session, at(10), &restarted);
     assert_eq!(session.state(), Down);
     assert_eq!(sent(&mut session, at(10))[0].your_discriminator, 7);
-    hear(&mut session, at(20), &anew);
+    hear(&mut session, at(20), &restarted);
     assert_eq!(session.state(), Init);
 }
 
@@ -219,7 +219,7 @@ fn cause(change: BfdChange) -> Option<DownCause> {
 #[test]
 fn what_failed_stays_so_whatever_is_said_before_it_is_told() {
     let lost = Diagnostic::CONTROL_DETECTION_TIME_EXPIRED;
-    // First what ends the session that is up, and then what is read in the same breath.
+    // First what ends an established session, and then what is read directly after it.
     let stories = [
         (vec![says(AdminDown)], DownCause::SwitchedOff),
         (vec![says(Down)], DownCause::BeganAnew),
@@ -242,7 +242,7 @@ fn what_failed_stays_so_whatever_is_said_before_it_is_told() {
         for packet in &packets {
             hear(&mut session, at(10), packet);
         }
-        // And then it is silent for longer than anybody waits.
+        // And then it is silent for longer than any timeout.
         session.expire(at(60_000), None);
         let event = session.poll_event();
         assert_eq!(event.and_then(cause), Some(expected), "{number}: {event:?}");
@@ -258,7 +258,7 @@ fn an_operator_at_the_other_end_is_told_as_one() {
     assert!(event.is_some_and(is_wished));
     hear(&mut session, at(20), &says(AdminDown));
     assert_eq!(session.poll_event(), None, "once");
-    // Also of a session that was not up.
+    // Also for a session that was not up.
     let mut other = super::session(settings(100, 100, 3));
     hear(&mut other, at(10), &says(AdminDown));
     assert!(other.poll_event().is_some_and(is_wished));

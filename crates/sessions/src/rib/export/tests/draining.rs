@@ -1,4 +1,4 @@
-//! With what do routes leave a node that is about to leave?
+//! Which attributes do routes have on a node that is being drained?
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn prefix() -> Prefix {
     "203.0.113.0/24".parse().unwrap()
 }
 
-/// One of ours that the operator gave these communities.
+/// A route of ours with these communities.
 fn ours(communities: &[Community]) -> DesiredRoute {
     let communities = communities.to_vec();
     let chosen = RouteAttributes { local_pref: Some(200), communities, ..Default::default() };
@@ -51,7 +51,7 @@ fn what_passes_through_a_node_that_leaves_is_the_last_choice_too() {
         (PeerKind::External, PeerKind::Internal),
         (PeerKind::Internal, PeerKind::External),
     ] {
-        // As a neighbour wrote them: in no order.
+        // As a neighbour sent them: unsorted.
         let said = vec![Community(0xFFFF_0001), Community(9)];
         let path = with(heard(from), |it| it.communities = said);
         let left = exporter(to, DrainState::Draining).pass_on(prefix(), &path).unwrap().unwrap();

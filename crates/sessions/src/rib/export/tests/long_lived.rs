@@ -1,8 +1,8 @@
-//! Routes whose source has been away for long (RFC 9494 §4.3, §4.6): who may be told them, and how.
+//! Long-lived stale routes (RFC 9494 §4.3, §4.6): which peers are sent them, and how?
 
 use super::*;
 
-/// What is told of a route with LLGR_STALE that came from a peer of kind `from`.
+/// What is sent of a route with LLGR_STALE that was received from a peer of kind `from`.
 fn told_stale(to: PeerKind, from: PeerKind, takes_long_lived: bool) -> Option<Arc<PathAttributes>> {
     let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
     if to == PeerKind::Internal {

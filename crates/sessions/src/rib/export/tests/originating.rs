@@ -1,4 +1,4 @@
-//! With which attributes do our own routes leave?
+//! Which attributes do our own routes have?
 
 use std::net::IpAddr;
 
@@ -48,7 +48,7 @@ fn the_operators_next_hops_take_the_place_of_ours() {
     assert_eq!(told(chosen, LocalNextHops::default()), both);
 }
 
-/// One next hop for a whole rack, and one of the rack is that next hop.
+/// One next hop for a whole rack, where one of the peers is that next hop.
 //= RFC 4271 §5.1.3 MUST NOT: our own route is told with an address of the peer as next hop.
 #[test]
 fn no_neighbour_is_told_that_it_is_the_next_hop_itself() {
@@ -60,7 +60,7 @@ fn no_neighbour_is_told_that_it_is_the_next_hop_itself() {
     assert_eq!(ipv6, Ok(NextHop::ipv6("2001:db8::1".parse().unwrap(), None)));
 }
 
-/// Towards an external peer, or towards one in our own AS.
+/// For an external peer, or for one in our own AS.
 fn exporter(kind: PeerKind) -> Exporter {
     let mut config = PeerConfig::example(1);
     if kind == PeerKind::Internal {
@@ -100,8 +100,7 @@ fn our_routes_begin_with_us_and_lead_to_us() {
     }
 }
 
-/// `localASN`: what the router is called otherwise stands in no path (FRR's `no-prepend
-/// replace-as`).
+/// `localASN`: the AS that the router has otherwise is not in the path (FRR's `no-prepend replace-as`).
 #[test]
 fn a_neighbour_knows_us_by_one_number_only() {
     let router_asn = Asn::new(64_999).unwrap();
@@ -166,8 +165,8 @@ fn a_path_is_made_longer_for_external_peers_only() {
     assert_eq!(longest.unwrap().as_path.length(), 17);
 }
 
-/// Routers divide traffic by either form (FRR's `bgp bestpath bandwidth`), but only the transitive
-/// one is sure to get past the edge of an AS.
+/// Routers balance traffic by either form (FRR's `bgp bestpath bandwidth`), but only the transitive one is
+/// sure to leave the AS.
 #[test]
 fn a_bandwidth_crosses_the_edge_of_the_as_in_its_transitive_form() {
     let gigabit = LinkBandwidth { bits_per_second: 1_000_000_000 };
