@@ -126,7 +126,7 @@ fn text_that_is_no_resource_is_told() {
         ("prose", "hello", 1, "", "is no resource"),
         ("a list", "- a\n- b\n", 1, "", "is no resource"),
         ("tab", "kind: Service\nmetadata:\n\tname: x\n", 3, "", "tab"),
-        ("tab behind a colon", "kind:\tService\n", 1, "", "a tab stands behind a colon"),
+        ("tab behind a colon", "kind:\tService\n", 1, "", "a tab follows a colon"),
         ("open quote", "kind: 'Service\n", 1, "", "YAML"),
         ("missing kind", "apiVersion: v1\nmetadata: {name: x}\n", 1, "kind", "is missing"),
         ("missing both", "metadata: {name: x}\n", 1, "", "apiVersion and kind are missing"),

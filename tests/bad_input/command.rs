@@ -50,7 +50,7 @@ fn what_frr_cannot_do_is_a_fault_only_where_frr_is_to_do_it() {
     let output = check(&["--bgp", "frr", "--frr-version", "8.4"], &text);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("stdin:9: BGPPeer/new: spec.tcpAO: is not possible with FRR"), "{said}");
+    assert!(said.contains("stdin:9: BGPPeer/new: spec.tcpAO: is not supported with FRR"), "{said}");
     assert!(said.contains("BGPPeer/new: spec.addPath.send: needs FRR 9.1 or newer"), "{said}");
     // What no version can do stays.
     let newer = check(&["--bgp", "frr", "--frr-version", "10.4.1"], &text);

@@ -59,8 +59,8 @@ fn a_list_without_items_that_can_be_read_withdraws_nothing() {
     assert_eq!(before.len(), 2);
     for (rest, line, says) in [
         ("", 1, "List: items: is missing; expected a list of objects"),
-        ("items: none\n", 3, "List: items: is no list; expected a list of objects"),
-        ("items: {a: b}\n", 3, "List: items: is no list; expected a list of objects"),
+        ("items: none\n", 3, "List: items: is not a list; expected a list of objects"),
+        ("items: {a: b}\n", 3, "List: items: is not a list; expected a list of objects"),
         (
             &format!("items:\n{one}items:\n{two}"),
             5,
@@ -115,8 +115,8 @@ fn a_file_without_any_content_withdraws_nothing() {
             assert_eq!(resolution.objects, before, "{text:?}");
             assert_eq!(resolution.stale.len(), keys.len());
             let findings: Vec<_> = resolution.findings.iter().map(ToString::to_string).collect();
-            let expected = "good.yaml: is empty; delete the file, or leave a comment in it, if \
-                            that is meant";
+            let expected = "good.yaml: is empty; if that is intended, delete the file or leave a \
+                            comment in it";
             assert_eq!(findings, [expected]);
         }
     }

@@ -117,7 +117,7 @@ fn a_pool_entry_with_host_bits_is_the_network_around_it() {
         "---\napiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {name: b}\n";
     let resolution = beside_good("host bits", &format!("{text}{advertised}"));
     let [first, second] = resolution.findings.as_slice() else { panic!("{resolution:#?}") };
-    let expected = "has bits set behind its length; it is read as 10.1.0.0/24";
+    let expected = "has host bits set; it is read as 10.1.0.0/24";
     assert!(!first.is_fault() && !second.is_fault());
     check("host bits", first, 7, "spec.addresses[0]", expected);
     check("host bits", second, 8, "spec.addresses[1]", "read as 2001:db8::/64");

@@ -26,7 +26,8 @@ fn receiving(rest: &str) -> String {
 fn faulty_filters_are_told_in_both_directions() {
     for field in ["toReceive", "toAdvertise"] {
         for (what, text, line, rest, says) in [
-            ("no mode", allowing(field, "mode: some"), 11, "allowed.mode", "\"some\" is no mode; expected filtered or all"),
+            ("no mode", allowing(field, "mode: some"), 11, "allowed.mode", "\"some\" is not a \
+              mode; expected filtered or all"),
             ("capital", allowing(field, "mode: All"), 11, "allowed.mode", "expected filtered or all"),
             ("number", allowing(field, "mode: 5"), 11, "allowed.mode", "in quotes"),
             ("mode list", allowing(field, "mode: [all]"), 11, "allowed.mode", "expected"),

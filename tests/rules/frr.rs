@@ -59,7 +59,9 @@ pub(crate) fn rows() -> Vec<Row> {
         row("frr-bandwidth-version", MANUAL, "Older FRR has 25.6 Gbit/s at most", advertisement("new", "ipAddressPools: [public], peers: [second], linkBandwidth: 100000000000")).frr(Some((8, 4))).refused("needs FRR 10.3 or newer"),
         row("frr-echo", METALLB, "A peer that is told of IPv6 addresses has no echoMode", echo("true", ipv6)).frr(NEWEST).refused("BFDProfile/fast has echoMode"),
         row("frr-echo-ipv4", METALLB, "With IPv4 echoMode is fine", echo("true", ipv4)).frr(NEWEST),
-        row("frr-echo-profile", OURS, "An edit of a profile is held against its peers", echo("true", ipv6)).after(echo("false", ipv6)).frr(NEWEST).refused("BFDProfile/fast: spec.echoMode: is not possible for BGPPeer/new"),
+        row("frr-echo-profile", OURS, "An edit of a profile is held against its peers", \
+             echo("true", ipv6)).after(echo("false", ipv6)).frr(NEWEST).refused("BFDProfile/fast: \
+             spec.echoMode: is not supported for BGPPeer/new"),
         row("frr-echo-pool", OURS, "An edit of a pool is held against echoMode", echo("true", ipv6)).after(echo("true", ipv4)).frr(NEWEST).refused("IPAddressPool/six: spec.addresses: has IPv6 addresses"),
     ]
 }

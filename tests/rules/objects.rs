@@ -29,7 +29,9 @@ pub(crate) fn every() -> Vec<Row> {
         row("object-twice", OURS, "An object is in one document", all(&[&good_pool, &good_pool])).refused("is defined already"),
         row("object-items", OURS, "A list has its objects in items", format!("apiVersion: v1\nkind: List\nitem:\n- {}", good_pool.trim_end().replace('\n', "\n  "))).refused("List: items: is missing"),
         row("object-items-twice", OURS, "It has items once", "apiVersion: v1\nkind: List\nitems: []\nitems: []\n").refused("lines 3 and 4"),
-        row("object-items-list", OURS, "Its items are a list", "apiVersion: metallb.io/v1beta1\nkind: IPAddressPoolList\nitems: {metadata: {name: new}}\n").refused("is no list"),
+        row("object-items-list", OURS, "Its items are a list", "apiVersion: \
+             metallb.io/v1beta1\nkind: IPAddressPoolList\nitems: {metadata: {name: \
+             new}}\n").refused("is not a list"),
         row("object-number", OURS, "No number is octal to some and decimal to others", advertisement("new", "ipAddressPools: [public], med: 010")).refused("010 begins with 0"),
         row("object-breaks", OURS, "Of an object that breaks, what it said before stays", advertisement("new", "ipAddressPools: [public], localPref: x")).after(advertisement("new", "ipAddressPools: [public]")).refused("spec.localPref"),
         row("selector-twice", METALLB, "A list has each selector once", with_selector("{matchLabels: {a: b}}, {matchLabels: {a: b}}")).refused("entry [0]"),
@@ -95,7 +97,8 @@ pub(crate) fn communities() -> Vec<Row> {
         row("community-twice-inside", METALLB, "An alias is defined once in an object", two).refused("one"),
         row("community-number", METALLB, "A community is two numbers of 16 bits", new("one", "65536:1")).refused("65001:100"),
         row("community-large", METALLB, "A large community is three numbers of 32 bits", new("one", "large:1:2")).refused("large:65001:1:2"),
-        row("community-well-known", METALLB, "An alias may be a word that BGP knows already", new("no-export", "1:1")).warned("no-export is now what is written here"),
+        row("community-well-known", METALLB, "An alias may be a word that BGP knows already", \
+             new("no-export", "1:1")).warned("no-export now means the value given here"),
         row("community-known-value", OURS, "An alias is no other community", new("'1:2'", "1:1")).refused("another name"),
         row("community-alias-clashes", OURS, "An edit defines no alias that another object has", new("customers", "1:1")).after(new("one", "1:1")).refused("Community/names already"),
     ]

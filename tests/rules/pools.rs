@@ -42,7 +42,8 @@ pub(crate) fn rows() -> Vec<Row> {
         row("pool-hosts", OURS, "It holds only what hosts can have", pool("new", "addresses: [0.0.0.0/8]")).refused("holds 0.0.0.0-0.0.0.0"),
         row("pool-hosts-multicast", OURS, "No multicast", pool("new", "addresses: [223.255.255.0-224.0.0.9]")).refused("holds 224.0.0.0-224.0.0.9, which no host can have"),
         row("pool-hosts-mapped", OURS, "No IPv4 in IPv6 form", pool("new", "addresses: ['::ffff:203.0.113.0/120']")).refused("which no host can have"),
-        row("pool-reserved-outside", OURS, "What is reserved is in the pool", new("addresses: [203.0.113.0/24], reserved: [192.0.2.1-192.0.2.2]")).warned("is no part of the pool"),
+        row("pool-reserved-outside", OURS, "What is reserved is in the pool", new("addresses: \
+             [203.0.113.0/24], reserved: [192.0.2.1-192.0.2.2]")).warned("is not part of the pool"),
         row("pool-reserved-bits", OURS, "What is reserved has no host bits", pool("new", "addresses: [10.0.0.0/24], reserved: [10.0.0.1/25]")).refused("10.0.0.0/25"),
         row("pool-unannounced", OURS, "An advertisement covers it", pool("new", "addresses: [203.0.113.0/24]")).warned("its addresses are not announced"),
         row("pool-layer2-only", METALLB, "An L2Advertisement is one, too", all(&[&pool("new", "addresses: [203.0.113.0/24]"), &layer2("new", "ipAddressPools: [new]")])).warned("L2Advertisement/new: kind"),

@@ -34,19 +34,20 @@ pub(super) enum Refusal {
     Word { what: &'static str, error: WordError },
     #[error("{what} needs FRR {}.{} or newer, and this is {}.{}", since.0, since.1, has.0, has.1)]
     Version { what: &'static str, since: (u8, u8), has: (u8, u8) },
-    #[error("tcpAO is not possible with FRR, which has no TCP-AO")]
+    #[error("tcpAO is not supported with FRR, which has no TCP-AO")]
     TcpAo,
-    #[error("a BFDProfile with authentication is not possible with FRR, whose BFD signs nothing")]
+    #[error("a BFDProfile with authentication is not supported with FRR, which has no BFD \
+             authentication")]
     BfdAuthentication,
     #[error("addPath.send {0} is more than FRR can do; expected 1 to {PATHS_MAX}")]
     Paths(u8),
-    #[error("sourceAddress is not possible with FRR where the neighbor is an interface")]
+    #[error("sourceAddress is not supported with FRR where the neighbor is an interface")]
     InterfaceSource,
     #[error("extendedNexthop cannot be off with FRR where the neighbor is an interface")]
     InterfaceNextHop,
-    #[error("roleStrict is not possible with FRR for a listenRange")]
+    #[error("roleStrict is not supported with FRR for a listenRange")]
     StrictRange,
-    #[error("localASN is not possible with FRR for a neighbor in myASN, or in localASN itself")]
+    #[error("localASN is not supported with FRR for a neighbor in myASN, or in localASN itself")]
     InternalLocalAs,
     #[error(
         "{field} is {this}, but {that} in BGPPeer {other}, and FRR has one for all peers of a VRF"
