@@ -1,4 +1,4 @@
-//! Unix time as people read it, and as Kubernetes writes it.
+//! Unix time for people, and as Kubernetes writes it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ struct Parts {
 }
 
 const SECONDS_OF_DAY: u64 = 86_400;
-/// The calendar repeats after so many days, 400 years.
+/// The calendar repeats after this many days, 400 years.
 const DAYS_OF_ERA: u64 = 146_097;
 /// From 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the end.
 const DAYS_TO_1970: u64 = 719_468;
@@ -28,7 +28,7 @@ impl Utc {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 
-    /// The same with a fraction, as in `metav1.MicroTime`.
+    /// As [`Self::rfc3339`] with a fraction, as in `metav1.MicroTime`.
     #[cfg_attr(not(feature = "daemon"), allow(dead_code))] // The edge stamps with it.
     pub(crate) fn rfc3339_micros(self) -> String {
         self.rfc3339().replace('Z', ".000000Z")
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(time.rfc3339_micros(), "2026-11-20T16:38:03.000000Z");
     }
 
-    /// One day after the other for 1,100 years, counted as children learn it.
+    /// Each day of 1,100 years, counted one by one.
     #[test]
     fn every_day_follows_the_one_before() {
         let (mut year, mut month, mut day) = (1970, 1, 1);

@@ -31,7 +31,10 @@ pub enum Reason {
         pools: Vec<String>,
     },
     /// This allocator has just taken over, and assigns nothing yet.
-    #[error("no address is assigned yet: this controller has just taken over from another one")]
+    #[error(
+        "no address is assigned yet: the controller is still restoring the existing \
+             assignments"
+    )]
     NotYet,
     /// There are pools, but each must be requested by name.
     #[error(

@@ -1,6 +1,6 @@
-//! What the facts lead to on all nodes at once.
+//! The plans of all nodes at once.
 //!
-//! Asks for the plan of each node and puts them side by side; decides nothing. Called by
+//! Collects the plan of each node; decides nothing. Called by
 //! `fairway plan`; a daemon knows its own node only.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ impl ClusterPlan {
         Self { outcomes, nodes }
     }
 
-    /// What becomes of a Service, node by node.
+    /// The announcements of a Service, node by node.
     pub(super) fn announcements(
         &self,
         service: &ObjectName,

@@ -181,7 +181,7 @@ fn who_begins_to_decide_takes_up_what_is_there_and_gives_nothing_before_it_knows
     assert_eq!(world.got("had"), "192.0.2.0");
     assert_eq!(
         world.got("new"),
-        "no address is assigned yet: this controller has just taken over from another one"
+        "no address is assigned yet: the controller is still restoring the existing assignments"
     );
     world.allocator.note_released(world.now, ip("192.0.2.1"), &name("gone"));
     world.allocator.set_giving(true);

@@ -21,7 +21,7 @@ pub struct Resolution<O = Object> {
     pub objects: Vec<O>,
     /// Faults and warnings, in the order of files and lines.
     pub findings: Vec<Finding>,
-    /// Objects of which an earlier version is in force than their files say.
+    /// Objects of which an earlier version is in force than the one in their files.
     pub stale: Vec<StaleObject>,
     /// Objects of which no version is in force.
     pub left_out: Vec<ObjectKey>,

@@ -135,9 +135,9 @@ fn come_and_go() -> Vec<Trial> {
             .when("it is the first of its Service, and has no ready endpoint"),
         appears(Kind::EndpointSlice),
         vanishes(Kind::EndpointSlice),
-        silent(appears(Kind::Node)).when("it says that this node is not to announce"),
+        silent(appears(Kind::Node)).when("it excludes this node from announcing"),
         stable(appears(Kind::Node)),
-        silent(vanishes(Kind::Node)).when("it said that this node is not to announce"),
+        silent(vanishes(Kind::Node)).when("it excluded this node from announcing"),
         stable(vanishes(Kind::Node)),
         appears(Kind::Secret)
             .when("a peer waits for it")

@@ -233,7 +233,7 @@ fn later() -> Vec<Trial> {
             .when("that has another key")
             .object("bfd-secret", Some(secret.clone()), Some(secret))
             .object("signed-profile", Some(signed.clone()), Some(signed)),
-        field("spec.bfdProfile", Value::Null, json!("fast")).when("no BFDProfile is called that"),
+        field("spec.bfdProfile", Value::Null, json!("fast")).when("no BFDProfile has that name"),
         field("spec.bfdProfile", Value::Null, json!("trial")),
         field("spec.bfdStrict", Value::Null, json!(true)).with(
             "peer",
