@@ -1,4 +1,4 @@
-//! What stays in force while something is wrong, across edits, second files and restarts.
+//! What stays in force while there are faults, across edits, second files and restarts.
 
 use fairway::model::Object;
 use fairway::resources::{Catalog, Resolution};
@@ -120,7 +120,7 @@ fn a_file_without_any_content_withdraws_nothing() {
             assert_eq!(findings, [expected]);
         }
     }
-    // What it held may have moved to another file meanwhile.
+    // Its objects may have moved to another file meanwhile.
     catalog.file_read("new.yaml", GOOD);
     let resolution = catalog.resolve();
     assert_eq!((resolution.objects, resolution.stale), (before, vec![]));
@@ -150,14 +150,14 @@ fn the_second_definition_of_an_object_does_not_count() {
 #[test]
 fn a_new_object_never_pushes_out_one_that_works() {
     let (mut catalog, keys) = good();
-    // Its name comes before that of the pool it overlaps.
+    // Its name precedes that of the pool it overlaps.
     let rival = pool("addresses: [198.51.100.128/25]").replace("name: new", "name: a");
     catalog.file_read("a.yaml", &rival);
     let resolution = catalog.resolve();
     assert_all_in_force(&resolution, &keys, "rival");
     assert_eq!(resolution.objects.len(), keys.len());
     assert!(resolution.findings[0].to_string().starts_with("a.yaml:6: IPAddressPool/a"));
-    // Together from the start, names decide.
+    // If both are new, names decide.
     let mut fresh = Catalog::new();
     fresh.file_read("good.yaml", GOOD);
     fresh.file_read("a.yaml", &rival);

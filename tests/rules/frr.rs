@@ -39,15 +39,15 @@ pub(crate) fn rows() -> Vec<Row> {
     let (ipv4, ipv6) = ("203.0.113.0/24", "2001:db8::/64");
     vec![
         row("frr-my-asn", METALLB, "Peers of a VRF that share a node have one myASN", new("myASN: 64999")).frr(NEWEST).refused("is 64999, but 64500 in BGPPeer/tor"),
-        row("frr-my-asn-native", OURS, "Our own sessions may have several", new("myASN: 64999")),
+        row("frr-my-asn-native", OURS, "The native backend may have several", new("myASN: 64999")),
         row("frr-my-asn-vrf", METALLB, "Another VRF may have another", new("myASN: 64999, vrf: blue")).frr(NEWEST),
-        row("frr-my-asn-nodes", METALLB, "Other nodes may have another", racks).frr(NEWEST).alone(),
-        row("frr-my-asn-edit", METALLB, "An edit of myASN goes for all peers at once", new("myASN: 64999")).after(new("myASN: 64500")).frr(NEWEST).refused("is 64999, but 64500 in BGPPeer/tor"),
+        row("frr-my-asn-nodes", METALLB, "Peers on other nodes may have another", racks).frr(NEWEST).alone(),
+        row("frr-my-asn-edit", METALLB, "An edit of myASN must include all peers at once", new("myASN: 64999")).after(new("myASN: 64500")).frr(NEWEST).refused("is 64999, but 64500 in BGPPeer/tor"),
         row("frr-router-id", METALLB, "Peers of a VRF that share a node have one routerID", new("myASN: 64500, routerID: 192.0.2.77")).frr(NEWEST).refused("is 192.0.2.77, but unset in BGPPeer/tor"),
         row("frr-restart-time", MANUAL, "Peers of a VRF that share a node have one restartTime", new(&format!("myASN: 64500, {restarting}"))).frr(NEWEST).refused("is 60s and 0s, but 120s and 0s in BGPPeer/tor"),
         row("frr-listen-limit", MANUAL, "Ranges of a VRF that share a node have one listenLimit", all(&[&range("new", 1, 10), &range("second", 2, 20)])).frr(NEWEST).refused("is 20, but 10 in BGPPeer/new"),
         row("frr-tcp-ao", MANUAL, "FRR has no TCP-AO", ao).frr(NEWEST).refused("has no TCP-AO"),
-        row("frr-profile-authentication", MANUAL, "FRR's BFD signs nothing", profile("new", "authentication: {type: sha1, keyID: 1, secret: {name: a, key: b}}")).frr(NEWEST).refused("signs nothing"),
+        row("frr-profile-authentication", MANUAL, "FRR has no BFD authentication", profile("new", "authentication: {type: sha1, keyID: 1, secret: {name: a, key: b}}")).frr(NEWEST).refused("no BFD authentication"),
         row("frr-role", MANUAL, "Roles came with FRR 8.4", new("myASN: 64500, role: customer")).frr(Some((8, 3))).refused("needs FRR 8.4 or newer, and this is 8.3"),
         row("frr-role-since", MANUAL, "FRR 8.4 knows roles", new("myASN: 64500, role: customer")).frr(Some((8, 4))),
         row("frr-role-unknown", MANUAL, "Whether an unknown version has roles is not known", new("myASN: 64500, role: customer")).frr(None).warned("needs FRR 8.4 or newer; check with --frr-version"),
@@ -55,13 +55,11 @@ pub(crate) fn rows() -> Vec<Row> {
         row("frr-bfd-strict-since", MANUAL, "FRR 10.4 has strict BFD", all(&[&new("myASN: 64500, bfdProfile: fast, bfdStrict: true"), &profile("fast", "")])).frr(Some((10, 4))),
         row("frr-add-path", MANUAL, "FRR sends 6 paths at most", new("myASN: 64500, addPath: {send: 7}")).frr(NEWEST).refused("more than FRR can do; expected 1 to 6"),
         row("frr-add-path-version", MANUAL, "FRR selects paths to send since 9.1", new("myASN: 64500, addPath: {send: 2}")).frr(Some((8, 5))).refused("needs FRR 9.1 or newer"),
-        row("frr-bandwidth-unit", MANUAL, "FRR counts link bandwidth in Mbit/s", advertisement("new", "ipAddressPools: [public], peers: [second], linkBandwidth: 1500000")).frr(NEWEST).refused("expected a multiple of 1000000"),
+        row("frr-bandwidth-unit", MANUAL, "FRR uses Mbit/s for link bandwidth", advertisement("new", "ipAddressPools: [public], peers: [second], linkBandwidth: 1500000")).frr(NEWEST).refused("expected a multiple of 1000000"),
         row("frr-bandwidth-version", MANUAL, "Older FRR has 25.6 Gbit/s at most", advertisement("new", "ipAddressPools: [public], peers: [second], linkBandwidth: 100000000000")).frr(Some((8, 4))).refused("needs FRR 10.3 or newer"),
-        row("frr-echo", METALLB, "A peer that is told of IPv6 addresses has no echoMode", echo("true", ipv6)).frr(NEWEST).refused("BFDProfile/fast has echoMode"),
+        row("frr-echo", METALLB, "A peer that receives IPv6 addresses has no echoMode", echo("true", ipv6)).frr(NEWEST).refused("BFDProfile/fast has echoMode"),
         row("frr-echo-ipv4", METALLB, "With IPv4 echoMode is fine", echo("true", ipv4)).frr(NEWEST),
-        row("frr-echo-profile", OURS, "An edit of a profile is held against its peers", \
-             echo("true", ipv6)).after(echo("false", ipv6)).frr(NEWEST).refused("BFDProfile/fast: \
-             spec.echoMode: is not supported for BGPPeer/new"),
-        row("frr-echo-pool", OURS, "An edit of a pool is held against echoMode", echo("true", ipv6)).after(echo("true", ipv4)).frr(NEWEST).refused("IPAddressPool/six: spec.addresses: has IPv6 addresses"),
+        row("frr-echo-profile", OURS, "An edit of a profile is checked against its peers", echo("true", ipv6)).after(echo("false", ipv6)).frr(NEWEST).refused("BFDProfile/fast: spec.echoMode: is not supported for BGPPeer/new"),
+        row("frr-echo-pool", OURS, "An edit of a pool is checked against echoMode", echo("true", ipv6)).after(echo("true", ipv4)).frr(NEWEST).refused("IPAddressPool/six: spec.addresses: has IPv6 addresses"),
     ]
 }

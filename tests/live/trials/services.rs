@@ -15,7 +15,7 @@ pub(crate) fn all() -> Vec<Trial> {
     [services(), slices(), nodes(), marks(), namespaces()].concat()
 }
 
-/// With a pool that is for Services of namespaces with a label.
+/// With a pool that is restricted to Services of namespaces with a label.
 pub(crate) fn selected(trial: Trial) -> Trial {
     let selector = json!([{"matchLabels": {"team": "a"}}]);
     trial.with("pool", "spec.serviceAllocation.namespaceSelectors", selector)
@@ -37,8 +37,8 @@ fn namespaces() -> Vec<Trial> {
     ]
 }
 
-/// With a Service that has the same address, on another port; out of a range of their own, since who
-/// comes back within the cool-down gets what it had before.
+/// With a Service that has the same address, on another port; from a range of their own, since a
+/// Service that returns within the cool-down gets its former address.
 fn shared(trial: Trial, range: &str) -> Trial {
     let trial = trial.with("pool", "spec.addresses", json!([range]));
     let mut other = scene::service("sharer");
@@ -152,7 +152,7 @@ fn slices() -> Vec<Trial> {
     ]
 }
 
-/// What takes a node out of service.
+/// The values that drain a node.
 fn marks() -> Vec<Trial> {
     let mark = |path| {
         let marked = Trial::key(Node, path, scene::DRAIN, Value::Null, json!("0s"));
