@@ -75,7 +75,7 @@ pub(crate) struct Process {
     pub(crate) asked: BTreeMap<Kind, Asked>,
     pub(crate) serial: u64,
     pub(crate) wake_at: Option<Instant>,
-    /// It crashes before this action, and is started again after these seconds.
+    /// It crashes after this many more actions, and is started again after these seconds.
     pub(crate) crash_after: Option<(u64, u64)>,
     pub(crate) link: Link,
     pub(crate) started_at: Instant,

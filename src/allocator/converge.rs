@@ -21,7 +21,7 @@ use super::{Allocator, Assignment, Held, Outcome, Reason, Scope};
 /// Changes that may let waiting Services continue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stirred {
-    /// Addresses whose users changed.
+    /// Addresses with changed users.
     pub(super) addresses: BTreeSet<IpAddr>,
     /// Sharing keys of which the addresses changed.
     pub(super) sharing_keys: BTreeSet<String>,
@@ -36,7 +36,7 @@ pub(super) struct Pass<'a> {
     pub(super) pools: PoolLookup<'a>,
     /// The ages of the assignments that lost an address in this call.
     ages: BTreeMap<ObjectName, u64>,
-    /// Every Service whose outcome may have changed, and what it lacks.
+    /// Every Service with a possibly changed outcome, and what it lacks.
     reasons: BTreeMap<ObjectName, Option<Reason>>,
     /// Addresses that until now were known from a status only.
     unchecked: BTreeMap<ObjectName, Vec<IpAddr>>,
@@ -56,7 +56,7 @@ impl Allocator {
     /// Assigns addresses to every LoadBalancer Service of our class, as far as `index` allows, and
     /// revokes those that a Service may not keep. The class is ours when both are absent or both are equal.
     /// `changes` is what changed in `index` since the last call; the first call looks at everything.
-    /// `now` never goes back. Returns the Services whose outcome changed.
+    /// `now` never goes back. Returns the Services with a changed outcome.
     pub fn converge(
         &mut self,
         now: Instant,
@@ -153,8 +153,8 @@ impl Allocator {
         present
     }
 
-    /// Losing every pool is usually an accident, so assignments stay; and Services whose status has
-    /// addresses keep them, unchecked, until there are pools.
+    /// Losing every pool is usually an accident, so assignments stay; and Services with addresses in
+    /// their status keep them, unchecked, until there are pools.
     fn hold_on(&mut self, names: &[ObjectName], pass: &mut Pass<'_>) {
         for name in names {
             let Some(service) = pass.facts.services.get(name) else {
@@ -191,7 +191,7 @@ impl Allocator {
         }
     }
 
-    /// Checks the assignments of `names`. Those whose Service and addresses are unchanged keep
+    /// Checks the assignments of `names`. Those of unchanged Services and addresses keep
     /// their place in the occupancy index; the rest leave it and return in order of age, if they are
     /// still valid. So the Service that changed gives way, not the one that the change affects.
     fn keep_what_holds(&mut self, names: &[ObjectName], pass: &mut Pass<'_>) {
@@ -298,7 +298,7 @@ impl Allocator {
         pools.chain([queue.first().cloned()]).flatten().min()
     }
 
-    /// Services that wait for an address, or for one with a sharing key, whose users changed.
+    /// Services that wait for an address, or for one with a sharing key, of which the users changed.
     fn stirred_turns(&mut self) -> Vec<Turn> {
         let addresses = std::mem::take(&mut self.stirred.addresses).into_iter().map(Place::Address);
         let keys = std::mem::take(&mut self.stirred.sharing_keys).into_iter();

@@ -41,7 +41,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The Service whose turn is `turn` waits at `places`, and no longer where it waited before.
+    /// The Service of `turn` waits at `places`, and no longer where it waited before.
     pub(super) fn insert(&mut self, turn: Turn, places: Vec<Place>) {
         self.remove(&turn.name);
         let turn = Arc::new(turn);

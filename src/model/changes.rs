@@ -12,7 +12,7 @@ pub struct Changes {
     pub kinds: BTreeSet<Kind>,
     /// Services that were added, changed or deleted.
     pub services: BTreeSet<ObjectName>,
-    /// Services whose endpoints changed; the Service itself need not exist.
+    /// Services with changed endpoints; the Service itself need not exist.
     pub endpoints: BTreeSet<ObjectName>,
 }
 

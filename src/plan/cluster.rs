@@ -20,7 +20,7 @@ pub struct ClusterPlan {
 }
 
 impl ClusterPlan {
-    /// The plans for `nodes`, whose facts need not be in the index.
+    /// The plans for `nodes`, which need not be in the index.
     pub fn new<'a>(
         index: &ClusterIndex,
         outcomes: Outcomes,

@@ -94,7 +94,7 @@ impl Default for PlanOptions {
     }
 }
 
-/// The plan for `node`, whose facts need not be in the index.
+/// The plan for `node`, which need not be in the index.
 pub fn for_node(
     index: &ClusterIndex,
     outcomes: &Outcomes,

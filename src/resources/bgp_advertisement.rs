@@ -48,7 +48,7 @@ pub(in crate::resources) struct RawSpec {
     node_selectors: Option<List<RawLabelSelector>>,
     /// Names of the BGPPeers that receive the routes. None: all.
     peers: Option<List<String>>,
-    /// Selects the Services whose addresses are announced. None: all. Not with shorter prefixes.
+    /// Selects the Services for which addresses are announced. None: all. Not with shorter prefixes.
     service_selectors: Option<List<RawLabelSelector>>,
     /// Further prefixes to announce, Services or not. Fairway only.
     prefixes: Option<List<Text<Prefix>>>,

@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for HiddenText {
     }
 }
 
-/// A mapping in whose place a user may write a key by mistake: no fault repeats a plain value.
+/// A mapping that a user may replace by a key by mistake: no fault repeats a plain value.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HiddenMapping<T>(pub(crate) T);
 
@@ -122,7 +122,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for HiddenMapping<T> {
     }
 }
 
-/// A list in whose place a user may write a key by mistake: no fault repeats a plain value.
+/// A list that a user may replace by a key by mistake: no fault repeats a plain value.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HiddenList<T>(pub(crate) List<T>);
 

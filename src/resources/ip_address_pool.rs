@@ -42,7 +42,7 @@ struct RawServiceAllocation {
     /// Of several matching pools, the one with the lowest number comes first; 0 or none comes last.
     #[schemars(extend("minimum" = null, "maximum" = null))]
     priority: Option<Priority>,
-    /// Names of the namespaces whose Services may have these addresses.
+    /// Names of the namespaces in which Services may have these addresses.
     namespaces: Option<List<String>>,
     /// Selects further namespaces by label.
     namespace_selectors: Option<List<RawLabelSelector>>,

@@ -26,7 +26,7 @@ pub(in crate::resources) struct RawSpec {
     pool_selectors: Option<List<RawLabelSelector>>,
     /// Selects the nodes that may answer. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
-    /// Selects the Services whose addresses are announced. None: all.
+    /// Selects the Services for which addresses are announced. None: all.
     service_selectors: Option<List<RawLabelSelector>>,
     /// Names of the interfaces on which nodes answer. None: all.
     interfaces: Option<List<String>>,

@@ -62,7 +62,7 @@ impl<'a> Report<'a> {
         self.push(Severity::Fault, path, message);
     }
 
-    /// Notes a fault whose line is known.
+    /// Notes a fault on a known line.
     pub(crate) fn fault_at(&mut self, path: FieldPath, line: usize, message: String) {
         self.note(Remark { severity: Severity::Fault, path, line, message });
     }
@@ -172,7 +172,7 @@ impl<'a> Report<'a> {
         self.fault_at(path.clone(), line, message);
     }
 
-    /// The line of the key itself, for a field whose value does not matter.
+    /// The line of the key itself, for a field of any value.
     fn key_line(&self, path: &FieldPath) -> usize {
         let Some((Segment::Key(key), parents)) = path.segments().split_last() else {
             return self.root.line_of(path);

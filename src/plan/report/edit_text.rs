@@ -50,7 +50,7 @@ fn summary(edit: &Edit<'_>) -> String {
                 (sessions(Fate::Added), "added"),
                 (sessions(Fate::Removed), "removed"),
                 (sessions(Fate::Reset), "reset"),
-                (losing, "of them without routes meanwhile"),
+                (losing, "of them with route loss"),
             ],
         ),
         line(

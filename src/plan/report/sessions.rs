@@ -68,7 +68,7 @@ pub(super) fn of_node<'a>(
         plain(peer, Fate::Added, false, effect)
     }));
     edits.extend(diff.removed.iter().map(|peer| {
-        plain(peer, Fate::Removed, true, "Peer De-configured (6/3); its routes are gone")
+        plain(peer, Fate::Removed, true, "Peer De-configured (6/3); its routes are withdrawn")
     }));
     let was = |peer: &PeerConfig| old.peers.iter().find(|it| it.key == peer.key);
     for (peers, fate) in [(&diff.reset, Fate::Reset), (&diff.changed, Fate::Kept)] {
@@ -99,15 +99,15 @@ fn meanwhile(before: &PeerConfig, after: &PeerConfig) -> (bool, &'static str) {
     };
     let both_restart = before.graceful_restart.is_some() && after.graceful_restart.is_some();
     if after.shutdown.is_some() {
-        (true, "shut down; its routes are gone until `shutdown` is taken back")
+        (true, "shut down; its routes are withdrawn until `shutdown` is removed")
     } else if is_other(&["local_asn", "router_asn", "remote_as"]) {
-        (true, "routes are lost until the router has the new AS, too")
+        (true, "routes are lost until the router is configured with the new AS")
     } else if is_other(&["password", "tcp_ao"]) {
-        (true, "routes are lost until the router has the same keys, too")
+        (true, "routes are lost until the router is configured with the same keys")
     } else if before.shutdown.is_some() {
         (false, "the router is dialled again")
     } else if both_restart {
-        (false, "routes are kept, if the router has graceful restart, too")
+        (false, "routes are kept, if the router has graceful restart enabled, too")
     } else {
         (true, "routes are lost until the session is back (enableGracefulRestart is not set)")
     }

@@ -62,10 +62,10 @@ fn a_reset_says_which_field_does_it_and_whether_routes_are_lost() {
     let port = |peer: &mut PeerConfig| peer.port = 1179;
     let lost = "routes are lost until the session is back (enableGracefulRestart is not set)";
     assert_eq!(fate(&plain, port), ["reset", "peerPort 179 -> 1179", lost]);
-    let kept = "routes are kept, if the router has graceful restart, too";
+    let kept = "routes are kept, if the router has graceful restart enabled, too";
     assert_eq!(fate(&restarting, port), ["reset", "peerPort 179 -> 1179", kept]);
     let asn = |peer: &mut PeerConfig| peer.remote_as = RemoteAs::External;
-    let until = "routes are lost until the router has the new AS, too";
+    let until = "routes are lost until the router is configured with the new AS";
     assert_eq!(fate(&restarting, asn), ["reset", "dynamicASN 64501 -> external", until]);
     let mine = |peer: &mut PeerConfig| {
         peer.local_asn = Asn::new(64999).unwrap();
@@ -114,7 +114,7 @@ fn keys_are_never_shown() {
     let plain = peer("tor", "192.0.2.1");
     let key = |text: &str| Some(Password::new(text).unwrap());
     let begins = fate(&plain, |peer| peer.password = key("s3cret"));
-    let same = "routes are lost until the router has the same keys, too";
+    let same = "routes are lost until the router is configured with the same keys";
     assert_eq!(begins, ["reset", "password", same]);
     let signed = PeerConfig { password: key("s3cret"), ..plain };
     let goes_on = "stays up, if the router gets the keys within the hold time";
@@ -156,7 +156,7 @@ fn an_edit_of_bfd_says_what_is_other_and_no_key() {
 fn a_shutdown_is_no_restart() {
     let message = ShutdownMessage::new("maintenance").unwrap();
     let [change, _, effect] = fate(&peer("tor", "192.0.2.1"), |peer| peer.shutdown = Some(message));
-    let gone = "shut down; its routes are gone until `shutdown` is taken back";
+    let gone = "shut down; its routes are withdrawn until `shutdown` is removed";
     assert_eq!((change.as_str(), effect.as_str()), ("reset", gone));
 }
 

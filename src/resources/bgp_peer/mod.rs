@@ -60,7 +60,7 @@ pub(in crate::resources) struct RawSpec {
     peer_address: Option<Text<Given<HostAddress>>>,
     /// The interface that leads to the peer, which needs no address there (unnumbered).
     interface: Option<Text<Given<InterfaceName>>>,
-    /// A prefix from whose addresses peers may connect, in place of one peer. Fairway only.
+    /// A prefix from which any peer may connect, in place of one peer. Fairway only.
     listen_range: Option<Text<Given<Prefix>>>,
     /// The most peers of listenRange at a time. Default: 100. Fairway only.
     listen_limit: Option<ListenLimit>,

@@ -70,7 +70,7 @@ impl Catalog {
         current.chain(held).flat_map(secrets_named).cloned().collect()
     }
 
-    /// The objects whose latest version names one of these Secrets.
+    /// The objects that name one of these Secrets in their latest version.
     pub fn naming(&self, secrets: &BTreeSet<ObjectName>) -> BTreeSet<ObjectKey> {
         let entries = self.files.values().flat_map(|file| &file.entries);
         let versions = entries.filter_map(|entry| entry.version.as_deref());

@@ -29,7 +29,7 @@ pub struct Resolution<O = Object> {
     pub skipped: usize,
 }
 
-/// An object whose last good version is in force because its document is at fault.
+/// An object that keeps its last good version because its document is at fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleObject {
     /// The object.

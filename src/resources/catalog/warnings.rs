@@ -1,7 +1,7 @@
 //! Warnings about valid configuration: references to names that do not exist, selectors that select
 //! nothing, pools that are not announced, peers that no node has.
 //!
-//! Only about objects whose documents are in force. Knows no files.
+//! Only about objects with documents that are in force. Knows no files.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -92,7 +92,7 @@ fn into_fields(schema: Value) -> Option<Map<String, Value>> {
     if let Value::Object(fields) = schema { Some(fields) } else { None }
 }
 
-/// The value of an enum whose values have their own descriptions.
+/// The value of an enum that has a description for each value.
 fn word(schema: &Value) -> Option<Value> {
     schema.get("const").cloned()
 }

@@ -1,4 +1,4 @@
-//! YAML and JSON text into documents: trees whose values know their lines.
+//! YAML and JSON text into documents: trees in which each value has its line.
 //!
 //! A broken document reports where, keeps the part that can be read, and does not affect the other
 //! documents of its file. Memory and time are bounded, whatever a file contains. Knows no kinds; the

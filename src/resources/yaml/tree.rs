@@ -58,7 +58,7 @@ struct MappingFrame {
     entries: Vec<Entry>,
     /// Lines of the keys so far.
     seen: BTreeMap<Box<str>, usize>,
-    /// The key whose value comes next.
+    /// The key of the next value.
     key: Option<Key>,
     /// Values of merge keys, applied when all own keys are known.
     merged: Vec<Node>,
