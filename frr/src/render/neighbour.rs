@@ -36,8 +36,10 @@ pub(super) enum Refusal {
     Version { what: &'static str, since: (u8, u8), has: (u8, u8) },
     #[error("tcpAO is not supported with FRR, which has no TCP-AO")]
     TcpAo,
-    #[error("a BFDProfile with authentication is not supported with FRR, which has no BFD \
-             authentication")]
+    #[error(
+        "a BFDProfile with authentication is not supported with FRR, which has no BFD \
+             authentication"
+    )]
     BfdAuthentication,
     #[error("addPath.send {0} is more than FRR can do; expected 1 to {PATHS_MAX}")]
     Paths(u8),
