@@ -1,5 +1,5 @@
-//! What happens when somebody makes a mistake: every broken input is told with its line and field,
-//! and nothing that was right before is lost.
+//! User errors: every invalid input is reported with its line and field, and nothing that worked
+//! before is lost.
 
 // A table of inputs is long, and its helpers assert.
 #![allow(clippy::panic, clippy::unwrap_used, clippy::too_many_lines)]
@@ -26,7 +26,7 @@ mod together;
 use fairway_model::{Object, ObjectKey};
 use fairway_resources::{Catalog, Finding, Resolution};
 
-/// A configuration in which nothing is odd.
+/// A configuration without findings.
 const GOOD: &str = concat!(
     include_str!("good.yaml"),
     "\
@@ -70,14 +70,14 @@ fn beside_good(what: &str, text: &str) -> Resolution {
     resolution
 }
 
-/// Expects one fault, at this line and field, that says this.
+/// Expects one fault, at this line and field, with this text.
 #[track_caller]
 fn one_fault(what: &str, text: &str, line: usize, field: &str, says: &str) -> Resolution {
     let resolution = beside_good(what, text);
     let faults: Vec<_> = resolution.findings.iter().filter(|it| it.is_fault()).collect();
     let [fault] = faults.as_slice() else { panic!("{what}: {faults:#?}") };
     check(what, fault, line, field, says);
-    assert_eq!(resolution.objects.len(), 6, "{what}: something faulty is in force");
+    assert_eq!(resolution.objects.len(), 6, "{what}: an invalid object is in force");
     resolution
 }
 
@@ -89,7 +89,7 @@ fn check(what: &str, finding: &Finding, line: usize, field: &str, says: &str) {
     assert!(finding.message.contains(says), "{what}: {finding}");
 }
 
-/// A peer whose `spec` lines, one field each, begin on line 6.
+/// A peer with these `spec` lines, one field each, from line 6 on.
 fn peer(spec: &str) -> String {
     manifest("metallb.io/v1beta2", "BGPPeer", &format!("spec:\n{}", indent(spec)))
 }
@@ -123,10 +123,10 @@ fn text_that_is_no_resource_is_told() {
     for (what, text, line, field, says) in [
         ("not YAML", "a: [1, 2", 1, "", "YAML"),
         ("braces", "{{{ nonsense", 1, "", "key of a mapping"),
-        ("prose", "hello", 1, "", "is no resource"),
-        ("a list", "- a\n- b\n", 1, "", "is no resource"),
+        ("prose", "hello", 1, "", "is not a resource"),
+        ("a list", "- a\n- b\n", 1, "", "is not a resource"),
         ("tab", "kind: Service\nmetadata:\n\tname: x\n", 3, "", "tab"),
-        ("tab behind a colon", "kind:\tService\n", 1, "", "a tab stands behind a colon"),
+        ("tab behind a colon", "kind:\tService\n", 1, "", "a tab follows a colon"),
         ("open quote", "kind: 'Service\n", 1, "", "YAML"),
         ("missing kind", "apiVersion: v1\nmetadata: {name: x}\n", 1, "kind", "is missing"),
         ("missing both", "metadata: {name: x}\n", 1, "", "apiVersion and kind are missing"),

@@ -1,6 +1,6 @@
-//! `examples/metallb`: what each file says of itself is what `fairway plan` makes of it.
+//! `examples/metallb`: the comment at the head of each file is what `fairway plan` makes of it.
 //!
-//! The head of a file lists what it leads to, written by hand; every line must come out of the plan,
+//! The head of a file lists its effects, written by hand; every line must come out of the plan,
 //! and nothing else may.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The node where a file has none.
+/// The node for files without one.
 const NODE: &str = "node-1";
 
 fn folder() -> PathBuf {
@@ -33,7 +33,7 @@ fn fairway(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What the head of a file says that it leads to, sorted.
+/// The effects that the head of a file lists, sorted.
 fn promised(text: &str) -> Vec<String> {
     let head = text.lines().map_while(|line| line.strip_prefix('#'));
     let lines = head.skip_while(|line| *line != " Leads to:").skip(1);
@@ -46,7 +46,7 @@ fn words(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect()
 }
 
-/// The plan in the words of those heads, sorted.
+/// The plan in the format of those heads, sorted.
 fn facts(plan: &Value) -> Vec<String> {
     let mut facts = Vec::new();
     for it in plan["services"].as_array().unwrap() {
@@ -124,7 +124,7 @@ fn every_example_leads_to_what_it_says() {
         assert!(output.status.success(), "{file}:\n{faults}");
         let facts = facts(&serde_json::from_slice(&output.stdout).unwrap());
         let promised = promised(&text);
-        assert!(!promised.is_empty(), "{file} says nothing");
+        assert!(!promised.is_empty(), "{file} has no head");
         assert_eq!(facts, promised, "{file}");
     }
 }

@@ -1,4 +1,4 @@
-//! `fairway plan` as it is called: where it reads from, what it says of faults, how it ends.
+//! `fairway plan` as users call it: its inputs, its reports of faults, its exit codes.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
@@ -25,7 +25,7 @@ fn plan(input: &str, arguments: &[&str]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may have ended before it reads anything.
+    // The child may end before it reads anything.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -55,7 +55,7 @@ fn lists_of_kubectl_come_in_by_standard_input() {
     let plan = json(&output);
     let service = serde_json::json!({ "namespace": "shop", "name": "web",
         "addresses": ["198.51.100.14"], "pool": "a", "reason": "" });
-    assert_eq!(plan["services"], serde_json::json!([service]), "what the status says is kept");
+    assert_eq!(plan["services"], serde_json::json!([service]), "the address in the status is kept");
     let nodes: Vec<_> =
         plan["nodes"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(nodes, ["n1", "n2"]);

@@ -1,4 +1,4 @@
-//! `fairway check` as people call it: from standard input, and for FRR.
+//! `fairway check` as users call it: from standard input, and for FRR.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -14,7 +14,7 @@ fn check_into(stdout: Stdio, arguments: &[&str], input: &str) -> Output {
     command.arg("check").args(arguments).arg("-");
     command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It may have ended before it reads anything.
+    // The child may end before it reads anything.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -50,9 +50,9 @@ fn what_frr_cannot_do_is_a_fault_only_where_frr_is_to_do_it() {
     let output = check(&["--bgp", "frr", "--frr-version", "8.4"], &text);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("stdin:9: BGPPeer/new: spec.tcpAO: is not possible with FRR"), "{said}");
+    assert!(said.contains("stdin:9: BGPPeer/new: spec.tcpAO: is not supported with FRR"), "{said}");
     assert!(said.contains("BGPPeer/new: spec.addPath.send: needs FRR 9.1 or newer"), "{said}");
-    // What no version can do stays.
+    // What no version supports stays a fault.
     let newer = check(&["--bgp", "frr", "--frr-version", "10.4.1"], &text);
     let said = String::from_utf8(newer.stdout).unwrap();
     assert!(said.contains("spec.tcpAO") && !said.contains("needs FRR 9.1"), "{said}");

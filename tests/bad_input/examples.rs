@@ -1,4 +1,4 @@
-//! The folders under `examples`: what we show to others has nothing wrong and nothing odd, and runs.
+//! The folders under `examples`: they have no faults and no warnings, and run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fairway_resources::Catalog;
 use tempfile::TempDir;
 
-/// A daemon with nothing to wait for is there long before.
+/// A daemon without a reason to wait starts long before.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -18,7 +18,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// Those that hold files. What is edited in `plan` is two folders each.
+/// The folders with files. Each edit in `plan` is two folders.
 fn folders() -> Vec<PathBuf> {
     fn below(folder: PathBuf) -> Vec<PathBuf> {
         let folders: Vec<_> = entries(&folder).into_iter().filter(|it| it.is_dir()).collect();
@@ -48,7 +48,7 @@ fn every_example_passes_the_check() {
         }
         let resolution = catalog.resolve();
         let mut findings = resolution.findings;
-        // What this version does not do yet is said to all who ask for it.
+        // Features that this version does not support yet are reported for every use.
         findings.retain(|finding| finding.is_fault() || !finding.message.contains("this version"));
         assert_eq!(findings, [], "{}", folder.display());
         assert!(resolution.objects.len() >= 4, "{}", folder.display());
@@ -60,7 +60,7 @@ struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It has ended already where the test failed for that.
+        // It has ended already if the test failed for that.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! What stays in force while something is wrong, across edits, second files and restarts.
+//! What stays in force while there are faults, across edits, second files and restarts.
 
 use fairway_ground::{Asn, RemoteAs};
 use fairway_model::Object;
@@ -59,8 +59,8 @@ fn a_list_without_items_that_can_be_read_withdraws_nothing() {
     assert_eq!(before.len(), 2);
     for (rest, line, says) in [
         ("", 1, "List: items: is missing; expected a list of objects"),
-        ("items: none\n", 3, "List: items: is no list; expected a list of objects"),
-        ("items: {a: b}\n", 3, "List: items: is no list; expected a list of objects"),
+        ("items: none\n", 3, "List: items: is not a list; expected a list of objects"),
+        ("items: {a: b}\n", 3, "List: items: is not a list; expected a list of objects"),
         (
             &format!("items:\n{one}items:\n{two}"),
             5,
@@ -115,12 +115,12 @@ fn a_file_without_any_content_withdraws_nothing() {
             assert_eq!(resolution.objects, before, "{text:?}");
             assert_eq!(resolution.stale.len(), keys.len());
             let findings: Vec<_> = resolution.findings.iter().map(ToString::to_string).collect();
-            let expected = "good.yaml: is empty; delete the file, or leave a comment in it, if \
-                            that is meant";
+            let expected = "good.yaml: is empty; if that is intended, delete the file or leave a \
+                            comment in it";
             assert_eq!(findings, [expected]);
         }
     }
-    // What it held may have moved to another file meanwhile.
+    // Its objects may have moved to another file meanwhile.
     catalog.file_read("new.yaml", GOOD);
     let resolution = catalog.resolve();
     assert_eq!((resolution.objects, resolution.stale), (before, vec![]));
@@ -150,14 +150,14 @@ fn the_second_definition_of_an_object_does_not_count() {
 #[test]
 fn a_new_object_never_pushes_out_one_that_works() {
     let (mut catalog, keys) = good();
-    // Its name comes before that of the pool it overlaps.
+    // Its name precedes that of the pool it overlaps.
     let rival = pool("addresses: [198.51.100.128/25]").replace("name: new", "name: a");
     catalog.file_read("a.yaml", &rival);
     let resolution = catalog.resolve();
     assert_all_in_force(&resolution, &keys, "rival");
     assert_eq!(resolution.objects.len(), keys.len());
     assert!(resolution.findings[0].to_string().starts_with("a.yaml:6: IPAddressPool/a"));
-    // Together from the start, names decide.
+    // If both are new, names decide.
     let mut fresh = Catalog::new();
     fresh.file_read("good.yaml", GOOD);
     fresh.file_read("a.yaml", &rival);

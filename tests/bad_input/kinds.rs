@@ -1,5 +1,5 @@
-//! Every kind of neighbour that a BGPPeer can name, and every capability: what is written wrongly is
-//! told, what is odd is said, what is right reaches the model.
+//! Every kind of neighbour that a BGPPeer can name, and every capability: invalid values are faults,
+//! odd ones are warnings, valid ones reach the model.
 
 use std::num::NonZeroU8;
 
@@ -11,7 +11,7 @@ use fairway_model::{Object, PeerPassword};
 use super::policies::settings;
 use super::{SOUND_PEER, beside_good, check, good, manifest, one_fault, peer};
 
-/// A sound peer and more, from line 9 on.
+/// A valid peer and more, from line 9 on.
 fn with(more: &str) -> String {
     peer(&format!("{SOUND_PEER}{more}"))
 }
@@ -38,8 +38,8 @@ fn faulty_names_of_neighbours_are_told() {
         ("multicast", of("listenRange: 224.0.0.0/4"), 8, "spec.listenRange", "expected a unicast prefix"),
         ("link-local range", of("listenRange: fe80::/10"), 8, "spec.listenRange", "or interface in place of listenRange"),
         ("IPv4 in IPv6 form", of("listenRange: ::ffff:10.0.0.0/104"), 8, "spec.listenRange", "expected an IPv4 prefix"),
-        ("dialled range", of("listenRange: 10.0.0.0/8\npeerPort: 1179"), 9, "spec.peerPort", "nobody is dialled"),
-        ("source of a range", of("listenRange: 10.0.0.0/8\nsourceAddress: 10.0.0.1"), 9, "spec.sourceAddress", "nobody is dialled"),
+        ("dialled range", of("listenRange: 10.0.0.0/8\npeerPort: 1179"), 9, "spec.peerPort", "never dialled"),
+        ("source of a range", of("listenRange: 10.0.0.0/8\nsourceAddress: 10.0.0.1"), 9, "spec.sourceAddress", "never dialled"),
         ("source of a link", of("interface: eth0\nsourceAddress: 10.0.0.1"), 9, "spec.sourceAddress", "between link-local addresses"),
         ("no range", with("listenLimit: 5"), 9, "spec.listenLimit", "is for listenRange only"),
         ("limit 0", of("listenRange: 10.0.0.0/8\nlistenLimit: 0"), 9, "spec.listenLimit", "from 1 to 65535"),
@@ -160,7 +160,7 @@ fn no_fault_repeats_a_key_of_tcp_ao() {
 #[test]
 fn settings_without_effect_are_warnings() {
     for (what, text, line, field, says) in [
-        ("multihop on a link", of("interface: eth0\nebgpMultiHop: true"), 9, "spec.ebgpMultiHop", "is next door"),
+        ("multihop on a link", of("interface: eth0\nebgpMultiHop: true"), 9, "spec.ebgpMultiHop", "directly connected"),
         ("passive port", with("passive: true\npeerPort: 1179"), 10, "spec.peerPort", "never dialled"),
         ("passive dial", with("passive: true\nconnectTime: 7s"), 10, "spec.connectTime", "never dialled"),
         ("dial of a range", of("listenRange: 10.0.0.0/8\nconnectTime: 7s"), 9, "spec.connectTime", "never dialled"),
@@ -273,7 +273,7 @@ fn two_peers_that_name_one_neighbour_are_told() {
         let resolution = catalog.resolve();
         let [fault] = resolution.findings.as_slice() else { panic!("{:#?}", resolution.findings) };
         check(way, fault, 8, field, &format!("is the {noun} of BGPPeer/first too"));
-        // Another VRF is another neighbour, and so is a range inside a range.
+        // In another VRF it is another neighbour, and so is a range inside a range.
         let elsewhere = format!("{}\nvrf: red", way.replace("\nvrf: blue", ""));
         catalog.file_read("bad.yaml", &named("second", &of(&elsewhere)));
         assert_eq!(catalog.resolve().findings, [], "{way}");

@@ -1,4 +1,4 @@
-//! Advertisements and peers that lean on objects which vanish or lose a name.
+//! Advertisements and peers that reference objects which are deleted or lose a name.
 
 use fairway_model::{CommunityValue, Object, ObjectKey};
 use fairway_resources::{Catalog, Resolution};
@@ -39,7 +39,7 @@ fn leaning() -> (Catalog, Vec<ObjectKey>) {
 #[test]
 fn routes_keep_a_community_whose_name_is_gone() {
     let (mut catalog, keys) = leaning();
-    // One name goes, the other gets another value.
+    // One name is deleted, the other gets another value.
     catalog.file_read("more.yaml", &aliases("{name: gold, value: '1:3'}"));
     for _ in 0..2 {
         let resolution = catalog.resolve();
@@ -51,12 +51,12 @@ fn routes_keep_a_community_whose_name_is_gone() {
         let expected = "new.yaml:6: BGPAdvertisement/new: spec.communities[0]: vip is not defined";
         assert!(resolution.findings.len() == 1 && fault.starts_with(expected), "{fault}");
     }
-    // One that never worked does not profit from it.
+    // An advertisement that never worked does not benefit from it.
     let second = advertisement("communities: [vip]").replace("name: new", "name: second");
     catalog.file_read("second.yaml", &second);
     assert_eq!(catalog.resolve().objects.len(), keys.len());
     catalog.file_gone("second.yaml");
-    // With the last one that uses it, it goes.
+    // The alias is dropped with the last object that uses it.
     catalog.file_read("new.yaml", &advertisement("communities: [gold]"));
     let resolution = catalog.resolve();
     assert_eq!((resolution.findings.len(), resolution.stale.len()), (0, 0));
@@ -98,7 +98,7 @@ fn a_session_keeps_the_profile_that_is_gone() {
         assert_eq!(resolution.objects, before.objects);
         assert_eq!(stale(&resolution), ["BGPPeer/new", "BFDProfile/fast"]);
     }
-    // Without the peer nothing holds it.
+    // Without the peer nothing keeps it.
     catalog.file_gone("peer.yaml");
     assert_eq!(catalog.resolve().objects.len(), before.objects.len() - 2);
 }

@@ -53,8 +53,9 @@ fn legal_but_odd_inputs_are_warnings() {
     for (what, text, line, field, says) in [
         ("unknown peer", advertisement("peers: [tor, nobody]"), 6, "spec.peers[1]", "no BGPPeer nobody"),
         ("unknown pool", advertisement("ipAddressPools: [nobody]"), 6, "spec.ipAddressPools[0]", "no IPAddressPool nobody"),
-        ("idle pool", pool("addresses: [10.0.0.0/24]"), 1, "", "no BGPAdvertisement covers"),
-        ("no hold timer", with("holdTime: 0s"), 9, "spec.holdTime", "never noticed"),
+        ("idle pool", pool("addresses: [10.0.0.0/24]"), 1, "", "no BGPAdvertisement and no \
+          L2Advertisement covers"),
+        ("no hold timer", with("holdTime: 0s"), 9, "spec.holdTime", "never detected"),
         ("disableMP", with("disableMP: true"), 9, "spec.disableMP", "has no effect"),
         ("fractions", with("holdTime: 9500ms"), 9, "spec.holdTime", "whole seconds"),
         ("restart times", with("gracefulRestart: {restartTime: 5m}"), 9, "spec.gracefulRestart", "no effect without spec.enableGracefulRestart: true"),
@@ -117,7 +118,7 @@ fn a_pool_entry_with_host_bits_is_the_network_around_it() {
         "---\napiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {name: b}\n";
     let resolution = beside_good("host bits", &format!("{text}{advertised}"));
     let [first, second] = resolution.findings.as_slice() else { panic!("{resolution:#?}") };
-    let expected = "has bits set behind its length; it is read as 10.1.0.0/24";
+    let expected = "has host bits set; it is read as 10.1.0.0/24";
     assert!(!first.is_fault() && !second.is_fault());
     check("host bits", first, 7, "spec.addresses[0]", expected);
     check("host bits", second, 8, "spec.addresses[1]", "read as 2001:db8::/64");
@@ -127,7 +128,7 @@ fn a_pool_entry_with_host_bits_is_the_network_around_it() {
     });
     let expected = ["10.1.0.0/24", "2001:db8::/64"].map(|range| range.parse().unwrap());
     assert_eq!(pools.collect::<Vec<_>>(), [expected]);
-    // What MetalLB masks may overlap then.
+    // Entries that MetalLB masks may overlap then.
     let twice = "addresses:\n- 10.1.0.5/24\n- 10.1.0.6/24";
     assert!(beside_good("twice", &pool(twice)).has_faults());
 }
@@ -146,7 +147,7 @@ fn lists_of_one_kind_are_read_item_by_item() {
     for list in [
         "apiVersion: v1\nkind: ServiceList\nitems:\n- apiVersion: v1\n  kind: Service\n  metadata: \
          {name: one}\n  spec: {type: LoadBalancer}\n",
-        // As the API server answers: the items do not repeat what the list says.
+        // As the API server answers: the items do not repeat the kind and version of the list.
         "apiVersion: v1\nkind: ServiceList\nmetadata: {resourceVersion: '7'}\nitems:\n- metadata: \
          {name: one}\n  spec: {type: LoadBalancer}\n",
         "apiVersion: metallb.io/v1beta2\nkind: BGPPeerList\nitems:\n- metadata: {name: one}\n  spec: \

@@ -1,4 +1,4 @@
-//! MetalLB's kinds as its API server gives them back, and the rules inside one object that only they
+//! MetalLB's kinds as its API server returns them, and the rules inside one object that only they
 //! have.
 
 use fairway_ground::{AddressFamily, HoldTime};
@@ -9,7 +9,7 @@ use super::{
     SOUND_PEER, advertisement, beside_good, check, indent, manifest, one_fault, peer, pool,
 };
 
-/// What `kubectl get -o json` shows of every kind, with all that the API server writes.
+/// The output of `kubectl get -o json` for every kind, with all fields that the API server writes.
 const DUMP: &str = include_str!("dump.json");
 
 #[test]
@@ -62,7 +62,7 @@ fn timers_that_v1beta1_leaves_out_are_zero_as_metallb_converts_them() {
     assert!(resolution.findings.iter().all(|finding| !finding.is_fault()));
     check("old", version, 1, "apiVersion", "use metallb.io/v1beta2");
     check("old", zero, 5, "spec.holdTime", "in metallb.io/v1beta1 means 0s");
-    check("old", off, 5, "spec.holdTime", "never noticed");
+    check("old", off, 5, "spec.holdTime", "never detected");
     let peer = the_peer(&resolution);
     assert_eq!((peer.hold_time, peer.keepalive_interval), (HoldTime::OFF, None));
     assert_eq!(peer.port, 179);
@@ -229,10 +229,13 @@ fn addresses_asked_for_are_of_exactly_the_families_of_the_service() {
     let wants = |addresses: &str| format!("metallb.io/loadBalancerIPs: '{addresses}'");
     let asked = "metadata.annotations[metallb.io/loadBalancerIPs]";
     for (what, text, says) in [
-        ("IPv4 of IPv6", service(&wants("192.0.2.1"), "clusterIPs: ['fd00::1']"), "of one family, IPv6"),
-        ("two of one", service(&wants("192.0.2.1,2001:db8::1"), "clusterIPs: [10.0.0.1]"), "of one family, IPv4"),
+        ("IPv4 of IPv6", service(&wants("192.0.2.1"), "clusterIPs: ['fd00::1']"), "single family \
+          of the Service, IPv6"),
+        ("two of one", service(&wants("192.0.2.1,2001:db8::1"), "clusterIPs: [10.0.0.1]"), "single \
+          family of the Service, IPv4"),
         ("one of two", service(&wants("192.0.2.1"), "clusterIPs: [10.0.0.1, 'fd00::1']\nipFamilyPolicy: PreferDualStack"), "has one of each family"),
-        ("one of one", service(&wants("2001:db8::1"), "clusterIPs: [10.0.0.1]\nipFamilyPolicy: PreferDualStack"), "of one family, IPv4"),
+        ("one of one", service(&wants("2001:db8::1"), "clusterIPs: [10.0.0.1]\nipFamilyPolicy: \
+          PreferDualStack"), "single family of the Service, IPv4"),
     ] {
         one_fault(what, &text, 5, asked, says);
     }
@@ -257,7 +260,7 @@ fn an_endpoint_without_addresses_counts_for_nothing() {
                 addresses: [10.1.0.4]\n";
     let resolution = beside_good("slice", text);
     let [warning] = resolution.findings.as_slice() else { panic!("{:#?}", resolution.findings) };
-    check("slice", warning, 10, "endpoints[1].addresses", "counts for nothing");
+    check("slice", warning, 10, "endpoints[1].addresses", "is ignored");
     let usable: Vec<bool> = resolution
         .objects
         .iter()

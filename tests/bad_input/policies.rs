@@ -1,18 +1,18 @@
-//! `toReceive` and `toAdvertise` of a BGPPeer: what is written wrongly is told, what is written
-//! rightly means what it says.
+//! `toReceive` and `toAdvertise` of a BGPPeer: invalid values are faults, valid ones have the intended
+//! meaning.
 
 use fairway_ground::{MaximumPrefixes, Prefix};
 use fairway_model::{Object, Peer};
 
 use super::{SOUND_PEER, beside_good, check, one_fault, peer};
 
-/// A peer with `field`, whose `allowed` begins on line 10 and has these lines from line 11 on.
+/// A peer with `field` and its `allowed` on line 10, which has these lines from line 11 on.
 fn allowing(field: &str, lines: &str) -> String {
     let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     peer(&format!("{SOUND_PEER}{field}:\n  allowed:\n{lines}"))
 }
 
-/// The same with one prefix, on line 13.
+/// As [`allowing`] with one prefix, on line 13.
 fn listing(field: &str, entry: &str) -> String {
     allowing(field, &format!("mode: filtered\nprefixes:\n- {entry}"))
 }
@@ -26,7 +26,8 @@ fn receiving(rest: &str) -> String {
 fn faulty_filters_are_told_in_both_directions() {
     for field in ["toReceive", "toAdvertise"] {
         for (what, text, line, rest, says) in [
-            ("no mode", allowing(field, "mode: some"), 11, "allowed.mode", "\"some\" is no mode; expected filtered or all"),
+            ("no mode", allowing(field, "mode: some"), 11, "allowed.mode", "\"some\" is not a \
+              mode; expected filtered or all"),
             ("capital", allowing(field, "mode: All"), 11, "allowed.mode", "expected filtered or all"),
             ("number", allowing(field, "mode: 5"), 11, "allowed.mode", "in quotes"),
             ("mode list", allowing(field, "mode: [all]"), 11, "allowed.mode", "expected"),
@@ -87,7 +88,7 @@ fn faulty_maxima_and_next_hops_are_told() {
 #[rustfmt::skip] // One line for each input.
 #[test]
 fn filters_without_effect_are_warnings() {
-    let nothing = "lets nothing through: mode is filtered and there are no prefixes";
+    let nothing = "allows nothing: mode is filtered and prefixes is empty";
     for (what, text, line, field, says) in [
         ("filtered", allowing("toReceive", "mode: filtered"), 10, "spec.toReceive.allowed", nothing),
         ("empty", allowing("toReceive", "mode: filtered\nprefixes: []"), 10, "spec.toReceive.allowed", nothing),
@@ -104,7 +105,7 @@ fn filters_without_effect_are_warnings() {
     }
 }
 
-/// The settings of the new peer, of which nothing is odd.
+/// The settings of the new peer, which has no findings.
 pub(super) fn settings(what: &str, text: &str) -> Peer {
     let resolution = beside_good(what, text);
     assert_eq!(resolution.findings, [], "{what}");
@@ -134,7 +135,7 @@ fn filters_mean_what_they_say() {
     assert!(passes("0.0.0.0/0") && !passes("::/0") && !passes("10.0.0.0/8"));
     assert!(!peer.pass_on.allows(prefix("10.1.0.0/16")), "the other direction is another matter");
 
-    // The mode is filtered unless it says otherwise.
+    // The default mode is filtered.
     let peer = settings("default mode", &allowing("toAdvertise", "prefixes:\n- {prefix: '::/0'}"));
     assert!(peer.pass_on.allows(prefix("::/0")) && !peer.pass_on.allows(prefix("2001:db8::/32")));
     assert!(!peer.import.allowed.allows(prefix("::/0")));

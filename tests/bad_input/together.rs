@@ -1,4 +1,4 @@
-//! Objects that are right each on its own and wrong together, and objects that lean on others.
+//! Objects that are valid each on its own and invalid together, and objects that reference others.
 
 use fairway_model::{Object, ObjectKey, Secret};
 use fairway_resources::{Catalog, Resolution};
@@ -37,7 +37,7 @@ fn a_new_advertisement_with_another_local_pref_takes_no_service_off_the_routers(
         "localPref: 200\naggregationLengthV6: 64",
     ] {
         let (mut catalog, keys) = good();
-        // Its name comes first, and still it is the new one that is at fault.
+        // Its name comes first, and still the new one is the fault.
         catalog.file_read("bad.yaml", &named("aaa", &advertisement(spec)));
         let resolution = catalog.resolve();
         assert_all_in_force(&resolution, &keys, spec);
@@ -94,7 +94,7 @@ fn whatever_a_route_has_once_may_not_be_contradicted() {
     ] {
         one_fault(spec, &advertisement(spec), 6, field, says);
     }
-    // What says nothing agrees with what says nothing in other words.
+    // Unset agrees with the default written out.
     let silent = beside_good("silent", &advertisement("asPathPrepend: 0\nlocalPref: 0"));
     assert_eq!(silent.findings, []);
 }
@@ -172,7 +172,7 @@ fn a_pool_that_would_set_two_advertisements_against_each_other_is_at_fault_itsel
                     BGPAdvertisement/second with localPref unset and by BGPAdvertisement/first \
                     with localPref 7";
     assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:#?}");
-    // It comes when the advertisements agree.
+    // It is admitted when the advertisements agree.
     catalog.file_read("b.yaml", &named("first", &advertisement(&spec.replace("7", "0"))));
     let resolution = catalog.resolve();
     assert_eq!(
@@ -223,7 +223,7 @@ fn a_session_outlives_the_secret_that_its_peer_names() {
         let changed = format!("{SOUND_PEER}holdTime: 30s\npasswordSecret: {{name: md5}}");
         catalog.file_read("peer.yaml", &peer(&changed));
         assert_eq!(catalog.resolve().objects, before, "{change:?}");
-        // One that never worked does not profit from it.
+        // A peer that never worked does not benefit from it.
         let second = peer(&changed.replace("192.0.2.9", "192.0.2.10"));
         catalog.file_read("second.yaml", &named("second", &second));
         assert_eq!(catalog.resolve().objects, before, "{change:?}");
@@ -242,7 +242,7 @@ fn a_secret_that_loses_its_password_keeps_the_session() {
         let resolution = catalog.resolve();
         assert_eq!(resolution.objects, before, "{broken}");
         assert_eq!(stale(&resolution), ["Secret/md5"]);
-        // Broken first and gone then is gone.
+        // Invalid first and deleted then is deleted.
         catalog.file_gone("secret.yaml");
         let resolution = catalog.resolve();
         assert_eq!(resolution.objects, before, "{broken}");
@@ -274,7 +274,7 @@ fn a_session_outlives_its_secret_across_restarts() {
             assert_eq!(resolution.objects, before);
             assert_eq!(stale(&resolution), ["BGPPeer/new", "Secret/md5"]);
             saved = catalog.last_good().to_json();
-            // With the peer the Secret goes too, and is not kept on disk.
+            // With the peer the Secret is dropped too, and is not kept on disk.
             catalog.file_gone("peer.yaml");
             assert_eq!(catalog.resolve().objects.len(), before.len() - 2);
             assert!(!catalog.last_good().to_json().to_string().contains("md5"));
@@ -291,7 +291,7 @@ fn a_lost_secret_goes_with_the_last_peer_that_needs_it() {
     let resolution = catalog.resolve();
     assert_eq!((resolution.objects.len(), resolution.findings.len()), (before.len() - 1, 0));
     catalog.file_read("peer.yaml", &peer(&format!("{SOUND_PEER}passwordSecret: {{name: md5}}")));
-    // Nothing remembers the old password, so the peer goes on without any.
+    // The old password is not known any more, so the peer continues without one.
     let resolution = catalog.resolve();
     assert_eq!(stale(&resolution), ["BGPPeer/new"]);
     let secret = manifest("v1", "Secret", "type: kubernetes.io/basic-auth\ndata: {}");
@@ -299,7 +299,7 @@ fn a_lost_secret_goes_with_the_last_peer_that_needs_it() {
     assert_eq!(catalog.resolve().objects.len(), before.len() - 1);
 }
 
-/// A Secret of no type in particular with the values `key: text`.
+/// An untyped Secret with the values `key: text`.
 fn ao_secret(values: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: ao}}\nstringData: {{{values}}}\n")
 }
@@ -315,7 +315,7 @@ fn signing(keys: &[&str]) -> String {
     peer(&format!("{SOUND_PEER}tcpAO:\n  keys:\n{}", keys.collect::<String>()))
 }
 
-/// What is in force of the Secret, by key.
+/// The values of the Secret in force, by key.
 fn in_force(resolution: &Resolution) -> Vec<(&str, &[u8])> {
     let secrets = resolution.objects.iter().filter_map(|object| match object {
         Object::Secret(Secret { name, values, .. }) if name.name == "ao" => Some(values),
@@ -346,7 +346,7 @@ fn a_session_outlives_a_key_that_its_secret_loses_and_the_other_keys_change() {
         assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:#?}");
     }
 
-    // With the peer, the key that nobody needs any more goes too.
+    // With the peer, the key that is not needed any more is dropped too.
     catalog.file_read("peer.yaml", &signing(&["b", "c"]));
     let resolution = catalog.resolve();
     assert_eq!((resolution.findings.len(), resolution.stale.len()), (0, 0));
@@ -368,7 +368,7 @@ fn a_session_outlives_the_secret_of_its_keys_across_restarts() {
     let resolution = catalog.resolve();
     assert_eq!(resolution.objects, before);
     assert_eq!(stale(&resolution), ["BGPPeer/new", "Secret/ao"]);
-    // A new peer does not profit from a Secret that is gone.
+    // A new peer does not benefit from a deleted Secret.
     let other = named("other", &signing(&["a"])).replace("192.0.2.9", "192.0.2.10");
     catalog.file_read("other.yaml", &other);
     assert_eq!(catalog.resolve().objects, before);

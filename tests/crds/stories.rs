@@ -301,7 +301,7 @@ fn shown_by_kubectl(cluster: &Cluster) -> Result<()> {
         (&["get", "bgpsessionstates", "a-tor-a"], "a-tor-a a 192.0.2.1 red Established N/A"),
         (
             &["explain", "bgppeers.spec.connectTime"],
-            "The most time between two attempts to connect",
+            "The maximum time between two connection attempts",
         ),
         (&["explain", "ipaddresspools.spec.serviceAllocation"], "namespaceSelectors <[]Object>"),
     ] {

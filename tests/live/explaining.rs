@@ -1,11 +1,11 @@
-//! Does `fairway explain service` say of a daemon that runs what its router sees?
+//! `fairway explain service` on a running daemon agrees with what the router received.
 
 use serde_json::{Value, json};
 
 use crate::scene;
 use crate::stage::{SESSIONS, Stage};
 
-/// From all is well over other addresses to a router that is gone.
+/// From a healthy Service through changed addresses to a lost router.
 pub(crate) fn the_chain_follows_what_happens(stage: &mut Stage) {
     let mut scene = scene::common();
     stage.put_all(&scene);
@@ -22,7 +22,7 @@ pub(crate) fn the_chain_follows_what_happens(stage: &mut Stage) {
         assert_eq!(peer["sent"]["communities"], json!(["65001:1"]), "{peer}");
     }
 
-    // Other addresses: the change is remembered, with what was before.
+    // Changed addresses: the change is remembered, with the earlier value.
     scene.insert("pool".to_owned(), scene::pool("trial", &["10.11.0.0/24"]));
     stage.put_all(&scene);
     stage.barrier("other addresses", &SESSIONS);
@@ -37,7 +37,7 @@ pub(crate) fn the_chain_follows_what_happens(stage: &mut Stage) {
     assert!(text.contains("trial: gave 10.11.0."), "{text}");
     assert!(text.contains("steady: refused, autoAssign is false"), "{text}");
 
-    // A router that is gone is what is missing.
+    // A lost router is reported as missing.
     scene.remove("their-trial");
     stage.put_all(&scene);
     stage.wait("the end of the session", |view| !view["trial"].is_up);

@@ -1,5 +1,5 @@
 //! Does a change of a field do what `docs/changes.md` says, and nothing else? Each line of the table
-//! is tried on a daemon that runs, with a router that sees everything.
+//! is tried on a running daemon, with a router that observes everything.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
@@ -15,7 +15,7 @@ use fairway_model::Kind;
 use fairway_resources::change::Change;
 use stage::{SESSIONS, Stage, View};
 
-/// The only one that is tried, for whoever looks for a fault: words of its name.
+/// Runs only the trials with these words in their names, for debugging.
 const ONLY: &str = "FAIRWAY_TRIAL";
 
 #[test]
@@ -60,8 +60,8 @@ fn every_change_under_a_running_daemon_does_what_the_table_says() {
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n\n"), stage.logs());
 }
 
-/// What the head of the page says of graceful restart. The new session is one that cannot begin, so
-/// that there is time to look.
+/// The statement about graceful restart at the head of the page. The new session cannot be
+/// established, so that there is time to observe.
 fn a_new_session_loses_routes_unless_both_sides_keep_them(stage: &mut Stage) {
     for keeps in [false, true] {
         let mut scene = scene::common();

@@ -1,5 +1,5 @@
-//! Which files does a trial begin with? One object of each kind, in use, and what must not be
-//! touched whatever a trial does: the sessions `inside` and `outside`, and the Service `steady`.
+//! The files at the beginning of a trial: one object of each kind, in use, and what no trial may
+//! affect: the sessions `inside` and `outside`, and the Service `steady`.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Scene;
 
-/// The label that keeps a node from announcing.
+/// The label that excludes a node from announcing.
 pub(crate) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
 /// The mark that drains it.
@@ -17,22 +17,22 @@ thread_local! {
     static PORTS: Cell<(u16, u16)> = const { Cell::new((0, 0)) };
 }
 
-/// On which ports the node and the router listen, before any scene is made.
+/// The ports of the node and the router, set before any scene is made.
 pub(crate) fn set_ports(node: u16, router: u16) {
     PORTS.set((node, router));
 }
 
-/// Where the node listens for who comes from a range.
+/// The port on which the node listens for neighbours of a range.
 pub(crate) fn node_port() -> u16 {
     PORTS.get().0
 }
 
-/// Where the router listens.
+/// The port of the router.
 pub(crate) fn router_port() -> u16 {
     PORTS.get().1
 }
 
-/// An object of a kind whose `spec` says everything.
+/// An object of a kind that consists of its `spec`.
 pub(crate) fn object(kind: &str, name: &str, spec: Value) -> Value {
     let version = match kind {
         "BGPPeer" => "metallb.io/v1beta2",
@@ -84,7 +84,7 @@ pub(crate) fn secret(name: &str, password: &str) -> Value {
     })
 }
 
-/// What is for FRR alone.
+/// Lines for FRR only.
 pub(crate) fn extras(lines: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -105,7 +105,7 @@ fn peer(name: &str, asn: u32, ours: u8, theirs: u8) -> Value {
     )
 }
 
-/// The router's peer on session `name`, which waits to be dialled, and hears everything.
+/// The router's peer on session `name`, which is passive and accepts all routes.
 fn their_peer(name: &str, asn: u32, ours: u8, theirs: u8) -> Value {
     let mut spec = json!({
         "myASN": asn, "peerASN": 65001, "peerAddress": format!("127.0.0.{ours}"),
@@ -114,7 +114,7 @@ fn their_peer(name: &str, asn: u32, ours: u8, theirs: u8) -> Value {
         "dualStackAddressFamily": true, "toReceive": {"allowed": {"mode": "all"}},
     });
     if asn != 65001 {
-        // So that next hops are taken as they come.
+        // So that next hops are accepted as they are.
         spec["ebgpMultiHop"] = json!(true);
     }
     object("BGPPeer", name, spec)

@@ -1,6 +1,6 @@
-//! What do the trials run on? A node under test and a router, both `fairway run` with files in a
+//! The environment of the trials: a node under test and a router, both `fairway run` with files in a
 //! folder of their own, and three sessions between them over loopback: `inside` (iBGP), `outside`
-//! (eBGP), and `trial`, which is the one that trials change.
+//! (eBGP), and `trial`, which the trials change.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,14 +15,14 @@ use fairway_ground::AddressFamily;
 use fairway_show::{Format, ShowCommand};
 use serde_json::{Value, json};
 
-/// How long anything here may take before it counts as broken.
+/// The maximum duration of any step.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Between two looks at the router.
+/// The interval between two queries of the router.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The sessions, as both sides call them.
 pub(crate) const SESSIONS: [&str; 3] = ["inside", "outside", "trial"];
-/// The one route that nobody changes but the barrier.
+/// The one route that only the barrier changes.
 const MARKER: &str = "203.0.113.255/32";
 
 /// The objects of one side, by the names of their files.
@@ -35,7 +35,7 @@ struct Daemon {
     written: Scene,
 }
 
-/// Everything that runs. Dropping it ends the daemons and removes the files.
+/// All processes. Dropping it ends the daemons and removes the files.
 pub(crate) struct Stage {
     node: Daemon,
     router: Daemon,
@@ -53,7 +53,7 @@ pub(crate) struct Session {
     pub(crate) dropped: u64,
     pub(crate) updates: u64,
     pub(crate) refreshes: u64,
-    /// What it was told, with everything that FRR's JSON has of the attributes.
+    /// The routes that it received, with all attributes of FRR's JSON.
     pub(crate) routes: BTreeMap<String, Value>,
 }
 
@@ -90,7 +90,7 @@ impl Daemon {
         self.folder.join("files").join(format!("{name}.json"))
     }
 
-    /// Puts one whole file in place at once.
+    /// Writes one whole file atomically.
     fn put(&mut self, name: &str, object: &Value) {
         if self.written.get(name) == Some(object) {
             return;
@@ -101,8 +101,8 @@ impl Daemon {
         self.written.insert(name.to_owned(), object.clone());
     }
 
-    /// Makes the files those of `scene`. What goes, goes last, so that nothing is without what it
-    /// needs meanwhile.
+    /// Makes the files those of `scene`. Removed files go last, so that nothing lacks what it needs
+    /// meanwhile.
     fn put_all(&mut self, scene: &Scene) {
         for (name, object) in scene {
             self.put(name, object);
@@ -118,8 +118,8 @@ impl Daemon {
         }
     }
 
-    /// Waits until the daemon knows what is gone: it looks twice, since editors remove a file and
-    /// write it anew.
+    /// Waits until the daemon has noticed removed files: it checks twice, since editors remove a file
+    /// and create it again.
     fn wait_for_absence(&mut self) {
         const NAME: &str = "gone-after-all-others";
         let is_there = |daemon: &Self| {
@@ -133,11 +133,11 @@ impl Daemon {
         });
         self.put(NAME, &object);
         let is_read = poll(|| is_there(self).then_some(())).is_some();
-        assert!(is_read, "a file is not read\n{}", self.log());
+        assert!(is_read, "a file was not read\n{}", self.log());
         fs::remove_file(self.path(NAME)).unwrap();
         self.written.remove(NAME);
         let is_gone = poll(|| (!is_there(self)).then_some(())).is_some();
-        assert!(is_gone, "a file is not gone\n{}", self.log());
+        assert!(is_gone, "a removed file is still known\n{}", self.log());
     }
 
     fn show(&self, what: ShowCommand) -> Option<Value> {
@@ -182,7 +182,7 @@ impl Stage {
         }
     }
 
-    /// Makes the files of the node those of `scene`; what begins with `their-` are the router's.
+    /// Makes the files of the node those of `scene`; those that begin with `their-` are the router's.
     pub(crate) fn put_all(&mut self, scene: &Scene) {
         let (theirs, ours): (Scene, Scene) =
             scene.clone().into_iter().partition(|(name, _)| name.starts_with("their-"));
@@ -190,7 +190,7 @@ impl Stage {
         self.node.put_all(&ours);
     }
 
-    /// What a command says that asks the node.
+    /// The output of a command on the node.
     pub(crate) fn fairway(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(program());
         command.args(arguments).arg("--socket").arg(self.node.folder.join("socket"));
@@ -205,7 +205,7 @@ impl Stage {
         self.node.wait_for_absence();
     }
 
-    /// What the router sees; `None` while it does not answer yet.
+    /// The sessions of the router; `None` while it does not answer yet.
     fn look(&self) -> Option<View> {
         let neighbors = ShowCommand::BgpNeighbors { peer: None, family: None };
         let neighbors = self.router.show(neighbors)?;
@@ -251,8 +251,8 @@ impl Stage {
     }
 
     /// Waits until everything that was written before has reached those of `sessions` that are up,
-    /// and says how many UPDATEs each got for that. A change can be overtaken by one that is told
-    /// together with it, but not by the second.
+    /// and returns how many UPDATEs each got for that. One marker can overtake a change that is sent
+    /// together with it, but a second one cannot.
     pub(crate) fn barrier(&mut self, what: &str, sessions: &[&str]) -> (View, u64) {
         const ROUNDS: u64 = 2;
         let mut view = View::new();
@@ -266,7 +266,7 @@ impl Stage {
             });
             self.node.put("marker", &marker);
             let told = poll(|| self.has_marker(med, sessions).then_some(()));
-            // Counters are to be read after the routes that they count.
+            // Counters must be read after the routes that they count.
             view = self.wait(&format!("{what}: the marker"), |view| {
                 sessions
                     .iter()
@@ -280,7 +280,7 @@ impl Stage {
         (view, ROUNDS)
     }
 
-    /// Whether all of `sessions` have told the marker as it was written last.
+    /// Whether all of `sessions` have received the last marker.
     fn has_marker(&self, med: u32, sessions: &[&str]) -> bool {
         let prefix = Some(MARKER.to_owned());
         let what = ShowCommand::BgpUnicast { family: AddressFamily::Ipv4Unicast, prefix };
@@ -291,8 +291,8 @@ impl Stage {
         sessions.iter().all(|name| told.contains(&address(name)))
     }
 
-    /// Why the router lost a session, each time from the loss `from` up to the loss `to`. What `show`
-    /// has is about the last attempt, which may be a later one.
+    /// Why the router lost a session, each time from the loss `from` up to the loss `to`. `show` has
+    /// only the last attempt, which may be a later one.
     pub(crate) fn farewells(&self, session: &str, from: u64, to: u64) -> Vec<String> {
         let name = format!("name=\"{session}\" reason=");
         let look = || {
@@ -319,13 +319,13 @@ impl Stage {
         faults.chain(list("leftOut")).map(|it| it.to_string()).collect()
     }
 
-    /// What the node answers, for whoever has to find out why.
+    /// The logs of both daemons, for debugging.
     pub(crate) fn logs(&self) -> String {
         format!("node:\n{}\nrouter:\n{}", self.node.log(), self.router.log())
     }
 }
 
-/// What `look` finds, as soon as it finds something; `None` when it took too long.
+/// The first result of `look`; `None` after the timeout.
 #[expect(clippy::disallowed_methods, reason = "daemons that run for real take real time")]
 fn poll<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + PATIENCE;
@@ -338,7 +338,7 @@ fn poll<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// What of a path is the neighbour's word, and not the router's opinion.
+/// The parts of a path that come from the neighbour, without the router's decisions.
 fn attributes(path: &Value) -> Value {
     const SAID: [&str; 8] = [
         "aspath",
@@ -355,7 +355,7 @@ fn attributes(path: &Value) -> Value {
     Value::Object(said.chain([next_hop]).collect())
 }
 
-/// From where the node speaks on a session.
+/// The local address of the node on a session.
 pub(crate) fn address(session: &str) -> &'static str {
     match session {
         "inside" => "127.0.0.12",

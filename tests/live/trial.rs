@@ -1,5 +1,5 @@
-//! What is a trial? A line of the table of changes, the files before and after, and what the router
-//! must have seen if the line is true.
+//! A trial: a line of the table of changes, the files before and after, and what the router
+//! must have observed if the line is true.
 
 use fairway_model::Kind;
 use fairway_resources::change::{Change, Effect, Part};
@@ -17,13 +17,13 @@ pub(crate) struct Trial {
     pub(crate) when: &'static str,
     before: Scene,
     after: Scene,
-    /// The new name of the file, where that is all that changes.
+    /// The new name of the file, if that is the only change.
     renamed: bool,
     needs_tcp_ao: bool,
 }
 
 impl Trial {
-    /// The line that says what becomes of `part` of `kind`, in the scene that all trials share.
+    /// The line about `part` of `kind`, in the scene that all trials share.
     pub(crate) fn of(kind: Kind, part: Part) -> Self {
         let scene = scene::common();
         Self {
@@ -37,12 +37,12 @@ impl Trial {
         }
     }
 
-    /// A field goes from one value to another; null is without it.
+    /// A field changes from one value to another; null means without it.
     pub(crate) fn field(kind: Kind, path: &'static str, before: Value, after: Value) -> Self {
         Self::of(kind, Part::Field(path)).set(file_of(kind), path, before, after)
     }
 
-    /// A label or annotation does.
+    /// A label or annotation changes.
     pub(crate) fn key(
         kind: Kind,
         map: &'static str,
@@ -64,7 +64,7 @@ impl Trial {
         trial
     }
 
-    /// The line for these circumstances.
+    /// The line for these conditions.
     pub(crate) fn when(mut self, when: &'static str) -> Self {
         self.when = when;
         self
@@ -77,12 +77,12 @@ impl Trial {
         self
     }
 
-    /// Something is otherwise than in the common scene, before and after.
+    /// A value that differs from the common scene, before and after.
     pub(crate) fn with(self, file: &str, path: &str, value: Value) -> Self {
         self.set(file, path, value.clone(), value)
     }
 
-    /// Something is otherwise in whichever of the two has the object.
+    /// A value that differs in whichever of the two has the object.
     pub(crate) fn set_where_it_is(mut self, file: &str, path: &str, value: Value) -> Self {
         for scene in [&mut self.before, &mut self.after] {
             if scene.contains_key(file) {
@@ -92,7 +92,7 @@ impl Trial {
         self
     }
 
-    /// Something is otherwise after, and before as in the common scene.
+    /// A value that differs after only, and is as in the common scene before.
     pub(crate) fn change(mut self, file: &str, path: &str, value: Value) -> Self {
         set(&mut self.after, file, path, value);
         self
@@ -104,7 +104,7 @@ impl Trial {
         self
     }
 
-    /// Another object is there before, after, or both.
+    /// Another object exists before, after, or both.
     pub(crate) fn object(
         mut self,
         file: &str,
@@ -126,7 +126,7 @@ impl Trial {
         self
     }
 
-    /// The object of its kind vanishes.
+    /// The object of its kind is deleted.
     pub(crate) fn vanishes(mut self) -> Self {
         self.after.remove(file_of(self.kind));
         self
@@ -144,7 +144,7 @@ impl Trial {
         self
     }
 
-    /// Whether this machine has what it needs.
+    /// Whether this machine supports it.
     pub(crate) fn can_run(&self) -> bool {
         !self.needs_tcp_ao || std::env::var_os("FAIRWAY_TCP_AO").is_some()
     }
@@ -155,13 +155,13 @@ impl Trial {
         found.unwrap_or_else(|| panic!("no line for {}", self.name()))
     }
 
-    /// What it is called where it fails.
+    /// Its name in failures.
     pub(crate) fn name(&self) -> String {
         format!("{} {:?} {:?}", self.kind, self.part, self.when)
     }
 
-    /// Makes the change there and back, and holds what the router saw against the line. Says what
-    /// was wrong.
+    /// Makes the change and reverts it, and compares what the router observed with the line. Returns
+    /// what was wrong.
     pub(crate) fn run(&self, stage: &mut Stage) -> Result<(), String> {
         let effect = self.line().effect;
         let what = self.name();
@@ -170,7 +170,7 @@ impl Trial {
             .filter(|it| *it != "trial" || has_trial_session(&self.before))
             .collect();
         if is_silent(&self.before) {
-            // What else is new in it has to be seen before nothing is.
+            // Its other differences must have arrived before announcements stop.
             let mut audible = self.before.clone();
             audible.insert("node".to_owned(), scene::common()["node"].clone());
             stage.put_all(&audible);
@@ -201,7 +201,7 @@ impl Trial {
             stage.wait(&what, |view| is_done(effect, &before["trial"], &view["trial"]));
             stage.barrier(&what, &survivors(effect, &sessions))
         };
-        // Those that were told nothing before were told of all there is.
+        // Sessions that received nothing before received everything.
         let rounds = if is_silent(&self.before) { 0 } else { rounds };
         let farewells = stage.farewells("trial", before["trial"].dropped, after["trial"].dropped);
         let faults = stage.faults();
@@ -237,7 +237,7 @@ pub(crate) fn file_of(kind: Kind) -> &'static str {
     }
 }
 
-/// The value at `path`, which comes to be where it is not.
+/// The value at `path`, which is created if it is missing.
 fn at<'a>(object: &'a mut Value, path: &str) -> &'a mut Value {
     path.split('.').fold(object, |value, step| match step.strip_suffix("[]") {
         Some(list) => {
@@ -291,7 +291,7 @@ fn has_trial_session(scene: &Scene) -> bool {
     })
 }
 
-/// The sessions that reach the end of a trial with this effect without a new beginning.
+/// The sessions that survive a trial with this effect.
 fn survivors<'a>(effect: Effect, sessions: &[&'a str]) -> Vec<&'a str> {
     let is_ended = match effect {
         Effect::Session(effect) => !matches!(
@@ -307,7 +307,7 @@ fn survivors<'a>(effect: Effect, sessions: &[&'a str]) -> Vec<&'a str> {
     sessions.iter().copied().filter(|it| !is_ended || *it != "trial").collect()
 }
 
-/// Whether the trial's session got to where the effect leads, as far as that is to be waited for.
+/// Whether the trial's session reached the state of the effect, as far as that must be awaited.
 fn is_done(effect: Effect, before: &Session, after: &Session) -> bool {
     match effect {
         Effect::Session(
@@ -323,7 +323,7 @@ fn is_done(effect: Effect, before: &Session, after: &Session) -> bool {
     }
 }
 
-/// What is wrong with what was seen, if `effect` should have happened.
+/// What is wrong with the observations, if `effect` should have happened.
 fn judge(
     effect: Effect,
     before: &View,
@@ -368,7 +368,7 @@ fn judge(
             | Effect::LaterAddresses
             | Effect::ExchangesBfdKeys
             | Effect::HearsLess
-            // Nobody here speaks through FRR.
+            // The native backend is in use here.
             | Effect::FrrLines
     );
     let is_free = is_silent || matches!(effect, Effect::Session(_) | Effect::OtherObject);
@@ -376,7 +376,7 @@ fn judge(
         && !is_free
         && !matches!(effect, Effect::PeerComesOrGoes | Effect::TooManyPrefixes)
     {
-        return Err("nobody noticed anything".to_owned());
+        return Err("no neighbour noticed anything".to_owned());
     }
     Ok(())
 }
@@ -387,7 +387,7 @@ fn unchanged(name: &str, before: &Session, after: &Session, rounds: u64) -> Resu
     }
     let updates = after.updates - before.updates;
     if rounds > 0 && updates != rounds {
-        return Err(format!("{name} got {} UPDATEs that say nothing new", updates - rounds));
+        return Err(format!("{name} got {} UPDATEs without changes", updates - rounds));
     }
     if after.refreshes != before.refreshes {
         return Err(format!("{name} was asked again"));
@@ -395,7 +395,7 @@ fn unchanged(name: &str, before: &Session, after: &Session, rounds: u64) -> Resu
     Ok(())
 }
 
-/// What the neighbour whose peer was changed must have seen.
+/// What the neighbour with the changed peer must have observed.
 fn session(
     effect: Effect,
     before: &Session,
@@ -425,7 +425,7 @@ fn session(
     }
 }
 
-/// What a neighbour whose routes changed must have seen.
+/// What a neighbour with changed routes must have observed.
 fn routes(
     effect: Effect,
     name: &str,
@@ -456,7 +456,7 @@ fn routes(
     if !fits {
         return Err(format!("{name}: withdrawn {gone:?}, announced {new:?}, otherwise {other:?}"));
     }
-    // One for what goes, and one for each set of attributes that comes.
+    // One for withdrawals, and one for each set of attributes that is announced.
     let most = u64::from(!gone.is_empty()) + (new.len() + other.len()) as u64;
     if rounds > 0 && updates - rounds > most {
         return Err(format!("{name} got {} UPDATEs where {most} would do", updates - rounds));

@@ -1,8 +1,8 @@
-//! Every rule for what users may write: the rule, manifests that show it, and what is said of them.
+//! Every rule for what users may write: the rule, manifests that show it, and the messages.
 //!
-//! docs/rules.md is made from this table, with each message as it is; it fails when it is stale, and
-//! `make docs` writes it anew. The verdicts stand here, so that a page made anew cannot hide that
-//! one is another.
+//! docs/rules.md is generated from this table, with each message verbatim; the test fails when it is
+//! stale, and `make docs` writes it again. The verdicts are in the source, so that a regenerated page
+//! cannot hide that one changed.
 
 #![allow(clippy::panic, clippy::unwrap_used)] // What fails here fails the test.
 
@@ -28,9 +28,9 @@ const HEAD: &str = "\
 Each line is a rule with what `fairway check`, the daemon's log and `fairway show config` say when it
 is broken. The page is made from the tests by `make docs`: each message is what came out.
 
-- **accepted**: nothing is said.
-- **warned**: it is in force; what was written is probably not what was meant.
-- **refused**: the object is set aside, and everything else works. What was in force of it before
+- **accepted**: no message.
+- **warned**: it is in force, but probably not what was intended.
+- **refused**: the object is rejected, and everything else works. Its last good version
   stays in force, across restarts too. Of an edit that would break another object, the edit is refused.
 - **silent**: everything is in force, but a Service is not announced, for this reason.
 
@@ -68,8 +68,8 @@ fn every_rule_does_as_the_page_says() {
         );
         let mut rules = BTreeSet::new();
         for row in rows {
-            assert!(ids.insert(row.id), "{} is there twice", row.id);
-            assert!(rules.insert(row.rule), "{}: {} is there twice", row.id, row.rule);
+            assert!(ids.insert(row.id), "{} is a duplicate", row.id);
+            assert!(rules.insert(row.rule), "{}: {} is a duplicate", row.id, row.rule);
             match row.message() {
                 Ok(message) => line(&mut page, &row, &message),
                 Err(problem) => wrong.push(problem),

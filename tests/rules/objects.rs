@@ -18,10 +18,10 @@ pub(crate) fn every() -> Vec<Row> {
         row("object-version", METALLB, "A kind has this version", manifest("metallb.io/v7", "BGPPeer", "x", "spec: {}")).refused("is not supported for BGPPeer"),
         row("object-group", OURS, "Its group is metallb.io", good_pool.replace("metallb.io", "metalb.io")).refused("metalb.io/v1beta1 is not supported for IPAddressPool; use metallb.io/v1beta1"),
         row("object-group-missing", OURS, "It has a group", good_pool.replace("metallb.io/", "")).refused("v1beta1 is not supported for IPAddressPool"),
-        row("object-other-group", OURS, "Kinds of other groups are left alone", manifest("apps/v1", "Deployment", "x", "spec: {}")),
+        row("object-other-group", OURS, "Kinds of other groups are ignored", manifest("apps/v1", "Deployment", "x", "spec: {}")),
         row("object-name", KUBERNETES, "A name is lower case", good_pool.replace("new", "New")).refused("lower-case"),
         row("object-name-missing", KUBERNETES, "An object has a name", good_pool.replace("{name: new}", "{}")).refused("metadata.name: is missing"),
-        row("object-namespace", KUBERNETES, "A namespace is a label of DNS", good_pool.replace("name: new", "name: new, namespace: a.b")).refused("is not a namespace"),
+        row("object-namespace", KUBERNETES, "A namespace is a DNS label", good_pool.replace("name: new", "name: new, namespace: a.b")).refused("is not a namespace"),
         row("object-field", OURS, "A field of our kinds is known", pool("new", "addresses: [203.0.113.0/24], autoAsign: true")).refused("did you mean autoAssign?"),
         row("object-field-top", OURS, "Beside spec there are only the usual fields", format!("{good_pool}sepc: {{}}\n")).refused("did you mean spec?"),
         row("object-field-type", KUBERNETES, "A value has the type of its field", pool("new", "addresses: [203.0.113.0/24], autoAssign: 'yes'")).refused("true or false"),
@@ -29,9 +29,9 @@ pub(crate) fn every() -> Vec<Row> {
         row("object-twice", OURS, "An object is in one document", all(&[&good_pool, &good_pool])).refused("is defined already"),
         row("object-items", OURS, "A list has its objects in items", format!("apiVersion: v1\nkind: List\nitem:\n- {}", good_pool.trim_end().replace('\n', "\n  "))).refused("List: items: is missing"),
         row("object-items-twice", OURS, "It has items once", "apiVersion: v1\nkind: List\nitems: []\nitems: []\n").refused("lines 3 and 4"),
-        row("object-items-list", OURS, "Its items are a list", "apiVersion: metallb.io/v1beta1\nkind: IPAddressPoolList\nitems: {metadata: {name: new}}\n").refused("is no list"),
-        row("object-number", OURS, "No number is octal to some and decimal to others", advertisement("new", "ipAddressPools: [public], med: 010")).refused("010 begins with 0"),
-        row("object-breaks", OURS, "Of an object that breaks, what it said before stays", advertisement("new", "ipAddressPools: [public], localPref: x")).after(advertisement("new", "ipAddressPools: [public]")).refused("spec.localPref"),
+        row("object-items-list", OURS, "Its items are a list", "apiVersion: metallb.io/v1beta1\nkind: IPAddressPoolList\nitems: {metadata: {name: new}}\n").refused("is not a list"),
+        row("object-number", OURS, "A number is not octal to some parsers and decimal to others", advertisement("new", "ipAddressPools: [public], med: 010")).refused("010 begins with 0"),
+        row("object-breaks", OURS, "An object that breaks keeps its last good version", advertisement("new", "ipAddressPools: [public], localPref: x")).after(advertisement("new", "ipAddressPools: [public]")).refused("spec.localPref"),
         row("selector-twice", METALLB, "A list has each selector once", with_selector("{matchLabels: {a: b}}, {matchLabels: {a: b}}")).refused("entry [0]"),
         row("selector-operator", METALLB, "An operator is one of four", with_selector("{matchExpressions: [{key: a, operator: Is, values: [b]}]}")).refused("NotIn"),
         row("selector-values", KUBERNETES, "In and NotIn have values", with_selector("{matchExpressions: [{key: a, operator: In}]}")).refused("values: is missing"),
@@ -39,10 +39,10 @@ pub(crate) fn every() -> Vec<Row> {
         row("selector-value-twice", METALLB, "An expression has each value once", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, b]}]}")).refused("given twice"),
         row("selector-values-sorted", METALLB, "The order of values makes no other selector", with_selector("{matchExpressions: [{key: a, operator: In, values: [b, c]}]}, {matchExpressions: [{key: a, operator: In, values: [c, b]}]}")).refused("entry [0]"),
         row("selector-forms", METALLB, "The same in another form is another selector", with_selector("{matchLabels: {a: b}}, {matchExpressions: [{key: a, operator: In, values: [b]}]}")),
-        row("object-label", KUBERNETES, "A label of an object has a name and a value that Kubernetes allows", good_pool.replace("{name: new}", "{name: new, labels: {row: 7 b}}")).refused("metadata.labels.row: \"7 b\" is no value of a label"),
-        row("selector-label", METALLB, "A label has a name that Kubernetes allows", with_selector("{matchExpressions: [{key: 'a b', operator: Exists}]}")).refused("is no name of a label"),
-        row("selector-label-prefix", METALLB, "A prefix of a name is one of DNS", with_selector("{matchLabels: {A/b: c}}")).refused("matchLabels[A/b]: \"A/b\" is no name of a label"),
-        row("selector-label-value", METALLB, "A label has a value that Kubernetes allows", with_selector("{matchLabels: {example.com/row_1.x: '-1'}}")).refused("is no value of a label"),
+        row("object-label", KUBERNETES, "A label of an object has a name and a value that Kubernetes allows", good_pool.replace("{name: new}", "{name: new, labels: {row: 7 b}}")).refused("metadata.labels.row: \"7 b\" is not a label value"),
+        row("selector-label", METALLB, "A label has a name that Kubernetes allows", with_selector("{matchExpressions: [{key: 'a b', operator: Exists}]}")).refused("is not a label name"),
+        row("selector-label-prefix", METALLB, "The prefix of a label name is a DNS name", with_selector("{matchLabels: {A/b: c}}")).refused("matchLabels[A/b]: \"A/b\" is not a label name"),
+        row("selector-label-value", METALLB, "A label has a value that Kubernetes allows", with_selector("{matchLabels: {example.com/row_1.x: '-1'}}")).refused("is not a label value"),
     ]
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn profiles() -> Vec<Row> {
         row("profile-authentication-type", "RFC 5880", "Keys are SHA1", profile("new", "authentication: {type: md5, keyID: 1, secret: {name: a, key: b}}")).refused("sha1 or meticulous-sha1"),
         row("profile-authentication", "RFC 5880", "Keys have 1 to 20 bytes", all(&[&signed(), &secret("stringData: {short: twenty-bytes-at-most}")])),
         row("profile-authentication-missing", "RFC 5880", "The key exists", signed()).refused("no Secret default/key with a usable key short"),
-        row("profile-authentication-long", "RFC 5880", "A key of 21 bytes is none", all(&[&signed(), &secret("stringData: {short: twenty-bytes-and-more.}")])).refused("expected 1 to 20 bytes"),
+        row("profile-authentication-long", "RFC 5880", "A key of 21 bytes is not usable", all(&[&signed(), &secret("stringData: {short: twenty-bytes-and-more.}")])).refused("expected 1 to 20 bytes"),
         row("profile-authentication-vanishes", OURS, "A profile outlives its Secret", signed()).after(all(&[&signed(), &secret("stringData: {short: key}")])).refused("no Secret default/key"),
         row("profile-name", OURS, "Names of BFDProfiles are unique, whatever their namespaces are", all(&[&profile("new", ""), &profile("new", "").replace("name: new", "name: new, namespace: lb")])).refused("expected another name"),
     ]
@@ -74,13 +74,13 @@ pub(crate) fn profiles() -> Vec<Row> {
 pub(crate) fn layer2_advertisements() -> Vec<Row> {
     let l2 = |fields: &str| layer2("new", &format!("ipAddressPools: [public], {fields}"));
     vec![
-        row("layer2-later", OURS, "Layer 2 is planned, and not answered yet", l2("")).warned("does not answer ARP and NDP yet"),
+        row("layer2-later", OURS, "Layer 2 is not supported yet", l2("")).warned("does not answer ARP or NDP"),
         row("layer2-pool-unknown", OURS, "The pools that it names exist", layer2("new", "ipAddressPools: [nobody]")).warned("no IPAddressPool nobody is in force"),
         row("layer2-pool-selector", OURS, "Its selectors select a pool", layer2("new", "ipAddressPoolSelectors: [{matchLabels: {tier: gold}}]")).warned("selects none of the IPAddressPools in force"),
         row("layer2-nodes", OURS, "It selects a node, where nodes are given", all(&[&l2("nodeSelectors: [{matchLabels: {rack: z}}]"), &labelled("Node", "one", "rack: a")])).warned("selects none of the nodes given"),
         row("layer2-pool-twice", METALLB, "It names each pool once", layer2("new", "ipAddressPools: [public, public]")).refused("given twice"),
         row("layer2-weight", METALLB, "A preference weighs 1 to 100", l2("preferredNodeSelectors: [{weight: 0, preference: {matchLabels: {a: b}}}]")).refused("1 to 100"),
-        row("layer2-preference", METALLB, "A preference says which nodes are better", l2("preferredNodeSelectors: [{weight: 1}]")).refused("which nodes are better"),
+        row("layer2-preference", METALLB, "A preference selects nodes", l2("preferredNodeSelectors: [{weight: 1}]")).refused("which nodes are better"),
         row("layer2-preference-twice", OURS, "A preference is given once", l2("preferredNodeSelectors: [{weight: 1, preference: {matchLabels: {a: b}}}, {weight: 1, preference: {matchLabels: {a: b}}}]")).refused("given twice"),
     ]
 }
@@ -95,8 +95,8 @@ pub(crate) fn communities() -> Vec<Row> {
         row("community-twice-inside", METALLB, "An alias is defined once in an object", two).refused("one"),
         row("community-number", METALLB, "A community is two numbers of 16 bits", new("one", "65536:1")).refused("65001:100"),
         row("community-large", METALLB, "A large community is three numbers of 32 bits", new("one", "large:1:2")).refused("large:65001:1:2"),
-        row("community-well-known", METALLB, "An alias may be a word that BGP knows already", new("no-export", "1:1")).warned("no-export is now what is written here"),
-        row("community-known-value", OURS, "An alias is no other community", new("'1:2'", "1:1")).refused("another name"),
+        row("community-well-known", METALLB, "An alias may be the name of a well-known community", new("no-export", "1:1")).warned("no-export now means the value given here"),
+        row("community-known-value", OURS, "An alias is not another community", new("'1:2'", "1:1")).refused("another name"),
         row("community-alias-clashes", OURS, "An edit defines no alias that another object has", new("customers", "1:1")).after(new("one", "1:1")).refused("Community/names already"),
     ]
 }
@@ -123,7 +123,7 @@ pub(crate) fn services() -> Vec<Row> {
         row("service-annotation-old", METALLB, "Annotations begin with metallb.io", annotated("metallb.universe.tf/address-pool: public", "")).warned("metallb.io/address-pool"),
         row("service-pool-unknown", METALLB, "The pool that it asks for exists", annotated("metallb.io/address-pool: nobody", "")).warned("nobody").by_check(),
         row("service-address-outside", METALLB, "A pool holds the address that it asks for", wants("203.0.113.1", "")).warned("203.0.113.1").by_check(),
-        row("service-status", METALLB, "What no host can have counts for nothing in a status", format!("{}status: {{loadBalancer: {{ingress: [{{ip: '::ffff:10.0.0.1'}}]}}}}\n", service("web", ""))).warned("counts for nothing"),
+        row("service-status", METALLB, "Addresses that no host can use are ignored in a status", format!("{}status: {{loadBalancer: {{ingress: [{{ip: '::ffff:10.0.0.1'}}]}}}}\n", service("web", ""))).warned("is ignored"),
         row("service-announced", METALLB, "A pool and an advertisement are enough", service("web", "")),
     ]
 }
@@ -138,7 +138,7 @@ pub(crate) fn secrets() -> Vec<Row> {
         row("secret-password", METALLB, "kubernetes.io/basic-auth has a password", secret("data: {username: YQ==}")).refused("data.password: is missing"),
         row("secret-password-empty", "RFC 2385", "A password is not empty", secret("stringData: {password: ''}")).refused("is empty"),
         row("secret-password-long", "RFC 2385", "The kernel takes 80 bytes", secret(&format!("stringData: {{password: {}}}", "x".repeat(81)))).refused("81 bytes"),
-        row("secret-other", OURS, "Secrets of other types are left alone", secret("data: {a: '!'}").replace("basic-auth", "tls")),
+        row("secret-other", OURS, "Secrets of other types are ignored", secret("data: {a: '!'}").replace("basic-auth", "tls")),
     ]
 }
 
@@ -150,8 +150,8 @@ pub(crate) fn config_maps() -> Vec<Row> {
     let two = all(&[&lines, &elsewhere]);
     vec![
         row("extras", METALLB, "bgpextras has lines for FRR", lines.as_str()).frr(None),
-        row("extras-native", METALLB, "Our own sessions have no use for them", lines.as_str()).warned("needs --bgp frr"),
-        row("extras-other", METALLB, "Other ConfigMaps are left alone", lines.replace("bgpextras", "others")),
+        row("extras-native", METALLB, "The native backend ignores them", lines.as_str()).warned("needs --bgp frr"),
+        row("extras-other", METALLB, "Other ConfigMaps are ignored", lines.replace("bgpextras", "others")),
         row("extras-missing", OURS, "It has the key extras", extras("data: {extra: log syslog}")).frr(None).warned("data.extras: is missing"),
         row("extras-text", KUBERNETES, "The lines are text", extras("data: {extras: [log syslog]}")).frr(None).refused("data.extras"),
         row("extras-control", OURS, "They have no control characters", extras(r#"data: {extras: "log syslog\u0000"}"#)).frr(None).refused("control character U+0000"),

@@ -1,4 +1,4 @@
-//! Objects edited at random: what is in force never depends on the way there, and no edit costs
+//! Objects edited at random: what is in force never depends on the order of edits, and no edit costs
 //! another object its place.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ impl Dice {
     }
 }
 
-/// A document for the file, mostly sound on its own.
+/// A document for the file, usually valid on its own.
 fn document(file: &str, dice: &mut Dice) -> String {
     let (kind, name) = file.split_once('-').unwrap();
     match kind {
@@ -170,7 +170,7 @@ fn run(seed: u64, backend: BackendKind) -> usize {
             assert!(resolution.stale.is_empty(), "{}", what());
             assert_eq!(resolution.objects, fresh(backend, &files).objects, "{}", what());
         }
-        // Nothing changed, so nothing changes.
+        // Without a change nothing changes.
         if edit % 8 == 0 {
             let again = catalog.resolve();
             assert_eq!(again.objects, resolution.objects, "{}", what());

@@ -1,31 +1,31 @@
-//! One rule: manifests, and what comes of them.
+//! One rule: manifests, and their result.
 
 use fairway_allocator as allocator;
 use fairway_model::{ClusterIndex, Node, Object, ObjectKey};
 use fairway_plan::{self as plan, PlanOptions};
 use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
 
-/// A configuration in which nothing is odd. Most rules are shown by what comes to it.
+/// A configuration without findings. Most rules are shown by an addition to it.
 const GOOD: &str = include_str!("../good.yaml");
 
-/// Where rules come from, beside RFCs.
+/// The sources of rules, beside RFCs.
 pub(crate) const KUBERNETES: &str = "Kubernetes";
 pub(crate) const METALLB: &str = "MetalLB";
 pub(crate) const OURS: &str = "ours";
 
-/// A sound peer, up to its enableGracefulRestart.
+/// A valid peer, without enableGracefulRestart.
 pub(crate) const PEER: &str = "myASN: 64500, peerASN: 64502, peerAddress: 192.0.2.9";
 
-/// What becomes of the manifests.
+/// The result of the manifests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verdict {
-    /// Nothing is said, and the Service `web`, if there is one, is announced.
+    /// There is no finding, and the Service `web`, if there is one, is announced.
     Accepted,
-    /// It is in force, and something is said.
+    /// It is in force, with a warning.
     Warned(&'static str),
-    /// The object is set aside, or stays as it was.
+    /// The object is rejected, or its earlier version stays.
     Refused(&'static str),
-    /// It is in force, and the plan leaves the Service `web` out.
+    /// It is in force, and the plan does not announce the Service `web`.
     Silent(&'static str),
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Row {
     manifests: String,
     backend: BackendKind,
     is_alone: bool,
-    /// Whether only `fairway check` says it.
+    /// Whether only `fairway check` reports it.
     by_check: bool,
     pub(crate) verdict: Verdict,
 }
 
-/// A rule that `manifests` show, with where it comes from and what it says.
+/// A rule that `manifests` show, with its source and its title.
 pub(crate) fn row(
     id: &'static str,
     source: &'static str,
@@ -64,7 +64,7 @@ pub(crate) fn row(
 }
 
 impl Row {
-    /// Refused, with these words among others.
+    /// Rejected, with these words in the message.
     pub(crate) fn refused(self, words: &'static str) -> Self {
         Self { verdict: Verdict::Refused(words), ..self }
     }
@@ -84,22 +84,22 @@ impl Row {
         Self { before: Some(before.into()), ..self }
     }
 
-    /// With FRR of this version, or of one that is not known.
+    /// With FRR of this version, or of an unknown one.
     pub(crate) fn frr(self, version: Option<(u8, u8)>) -> Self {
         Self { backend: BackendKind::Frr { version }, ..self }
     }
 
-    /// Without the good configuration beside it.
+    /// Without the good configuration.
     pub(crate) fn alone(self) -> Self {
         Self { is_alone: true, ..self }
     }
 
-    /// Said by the command alone, for the daemon cannot know or need not.
+    /// Reported by the command only: the daemon cannot know it or need not.
     pub(crate) fn by_check(self) -> Self {
         Self { by_check: true, ..self }
     }
 
-    /// What `--bgp` and `--frr-version` are.
+    /// The values of `--bgp` and `--frr-version`.
     pub(crate) fn backend(&self) -> String {
         match self.backend {
             BackendKind::Native => String::new(),
@@ -108,7 +108,7 @@ impl Row {
         }
     }
 
-    /// Looks that it comes as it should; answers the message.
+    /// Checks the result; returns the message.
     pub(crate) fn message(&self) -> Result<String, String> {
         let (earlier, resolution) = self.resolve();
         self.check_nothing_is_lost(&earlier, &resolution)?;
@@ -158,7 +158,7 @@ impl Row {
         (earlier, catalog.resolve())
     }
 
-    /// An edit at fault costs no object that was in force.
+    /// An invalid edit removes no object that was in force.
     fn check_nothing_is_lost(&self, before: &Resolution, after: &Resolution) -> Result<(), String> {
         if let Some(fault) = before.findings.iter().find(|finding| finding.is_fault()) {
             return Err(format!("{}: before the edit: {fault}", self.id));
@@ -173,7 +173,7 @@ impl Row {
     }
 }
 
-/// Each document is a file of its own, so that an edit of one is no edit of the next.
+/// Each document is a file of its own, so that an edit of one does not affect the next.
 fn read(catalog: &mut Catalog, manifests: &str) {
     assert!(manifests.split("---\n").count() <= MANIFESTS_MAX);
     for position in 0..MANIFESTS_MAX {
@@ -185,7 +185,7 @@ fn read(catalog: &mut Catalog, manifests: &str) {
     }
 }
 
-/// The most documents that a rule needs to be shown.
+/// The most documents that a rule needs.
 const MANIFESTS_MAX: usize = 8;
 
 fn said(resolution: &Resolution) -> Vec<String> {
@@ -201,7 +201,7 @@ fn without_place(finding: &Finding) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
-/// What the command says of one file.
+/// The output of the command for one file.
 fn said_by_check(text: &str) -> Vec<String> {
     let folder = std::env::temp_dir().join(format!("fairway-rules-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

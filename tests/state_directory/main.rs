@@ -215,7 +215,7 @@ fn start_without_a_folder(forget: &str) {
     let mut session = router.session();
     assert!(!session.wait_for_route(WEB));
     assert!(!session.wait_for_route(DNS), "{forget} is not needed for it");
-    daemon.wait_for_line(&["ERROR", "more", "what it held stays in force"]);
+    daemon.wait_for_line(&["ERROR", "more", "its last content stays in force"]);
     assert!(session.misses_end_of_rib(Duration::from_millis(500)), "{forget}");
     // A run that ends meanwhile leaves the whole picture behind.
     daemon.end(Signal::SIGTERM);

@@ -2,11 +2,11 @@
 //!
 //! Changes nothing and remembers nothing. Called by the allocator.
 //!
-//! Pools are tried tier by tier: those kept for the Service, then those open to all. Inside a tier
-//! comes the first pool that has both families, where both are wanted; then each family from
-//! wherever the tier has it. `Ours:` MetalLB takes both families from one pool or gives one; and
-//! what RequireDualStack finds in no tier alone, it gets from two. An address that was released not
-//! long ago is taken only where a tier has no other.
+//! Pools are tried tier by tier: those restricted to the Service, then those open to all. In a tier,
+//! the first pool with both families comes first, if both are wanted; then each family from
+//! any pool of the tier. `Ours:` MetalLB takes both families from one pool or assigns only one; and
+//! if no single tier has both for RequireDualStack, they come from two. A recently released address
+//! is used only if a tier has no other.
 
 use std::net::IpAddr;
 
@@ -32,7 +32,7 @@ impl Found {
         Self { addresses, reason: None }
     }
 
-    /// One address for a Service that would rather have two.
+    /// One address for a Service that prefers two.
     fn one_family(address: IpAddr, missing: Reason) -> Self {
         let got = AddressFamily::of(address);
         let reason = Some(Reason::OneFamily { got, missing: Box::new(missing) });
@@ -40,7 +40,7 @@ impl Found {
     }
 }
 
-/// Everything the choice for one Service depends on.
+/// The inputs of the choice for one Service.
 pub(super) struct Choice<'a> {
     pub(super) pools: &'a PoolLookup<'a>,
     pub(super) occupancy: &'a Occupancy,
@@ -60,7 +60,7 @@ impl Choice<'_> {
         }
         let candidates = match (self.pools.candidates(self.service), self.service.families, kept) {
             (Ok(candidates), ..) => candidates,
-            // Nowhere to look for the other family, which is no reason to lose the one it has.
+            // No pool has the other family, which is no reason to lose the one it has.
             (Err(missing), FamilyPolicy::PreferDual(_), [kept]) => {
                 return Ok(Found::one_family(*kept, missing));
             }
@@ -77,14 +77,14 @@ impl Choice<'_> {
         }
     }
 
-    /// A family of which no pool has an address, where both are needed: help must bring that one.
+    /// A family of which no pool has an address, where both are needed: that one must become available.
     pub(super) fn missing_family(&self, first: AddressFamily) -> AddressFamily {
         let candidates = self.pools.candidates(self.service);
         let has_first = candidates.is_ok_and(|it| self.any(&it.tiers, first).is_some());
         if has_first { first.other() } else { first }
     }
 
-    /// Whether the Service may use `address` as far as others are concerned.
+    /// Whether other Services leave `address` to the Service.
     pub(super) fn is_available(&self, address: IpAddr) -> bool {
         self.refusal(address).is_none()
     }
@@ -98,7 +98,7 @@ impl Choice<'_> {
         Some(Reason::AddressCooling { address, former })
     }
 
-    /// `Ours:` requested addresses may be from two pools, as given ones may.
+    /// `Ours:` requested addresses may be from two pools, as automatic ones may.
     fn requested(&self) -> Result<Found, Reason> {
         request::check(self.service, self.pools)?;
         let requested = &self.service.requested_addresses;
@@ -113,7 +113,7 @@ impl Choice<'_> {
         Ok(Found { addresses, reason: alone })
     }
 
-    /// The other family for a Service that has one: from the pool of that one, if it can be.
+    /// The other family for a Service that has one: from the same pool, if possible.
     fn second(
         &self,
         candidates: &Candidates<'_>,
@@ -164,7 +164,7 @@ impl Choice<'_> {
         Ok(Found::all(vec![any(first)?, any(first.other())?]))
     }
 
-    /// One address of each family from one tier, and if it can be from one pool.
+    /// One address of each family from one tier, from one pool if possible.
     fn pair(&self, tier: &Vec<&Pool>, first: AddressFamily) -> Option<Vec<IpAddr>> {
         let of_one = |find: &dyn Fn(&Pool, AddressFamily) -> Option<IpAddr>| {
             tier.iter().find_map(|pool| Some(vec![find(pool, first)?, find(pool, first.other())?]))
@@ -190,7 +190,7 @@ impl Choice<'_> {
         })
     }
 
-    /// The lowest address to give; ranges in the order written.
+    /// The lowest available address; ranges in the order written.
     fn lowest_in(&self, pool: &Pool, family: AddressFamily) -> Option<IpAddr> {
         let mut ranges = pool.ranges.iter().filter(|range| range.family() == family);
         ranges.find_map(|range| {
@@ -200,8 +200,8 @@ impl Choice<'_> {
     }
 }
 
-/// Why there is no address of `family`. Depends on the pools alone, not on who has what, so that it
-/// need not be found out again with every change.
+/// Why there is no address of `family`. Depends on the pools alone, not on assignments, so that it
+/// need not be recomputed with every change.
 fn missing(candidates: &Candidates<'_>, family: AddressFamily) -> Reason {
     let names = |pools: Vec<&Pool>| pools.into_iter().map(|pool| pool.name.name.clone()).collect();
     let holding: Vec<_> = candidates.pools().filter(|pool| pool.has_family(family)).collect();
@@ -212,7 +212,7 @@ fn missing(candidates: &Candidates<'_>, family: AddressFamily) -> Reason {
     }
 }
 
-/// Why there are not both, in the same way. `family` is one that is missing.
+/// Why there are not both, likewise. `family` is a missing one.
 fn no_pair(candidates: &Candidates<'_>, family: AddressFamily) -> Reason {
     for family in [family, family.other()] {
         if let reason @ Reason::NoPoolOfFamily { .. } = missing(candidates, family) {

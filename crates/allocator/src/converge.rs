@@ -1,7 +1,7 @@
-//! One call of [`Allocator::converge`]: keep what holds, take up what was had before, give the rest.
+//! One call of [`Allocator::converge`]: keep valid assignments, restore former ones, assign the rest.
 //!
-//! What is looked at in full and in part goes the same way: a full call begins with all Services in
-//! the queue, another with those that changed, and both go on with those whom that helps.
+//! Full and partial passes share the code: a full pass begins with all Services in the queue, a
+//! partial one with those that changed; both continue with the Services that waited for what changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,45 +17,45 @@ use super::sharing::Claim;
 use super::waiting::{Place, Turn};
 use super::{Allocator, Assignment, Held, Outcome, Reason, Scope};
 
-/// What may help those who wait.
+/// Changes that may let waiting Services continue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stirred {
-    /// Addresses that have other users than before.
+    /// Addresses with changed users.
     pub(super) addresses: BTreeSet<IpAddr>,
-    /// Sharing keys whose addresses have.
+    /// Sharing keys of which the addresses changed.
     pub(super) sharing_keys: BTreeSet<String>,
-    /// Addresses that pools can give again.
+    /// Addresses that pools can assign again.
     pub(super) fresh: BTreeMap<Home, BTreeSet<IpAddr>>,
 }
 
-/// What one call finds out.
+/// The state of one call.
 pub(super) struct Pass<'a> {
     pub(super) now: Instant,
     facts: &'a ClusterIndex,
     pub(super) pools: PoolLookup<'a>,
-    /// How old the assignments were of which something was lost in this call.
+    /// The ages of the assignments that lost an address in this call.
     ages: BTreeMap<ObjectName, u64>,
-    /// Everybody whose outcome may be other, and what they lack.
+    /// Every Service with a possibly changed outcome, and what it lacks.
     reasons: BTreeMap<ObjectName, Option<Reason>>,
-    /// What was only said to be had until now.
+    /// Addresses that until now were known from a status only.
     unchecked: BTreeMap<ObjectName, Vec<IpAddr>>,
 }
 
 impl Pass<'_> {
-    /// Why nobody can tell whether a Service may have these addresses, if so.
+    /// The reason, if it is unknown whether a Service may have these addresses.
     fn unknown(&self, addresses: &[IpAddr]) -> Option<Reason> {
         let address = *addresses.iter().find(|it| self.pools.may_be_unknown(**it))?;
         let pools = self.facts.unknown_pools.iter().map(|it| it.name.clone()).collect();
-        // Where there is no pool at all, that is what is to be said.
+        // Without any pool, that is the reason to report.
         (!self.facts.pools.is_empty()).then_some(Reason::PoolUnknown { address, pools })
     }
 }
 
 impl Allocator {
-    /// Gives every LoadBalancer Service of our class its addresses, as far as `index` allows, and
-    /// takes back what nobody may keep. The class is ours when both are absent or both are equal.
-    /// `changes` is what is other in `index` since the last call; the first call looks at everything.
-    /// `now` never goes back. Answers with the Services whose outcome is other.
+    /// Assigns addresses to every LoadBalancer Service of our class, as far as `index` allows, and
+    /// revokes those that a Service may not keep. The class is ours when both are absent or both are equal.
+    /// `changes` is what changed in `index` since the last call; the first call looks at everything.
+    /// `now` never goes back. Returns the Services with a changed outcome.
     pub fn converge(
         &mut self,
         now: Instant,
@@ -86,7 +86,7 @@ impl Allocator {
             self.released.begin_at(now);
         }
         for address in self.released.expire(now) {
-            // Who waits could have had it before: this changes the order of choice alone.
+            // Waiting Services could have had it before: this changes only the order of choice.
             self.end_cool_down(address, &pass);
         }
         if self.pools.as_ref().is_none_or(|known| !Arc::ptr_eq(known, pass.pools.index())) {
@@ -111,7 +111,7 @@ impl Allocator {
         service.load_balancer_class == self.load_balancer_class
     }
 
-    /// What must not be given out is others now, and everybody is asked again anyway.
+    /// The set of blocked addresses changed, and all Services are evaluated again anyway.
     fn pools_changed(&mut self, pass: &Pass<'_>) {
         let pools = &pass.pools;
         self.pools = Some(Arc::clone(pools.index()));
@@ -128,8 +128,8 @@ impl Allocator {
         }
     }
 
-    /// Takes their addresses from those of `scope` that are not there, or not ours, any more.
-    /// Answers with the others.
+    /// Releases the addresses of those of `scope` that are gone, or not of our class any more.
+    /// Returns the others.
     fn release_the_gone(&mut self, scope: Scope, pass: &mut Pass<'_>) -> Vec<ObjectName> {
         let names = match scope {
             Scope::Only(names) => names,
@@ -152,8 +152,8 @@ impl Allocator {
         present
     }
 
-    /// Losing every pool is far more often an accident than a wish, so nothing moves; and who is said
-    /// to have addresses keeps them, unchecked, until there are pools.
+    /// Losing every pool is usually an accident, so assignments stay; and Services with addresses in
+    /// their status keep them, unchecked, until there are pools.
     fn hold_on(&mut self, names: &[ObjectName], pass: &mut Pass<'_>) {
         for name in names {
             let Some(service) = pass.facts.services.get(name) else {
@@ -172,7 +172,7 @@ impl Allocator {
         }
     }
 
-    /// What was only said to be had, when there was no pool to ask, is no assignment.
+    /// Addresses known from a status only, without a pool to check them, are not an assignment.
     fn forget_unchecked(&mut self, name: &ObjectName, pass: &mut Pass<'_>) {
         let is_unchecked = |held: &Held| held.assignment.pool.is_empty() && held.claim.is_none();
         if self.held.get(name).is_some_and(is_unchecked)
@@ -182,7 +182,7 @@ impl Allocator {
         }
     }
 
-    /// It was announced all the same, so whoever could not take it up gives it back like any other.
+    /// It was announced all the same, so a Service that could not restore it releases it like any other.
     fn give_back_unchecked(&mut self, pass: &mut Pass<'_>) {
         for (name, mut lost) in std::mem::take(&mut pass.unchecked) {
             lost.retain(|address| !self.addresses_of(&name).contains(address));
@@ -190,9 +190,9 @@ impl Allocator {
         }
     }
 
-    /// Checks the assignments of `names`. Those whose Service and addresses are as they were keep
-    /// their place in the occupancy index; the rest leave it and come back in order of age, as far as
-    /// they still hold. So whoever changed makes way, not whom the change would hit.
+    /// Checks the assignments of `names`. Those of unchanged Services and addresses keep
+    /// their place in the occupancy index; the rest leave it and return in order of age, if they are
+    /// still valid. So the Service that changed gives way, not the one that the change affects.
     fn keep_what_holds(&mut self, names: &[ObjectName], pass: &mut Pass<'_>) {
         let mut moved: Vec<(u64, &Service, Vec<IpAddr>)> = Vec::new();
         for name in names {
@@ -243,9 +243,9 @@ impl Allocator {
         }
     }
 
-    /// Those who have not all they want take up what their status says they have, and what they gave
-    /// back not long ago: in name order, and before anything is given out. Who needs both families
-    /// does not take up one, for it would have to be given back, and would have to cool down anew.
+    /// Services that lack addresses restore those in their status and those that they released
+    /// recently: in name order, and before anything is assigned. A Service that needs both families
+    /// does not restore one, which it would have to release and let cool down again.
     fn take_up(&mut self, queue: &BTreeSet<Turn>, pass: &mut Pass<'_>) {
         let names: BTreeSet<&ObjectName> = queue.iter().map(|turn| &turn.name).collect();
         for name in names {
@@ -261,7 +261,7 @@ impl Allocator {
         }
     }
 
-    /// Completes what is incomplete, until nobody is left whom that could help.
+    /// Completes incomplete assignments, until no waiting Service can make progress.
     fn give_out(&mut self, queue: BTreeSet<Turn>, pass: &mut Pass<'_>) {
         let mut next_round = queue;
         while !next_round.is_empty() || !self.stirred.fresh.is_empty() {
@@ -283,12 +283,12 @@ impl Allocator {
                 self.try_to_satisfy(&turn.name, pass);
                 last = Some(turn);
             }
-            // Everybody has been asked whether it is of use.
+            // Every Service has been asked whether it can use them.
             self.stirred.fresh.clear();
         }
     }
 
-    /// Who comes after `last`: of the queue, or of those who wait for what a pool can give again.
+    /// The Service after `last`: of the queue, or of those that wait for addresses of a pool.
     fn next_turn(&self, queue: &BTreeSet<Turn>, last: Option<&Turn>) -> Option<Turn> {
         let pools = self.stirred.fresh.keys().map(|(pool, family)| {
             let place = Place::Pool(pool.clone(), *family);
@@ -297,7 +297,7 @@ impl Allocator {
         pools.chain([queue.first().cloned()]).flatten().min()
     }
 
-    /// Those who wait for an address, or for one with a sharing key, that has other users now.
+    /// Services that wait for an address, or for one with a sharing key, of which the users changed.
     fn stirred_turns(&mut self) -> Vec<Turn> {
         let addresses = std::mem::take(&mut self.stirred.addresses).into_iter().map(Place::Address);
         let keys = std::mem::take(&mut self.stirred.sharing_keys).into_iter();
@@ -348,7 +348,7 @@ impl Allocator {
         pass.reasons.insert(name.clone(), reason);
     }
 
-    /// Writes down what became of everybody concerned, and answers with those for whom it is other.
+    /// Records the outcome of all Services concerned, and returns those for which it changed.
     fn conclude(&mut self, mut pass: Pass<'_>) -> BTreeSet<ObjectName> {
         let mut others = BTreeSet::new();
         for (name, reason) in std::mem::take(&mut pass.reasons) {

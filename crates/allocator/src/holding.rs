@@ -1,6 +1,6 @@
-//! Who holds which address: taking, giving back, and who may want what is given back.
+//! Which Service holds which address: assigning, releasing, and which Services may want what is released.
 //!
-//! Another part of [`Allocator`], with no opinion about who should; `converge` calls it.
+//! Another part of [`Allocator`], without policy; `converge` calls it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::sharing::Claim;
 use super::{Allocator, Assignment, Held};
 
 impl Allocator {
-    /// Gives exactly `addresses` to `service`, and takes back what it had besides.
+    /// Assigns exactly `addresses` to `service`, and releases its other ones.
     pub(super) fn set(
         &mut self,
         service: &Service,
@@ -30,7 +30,7 @@ impl Allocator {
         self.give_back(name, &lost, pass);
     }
 
-    /// Gives `addresses` to `service`, which has left the occupancy index; none ends its
+    /// Assigns `addresses` to `service`, which has left the occupancy index; none ends its
     /// assignment.
     pub(super) fn hold(
         &mut self,
@@ -73,13 +73,13 @@ impl Allocator {
         self.is_remembered &= self.held.remove(name).is_none();
     }
 
-    /// Takes a Service out of the occupancy index; answers with the addresses it has.
+    /// Removes a Service from the occupancy index; returns its addresses.
     pub(super) fn vacate(&mut self, name: &ObjectName) -> Vec<IpAddr> {
         let Some(held) = self.held.get_mut(name) else {
             return Vec::new();
         };
         let addresses = held.assignment.addresses.clone();
-        // Without a claim it never got into the index, and an address of it there is another's.
+        // Without a claim it was never in the index, and an address of it there is of another Service.
         if let Some(claim) = held.claim.take() {
             for address in addresses.iter().copied() {
                 self.occupancy.vacate(address, name);
@@ -89,7 +89,7 @@ impl Allocator {
         addresses
     }
 
-    /// `name` has given `addresses` back, and has left the occupancy index.
+    /// `name` has released `addresses`, and has left the occupancy index.
     pub(super) fn give_back(&mut self, name: &ObjectName, addresses: &[IpAddr], pass: &Pass<'_>) {
         for address in addresses.iter().copied() {
             let is_unused = !self.occupancy.is_used(address);
@@ -107,14 +107,14 @@ impl Allocator {
         }
     }
 
-    /// `address` is like all others again.
+    /// The cool-down of `address` is over.
     pub(super) fn end_cool_down(&mut self, address: IpAddr, pass: &Pass<'_>) {
         if !self.occupancy.is_used(address) && !pass.pools.keeps_back(address) {
             self.occupancy.unblock(address);
         }
     }
 
-    /// `address` has other users, or they make other claims.
+    /// The users of `address` changed, or their claims.
     pub(super) fn stir(&mut self, address: IpAddr, claim: &Claim) {
         self.stirred.addresses.insert(address);
         self.stirred.sharing_keys.extend(claim.sharing_key().map(str::to_owned));

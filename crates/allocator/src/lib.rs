@@ -1,21 +1,21 @@
 //! Which Service has which address.
 //!
-//! A function of the facts and of what was assigned before: no clock, no randomness, no I/O.
+//! A function of the facts and of earlier assignments: no clock, no randomness, no I/O.
 //! Knows no node and no router. The controller calls [`Allocator::converge`] after every change
 //! and keeps [`Allocator::memory`] on disk; the plan reads the [`Outcomes`].
 //!
-//! A call changes only what has to change. First everything that is assigned and still holds is
-//! kept, so a healthy Service never moves because of another; then those who have none take up what
-//! their status says they have, or what they gave back not long ago; only then are addresses given
-//! out, to those who had one before those who had none. Among the latter, those who name an address
-//! come before those who take any (or a wish could fail by an accident of names), and otherwise the
-//! name decides. So the same files give the same addresses on every host.
+//! A call makes the fewest possible changes. First, all valid assignments are kept, so a healthy
+//! Service never moves because of another; then Services without addresses restore those in their
+//! status, or those that they released recently; only then are new addresses assigned, first to
+//! Services that had one before. Among the others, those that request an address come before those
+//! that take any (otherwise the order of names could make a request fail), and then by name. So the
+//! same files give the same addresses on every host.
 //!
-//! What is given back cools down (`released`): it is not another's before its withdrawal has been
-//! written to all neighbours ([`Allocator::withdrawn`]), and for a minute it is the last choice.
+//! A released address cools down (`released`): no other Service gets it before its withdrawal has
+//! been sent to all neighbours ([`Allocator::withdrawn`]), and for a minute it is the last choice.
 //!
-//! A call looks at the Services that changed and at those whom these changes can help (`waiting`),
-//! at all of them only when pools are others. With `n` addresses in use a single allocation costs
+//! A call looks at the Services that changed and at those that can use what these release
+//! (`waiting`); at all of them only when pools changed. With `n` addresses in use, one allocation costs
 //! O(log n) for each range that is tried (see `occupancy`), whatever the size of the pool.
 
 mod choice;
@@ -58,20 +58,20 @@ pub use sharing::SharingConflict;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The pool they come from. With one family from each of two pools: both names, the preferred
-    /// family's first, with a comma between. Empty while it is not known, for want of pools.
+    /// family's first, separated by a comma. Empty while it is unknown, for lack of pools.
     pub pool: String,
     /// One address for each family at most, the preferred family first.
     pub addresses: Vec<IpAddr>,
 }
 
-/// What became of one Service.
+/// The outcome for one Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Its addresses, the preferred family first; empty while it waits for some.
     pub addresses: Vec<IpAddr>,
     /// Where they come from, as in [`Assignment::pool`]; `None` without addresses or pools.
     pub pool: Option<String>,
-    /// What is missing; `None` for a Service that got what it asked for. [`Reason::NoPools`] and
+    /// What is missing; `None` for a Service that got what it requested. [`Reason::NoPools`] and
     /// [`Reason::PoolUnknown`] beside addresses mean: keep them, but do not announce them.
     pub reason: Option<Reason>,
 }
@@ -82,25 +82,25 @@ impl Outcome {
         self.addresses.is_empty()
     }
 
-    /// Whether it is left as it is because nobody can tell what it may have.
+    /// Whether its addresses stay because it is unknown what it may have.
     pub fn is_unchecked(&self) -> bool {
         matches!(self.reason, Some(Reason::NoPools | Reason::PoolUnknown { .. }))
     }
 }
 
-/// What became of every Service of our class, in name order.
+/// The outcome for every Service of our class, in name order.
 pub type Outcomes = BTreeMap<ObjectName, Outcome>;
 
-/// What must survive a restart: plain values, for whoever keeps them.
+/// What must survive a restart: plain values, for the caller to store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// Who has what, oldest first.
+    /// The assignments, oldest first.
     pub assignments: Vec<(ObjectName, Assignment)>,
-    /// Addresses that were given back not long ago and who had them, oldest first.
+    /// Recently released addresses and the Services that had them, oldest first.
     pub released: Vec<(IpAddr, ObjectName)>,
 }
 
-/// What an allocator without memory makes of these facts.
+/// The result of an allocator without memory for these facts.
 pub fn from_scratch(index: &ClusterIndex, load_balancer_class: Option<&str>) -> Outcomes {
     let mut allocator = Allocator::new(load_balancer_class.map(str::to_owned));
     allocator.converge(Instant::ZERO, index, &Changes::default());
@@ -111,9 +111,9 @@ pub fn from_scratch(index: &ClusterIndex, load_balancer_class: Option<&str>) -> 
 #[derive(Debug, Clone)]
 struct Held {
     assignment: Assignment,
-    /// Counts up with every Service that gets its first address: the smaller, the older.
+    /// Increases with every Service that gets its first address: the smaller, the older.
     age: u64,
-    /// What the occupancy index knows of it. `None` while it has not been checked against any pool.
+    /// Its claim in the occupancy index. `None` while it has not been checked against any pool.
     claim: Option<Arc<Claim>>,
 }
 
@@ -126,16 +126,16 @@ pub struct Allocator {
     held: BTreeMap<ObjectName, Held>,
     next_age: u64,
     is_holding_back: bool,
-    /// [`Self::memory`] is what [`Self::changed_memory`] gave last.
+    /// [`Self::memory`] equals what [`Self::changed_memory`] returned last.
     is_remembered: bool,
-    /// It has not decided anything since it was restored.
+    /// It has not made a decision since it was restored.
     is_restored: bool,
     occupancy: Occupancy,
     released: Released,
     waiting: Waiting,
-    /// What became other since those who wait were last asked.
+    /// What changed since the waiting Services were last evaluated.
     stirred: Stirred,
-    /// Made of the pools that the last call saw; `None` before the first one.
+    /// Derived from the pools of the last call; `None` before the first one.
     pools: Option<Arc<PoolIndex>>,
 }
 
@@ -145,9 +145,9 @@ impl Allocator {
         Self { load_balancer_class, ..Self::default() }
     }
 
-    /// The allocator that goes on from `memory`: what [`Self::memory`] gave before the restart.
-    /// Nothing is believed until `converge` has checked it. The cool-down of what was released
-    /// begins anew: who restarts cannot know what neighbours have heard.
+    /// The allocator that continues from `memory`: what [`Self::memory`] returned before the restart.
+    /// Nothing is in effect until `converge` has checked it. The cool-down of released addresses
+    /// restarts: after a restart it is unknown which withdrawals neighbours have received.
     pub fn restore(load_balancer_class: Option<String>, memory: Memory) -> Self {
         let mut allocator = Self { is_restored: true, ..Self::new(load_balancer_class) };
         for (name, assignment) in memory.assignments {
@@ -167,7 +167,7 @@ impl Allocator {
     pub fn memory(&self) -> Memory {
         let mut held: Vec<_> = self.held.iter().collect();
         held.sort_by_key(|(_, held)| held.age);
-        // What was never checked against a pool is the status' to remember.
+        // What was never checked against a pool is kept in the status alone.
         held.retain(|(_, held)| !held.assignment.pool.is_empty());
         let assignments =
             held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone()));
@@ -175,43 +175,43 @@ impl Allocator {
         Memory { assignments: assignments.collect(), released: released.collect() }
     }
 
-    /// What must survive a restart, if that is other than when this was asked before: most changes
-    /// of a cluster move no address, and with many Services this is long.
+    /// What must survive a restart, if it changed since the last call: most changes of a cluster move
+    /// no address, and with many Services this is long.
     pub fn changed_memory(&mut self) -> Option<Memory> {
         let is_released_other = self.released.take_is_other();
         let is_remembered = std::mem::replace(&mut self.is_remembered, true);
         (is_released_other || !is_remembered).then(|| self.memory())
     }
 
-    /// What became of every Service of our class.
+    /// The outcome for every Service of our class.
     pub fn outcomes(&self) -> &Outcomes {
         &self.outcomes
     }
 
-    /// The Services from which the last `converge` took an address that the pools no longer let them
-    /// have, or that another has: why. What they have instead, their outcome says.
+    /// The Services from which the last `converge` took an address that the pools no longer allow, or
+    /// that another Service has, and the reason. Their outcome has their new addresses.
     pub fn given_up(&self) -> &BTreeMap<ObjectName, Reason> {
         &self.given_up
     }
 
-    /// When `converge` is due though nothing changed: a cool-down ends then.
+    /// When `converge` is due without a change: a cool-down ends then.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.released.next_deadline()
     }
 
-    /// Everything that has been released so far: what to hand to [`Self::withdrawn`] once all
-    /// neighbours have been told what follows from the present outcomes.
+    /// Everything that has been released so far: pass it to [`Self::withdrawn`] once all neighbours
+    /// have received the routes that follow from the present outcomes.
     pub fn last_release(&self) -> ReleaseMark {
         self.released.last()
     }
 
-    /// Addresses that were released, and that nobody else may have until their withdrawal has been
-    /// reported, with who had them and since when nobody has. Oldest first.
+    /// Released addresses that no other Service may have until their withdrawal has been reported,
+    /// with their last holder and the time since when they are unused. Oldest first.
     pub fn not_withdrawn(&self) -> impl Iterator<Item = (IpAddr, &ObjectName, Instant)> {
         self.released.not_withdrawn()
     }
 
-    /// Somebody else decided until now, and took `address` from `former`: as if it had been done here.
+    /// Another allocator decided until now, and took `address` from `former`: as if released here.
     pub fn note_released(&mut self, now: Instant, address: IpAddr, former: &ObjectName) {
         if !self.occupancy.is_used(address) {
             self.released.add(now, address, former, true, None);
@@ -220,9 +220,9 @@ impl Allocator {
         }
     }
 
-    /// Whether new addresses are given out (as they are by default). Where they are not, what is had
-    /// is kept, and what a status says is taken up: whoever begins to decide may not know yet what
-    /// was given back not long ago.
+    /// Whether new addresses are assigned (the default). If not, existing addresses are kept, and those
+    /// in a status are restored: a controller that has just taken over may not know yet what was
+    /// released recently.
     pub fn set_giving(&mut self, is_giving: bool) {
         if self.is_holding_back == is_giving {
             self.is_holding_back = !is_giving;
@@ -230,15 +230,15 @@ impl Allocator {
         }
     }
 
-    /// All neighbours were told that what was released until `up_to` is gone, so others may have it.
-    /// The next `converge`, with or without changes, gives it to whoever waits; the answer says
-    /// whether there is something to give.
+    /// The withdrawals of everything released until `up_to` were sent to all neighbours, so other
+    /// Services may have it. The next `converge`, with or without changes, assigns it to waiting
+    /// Services; returns whether there is something to assign.
     pub fn withdrawn(&mut self, up_to: ReleaseMark) -> bool {
         let told = self.released.withdrawn(up_to);
         self.stir_told(told)
     }
 
-    /// As [`Self::withdrawn`], of one address, for callers that hear of each.
+    /// As [`Self::withdrawn`], of one address, for callers that track each.
     pub fn address_withdrawn(&mut self, address: IpAddr) -> bool {
         let told = self.released.address_withdrawn(address);
         self.stir_told(told)
@@ -267,11 +267,11 @@ impl Allocator {
     }
 }
 
-/// What is asked of a call of [`Allocator::converge`].
+/// The scope of a call of [`Allocator::converge`].
 #[derive(Debug)]
 enum Scope {
     /// Every Service.
     All,
-    /// These, and those whom they can help.
+    /// These, and those that can use what they release.
     Only(BTreeSet<ObjectName>),
 }

@@ -1,19 +1,19 @@
-//! Which addresses are in use, by whom, and which is the lowest one that may be given.
+//! Which addresses are in use, by which Services, and which is the lowest available one.
 //!
-//! Knows no wish of a Service, and of a pool only what it is told: what to keep out of, and which
-//! range to search. Called by `choice` to search and by the allocator to take and give back.
+//! Knows no request of a Service, and of a pool only its parameters: what to avoid, and which range
+//! to search. Called by `choice` to search and by the allocator to assign and release.
 //!
-//! Everything that may not be given out for one reason or another (in use, cooling down, reserved)
-//! is in one set of runs, so the lowest address to give is the one behind the run that covers the
-//! start of the range: O(log n), however large the range, and in however many pieces what is free.
-//! Addresses that end in .0 and .255, where those are avoided, are a pattern and no set; they join
-//! a run as soon as the address beside them is in one. So a search passes over at most two of them
-//! and two runs, also where every /24 is full.
+//! Everything that is not available for any reason (in use, cooling down, reserved) is in one set of
+//! runs, so the lowest available address is the one after the run that covers the start of the range:
+//! O(log n), however large the range, and however fragmented. Addresses that end in .0 and .255,
+//! where they are avoided, follow a pattern instead of being in the set; they join a run as soon as
+//! the address beside them is in one. So a search skips at most two of them and two runs, even where
+//! every /24 is full.
 //!
-//! A Service with a sharing key also looks at the addresses that come before the lowest free one and
-//! that others with its key and its backend use. Neighbours among them that have one of its ports
-//! are a run, too, so many Services with one key and one port, each on an address of its own, cost
-//! no more than one: what grows is how many such runs are passed over, O(ports · log n) for each.
+//! A Service with a sharing key also looks at the addresses below the lowest free one that others with
+//! its key and its backend use. Adjacent ones that have one of its ports are a run, too, so many
+//! Services with one key and one port, each on an address of its own, cost no more than one: only the
+//! number of skipped runs grows, O(ports · log n) for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -25,13 +25,13 @@ use super::pools::{self, PoolLookup};
 use super::runs::{self, AddressRuns};
 use super::sharing::{Claim, SharingConflict};
 
-/// Who uses what. Every address that is held, and no other, has users.
+/// The users of addresses. Exactly the addresses that are held have users.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Occupancy {
     users: BTreeMap<IpAddr, Vec<User>>,
-    /// Who has a port of an address that can be shared.
+    /// Which Service has a port of an address that can be shared.
     by_port: BTreeMap<(IpAddr, ServicePort), ObjectName>,
-    /// Whom a Service could join, by what all users of an address have in common.
+    /// Which addresses a Service could share, by what all users of an address have in common.
     shared: BTreeMap<Group, Shared>,
     /// What is not free.
     blocked: AddressRuns,
@@ -44,7 +44,7 @@ type Group = (String, String);
 #[derive(Debug, Clone, Default)]
 struct Shared {
     addresses: BTreeSet<IpAddr>,
-    /// Those that have a port already.
+    /// Those on which a port is taken.
     taken: BTreeMap<ServicePort, AddressRuns>,
 }
 
@@ -55,7 +55,7 @@ struct User {
 }
 
 impl Occupancy {
-    /// Notes that `name` uses `address`. The caller has made sure that nothing conflicts.
+    /// Notes that `name` uses `address`. The caller has checked that there is no conflict.
     pub(super) fn occupy(&mut self, address: IpAddr, name: &ObjectName, claim: &Arc<Claim>) {
         let users = self.users.entry(address).or_default();
         let user = User { name: name.clone(), claim: Arc::clone(claim) };
@@ -101,7 +101,7 @@ impl Occupancy {
                 }
             }
         }
-        // Those who remain are of the same group, or they could not have shared.
+        // The remaining users are of the same group; otherwise they could not have shared.
         if is_last {
             shared.addresses.remove(&address);
             if shared.addresses.is_empty() {
@@ -110,7 +110,7 @@ impl Occupancy {
         }
     }
 
-    /// Whether anybody uses `address`.
+    /// Whether `address` has a user.
     pub(super) fn is_used(&self, address: IpAddr) -> bool {
         self.users.contains_key(&address)
     }
@@ -120,8 +120,8 @@ impl Occupancy {
         self.users.keys().copied()
     }
 
-    /// The addresses from `first` to `last` are not free, and with them those beside them that
-    /// their pool avoids.
+    /// The addresses from `first` to `last` are not free, and with them the adjacent ones that their
+    /// pool avoids.
     pub(super) fn block(&mut self, first: IpAddr, last: IpAddr, pools: &PoolLookup<'_>) {
         let avoided = |address: &IpAddr, of: IpAddr| pools.avoids_in_range_of(*address, of);
         let next = |from: fn(IpAddr) -> Option<IpAddr>, edge: IpAddr| {
@@ -143,14 +143,14 @@ impl Occupancy {
         self.blocked = AddressRuns::default();
     }
 
-    /// Who keeps `name` from using `address`, and why; `None` if it may.
+    /// Which Service keeps `name` from using `address`, and why; `None` if none does.
     pub(super) fn conflict(
         &self,
         address: IpAddr,
         name: &ObjectName,
         claim: &Claim,
     ) -> Option<(ObjectName, SharingConflict)> {
-        // All users of an address agree in key and backend, so one speaks for all: the first in
+        // All users of an address have the same key and backend, so one represents all: the first in
         // name order, so that the text is stable.
         let other = self.users.get(&address)?.iter().find(|user| user.name != *name)?;
         let conflict = |why| Some((other.name.clone(), why));
@@ -167,8 +167,8 @@ impl Occupancy {
         if claim.has_backend_of(&other.claim) { None } else { conflict(SharingConflict::Backend) }
     }
 
-    /// The lowest address of `range` for somebody who uses none of it: a free one, or one to share if
-    /// that comes earlier.
+    /// The lowest address of `range` for a Service that uses none of it: a free one, or a lower one to
+    /// share.
     pub(super) fn lowest(
         &self,
         range: AddressRange,
@@ -181,7 +181,7 @@ impl Occupancy {
         self.lowest_shared(range, pools, claim).filter(below).or(free)
     }
 
-    /// The lowest address of `range` that somebody with this claim may share.
+    /// The lowest address of `range` that a Service with this claim may share.
     fn lowest_shared(
         &self,
         range: AddressRange,

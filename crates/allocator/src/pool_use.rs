@@ -1,7 +1,7 @@
-//! How much of each pool is in use: `show pools`, metrics and the status of the IPAddressPool say it.
+//! How much of each pool is in use, for `show pools`, metrics and the status of the IPAddressPool.
 //!
-//! A shared address counts once. What a pool never gives out (`avoidBuggyIPs`) is not counted as
-//! available; what it only gives to who asks (`reserved`) is. Decides nothing.
+//! A shared address counts once. Addresses that a pool never assigns (`avoidBuggyIPs`) do not count as
+//! available; those that it assigns on request only (`reserved`) do. Decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,18 +11,18 @@ use fairway_model::{AddressRange, ClusterIndex, ObjectName, Pool};
 
 use super::{Outcomes, PoolLookup};
 
-/// What is used of one pool.
+/// The usage of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolUse {
     /// The pool.
     pub pool: ObjectName,
     /// Services that have an address of it.
     pub services: usize,
-    /// How many addresses can be given out, used or not.
+    /// How many addresses can be assigned, used or not.
     pub total: PerFamily<u128>,
-    /// How many are.
+    /// How many are assigned.
     pub used: PerFamily<u128>,
-    /// How many are left for who asks for none of them: what is `reserved` is not.
+    /// How many are left for Services that request none of them: `reserved` ones do not count.
     pub free: PerFamily<u128>,
 }
 
@@ -62,13 +62,13 @@ impl PoolUse {
         of_pool
     }
 
-    /// How many are left for who asks for them.
+    /// How many are left for Services that request them.
     pub fn available(&self, family: AddressFamily) -> u128 {
         self.total.of(family).saturating_sub(*self.used.of(family))
     }
 }
 
-/// What of a pool somebody has.
+/// The assigned addresses of a pool.
 #[derive(Default)]
 struct Assigned {
     addresses: BTreeSet<IpAddr>,
@@ -94,7 +94,7 @@ fn total(pool: &Pool, family: AddressFamily) -> u128 {
     sizes.fold(0, u128::saturating_add)
 }
 
-/// What is reserved and nobody has.
+/// The reserved addresses that are not assigned.
 fn kept_back(pool: &Pool, family: AddressFamily, assigned: &Assigned) -> u128 {
     let overlaps = pool
         .reserved

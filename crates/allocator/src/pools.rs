@@ -1,7 +1,7 @@
 //! The pools as the allocator sees them: which one holds an address, and which may be used.
 //!
-//! Knows nothing of who uses what. Called by the allocator, and by the plan, which needs the pool
-//! of an address to find its advertisements.
+//! Knows nothing of assignments. Called by the allocator, and by the plan, which needs the pool of an
+//! address to find its advertisements.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,17 +13,17 @@ use fairway_model::{AddressRange, ClusterIndex, ObjectName, Pool, Service};
 use super::Reason;
 use super::runs::AddressRuns;
 
-/// What is looked up again and again, made once for each change of the pools.
+/// Derived data for look-ups, made once for each change of the pools.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PoolIndex {
-    /// Ranges never overlap, so the last one that begins at or before an address is the only one
-    /// that can hold it.
+    /// Ranges never overlap, so the last one that begins at or before an address is the only one that
+    /// can hold it.
     ranges: BTreeMap<IpAddr, (AddressRange, ObjectName)>,
-    /// Everything that pools reserve of what they hold.
+    /// All reserved addresses that pools hold.
     reserved: AddressRuns,
-    /// Automatic pools that are kept for some Services, best first.
+    /// Automatic pools that are restricted to some Services, best first.
     pinned: Vec<ObjectName>,
-    /// Automatic pools for everybody, best first.
+    /// Automatic pools for all Services, best first.
     open: Vec<ObjectName>,
     /// Whether the labels of a namespace matter to any pool.
     selects_namespaces: bool,
@@ -43,7 +43,7 @@ impl PoolIndex {
             match &pool.allocation {
                 Some(allocation) => {
                     index.selects_namespaces |= !allocation.namespace_selectors.is_empty();
-                    // 0 is not the best but none at all, and equals go by name.
+                    // 0 means no priority, not the best one; equal ones are ordered by name.
                     pinned.push((allocation.priority == 0, allocation.priority, pool));
                 }
                 None if pool.auto_assign => index.open.push(pool.name.clone()),
@@ -68,7 +68,7 @@ fn reserved_of(pool: &Pool, range: AddressRange) -> impl Iterator<Item = (IpAddr
     overlapping.map(move |it| (it.first().max(range.first()), it.last().min(range.last())))
 }
 
-/// The pools that a Service may get addresses from without naming any. Each tier is better than the
+/// The pools that a Service may get addresses from without naming any. Each tier is preferred to the
 /// next; inside a tier the first pool is the best.
 pub(super) struct Candidates<'a> {
     pub(super) tiers: [Vec<&'a Pool>; 2],
@@ -94,7 +94,7 @@ impl<'a> PoolLookup<'a> {
         Self { facts, index: Arc::new(PoolIndex::new(facts)) }
     }
 
-    /// What was made of the same pools before.
+    /// As [`Self::new`], with data derived from the same pools before.
     pub(super) fn again(facts: &'a ClusterIndex, index: &Arc<PoolIndex>) -> Self {
         Self { facts, index: Arc::clone(index) }
     }
@@ -103,7 +103,7 @@ impl<'a> PoolLookup<'a> {
         &self.index
     }
 
-    /// The pool that holds `address`, whether or not it would give it out.
+    /// The pool that holds `address`, whether or not it would assign it.
     pub fn holding(&self, address: IpAddr) -> Option<&'a Pool> {
         self.range_of(address).map(|(_, pool)| pool)
     }
@@ -119,18 +119,18 @@ impl<'a> PoolLookup<'a> {
         self.holding(address).filter(|pool| !avoids(pool, address))
     }
 
-    /// Whether no pool in force holds `address`, and one of which nothing is known might.
+    /// Whether no valid pool holds `address`, and an invalid one might.
     pub(super) fn may_be_unknown(&self, address: IpAddr) -> bool {
         !self.facts.unknown_pools.is_empty() && self.holding(address).is_none()
     }
 
-    /// Whether `pool` is for everybody, or kept for `service` among others.
+    /// Whether `pool` is for all Services, or restricted to `service` among others.
     pub(super) fn is_for(&self, pool: &Pool, service: &Service) -> bool {
         let Some(allocation) = &pool.allocation else { return true };
         allocation.matches(service, &self.facts.namespace_labels(&service.name.namespace))
     }
 
-    /// Whether the pool of `address` gives it only to those who ask for it, or to nobody.
+    /// Whether the pool of `address` assigns it only on request, or never.
     pub(super) fn keeps_back(&self, address: IpAddr) -> bool {
         self.index.reserved.contains(address) || self.offering(address).is_none()
     }
@@ -149,7 +149,7 @@ impl<'a> PoolLookup<'a> {
         pools.flat_map(|pool| pool.ranges.iter().flat_map(|range| reserved_of(pool, *range)))
     }
 
-    /// The pool that gives `address` out by itself, where it is not in use, and its family.
+    /// The pool that assigns `address` automatically when it is unused, and its family.
     pub(super) fn home_of(&self, address: IpAddr) -> Option<(ObjectName, AddressFamily)> {
         let pool = self.holding(address).filter(|_| !self.keeps_back(address))?;
         Some((pool.name.clone(), AddressFamily::of(address)))
@@ -182,8 +182,8 @@ impl<'a> PoolLookup<'a> {
         }
     }
 
-    /// The names of the pools that hold these addresses: one name, or two with a comma between
-    /// when each family comes from a pool of its own.
+    /// The names of the pools that hold these addresses: one name, or two separated by a comma when each
+    /// family comes from a pool of its own.
     pub(super) fn names(&self, addresses: &[IpAddr]) -> String {
         let mut names: Vec<&str> = Vec::new();
         for pool in addresses.iter().filter_map(|address| self.holding(*address)) {
@@ -195,12 +195,12 @@ impl<'a> PoolLookup<'a> {
     }
 }
 
-/// Whether old equipment takes `address` for that of a network or for a broadcast.
+/// Whether old equipment takes `address` for a network or broadcast address.
 pub(super) fn is_buggy(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(address) if matches!(address.octets(), [.., 0 | 255]))
 }
 
-/// Whether `pool` never gives `address` out, because of such equipment.
+/// Whether `pool` never assigns `address`, because of such equipment.
 fn avoids(pool: &Pool, address: IpAddr) -> bool {
     pool.avoid_buggy_addresses && is_buggy(address)
 }

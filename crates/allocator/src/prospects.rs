@@ -1,4 +1,4 @@
-//! What one Service could have, and where help could come from if that is not all it wants.
+//! What one Service could have, and which changes could provide the rest.
 //!
 //! Another part of [`Allocator`]; changes nothing. Called by `converge`.
 
@@ -15,8 +15,8 @@ use super::sharing::Claim;
 use super::waiting::Place;
 
 impl Allocator {
-    /// What the Service may have without looking for it: for each family what it holds, else what its
-    /// status says, else what it gave back.
+    /// What the Service may have without a search: for each family what it holds, else what is in its
+    /// status, else what it released.
     pub(super) fn settled(&self, service: &Service, claim: &Claim, pass: &Pass<'_>) -> Vec<IpAddr> {
         let held = self.addresses_of(&service.name);
         if request::is_satisfied(service, held) {
@@ -48,8 +48,8 @@ impl Allocator {
         Choice { pools, occupancy, released, service, claim }
     }
 
-    /// Where help could come from for a Service that does not have all it wants, although it could
-    /// have `settled`.
+    /// Which changes could complete a Service that does not have all it wants, although it could have
+    /// `settled`.
     pub(super) fn places(
         &self,
         service: &Service,

@@ -1,8 +1,7 @@
-//! Why a Service did not get what it asked for, in words that tell what is missing.
+//! Why a Service did not get what it requested, in words that name what is missing.
 //!
-//! Where MetalLB has words for it, a text begins with them, for people and programs look for these;
-//! what we know besides comes behind. Knows no rule; `request` and `choice` decide, events and
-//! `show services` print.
+//! Where MetalLB has a text, ours begins with it, since people and programs search for it; details
+//! follow. Knows no rule; `request` and `choice` decide, events and `show services` print.
 
 use std::net::IpAddr;
 
@@ -11,35 +10,38 @@ use fairway_model::{FamilyPolicy, ObjectName};
 
 use super::SharingConflict;
 
-/// Why a Service has no address, or fewer than it would like, or one that may not be announced.
+/// Why a Service has no address, or fewer than it prefers, or one that may not be announced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// There is no pool at all. What is assigned stays so, but is not announced.
+    /// There is no pool at all. Assignments stay, but are not announced.
     #[error("there is no valid IPAddressPool")]
     NoPools,
-    /// No pool in force holds what is assigned, and what another holds is not known. It stays
+    /// No valid pool holds the assigned address, and the content of an invalid one is unknown. It stays
     /// assigned, but is not announced.
     #[error(
-        "no IPAddressPool in force holds {address}; it is kept, for it may be of {}, which is at \
-         fault, and no earlier version of that is known",
+        "no valid IPAddressPool holds {address}; the address is kept, since it may be of {}, which \
+         is invalid and has no earlier valid version",
         .pools.join(" or ")
     )]
     PoolUnknown {
         /// The address.
         address: IpAddr,
-        /// The pools that are at fault.
+        /// The invalid pools.
         pools: Vec<String>,
     },
-    /// Whoever decides has only begun to, and gives nothing out yet.
-    #[error("no address is given out yet: the controller has only just begun to decide")]
-    NotYet,
-    /// Pools there are, but each must be asked for by name.
+    /// This allocator has just taken over, and assigns nothing yet.
     #[error(
-        "no available IPs: every IPAddressPool has autoAssign: false; ask for one with the \
+        "no address is assigned yet: the controller is still restoring the existing \
+             assignments"
+    )]
+    NotYet,
+    /// There are pools, but each must be requested by name.
+    #[error(
+        "no available IPs: every IPAddressPool has autoAssign: false; request one with the \
          annotation metallb.io/address-pool"
     )]
     NoAutomaticPool,
-    /// Those that need not be asked for are kept for others.
+    /// The automatic pools are restricted to others.
     #[error(
         "no available IPs: every IPAddressPool has autoAssign: false, or a serviceAllocation that \
          does not match this Service"
@@ -53,7 +55,7 @@ pub enum Reason {
         /// The pools that could be used.
         pools: Vec<String>,
     },
-    /// All that could be used are full.
+    /// All usable pools are full.
     #[error(
         "no available IPs: no pool has a free {} address (tried {})",
         .family.ip_version(), .pools.join(", ")
@@ -64,81 +66,82 @@ pub enum Reason {
         /// The pools that were tried.
         pools: Vec<String>,
     },
-    /// One of each family is needed, and there are not both.
+    /// One of each family is needed, and one of them is not available.
     #[error(
-        "no available IPs: an IPv4 and an IPv6 address are needed, and there is no free one of both \
-         (tried {})", .pools.join(", ")
+        "no available IPs: an IPv4 and an IPv6 address are needed, and no free address of one \
+         family is left (tried {})", .pools.join(", ")
     )]
     NoFreePair {
         /// The pools that were tried.
         pools: Vec<String>,
     },
-    /// The pool asked for is not there.
+    /// The requested pool does not exist.
     #[error("unknown pool {0:?}: there is no IPAddressPool of that name")]
     UnknownPool(String),
-    /// The pool asked for, or that of the address asked for, is kept for others.
+    /// The requested pool, or that of the requested address, is restricted to others.
     #[error(
         "pool {0} not compatible for ip assignment: its serviceAllocation does not match this Service"
     )]
     PoolNotForService(String),
-    /// The address asked for is nowhere on offer.
+    /// The requested address is in no pool.
     #[error("\"{0}\" is not allowed in config: it is in no IPAddressPool")]
     AddressInNoPool(IpAddr),
-    /// The address asked for is not in the pool asked for.
+    /// The requested address is not in the requested pool.
     #[error(
         "requested loadBalancer IP(s) \"{address}\" not compatible with requested address pool {pool}: \
          the address is in pool {holder}"
     )]
     AddressNotInPool {
-        /// The address asked for.
+        /// The requested address.
         address: IpAddr,
-        /// The pool asked for.
+        /// The requested pool.
         pool: String,
         /// The pool that holds it.
         holder: String,
     },
-    /// The address asked for ends in .0 or .255 and its pool keeps away from those.
+    /// The requested address ends in .0 or .255 and its pool avoids those.
     #[error("\"{address}\" is not allowed in config: pool {pool} has avoidBuggyIPs: true")]
     AddressAvoided {
-        /// The address asked for.
+        /// The requested address.
         address: IpAddr,
         /// The pool that holds it.
         pool: String,
     },
-    /// The address asked for belongs to another.
+    /// The requested address is in use by another Service.
     #[error("{}", in_use(*.address, .service, .user, .conflict))]
     AddressInUse {
-        /// The address asked for.
+        /// The requested address.
         address: IpAddr,
-        /// Who asks.
+        /// The Service that requests it.
         service: Box<ObjectName>,
-        /// Who has it.
+        /// The Service that has it.
         user: Box<ObjectName>,
         /// Why it cannot be shared.
         conflict: SharingConflict,
     },
-    /// The address asked for belonged to another a moment ago.
+    /// The requested address was another Service's until recently.
     #[error(
-        "address {address} was released by {former}, and not every neighbor has been told that yet"
+        "address {address} was released by {former}, and its withdrawal has not been sent to every \
+         neighbor yet"
     )]
     AddressCooling {
         /// The address asked for.
         address: IpAddr,
-        /// Who had it.
+        /// Its former holder.
         former: ObjectName,
     },
-    /// The addresses asked for are not of the families that the Service has.
+    /// The requested addresses are not of the families of the Service.
     #[error(
         "requested loadBalancer IP(s) {} does not match the ipFamily of the service: it wants {}",
         addresses(.requested), wish(*.wanted)
     )]
     Families {
-        /// The addresses asked for.
+        /// The requested addresses.
         requested: Vec<IpAddr>,
         /// The families of the Service.
         wanted: FamilyPolicy,
     },
-    /// PreferDualStack got one family, because the other is not to be had.
+    /// PreferDualStack got one family, because the other is not available.
     #[error("PreferDualStack got only an {} address: {missing}", .got.ip_version())]
     OneFamily {
         /// The family it got.
@@ -146,7 +149,7 @@ pub enum Reason {
         /// Why it did not get the other.
         missing: Box<Reason>,
     },
-    /// PreferDualStack got one family, because it asked for one address.
+    /// PreferDualStack got one family, because it requested one address.
     #[error("PreferDualStack got only {0}: no address of the other family is requested")]
     OneFamilyRequested(IpAddr),
 }
@@ -169,7 +172,7 @@ fn in_use(
 }
 
 impl Reason {
-    /// The address that `service` asks for belongs to `user`.
+    /// The address that `service` requests belongs to `user`.
     pub(super) fn in_use(
         address: IpAddr,
         service: &ObjectName,

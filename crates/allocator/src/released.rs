@@ -1,9 +1,9 @@
-//! Addresses that were given back, for a while after: who had them, and whether routers still send
-//! their traffic to where they were.
+//! Recently released addresses: their former holders, and whether routers may still send traffic to
+//! them.
 //!
-//! Until somebody says that the withdrawal of an address has been written to all neighbours, only
-//! who had it may have it again; after that anybody may, but for some time it is the last that is
-//! chosen. Knows no pool beyond a name. Called by the allocator.
+//! Until the withdrawal of an address is reported as sent to all neighbours, only its former holder may
+//! have it again; after that any Service may, but for some time it is the last choice.
+//! Knows no pool beyond a name. Called by the allocator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,31 +12,31 @@ use std::time::Duration;
 use fairway_ground::{AddressFamily, Instant};
 use fairway_model::ObjectName;
 
-/// For how long an address is the last to be chosen, and kept for who had it.
+/// How long an address is the last choice, and kept for its former holder.
 pub(super) const COOL_DOWN: Duration = Duration::from_secs(60);
-/// So many are remembered, a few megabytes. Whoever gives back more within a minute gets the oldest
-/// chosen like any other. Those whose withdrawal nobody has reported are remembered however many there
-/// are: nobody else may have them. They are what was given back since neighbours were told last.
+/// The bound on remembered releases, a few megabytes. If more are released within a minute, the oldest
+/// ones are chosen like any other. Those without a reported withdrawal are not bounded, since no other
+/// Service may have them: they are what was released since the last updates to neighbours.
 pub(super) const RELEASES_MAX: usize = if cfg!(test) { 1_000 } else { 65_536 };
 
 /// Everything that was released before some moment. Later ones are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ReleaseMark(u64);
 
-/// The pool that gives an address out by itself, and its family.
+/// The pool that assigns an address automatically, and its family.
 pub(super) type Home = (ObjectName, AddressFamily);
 
-/// Who gave an address back.
+/// The release of one address by one Service.
 #[derive(Debug, Clone)]
 struct Release {
     address: IpAddr,
     former: ObjectName,
     at: Instant,
-    /// Neighbours know since then that it is not the former's.
+    /// Neighbours have received its withdrawal.
     is_told: bool,
 }
 
-/// An address that nobody uses and that was released not long ago.
+/// An unused address that was released recently.
 #[derive(Debug, Clone)]
 struct Cooling {
     /// The release that left it unused.
@@ -45,22 +45,22 @@ struct Cooling {
     home: Option<Home>,
 }
 
-/// What was given back.
+/// All remembered releases.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Released {
-    /// By mark, so oldest first. At most one for an address and who had it.
+    /// By mark, so oldest first. At most one for an address and its holder.
     releases: BTreeMap<u64, Release>,
     marks: BTreeMap<ObjectName, BTreeMap<IpAddr, u64>>,
     marks_of_address: BTreeMap<IpAddr, BTreeSet<u64>>,
     /// When each is forgotten. Those that are not withdrawn are not.
     due: BTreeSet<(Instant, u64)>,
     cooling: BTreeMap<IpAddr, Cooling>,
-    /// Those that are not told.
+    /// Those with a withdrawal that is not reported yet.
     untold: BTreeSet<u64>,
-    /// Withdrawn ones by where they could be given out again, oldest first.
+    /// Withdrawn ones by the pool that can assign them again, oldest first.
     usable: BTreeMap<Home, BTreeSet<(u64, IpAddr)>>,
     last_mark: u64,
-    /// [`Self::iter`] may give something else than it did.
+    /// [`Self::iter`] may return something different.
     is_other: bool,
 }
 
@@ -70,8 +70,8 @@ impl Released {
         ReleaseMark(self.last_mark)
     }
 
-    /// Addresses and who had them, oldest first: what a restart must not forget. Who is a stranger to an
-    /// address since others had it must not be taken for one of them after that.
+    /// Addresses and their former holders, oldest first: what must survive a restart. A Service that must
+    /// not get an address because others held it since must not count as a former holder afterwards.
     pub(super) fn iter(&self) -> impl Iterator<Item = (IpAddr, &ObjectName)> {
         let is_withdrawn =
             |address| self.cooling.get(address).is_some_and(|cooling| cooling.is_withdrawn);
@@ -80,7 +80,7 @@ impl Released {
         kept.map(|release| (release.address, &release.former))
     }
 
-    /// Whether [`Self::iter`] may give something else than when this was asked before.
+    /// Whether [`Self::iter`] may return something different than at the last call of this.
     pub(super) fn take_is_other(&mut self) -> bool {
         std::mem::take(&mut self.is_other)
     }
@@ -90,7 +90,7 @@ impl Released {
         self.cooling.keys().copied()
     }
 
-    /// Addresses whose withdrawal nobody has reported yet, with the last who had them.
+    /// Addresses without a reported withdrawal, with their last holder.
     pub(super) fn not_withdrawn(&self) -> impl Iterator<Item = (IpAddr, &ObjectName, Instant)> {
         let releases = self.untold.iter().filter_map(|mark| Some((mark, self.releases.get(mark)?)));
         let cooling = releases.filter(|(mark, release)| {
@@ -99,13 +99,13 @@ impl Released {
         cooling.map(|(_, release)| (release.address, &release.former, release.at))
     }
 
-    /// What `name` had.
+    /// The former addresses of `name`.
     pub(super) fn of(&self, name: &ObjectName) -> impl Iterator<Item = IpAddr> {
         self.marks.get(name).into_iter().flat_map(|marks| marks.keys().copied())
     }
 
-    /// Who had `address` last, when nobody else may have it yet, and `name` is nobody who may: it has
-    /// not shared it since neighbours were told last.
+    /// The last holder of `address`, if others may not have it yet and `name` is one of those: it has not
+    /// shared the address since neighbours were last updated.
     pub(super) fn kept_for(&self, address: IpAddr, name: &ObjectName) -> Option<&ObjectName> {
         let cooling = self.cooling.get(&address).filter(|cooling| !cooling.is_withdrawn)?;
         let own = self.marks.get(name).and_then(|marks| marks.get(&address));
@@ -114,13 +114,13 @@ impl Released {
         Some(&release.former)
     }
 
-    /// The address that has been waiting longest to be given out again by this pool.
+    /// The address that has been waiting longest to be assigned by this pool again.
     pub(super) fn oldest_usable(&self, home: &Home) -> Option<IpAddr> {
         self.usable.get(home)?.first().map(|(_, address)| *address)
     }
 
-    /// `former` gave `address` back at `now`. Unless others still use it, it cools down, and
-    /// `home` says where it could be given out again. Answers with those that make room for it.
+    /// `former` released `address` at `now`. Unless others still use it, it cools down, and `home` is the
+    /// pool that can assign it again. Returns those that are dropped to stay within the bound.
     pub(super) fn add(
         &mut self,
         now: Instant,
@@ -142,7 +142,7 @@ impl Released {
         self.marks_of_address.entry(address).or_default().insert(mark);
         self.untold.insert(mark);
         if is_unused {
-            // After a restart, of several who shared it the last one counts.
+            // After a restart, of several holders that shared it the last one counts.
             self.end_cooling(address);
             self.cooling.insert(address, Cooling { mark, is_withdrawn: false, home });
         } else {
@@ -157,7 +157,7 @@ impl Released {
         freed
     }
 
-    /// Somebody uses `address` now.
+    /// A Service uses `address` now.
     pub(super) fn taken(&mut self, address: IpAddr, by: &ObjectName) {
         self.end_cooling(address);
         if let Some(mark) = self.marks.get(by).and_then(|marks| marks.get(&address)).copied() {
@@ -165,7 +165,7 @@ impl Released {
         }
     }
 
-    /// Forgets what is old enough, and answers with the addresses that are like all others now.
+    /// Forgets releases that are old enough, and returns the addresses with a finished cool-down.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<IpAddr> {
         let mut freed = Vec::new();
         while let Some((at, mark)) = self.due.first().copied() {
@@ -178,13 +178,13 @@ impl Released {
         freed
     }
 
-    /// When [`Self::expire`] will find something.
+    /// When [`Self::expire`] has something to do.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at + COOL_DOWN)
     }
 
-    /// Neighbours were told that everything released until then is gone. Answers with what may be
-    /// given to others from now on, and from where.
+    /// The withdrawals of everything released until then were sent to neighbours. Returns the addresses
+    /// that others may have from now on, and their pools.
     pub(super) fn withdrawn(&mut self, up_to: ReleaseMark) -> Vec<(IpAddr, Option<Home>)> {
         let mut told = Vec::new();
         while let Some(mark) = self.untold.first().copied().filter(|mark| *mark <= up_to.0) {
@@ -197,11 +197,11 @@ impl Released {
     pub(super) fn address_withdrawn(&mut self, address: IpAddr) -> Option<(IpAddr, Option<Home>)> {
         let marks = self.marks_of_address.get(&address).cloned().unwrap_or_default();
         let told: Vec<_> = marks.into_iter().filter_map(|mark| self.tell(mark)).collect();
-        // One of them left it unused.
+        // Only one of them left it unused.
         told.into_iter().next()
     }
 
-    /// Neighbours know of this release. Answers if that frees its address for others.
+    /// Neighbours have received this withdrawal. Returns the address if others may have it now.
     fn tell(&mut self, mark: u64) -> Option<(IpAddr, Option<Home>)> {
         self.untold.remove(&mark);
         let release = self.releases.get_mut(&mark)?;
@@ -220,7 +220,7 @@ impl Released {
         Some((address, cooling.home.clone()))
     }
 
-    /// The pools are others: says anew where each address could be given out.
+    /// The pools changed: determines again which pool can assign each address.
     pub(super) fn rehome(&mut self, home_of: impl Fn(IpAddr) -> Option<Home>) {
         self.usable.clear();
         for (address, cooling) in &mut self.cooling {
@@ -231,13 +231,13 @@ impl Released {
         }
     }
 
-    /// What was remembered over a restart counts from `now`.
+    /// The time of what was restored after a restart counts from `now`.
     pub(super) fn begin_at(&mut self, now: Instant) {
         self.releases.values_mut().for_each(|release| release.at = now);
         self.due = std::mem::take(&mut self.due).into_iter().map(|(_, mark)| (now, mark)).collect();
     }
 
-    /// Forgets a release; answers with the address if that ends its cool-down.
+    /// Forgets a release; returns the address if that ends its cool-down.
     fn forget(&mut self, mark: u64) -> Option<IpAddr> {
         let Release { address, former, at, .. } = self.releases.remove(&mark)?;
         self.is_other = true;

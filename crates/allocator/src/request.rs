@@ -1,7 +1,7 @@
-//! What a Service asks for: whether that can be asked at all, and whether addresses meet it.
+//! What a Service requests: whether the request is valid, and whether addresses meet it.
 //!
-//! Knows no other Service. Called by `choice` for what is to be given, and by the allocator for
-//! what a Service already has.
+//! Knows no other Service. Called by `choice` for new addresses, and by the allocator for existing
+//! ones.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ pub(super) fn in_family_order(service: &Service, addresses: &[IpAddr]) -> Vec<Ip
     ordered
 }
 
-/// Whether the addresses a Service names could be given to it if nobody else had them.
+/// Whether the requested addresses could be assigned if no other Service had them.
 pub(super) fn check(service: &Service, pools: &PoolLookup<'_>) -> Result<(), Reason> {
     let requested = &service.requested_addresses;
     let families: FamilySet = requested.iter().map(|it| AddressFamily::of(*it)).collect();
@@ -48,7 +48,7 @@ pub(super) fn check(service: &Service, pools: &PoolLookup<'_>) -> Result<(), Rea
     if service.requested_pool.is_some()
         && !requested.iter().all(|address| keeps_unknown(service, *address, pools))
     {
-        // Names the pool if there is none of that name, or none for this Service.
+        // Names the pool if it does not exist, or is not for this Service.
         pools.candidates(service)?;
     }
     requested.iter().try_for_each(|address| allowed(service, *address, pools))
@@ -74,14 +74,14 @@ pub(super) fn allowed(
     if pools.is_for(pool, service) { Ok(()) } else { Err(Reason::PoolNotForService(holder)) }
 }
 
-/// Whether the Service has `address`, and it may be of a pool that nobody can read: then nobody can
-/// say that it may not.
+/// Whether the Service has `address`, and it may be of an invalid pool: then it is unknown whether it
+/// is allowed.
 fn keeps_unknown(service: &Service, address: IpAddr, pools: &PoolLookup<'_>) -> bool {
     pools.may_be_unknown(address) && service.status_addresses.contains(&address)
 }
 
-/// What the Service may have of `wanted`, one address of each of its families, in their order. An
-/// address that was asked for is one only if all of the request is met; of the others, each for itself.
+/// What the Service may have of `wanted`, one address of each of its families, in their order. A
+/// requested address counts only if the whole request is met; others count individually.
 pub(super) fn still_valid(
     service: &Service,
     wanted: &[IpAddr],
@@ -103,13 +103,13 @@ pub(super) fn one_of_each_family(service: &Service, addresses: &[IpAddr]) -> Vec
     families.filter_map(first).collect()
 }
 
-/// Whether nothing is left to be given or to be said.
+/// Whether there is nothing left to assign or to report.
 pub(super) fn is_satisfied(service: &Service, addresses: &[IpAddr]) -> bool {
     let dual = !matches!(service.families, FamilyPolicy::Single(_));
     is_complete(service, addresses) && !(dual && addresses.len() == 1)
 }
 
-/// Whether `addresses` is all that was asked for.
+/// Whether `addresses` is the whole request.
 fn is_complete(service: &Service, addresses: &[IpAddr]) -> bool {
     let requested = &service.requested_addresses;
     if requested.is_empty() {

@@ -1,4 +1,4 @@
-//! Sets of addresses as runs of neighbours, for finding the first address that is not in a set.
+//! Sets of addresses as runs of adjacent ones, to find the first address that is not in a set.
 //!
 //! A run is maximal: no two touch. So "the first address at or after this one that is not in the
 //! set" is one look-up, O(log runs), however many addresses a run covers and however many runs
@@ -39,7 +39,7 @@ impl AddressRuns {
     pub(super) fn end(&self, address: IpAddr) -> Option<IpAddr> {
         let last = self.of(address).end(number(address))?;
         Some(match address {
-            // The last number of a run of IPv4 addresses was one, too.
+            // A run of IPv4 addresses ends with the number of an IPv4 address.
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from(u32::try_from(last).unwrap_or(u32::MAX))),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from(last)),
         })
@@ -104,7 +104,7 @@ impl Runs {
             first = begin;
             last = last.max(end);
         }
-        // Those that begin inside, or right behind.
+        // Those that begin inside, or right after.
         while let Some((begin, end)) =
             self.0.range(first..=last.saturating_add(1)).next().map(|(first, last)| (*first, *last))
         {

@@ -7,8 +7,8 @@ use fairway_model::{Service, ServicePort, TrafficPolicy};
 /// Why two Services cannot have the same address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SharingConflict {
-    /// One of them does not share, or they share with others.
-    #[error("the two have no sharing key in common")]
+    /// One of them does not share, or their keys differ.
+    #[error("the two services do not have the same sharing key")]
     Key,
     /// Both want the same port.
     #[error("both have port {protocol}/{port}")]
@@ -20,13 +20,13 @@ pub enum SharingConflict {
     },
     /// They share, but not with these traffic policies and selectors.
     #[error(
-        "with externalTrafficPolicy Local, those who share an address need the same policy and \
+        "with externalTrafficPolicy Local, services that share an address need the same policy and \
          the same selector"
     )]
     Backend,
 }
 
-/// What a Service brings to an address: everything that sharing depends on.
+/// A Service's properties on which sharing of an address depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     sharing_key: Option<String>,
@@ -56,8 +56,8 @@ impl Claim {
         self.sharing_key.as_deref()
     }
 
-    /// What all who share an address have in common: the key, and what serves them. None for who does
-    /// not share.
+    /// What all users of a shared address have in common: the key, and the backend. None for a Service
+    /// that does not share.
     pub(super) fn group(&self) -> Option<(String, String)> {
         Some((self.sharing_key.clone()?, self.backend.clone()))
     }
@@ -83,8 +83,8 @@ fn key(service: &Service) -> Option<&str> {
     service.sharing_key.as_deref().filter(|key| !key.is_empty())
 }
 
-/// With traffic policy Local a node announces an address only if it serves it, so all who share
-/// it must be served by the same endpoints. With Cluster every node serves everything.
+/// With traffic policy Local a node announces an address only if it serves it, so all Services that
+/// share it must have the same endpoints. With Cluster every node serves everything.
 fn backend(service: &Service) -> &str {
     match service.traffic_policy {
         TrafficPolicy::Cluster => "",

@@ -1,7 +1,7 @@
-//! Who waits for what, so that a change reaches those whom it can help and nobody else.
+//! Which Services wait for what, so that a change reaches exactly those that can use it.
 //!
 //! Knows no rule. The allocator enters every Service that does not have all it wants under the
-//! places from which help could come, and asks who waits there when something becomes other.
+//! resources that could complete it, and looks up the waiting ones when something changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fairway_ground::AddressFamily;
 use fairway_model::ObjectName;
 
-/// Where help could come from.
+/// A resource that a Service waits for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// Another user of this address, or none.
@@ -22,8 +22,8 @@ pub(super) enum Place {
     SharingKey(String),
 }
 
-/// When it is a Service's turn: those who have had an address longest, then those who name an
-/// address, then by name.
+/// The order of Services: those with the oldest address first, then those that request an address,
+/// then by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn {
     pub(super) age: u64,
@@ -31,8 +31,8 @@ pub(super) struct Turn {
     pub(super) name: ObjectName,
 }
 
-/// Those who wait. Turns and places are shared: where many wait for many pools, what is kept of each
-/// Service and pool is a pair of pointers.
+/// The waiting Services. Turns and places are shared: where many wait for many pools, each Service
+/// and pool costs a pair of pointers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     turns: BTreeMap<Arc<Place>, BTreeSet<Arc<Turn>>>,
@@ -40,7 +40,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The Service whose turn is `turn` waits at `places`, and no longer where it waited before.
+    /// The Service of `turn` waits at `places`, and no longer where it waited before.
     pub(super) fn insert(&mut self, turn: Turn, places: Vec<Place>) {
         self.remove(&turn.name);
         let turn = Arc::new(turn);
@@ -69,12 +69,12 @@ impl Waiting {
         }
     }
 
-    /// All who wait at `place`, in their turn.
+    /// All that wait at `place`, in their order.
     pub(super) fn at(&self, place: &Place) -> impl Iterator<Item = &Turn> {
         self.turns.get(place).into_iter().flatten().map(Arc::as_ref)
     }
 
-    /// Who is next at `place` after `turn`.
+    /// The next one at `place` after `turn`.
     pub(super) fn next(&self, place: &Place, after: Option<&Turn>) -> Option<&Turn> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut later = self.turns.get(place)?.range::<Turn, _>((from, Bound::Unbounded));

@@ -1,4 +1,4 @@
-//! The edge around each core: its connection to the API server, as good as the network lets it be.
+//! The edge around each core: its connection to the API server, in the state of the network.
 //!
 //! Carries requests and answers with delays and losses. Decides nothing.
 
@@ -22,7 +22,7 @@ use crate::written::without_version;
 const LEASE: &str = "fairway-controller";
 
 impl World {
-    /// Asks a core until it has nothing to do.
+    /// Polls a core until it has nothing to do.
     pub(crate) fn drive(&mut self, who: Who) {
         while self.violation.is_none() {
             let now = self.misbehaviour.clock(self.now, who);
@@ -49,7 +49,7 @@ impl World {
         let now = self.now;
         let Some(process) = self.processes.get_mut(&who) else { return };
         let Some(at) = process.next_deadline(self.misbehaviour.clock(now, who)) else { return };
-        // A deadline in the past that leads to nothing would stop the clock.
+        // A deadline in the past without an effect would stop the clock.
         let at = self.misbehaviour.real_time(at, who).max(now + Duration::from_millis(1));
         if process.wake_at.is_none_or(|before| before <= now || at < before) {
             process.wake_at = Some(at);
@@ -76,7 +76,7 @@ impl World {
                 write.not_after = self.misbehaviour.real_time(write.not_after, who);
                 self.ask_write(who, write);
             }
-            Action::Controller(ControllerAction::Event(_)) => {} // Nobody listens.
+            Action::Controller(ControllerAction::Event(_)) => {} // Nothing receives Events here.
             Action::Speaker(SpeakerAction::GetSecret(name)) => self.ask_secret(who, name),
             Action::Speaker(SpeakerAction::Announce(announced)) => self.announce(who, announced),
             Action::Speaker(SpeakerAction::Persist) => {
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// How long one way takes.
+    /// The one-way delay.
     pub(crate) fn delay(&mut self, who: Who) -> Duration {
         let is_slow = self.processes.get(&who).is_some_and(|it| self.now < it.link.slow);
         let drawn = self.random.next_u64();
@@ -99,7 +99,7 @@ impl World {
         Duration::from_millis(millis)
     }
 
-    /// When a request that gets no answer is given up.
+    /// When a request without an answer times out.
     pub(crate) fn give_up(&mut self) -> Duration {
         Duration::from_millis(50 + self.random.next_u64() % 4900)
     }
@@ -177,7 +177,7 @@ impl World {
         })
     }
 
-    /// There may be something for a watch.
+    /// There may be an event for a watch.
     fn watch_soon(&mut self, who: Who, kind: Kind) {
         let delay = self.delay(who);
         let now = self.now;
@@ -192,7 +192,7 @@ impl World {
         self.at(at, Event::Watched { who, run, kind, serial });
     }
 
-    /// All watches of a process, or of a kind, may have something.
+    /// There may be events for all watches of a process, or of a kind.
     pub(crate) fn all_watch_soon(&mut self, wanted: impl Fn(Who, Kind, usize) -> bool) {
         let mut soon = Vec::new();
         for (who, process) in &self.processes {
@@ -205,10 +205,10 @@ impl World {
         }
     }
 
-    /// What the server has for a watch reaches the client.
+    /// The server's event for a watch reaches the client.
     pub(crate) fn watched(&mut self, who: Who, run: u64, kind: Kind, serial: u64) {
         if !self.is_current(who, run, kind, serial) || !self.is_reachable(who) {
-            return; // It stands still; the end of the partition wakes it.
+            return; // It waits for the end of the partition.
         }
         let asked = self.processes.get(&who).and_then(|it| it.asked.get(&kind));
         let Some(watch) = asked.and_then(|it| it.watch) else { return };
@@ -352,7 +352,7 @@ impl World {
         } else {
             (self.now + self.delay(who), reply)
         };
-        // What comes after the request was given up is no answer any more.
+        // An answer after the timeout of its request is dropped.
         let (at, reply) = if at > sent + WRITE_TIMEOUT {
             (sent + WRITE_TIMEOUT, LeaseReply::Failed)
         } else {

@@ -1,4 +1,4 @@
-//! What the user does and what goes wrong, one step of a schedule at a time.
+//! User actions and failures, one step of a schedule at a time.
 //!
 //! Changes the API server, processes and links. Judges nothing.
 
@@ -17,7 +17,7 @@ use crate::schedule::{Op, Who};
 use crate::world::{Event, Shared, World};
 
 impl World {
-    /// What is there before anything happens: the namespaces, and all processes start.
+    /// The state before the first step: the namespaces, and all processes start.
     pub(crate) fn begin(&mut self) {
         for namespace in objects::namespaces() {
             let request = ApiRequest::create(&resource(Kind::Namespace), "", namespace);
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// The user asks the API server.
+    /// An action of the user on the API server.
     fn obey(&mut self, op: Op) {
         match op {
             Op::Service { number, variant } => {
@@ -125,7 +125,7 @@ impl World {
         (response.code == 200).then_some(response.body)
     }
 
-    /// As `kubectl apply` does: what others wrote into the object stays.
+    /// As `kubectl apply` does: fields of other writers stay.
     fn put(&mut self, place: &Place, wanted: Value) {
         let Some(mut stored) = self.stored(place) else {
             let request = ApiRequest::create(&resource(place.kind), place.namespace, wanted);
@@ -170,14 +170,14 @@ impl World {
         }
     }
 
-    /// Somebody else acts upon what was edited, too.
+    /// Another writer edits what was edited, too.
     pub(crate) fn remark(&mut self, service: u8, value: u8) {
         if self.outage <= self.now {
             self.set_condition(&objects::service_place(service), value);
         }
     }
 
-    /// Somebody else says something of a Service.
+    /// Another writer sets a condition of a Service.
     fn set_condition(&mut self, place: &Place, value: u8) {
         let Some(mut service) = self.stored(place) else { return };
         let conditions = service["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// What this process knows may be old until then.
+    /// The knowledge of this process may be outdated until then.
     fn trouble(&mut self, who: Who, until: Instant) {
         self.link(who, |link| link.trouble = link.trouble.max(until));
     }
@@ -232,7 +232,7 @@ impl World {
         self.drive(who);
     }
 
-    /// It ends without a word. `amid`: in the middle of what it was doing.
+    /// It ends abruptly. `amid`: between two actions.
     pub(crate) fn crash(&mut self, who: Who, seconds: u64, amid: bool) {
         let Some(process) = self.processes.get_mut(&who) else { return };
         if process.core.take().is_none() {
@@ -252,7 +252,7 @@ impl World {
         self.after_millis(millis + 200, millis + 900, Event::Start(who, run));
     }
 
-    /// It is told to end, and is back later.
+    /// It is asked to end, and is started again later.
     fn stop(&mut self, who: Who, seconds: u64) {
         let now = self.now;
         let Some(process) = self.processes.get_mut(&who) else { return };
@@ -284,7 +284,7 @@ impl World {
         }
     }
 
-    /// What the next run cannot know: it was announced, and the disk did not hear of it.
+    /// What the next run cannot know: announcements that did not reach the disk.
     fn excuse_what_is_not_on_disk(&mut self, node: usize) {
         let Some(process) = self.processes.get_mut(&Who::Speaker(node)) else { return };
         let known = from_disk(node, process.disk.clone());
@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    /// A process is about to lose the API server: whoever has lost it already knows no more.
+    /// A process is about to lose the API server: one that has lost it already has no newer state.
     fn cut_off(&mut self, who: Who) {
         if let Who::Speaker(node) = who
             && self.is_reachable(who)
@@ -343,7 +343,7 @@ impl World {
         self.break_watches(who, 50);
     }
 
-    /// Every watch of a process fails within so many milliseconds, unless it goes on before.
+    /// Every watch of a process fails within this many milliseconds, unless it continues before.
     fn break_watches(&mut self, who: Who, millis: u64) {
         let Some(process) = self.processes.get(&who) else { return };
         let run = process.run;
@@ -354,7 +354,7 @@ impl World {
         }
     }
 
-    /// A partition or an outage may be over: what stood still goes on.
+    /// A partition or an outage may be over: waiting processes continue.
     pub(crate) fn back(&mut self) {
         if self.outage <= self.now {
             for op in std::mem::take(&mut self.held_back) {
@@ -365,7 +365,7 @@ impl World {
         self.all_watch_soon(|_, _, _| true);
     }
 
-    /// The user mends what is at fault: the good versions go together.
+    /// The user corrects invalid objects: the valid versions are applied together.
     fn mend(&mut self) {
         if !self.truth.is_disputed(self.now, Duration::ZERO) {
             return;
@@ -378,9 +378,9 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more, and everybody runs.
+    /// No failures from now on, and all processes run.
     pub(crate) fn heal(&mut self) {
-        self.tell(|| "-- everything is well from here on".to_owned());
+        self.tell(|| "-- no failures from here on".to_owned());
         self.outage = self.now;
         let now = self.now;
         self.lags = [now; 2];

@@ -1,20 +1,20 @@
 //! A cluster in a box: the real [`fairway_cluster`] cores on a virtual clock, with an API server,
-//! a network between them, a user, and routers that keep routes of those who restart.
+//! a network between them, a user, and routers that keep routes of restarting nodes.
 //!
 //! | question | module |
 //! |---|---|
 //! | what happens, drawn from a seed | [`schedule`], `objects` |
 //! | the event loop | [`world`] |
 //! | a process, and the connection that it has to the API server | `process`, `edge` |
-//! | what the user does, and what goes wrong | `happening` |
-//! | what the routers hear and keep | `sessions`, `router` |
-//! | what is so, and what must hold | `truth`, [`rules`], `quiet` |
+//! | what the user does, and what fails | `happening` |
+//! | what the routers receive and keep | `sessions`, `router` |
+//! | the actual state, and the invariants | `truth`, [`rules`], `quiet` |
 //! | mistakes that the rules must notice | [`misbehaviour`] |
-//! | the shortest story of a failure | [`shrink`] |
+//! | the shortest schedule of a failure | [`shrink`] |
 //!
-//! A failure is a number that replays it.
+//! A failure is a seed that replays it.
 
-// Nothing here but its own JSON is indexed, and a mistake in that is to be seen at once.
+// Only JSON of this crate is indexed, and a mistake in that must fail at once.
 #![allow(clippy::indexing_slicing)]
 
 mod edge;

@@ -1,4 +1,4 @@
-//! Lives through many schedules, and tells the story of the first that breaks a rule.
+//! Runs many schedules, and prints the story of the first that breaks a rule.
 //!
 //! `make test-cluster` runs ten thousand, `make sim-cluster` a million.
 
@@ -18,7 +18,7 @@ usage: fairway-cluster-simulation [--schedules N] [--first-seed N] [--threads N]
 Without --schedules: 10000. --seed lives through one schedule again and tells its story, of the
 shortest schedule that breaks the same rule unless it is to be the --whole one.";
 
-/// A word to whoever waits, every two minutes or so.
+/// The number of schedules between progress reports, about every two minutes.
 const PROGRESS: u64 = 10_000;
 
 struct Options {
@@ -51,7 +51,7 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// Tells what a seed leads to; whether all rules hold.
+/// Prints the story of a seed; returns whether all rules hold.
 fn explain(seed: u64, whole: bool) -> bool {
     let nobody = Misbehaviour::default();
     let schedule = Schedule::of(seed);
@@ -68,7 +68,7 @@ fn explain(seed: u64, whole: bool) -> bool {
     verdict.violation.is_none()
 }
 
-/// The clock says how long it took, to whoever waits; nothing depends on it.
+/// The clock is only for the reported duration; nothing depends on it.
 #[allow(clippy::disallowed_methods)]
 fn main() -> ExitCode {
     let options = match options() {
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let seed = options.first_seed.saturating_add(number);
-                    // The lowest seed that fails is the same however many threads there are.
+                    // The lowest failing seed is the same for any number of threads.
                     if number >= options.schedules || seed >= failed.load(Ordering::Relaxed) {
                         return;
                     }

@@ -1,7 +1,7 @@
-//! Mistakes put into the box on purpose: what the rules must notice.
+//! Mistakes that are put into the box on purpose, which the rules must notice.
 //!
-//! Each is what a core would do that had this fault, done to what goes into it or comes out of it;
-//! so no core holds a switch to be wrong. Nobody misbehaves by default.
+//! Each acts on the inputs or outputs of a core as a core with this bug would behave; so no core has a
+//! switch for it. There are no mistakes by default.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,46 +15,46 @@ use serde_json::Value;
 use crate::process::News;
 use crate::schedule::Who;
 
-/// How much faster the clock of a hasty controller goes.
+/// How much faster the clock of a hasty controller runs.
 const HASTE: u64 = 30;
 
 /// One mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
-    /// A controller does not read what the statuses say: double allocation after a restart.
+    /// A controller ignores the statuses: double allocation after a restart.
     NoAdoption,
-    /// A controller takes the first half of a list for all.
+    /// A controller takes the first half of a list for the whole.
     DecidesBeforeSynced,
-    /// A speaker takes silence for an empty list.
+    /// A speaker takes an outage for an empty list.
     WithdrawsInOutage,
-    /// What vanishes is never noticed.
+    /// Deletions are never noticed.
     LosesDeletes,
-    /// What was written is written again.
+    /// Every write is repeated.
     WritesForEver,
     /// A 409 is answered with a write without a precondition.
     OverwritesOnConflict,
     /// Every controller believes that it holds the Lease.
     EverybodyLeads,
-    /// A leader that cannot renew goes on.
+    /// A leader that cannot renew continues.
     NeverStepsDown,
-    /// A controller's cool-down is over in a moment.
+    /// A controller's cool-down ends at once.
     ReusesAtOnce,
-    /// A speaker says that it knows everything before it does.
+    /// A speaker sends End-of-RIB before it knows everything.
     EndOfRibTooEarly,
-    /// A speaker takes its sessions along when it is restarted.
+    /// A speaker ends its sessions when it is restarted.
     LeavesForGood,
-    /// Nothing is kept on disk.
+    /// Nothing is stored on disk.
     KeepsNoSnapshot,
-    /// A speaker never hears that a pool became another, or went.
+    /// A speaker never receives changes or deletions of pools.
     AnnouncesOutsidePools,
-    /// Services are announced by what they ask for, given or not.
+    /// Services are announced with the addresses that they request, assigned or not.
     AnnouncesWishes,
-    /// When a pool comes, everything is given anew.
+    /// When a pool is added, all addresses are assigned again.
     MovesOnNewPool,
 }
 
 impl Mistake {
-    /// Every one.
+    /// All mistakes.
     pub const ALL: [Self; 15] = [
         Self::NoAdoption,
         Self::DecidesBeforeSynced,
@@ -74,11 +74,11 @@ impl Mistake {
     ];
 }
 
-/// What is wrong in a box, and what it takes to be so.
+/// The mistake in a box, and the state that it needs.
 #[derive(Debug, Clone, Default)]
 pub struct Misbehaviour {
     mistake: Option<Mistake>,
-    /// What was heard of each kind, by whom, where that matters.
+    /// The objects of each kind that each process received, where that matters.
     heard: BTreeMap<(Who, Kind), BTreeMap<ObjectName, Arc<Value>>>,
     /// The last Lease that each controller wrote.
     leases: BTreeMap<Who, LeaseRecord>,
@@ -96,12 +96,12 @@ impl Misbehaviour {
         self.mistake == Some(mistake)
     }
 
-    /// What time a process believes it is.
+    /// The time that a process believes it is.
     pub(crate) fn clock(&self, now: Instant, who: Who) -> Instant {
         if self.is_hasty(who) { Instant::from_micros(now.as_micros() * HASTE) } else { now }
     }
 
-    /// When that is.
+    /// The real time for a time of that process.
     pub(crate) fn real_time(&self, at: Instant, who: Who) -> Instant {
         if self.is_hasty(who) { Instant::from_micros(at.as_micros() / HASTE) } else { at }
     }
@@ -134,7 +134,7 @@ impl Misbehaviour {
         if self.is(Mistake::LeavesForGood) { Leave::ForGood } else { leave }
     }
 
-    /// What a core hears in place of `news`.
+    /// What a core receives in place of `news`.
     pub(crate) fn hears(&mut self, who: Who, run: u64, news: News) -> Vec<News> {
         let Some(mistake) = self.mistake else { return vec![news] };
         let is_controller = matches!(who, Who::Controller(_));
@@ -165,7 +165,7 @@ impl Misbehaviour {
         }
     }
 
-    /// Every other pool goes and comes back when one comes.
+    /// Every other pool is deleted and added again when one is added.
     fn moves(&mut self, who: Who, news: News) -> Vec<News> {
         let heard = self.heard.entry((who, Kind::IpAddressPool)).or_default();
         let News::Reply(kind, Reply::Applied(pool)) = news else { return vec![news] };
@@ -176,7 +176,7 @@ impl Misbehaviour {
         let mut all = vec![News::Reply(kind, Reply::Applied(Arc::clone(&pool)))];
         let mut version = version_of(&pool).and_then(|it| it.parse().ok()).unwrap_or(0_u64);
         for other in others {
-            // Versions between this change and the next one do not exist; these are made up.
+            // There are no versions between this change and the next one; these are invented.
             let mut stamped = || {
                 version += 1;
                 let mut other = Value::clone(other);
@@ -229,7 +229,7 @@ impl Misbehaviour {
         vec![News::Reply(kind, reply)]
     }
 
-    /// The first version of each pool, for ever.
+    /// Only the first version of each pool, for ever.
     fn sticks(&mut self, who: Who, reply: Reply) -> Vec<News> {
         let heard = self.heard.entry((who, Kind::IpAddressPool)).or_default();
         let mut first = |object: Arc<Value>| {
@@ -257,7 +257,7 @@ impl Misbehaviour {
         vec![News::Reply(Kind::IpAddressPool, reply)]
     }
 
-    /// There is no Lease, says this, until one is written; and whoever writes has it.
+    /// The Lease does not exist for this process until it writes one; every writer gets it.
     fn leads_anyway(&mut self, who: Who, run: u64, reply: LeaseReply) -> LeaseReply {
         let Who::Controller(number) = who else { return reply };
         let record = LeaseRecord {

@@ -1,13 +1,13 @@
-//! The objects that the user of the box writes: a small world in which everything meets.
+//! The objects that the user of the box writes: a small world in which all features interact.
 //!
 //! Few names and few addresses, so that Services compete. Each object has numbered variants, so a
-//! schedule is a list of numbers. Knows no time and no fault.
+//! schedule is a list of numbers. Knows no time and no failure.
 
 use fairway_model::Kind;
 use fairway_model_api::Resource;
 use serde_json::{Value, json};
 
-/// Where our kinds live.
+/// The namespace of our kinds.
 pub(crate) const SYSTEM: &str = "metallb-system";
 /// How many Services there may be; the last two are in the namespace [`TEAM`].
 pub(crate) const SERVICES: u8 = 8;
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     pub(crate) name: String,
 }
 
-/// Where the API server keeps a kind.
+/// The API resource of a kind.
 pub(crate) fn resource(kind: Kind) -> Resource {
     match kind {
         Kind::BgpPeer => Resource::new("metallb.io", "v1beta2", "bgppeers"),
@@ -55,7 +55,7 @@ pub(crate) fn leases() -> Resource {
     Resource::new("coordination.k8s.io", "v1", "leases")
 }
 
-/// An object as it is sent: lists of Kubernetes' own kinds leave out what they are lists of.
+/// An object as it is sent: lists of Kubernetes' own kinds omit the type of their items.
 pub(crate) fn with_type(kind: Kind, mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.entry("kind").or_insert_with(|| json!(kind.to_string()));
@@ -112,7 +112,7 @@ pub(crate) fn slice_place(number: u8) -> Place {
     Place { kind: Kind::EndpointSlice, name: format!("{}-x", service.name), ..service }
 }
 
-/// `nodes` is a set of bits: on which nodes the Service has an endpoint that is ready.
+/// `nodes` is a set of bits: the nodes with a ready endpoint of the Service.
 pub(crate) fn slice(number: u8, nodes: u8) -> Value {
     let on = (0..8_u8).filter(|node| nodes & (1 << node) != 0);
     let endpoints: Vec<Value> = on
@@ -148,7 +148,7 @@ pub(crate) fn pool(number: u8, variant: u8) -> Value {
             "addresses": ["203.0.113.0/31"], "serviceAllocation": { "namespaces": [TEAM] },
         }),
         (_, 1) => json!({ "addresses": ["203.0.113.0/31"] }),
-        // Some of what p0 has: whoever comes later is at fault.
+        // Overlaps p0: the later one is invalid.
         (_, 3) => json!({ "addresses": ["203.0.113.0/31", "192.0.2.4-192.0.2.5"] }),
         _ => json!({
             "addresses": ["203.0.113.0/31"],
@@ -217,7 +217,7 @@ pub(crate) fn secret_place() -> Place {
     Place { kind: Kind::Secret, namespace: SYSTEM, name: "key".to_owned() }
 }
 
-/// A key of sessions; the last variant is none, since it is too long.
+/// A key for sessions; the last variant is too long to be one.
 pub(crate) fn secret(variant: u8) -> Value {
     let password = match variant {
         0 => "b25l",
@@ -261,7 +261,7 @@ pub(crate) fn node(number: u8, variant: u8) -> Value {
     )
 }
 
-/// The namespaces that the objects are in.
+/// The namespaces of the objects.
 pub(crate) fn namespaces() -> [Value; 2] {
     [TEAM, SYSTEM]
         .map(|name| with_type(Kind::Namespace, json!({ "metadata": { "name": name }, "spec": {} })))

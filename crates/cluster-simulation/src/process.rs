@@ -1,5 +1,5 @@
-//! A process of the box: the core of a controller or a speaker, and what the edge around it has
-//! under way.
+//! A process of the box: the core of a controller or a speaker, and the pending operations of the
+//! edge around it.
 //!
 //! Knows no rule. The world drives it.
 
@@ -18,21 +18,21 @@ use crate::epoch::EPOCH_SECONDS;
 use crate::objects::{SYSTEM, node_name};
 use crate::schedule::Who;
 
-/// The machine inside.
+/// The core inside.
 #[derive(Debug)]
 pub(crate) enum Core {
     Controller(Box<ControllerCore>),
     Speaker(Box<SpeakerCore>),
 }
 
-/// What a core wants done.
+/// An action that a core requests.
 #[derive(Debug)]
 pub(crate) enum Action {
     Controller(ControllerAction),
     Speaker(SpeakerAction),
 }
 
-/// What a core is told.
+/// An input of a core.
 #[derive(Debug, Clone)]
 pub(crate) enum News {
     Reply(Kind, Reply),
@@ -41,26 +41,26 @@ pub(crate) enum News {
     Written(WrittenKind, ObjectName, WriteReply),
 }
 
-/// What was asked about a kind.
+/// The pending request for a kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     /// Replies to an earlier one are not for the core.
     pub(crate) serial: u64,
-    /// Which replica of the API server.
+    /// The replica of the API server.
     pub(crate) replica: usize,
     pub(crate) watch: Option<WatchId>,
     /// No event overtakes another.
     pub(crate) last_delivery: Instant,
 }
 
-/// Faults of its connection, each until when.
+/// Failures of its connection, with the end of each.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Link {
     pub(crate) partition: Instant,
     pub(crate) lease_trouble: Instant,
     pub(crate) loses_answers: Instant,
     pub(crate) slow: Instant,
-    /// When something of this was last so, or a watch was cut.
+    /// The last time of any such failure, or of a lost watch.
     pub(crate) trouble: Instant,
 }
 
@@ -68,30 +68,30 @@ pub(crate) struct Link {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) who: Who,
-    /// Counts the starts.
+    /// The number of starts.
     pub(crate) run: u64,
     pub(crate) core: Option<Core>,
     pub(crate) asked: BTreeMap<Kind, Asked>,
     pub(crate) serial: u64,
     pub(crate) wake_at: Option<Instant>,
-    /// It ends before its next action but so many, and is started again after these seconds.
+    /// It crashes after this many more actions, and is started again after these seconds.
     pub(crate) crash_after: Option<(u64, u64)>,
     pub(crate) link: Link,
     pub(crate) started_at: Instant,
-    /// Up to when it must have heard of every change, or its disk has.
+    /// The time up to which it, or its disk, must have received every change.
     pub(crate) informed_at: Instant,
-    /// When it last did not believe what the API server said.
+    /// When it last distrusted the API server.
     pub(crate) doubted_at: Instant,
-    /// What the speaker's backend was told.
+    /// What the speaker's backend announces.
     pub(crate) announced: Option<Announced>,
-    /// What is on the disk of the node.
+    /// The disk of the node.
     pub(crate) disk: Option<Snapshot>,
-    /// Somebody took away what was there.
+    /// The content of the disk was removed.
     pub(crate) has_lost_disk: bool,
-    /// What the routers were to hear from it when it lost the API server: no less until it is back.
+    /// What it wanted to announce when it lost the API server: no less until it is back.
     pub(crate) wanted_when_cut_off: BTreeSet<(Prefix, usize)>,
-    /// Its disk was lost, or it ended between an announcement and the disk: what routers may lose
-    /// for that, until it has heard everything anew.
+    /// Its disk was lost, or it ended between an announcement and its storage: what routers may lose
+    /// for that, until it has received everything again.
     pub(crate) excused: BTreeSet<Prefix>,
 }
 
@@ -117,7 +117,7 @@ impl Process {
         }
     }
 
-    /// Starts it anew.
+    /// Starts it.
     pub(crate) fn start(&mut self, now: Instant, seed: u64) {
         self.run += 1;
         self.started_at = now;
@@ -144,7 +144,7 @@ impl Process {
         });
     }
 
-    /// What its core wants next.
+    /// The next action of its core.
     pub(crate) fn poll_action(&mut self, now: Instant) -> Option<Action> {
         match self.core.as_mut()? {
             Core::Controller(core) => core.poll_action(now).map(Action::Controller),
@@ -152,7 +152,7 @@ impl Process {
         }
     }
 
-    /// When its core wants to be asked again.
+    /// The next deadline of its core.
     pub(crate) fn next_deadline(&self, now: Instant) -> Option<Instant> {
         match self.core.as_ref()? {
             Core::Controller(core) => core.next_deadline(now),
@@ -160,7 +160,7 @@ impl Process {
         }
     }
 
-    /// Tells its core.
+    /// Passes an input to its core.
     pub(crate) fn hear(&mut self, now: Instant, news: News) {
         match (&mut self.core, news) {
             (Some(Core::Controller(core)), News::Reply(kind, reply)) => {
@@ -168,7 +168,7 @@ impl Process {
             }
             (Some(Core::Speaker(core)), News::Reply(kind, reply)) => {
                 core.handle(now, kind, reply);
-                core.take_updates(); // Nobody writes a log here.
+                core.take_updates(); // There is no log here.
             }
             (Some(Core::Speaker(core)), News::Secret(name, reply)) => {
                 core.handle_secret(now, &name, &reply);
@@ -214,7 +214,7 @@ fn speaker_settings(node: usize, seed: u64) -> SpeakerSettings {
     }
 }
 
-/// A speaker that starts with what is on the disk of its node, and has heard of nothing else.
+/// A speaker that starts from the disk of its node, and has received nothing else.
 pub(crate) fn from_disk(node: usize, disk: Option<Snapshot>) -> SpeakerCore {
     let mut core = SpeakerCore::new(speaker_settings(node, 0), disk);
     core.poll_action(Instant::ZERO);

@@ -1,7 +1,7 @@
-//! What must be so when everything is quiet: the same whatever happened before.
+//! What must hold when everything is quiet, whatever happened before.
 //!
-//! I3: what is wanted is announced. I6 and I7: whoever starts now, from the API server or from the
-//! disk, comes to what is there. I1 and I2 once more, without any grace.
+//! I3: what is wanted is announced. I6 and I7: a process that starts now, from the API server or from
+//! the disk, reaches the present state. I1 and I2 once more, without any grace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -45,14 +45,14 @@ impl World {
         }
         if self.last_write + SILENCE > self.now {
             let ago = self.now.since(self.last_write);
-            return Err(broken("I11", format!("something was still written {ago:?} ago")));
+            return Err(broken("I11", format!("the last write was {ago:?} ago")));
         }
         Ok(())
     }
 
     fn check_sharing(&self) -> Result<(), Violation> {
         if self.truth.index.pools.is_empty() {
-            return Ok(()); // Nothing is announced, and everybody keeps what he has.
+            return Ok(()); // Nothing is announced, and all addresses stay.
         }
         for (address, users) in &self.truth.users {
             let services: Vec<_> =
@@ -69,7 +69,7 @@ impl World {
         Ok(())
     }
 
-    /// A controller without a memory would leave everything as it is, and find nothing to give.
+    /// A controller without memory must leave everything as it is, and find nothing to assign.
     fn check_statuses(&mut self) -> Result<(), Violation> {
         let index = Arc::clone(&self.truth.index);
         let mut allocator = Allocator::new(None);
@@ -78,7 +78,7 @@ impl World {
             let has = status_addresses(service);
             let outcome = allocator.outcomes().get(name);
             if outcome.is_some() && index.pools.is_empty() {
-                continue; // Everybody keeps what he has.
+                continue; // All addresses stay.
             }
             let wanted: BTreeSet<IpAddr> =
                 outcome.into_iter().flat_map(|it| it.addresses.iter().copied()).collect();
@@ -90,19 +90,20 @@ impl World {
             let annotations = service.get("metadata").and_then(|it| it.get("annotations"));
             let written = annotations.and_then(|it| it.get(POOL_ANNOTATION)?.as_str());
             if written != pool {
-                let what = format!("{name} is said to be from {written:?}, and is from {pool:?}");
+                let what =
+                    format!("{name} has the pool annotation {written:?}, and its pool is {pool:?}");
                 return Err(broken("I3", what));
             }
             let lacks = outcome.is_some_and(|it| it.reason.is_some());
             if condition(service).is_some() != lacks {
-                let what = format!("{name} is said to lack {:?}", condition(service));
+                let what = format!("{name} has the condition {:?}", condition(service));
                 return Err(broken("I3", what));
             }
         }
         self.check_pools(&allocator)
     }
 
-    /// Each pool says how many of its addresses Services have.
+    /// The status of each pool has the number of its assigned addresses.
     fn check_pools(&mut self, allocator: &Allocator) -> Result<(), Violation> {
         let used = PoolUse::of_all(&self.truth.index, allocator.outcomes());
         for PoolUse { pool, used, .. } in used {
@@ -112,7 +113,9 @@ impl World {
             let said = |field| stored["status"][field].as_u64().map(u128::from);
             let (ipv4, ipv6) = (said("assignedIPv4"), said("assignedIPv6"));
             if (ipv4, ipv6) != (Some(used.ipv4), Some(used.ipv6)) {
-                let what = format!("{pool} says {ipv4:?} and {ipv6:?}, and used are {used:?}");
+                let what = format!(
+                    "{pool} has {ipv4:?} and {ipv6:?} in its status, and {used:?} are assigned"
+                );
                 return Err(broken("I3", what));
             }
         }
@@ -155,7 +158,7 @@ impl World {
         Ok(())
     }
 
-    /// I8: each address that anybody may answer for on layer 2 has one node that does.
+    /// I8: each address with layer 2 candidates has exactly one node that answers.
     fn check_owners(&self) -> Result<(), Violation> {
         let mut owners: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for (who, process) in &self.processes {
@@ -172,25 +175,25 @@ impl World {
                 }
             }
         }
-        // Who does not answer because another does.
+        // Nodes that do not answer because another does.
         let announcements = self.truth.plans.iter().flat_map(|plan| plan.services.values());
         let second = announcements
             .flat_map(|it| &it.layer2)
             .filter(|it| matches!(it.interfaces, Err(Reason::NotOwner { .. })));
         match second.flat_map(|it| &it.addresses).find(|it| !owners.contains_key(it)) {
-            Some(address) => Err(broken("I8", format!("nobody answers for {address}"))),
+            Some(address) => Err(broken("I8", format!("no node answers for {address}"))),
             None => Ok(()),
         }
     }
 
-    /// I6: whoever starts from the disk announces what was announced.
+    /// I6: a speaker that starts from the disk announces what was announced.
     fn check_disks(&self) -> Result<(), Violation> {
         for (who, process) in &self.processes {
             let (Who::Speaker(node), Some(speaker)) = (*who, process.speaker()) else { continue };
             let again = from_disk(node, process.disk.clone());
             let routes = |it: &SpeakerCore| it.plan().map(|plan| plan.routes.clone());
             if routes(&again) != routes(speaker) && !process.has_lost_disk {
-                return Err(broken("I6", format!("{who} would come back with other routes")));
+                return Err(broken("I6", format!("{who} would restart with other routes")));
             }
             let pools = PoolLookup::new(&self.truth.index);
             if *speaker.outcomes() != crate::truth::outcomes(&self.truth.index, &pools)
@@ -200,14 +203,14 @@ impl World {
                 let one: Vec<_> = speaker.outcomes().values().map(said).collect();
                 let truth = crate::truth::outcomes(&self.truth.index, &pools);
                 if one != truth.values().map(said).collect::<Vec<_>>() {
-                    return Err(broken("I7", format!("{who} believes something else")));
+                    return Err(broken("I7", format!("{who} has a different state")));
                 }
             }
         }
         Ok(())
     }
 
-    /// What is in the statuses and in the routers.
+    /// The content of the statuses and of the routers.
     pub(crate) fn outcome(&self) -> BTreeMap<String, String> {
         let mut outcome = BTreeMap::new();
         let text = |it: BTreeSet<IpAddr>| format!("{it:?}");

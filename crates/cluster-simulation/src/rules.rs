@@ -1,18 +1,19 @@
-//! What must hold, whatever happens: the invariants I1 to I13.
+//! The invariants I1 to I13.
 //!
 //! | | after every step |
 //! |---|---|
-//! | I1 | no address is given to two Services, unless both allow it |
+//! | I1 | no address is assigned to two Services, unless both allow it |
 //! | I2, I4 | what is announced is the address of a Service and in a pool, or written in an advertisement |
 //! | I5 | no healthy Service loses its address |
-//! | I9 | who does not reach the API server withdraws nothing |
-//! | I10 | no router loses a route that is wanted, whoever restarts |
+//! | I9 | a speaker without connection to the API server withdraws nothing |
+//! | I10 | no router loses a wanted route, whatever process restarts |
 //! | I11 | nothing is written in a loop, or without a change |
 //! | I12 | no session is reset for anything but its own settings |
-//! | I13 | no address is given to another before routers can have forgotten it |
+//! | I13 | no address is assigned to another Service before routers can have forgotten it |
 //!
-//! I3, I6, I7 and I8 are looked at when everything is quiet (`quiet`). Knows what is so, and what was done;
-//! not why. A violation is told, not panicked: whoever looks for the shortest story needs many.
+//! I3, I6, I7 and I8 are checked when everything is quiet (`quiet`). Knows the actual state and the
+//! actions; not their causes. A violation is returned instead of a panic: finding the shortest
+//! schedule needs many.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -34,7 +35,7 @@ use crate::truth::{Truth, may_share};
 pub struct Violation {
     /// `I1` to `I13`.
     pub rule: &'static str,
-    /// What was seen.
+    /// The observation.
     pub what: String,
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn broken(rule: &'static str, what: String) -> Violation {
 pub(crate) struct WriteCounts(BTreeMap<(usize, WrittenKind, ObjectName), VecDeque<Instant>>);
 
 impl WriteCounts {
-    /// A controller asks for a write.
+    /// A controller requests a write.
     pub(crate) fn note(
         &mut self,
         now: Instant,
@@ -66,9 +67,9 @@ impl WriteCounts {
         while times.front().is_some_and(|at| *at + WINDOW < now) {
             times.pop_front();
         }
-        // Pools say how full they are, once a second.
+        // Pools report their usage, once a second.
         let most = if write.kind == WrittenKind::Service { WRITES_MAX } else { 60 };
-        // One more: the first of them may be on the edge of the window.
+        // One more: the first of them may be at the edge of the window.
         if times.len() > most + 1 {
             let what = format!("{} is written {} times within a minute", write.name, times.len());
             return Err(broken("I11", what));
@@ -77,8 +78,8 @@ impl WriteCounts {
     }
 }
 
-/// A controller's write was accepted: what the Service was before and is now. `truth` is as it was
-/// before; `belief` is what the controller decided by, where that is no fault of its own.
+/// A controller's write was accepted: the Service before and now. `truth` is the state before;
+/// `belief` is the state that the controller decided by, where it is excused for that.
 pub(crate) fn check_write(
     now: Instant,
     truth: &Truth,
@@ -88,14 +89,17 @@ pub(crate) fn check_write(
     after: &Value,
 ) -> Result<(), Violation> {
     if users_part(before) != users_part(after) {
-        return Err(broken("I11", format!("a write of {name} undid what somebody else wrote")));
+        return Err(broken(
+            "I11",
+            format!("a write of {name} reverted the change of another writer"),
+        ));
     }
     let (had, has) = (status_addresses(before), status_addresses(after));
     if had == has
         && annotation(before) == annotation(after)
         && condition(before) == condition(after)
     {
-        return Err(broken("I11", format!("{name} is written, and nothing of it is other")));
+        return Err(broken("I11", format!("{name} is written without a change")));
     }
     for address in has.difference(&had) {
         check_given(now, truth, belief, name, *address)?;
@@ -106,7 +110,7 @@ pub(crate) fn check_write(
     Ok(())
 }
 
-/// All but what a controller writes.
+/// All fields but those of a controller.
 fn users_part(service: &Value) -> Value {
     let mut service = service.clone();
     let others: Vec<Value> = conditions(&service).filter(|it| !is_ours(it)).cloned().collect();
@@ -135,7 +139,7 @@ fn is_ours(condition: &Value) -> bool {
     condition.get("type").is_some_and(|it| it == ADDRESS_CONDITION)
 }
 
-/// What a Service is said to lack.
+/// The address condition of a Service.
 pub(crate) fn condition(service: &Value) -> Option<&Value> {
     conditions(service).find(|it| is_ours(it))
 }
@@ -154,18 +158,18 @@ fn check_given(
 ) -> Result<(), Violation> {
     let is_in_pool = |index: &ClusterIndex| index.pools.values().any(|it| it.contains(address));
     if !worlds(truth, belief).any(is_in_pool) {
-        return Err(broken("I2", format!("{name} is given {address}, which no pool holds")));
+        return Err(broken("I2", format!("{name} is assigned {address}, which no pool holds")));
     }
     let might_share_with =
         |other: &ObjectName| worlds(truth, belief).any(|index| share(index, name, other));
-    // A third one may have joined the two: it was given the address before the former went.
+    // A third one may have joined the two: it was assigned the address before the former released it.
     let would_share_with = |former: Option<&Service>| {
         let mut services = worlds(truth, belief).filter_map(|index| index.services.get(name));
         former.is_some_and(|former| services.any(|it| may_share(it, former)))
     };
     for other in truth.users.get(&address).into_iter().flatten().filter(|it| *it != name) {
         if !might_share_with(other) {
-            return Err(broken("I1", format!("{name} is given {address}, which {other} has")));
+            return Err(broken("I1", format!("{name} is assigned {address}, which {other} has")));
         }
     }
     if truth.users.contains_key(&address) {
@@ -178,13 +182,13 @@ fn check_given(
         && now < released.at + WITHDRAWAL_BOUND
     {
         let (former, ago) = (&released.former, now.since(released.at));
-        let what = format!("{name} is given {address}, which {former} had {ago:?} ago");
+        let what = format!("{name} is assigned {address}, which {former} had {ago:?} ago");
         return Err(broken("I13", what));
     }
     Ok(())
 }
 
-/// How the cluster may look to somebody who decides.
+/// The states of the cluster that a process may decide by.
 fn worlds<'a>(
     truth: &'a Truth,
     belief: Option<&'a ClusterIndex>,
@@ -192,7 +196,7 @@ fn worlds<'a>(
     truth.lately().map(|index| &**index).chain(belief)
 }
 
-/// I5: somebody who looks at the world as it is, or was a moment ago, sees why it had to be.
+/// I5: in the present state, or in a recent one, there is a reason for it.
 fn check_taken(
     truth: &Truth,
     belief: Option<&ClusterIndex>,
@@ -200,26 +204,26 @@ fn check_taken(
     address: IpAddr,
 ) -> Result<(), Violation> {
     let keeps = |index: &ClusterIndex| {
-        // Of two that can no longer share, whoever changed makes way.
+        // Of two that can no longer share, the changed one gives way.
         let names_it = |it: &&Service| it.name != *name && it.status_addresses.contains(&address);
         let this = index.services.get(name);
         let conflicts = |other: &Service| this.is_none_or(|this| !may_share(this, other));
         let is_disputed = index.services.values().filter(names_it).any(conflicts);
         !is_disputed && adopted(index).get(name).is_some_and(|it| it.contains(&address))
     };
-    // A pool of which nothing is known may hold what no other holds.
+    // An invalid pool may hold what no other holds.
     let is_unknown = belief.is_some_and(|it| {
         !it.unknown_pools.is_empty() && !it.pools.values().any(|pool| pool.contains(address))
     });
     let keep = truth.lately().all(|index| keeps(index)) && (is_unknown || belief.is_none_or(keeps));
     if keep && !has_left_a_share(truth, name) {
-        return Err(broken("I5", format!("{name} loses {address}, and nothing was wrong with it")));
+        return Err(broken("I5", format!("{name} loses {address}, without a reason")));
     }
     Ok(())
 }
 
-/// Whether a Service gave up a moment ago what lets it share: it makes way for another that was
-/// about to be given the same, with no status to show it yet.
+/// Whether a Service recently lost the property that lets it share: it gives way to another that was
+/// about to be assigned the same address, without a status that shows it yet.
 fn has_left_a_share(truth: &Truth, name: &ObjectName) -> bool {
     let others = truth.index.services.keys().filter(|other| *other != name);
     others
@@ -227,13 +231,13 @@ fn has_left_a_share(truth: &Truth, name: &ObjectName) -> bool {
         .any(|other| truth.lately().any(|index| share(index, name, other)))
 }
 
-/// Whether both are there and may have the same address.
+/// Whether both exist and may have the same address.
 fn share(index: &ClusterIndex, one: &ObjectName, other: &ObjectName) -> bool {
     let services = (index.services.get(one), index.services.get(other));
     matches!(services, (Some(one), Some(other)) if may_share(one, other))
 }
 
-/// What every Service has, once somebody without a memory has adopted what the statuses say.
+/// The addresses of every Service, after an allocator without memory has adopted the statuses.
 pub(crate) fn adopted(index: &ClusterIndex) -> BTreeMap<ObjectName, BTreeSet<IpAddr>> {
     let mut allocator = Allocator::new(None);
     allocator.converge(Instant::ZERO, index, &Changes::default());

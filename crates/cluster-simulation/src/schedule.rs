@@ -1,6 +1,6 @@
-//! What happens in a box, and when: drawn from a seed, and a list that can be shortened.
+//! The events of a box, and their times: drawn from a seed, as a list that can be shortened.
 //!
-//! Says what the user does and what goes wrong. Knows not what comes of it.
+//! Contains the user's actions and the failures. Does not know their effects.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,11 +21,11 @@ pub enum Who {
     Controller(usize),
 }
 
-/// One thing that happens. `number` counts objects of the kind, `variant` is one of `objects`.
+/// One event. `number` counts objects of the kind, `variant` is one of `objects`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Op {
-    /// The user creates a Service, or makes it this variant.
+    /// The user creates a Service, or changes it to this variant.
     Service { number: u8, variant: u8 },
     /// The user deletes a Service.
     NoService { number: u8 },
@@ -33,15 +33,15 @@ pub enum Op {
     Endpoints { number: u8, nodes: u8 },
     /// An IPAddressPool.
     Pool { number: u8, variant: u8 },
-    /// No such pool.
+    /// The pool is deleted.
     NoPool { number: u8 },
     /// A BGPAdvertisement.
     Advertisement { number: u8, variant: u8 },
-    /// No such advertisement.
+    /// The advertisement is deleted.
     NoAdvertisement { number: u8 },
     /// The L2Advertisement.
     Layer2 { variant: u8 },
-    /// None.
+    /// The L2Advertisement is deleted.
     NoLayer2,
     /// A BGPPeer.
     Peer { number: u8, variant: u8 },
@@ -51,23 +51,23 @@ pub enum Op {
     Node { number: u8, variant: u8 },
     /// The Node is gone for good.
     NoNode { number: u8 },
-    /// Somebody else writes a label into a Service.
+    /// Another writer sets a label of a Service.
     Label { number: u8, value: u8 },
-    /// A process ends without a word, and is started again after that time.
+    /// A process ends abruptly, and is started again after that time.
     Crash { who: Who, seconds: u64 },
-    /// The same, in the middle of what it is doing: before its action after next by so many.
+    /// The same between two actions: before the one with this number from now.
     CrashAt { who: Who, actions: u64, seconds: u64 },
-    /// A process is told to end, and is started again.
+    /// A process is asked to end, and is started again.
     Restart { who: Who, seconds: u64 },
     /// The disk of a node loses everything.
     LoseDisk { node: usize },
-    /// Nobody reaches the API server.
+    /// No process reaches the API server.
     Outage { seconds: u64 },
-    /// One process does not.
+    /// One process does not reach the API server.
     Partition { who: Who, seconds: u64 },
     /// Its requests about the Lease get no answer.
     LeaseTrouble { who: Who, seconds: u64 },
-    /// Its requests are done, and the answers are lost.
+    /// Its requests are executed, and the answers are lost.
     LoseAnswers { who: Who, seconds: u64 },
     /// Its requests and watches take seconds.
     Slow { who: Who, seconds: u64 },
@@ -77,20 +77,20 @@ pub enum Op {
     Lag { replica: usize, seconds: u64 },
     /// The API server forgets its history.
     Compact,
-    /// A router ends and begins anew.
+    /// A router restarts.
     Router { number: usize },
 }
 
-/// A thing, and when it happens.
+/// An event and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// After the start of the box.
     pub at: Duration,
-    /// What.
+    /// The event.
     pub op: Op,
 }
 
-/// All that happens in one box.
+/// All events of one box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     /// Where it comes from; also draws every delay.
@@ -110,7 +110,7 @@ impl Schedule {
     /// The schedule of a seed.
     pub fn of(seed: u64) -> Self {
         let mut dice = Dice(Rng::seeded(seed));
-        // Mostly small: what goes wrong among five goes wrong among two, and takes less time.
+        // Mostly small: a failure among five shows among two as well, and takes less time.
         let (nodes, controllers) = (2 + dice.below(4).min(dice.below(4)), 1 + dice.below(3));
         let mut steps = vec![];
         let mut at = Duration::ZERO;
@@ -119,7 +119,7 @@ impl Schedule {
             at += Duration::from_millis(dice.number(40));
         }
         for _ in 0..8 + dice.below(18) {
-            // Often at once, so that steps meet what the ones before have set off.
+            // Often at once, so that steps overlap with the effects of earlier ones.
             at += match dice.below(4) {
                 0 => Duration::from_millis(dice.number(30)),
                 1 => Duration::from_millis(dice.number(800)),
@@ -208,7 +208,7 @@ impl Dice {
 
     fn fault(&mut self, nodes: usize, controllers: usize) -> Op {
         let who = self.who(nodes, controllers);
-        // The longest outlasts what routers keep of a node that restarts.
+        // The longest exceeds the time for which routers keep routes of a restarting node.
         let seconds = match self.below(7) {
             0 | 1 => self.number(4),
             2 | 3 => self.number(30),

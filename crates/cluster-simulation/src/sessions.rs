@@ -1,4 +1,4 @@
-//! What stands between a speaker and the routers: a backend that says what it is told to, as the
+//! The layer between a speaker and the routers: a backend that announces what it is given, as the
 //! real one does.
 //!
 //! Carries plans to routers, and judges what they lose: I2, I4, I9, I10, I12.
@@ -17,10 +17,10 @@ use crate::schedule::Who;
 use crate::truth::GRACE;
 use crate::world::{Event, World};
 
-/// A speaker asks for a Secret so often, whatever happens to it meanwhile.
+/// The interval at which a speaker requests a Secret, whatever happens to it meanwhile.
 const SECRET_PAUSE: Duration = Duration::from_secs(75);
 
-/// Why a router has a route no longer.
+/// Why a router lost a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
     Withdrawn,
@@ -30,7 +30,7 @@ enum Loss {
 }
 
 impl World {
-    /// A speaker hands its backend what is to be announced.
+    /// A speaker passes the desired announcements to its backend.
     pub(crate) fn announce(&mut self, who: Who, announced: Announced) {
         let Who::Speaker(node) = who else { return };
         let Some(process) = self.processes.get_mut(&who) else { return };
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// Says to one router what is wanted, where there is a session.
+    /// Announces the desired routes to one router, if there is a session.
     fn say(&mut self, node: usize, router: usize) {
         let who = Who::Speaker(node);
         let Some(process) = self.processes.get(&who) else { return };
@@ -101,7 +101,7 @@ impl World {
         self.say(node, router);
     }
 
-    /// A speaker that still does not know everything has waited for long enough.
+    /// The deferral of End-of-RIB of a speaker that is not synchronised is over.
     pub(crate) fn deferred(&mut self, node: usize, run: u64, router: usize) {
         let is_same = self.processes.get(&Who::Speaker(node)).is_some_and(|it| it.run == run);
         let adjacency = self.adjacency(node, router);
@@ -118,7 +118,7 @@ impl World {
         self.lose(node, router, lost, Loss::TimeOver);
     }
 
-    /// The process is gone: routers see TCP end, and keep what they have for a while.
+    /// The process ended: routers see TCP end, and keep its routes for a while.
     pub(crate) fn sessions_break(&mut self, node: usize) {
         for router in 0..self.adjacencies.get(node).map_or(0, Vec::len) {
             self.break_session(node, router);
@@ -176,9 +176,9 @@ impl World {
         self.after_millis(50, 500, Event::SessionUp { node, run, router });
     }
 
-    /// Whether the peer or the node is other than when this speaker may have looked last.
+    /// Whether the peer or the node changed since this speaker may have looked last.
     fn settings_changed(&self, node: usize, router: usize) -> bool {
-        // Whoever asks for a Secret once a minute learns of a dispute, and of its end, that late.
+        // A speaker polls a Secret once a minute, and notices a dispute and its end with that delay.
         if self.truth.is_disputed(self.now, GRACE + SECRET_PAUSE) {
             return true;
         }
@@ -202,7 +202,7 @@ impl World {
             || secret.is_some_and(|at| *at + GRACE + SECRET_PAUSE >= informed_at)
     }
 
-    /// Whether a speaker has seen all there is, but for the last moment.
+    /// Whether a speaker has received everything but the most recent changes.
     fn is_settled(&self, node: usize) -> bool {
         let who = Who::Speaker(node);
         self.is_reachable(who)
@@ -217,29 +217,30 @@ impl World {
     pub(crate) fn restart_router(&mut self, router: usize) {
         for node in 0..self.adjacencies.len() {
             let Some(adjacency) = self.adjacency(node, router) else { continue };
-            adjacency.ends(); // Its own loss, and no fault of anybody here.
+            adjacency.ends(); // The router's own loss, which is no violation.
             let Some(process) = self.processes.get(&Who::Speaker(node)) else { continue };
             let run = process.run;
             self.after_millis(200, 3000, Event::SessionUp { node, run, router });
         }
     }
 
-    /// I2 and I4: a router hears of a prefix.
+    /// I2 and I4: a router receives a prefix.
     fn told(&mut self, node: usize, router: usize, prefix: Prefix) {
         let result = match self.truth.allowed_until(prefix) {
-            None => Err(broken("I4", format!("node {node} tells router {router} of {prefix}"))),
+            None => Err(broken("I4", format!("node {node} announces {prefix} to router {router}"))),
             Some(until) => {
                 let is_settled = self.is_settled(node);
                 let is_over = until + GRACE * 2 < self.now;
                 if is_settled && is_over && !prefix.to_string().starts_with("100.64.") {
-                    let what = format!("node {node} tells router {router} of {prefix}, long gone");
+                    let what =
+                        format!("node {node} announces {prefix} to router {router}, long deleted");
                     Err(broken("I2", what))
                 } else {
                     Ok(())
                 }
             }
         };
-        self.tell(|| format!("router {router} hears of {prefix} from node {node}"));
+        self.tell(|| format!("router {router} receives {prefix} from node {node}"));
         self.judge(result);
     }
 
@@ -267,7 +268,7 @@ impl World {
         }
         let is_away = process.core.is_none() || self.now < process.started_at + GRACE;
         if loss == Loss::TimeOver && is_away {
-            return Ok(()); // Nobody keeps routes for ever.
+            return Ok(()); // Routes are not kept for ever.
         }
         let was_wanted = process.wanted_when_cut_off.contains(&(prefix, router));
         if !self.is_reachable(who) && was_wanted && loss != Loss::SessionEnded {
@@ -281,7 +282,7 @@ impl World {
         Ok(())
     }
 
-    /// I2, slowly: what a router still has that nobody may announce.
+    /// I2, periodically: routes in a router that no node may announce.
     pub(crate) fn look(&mut self) {
         for node in 0..self.adjacencies.len() {
             if self.is_settled(node) {

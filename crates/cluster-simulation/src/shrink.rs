@@ -1,13 +1,13 @@
-//! The shortest story: a schedule that breaks the same rule with as few steps as can be found.
+//! Shortens a schedule: as few steps as possible that break the same rule.
 //!
-//! Leaves out steps as long as the rule is still broken: halves, quarters, single steps. Knows no
-//! step.
+//! Removes steps as long as the rule is still broken: halves, quarters, single steps. Knows nothing of
+//! the steps.
 
 use crate::misbehaviour::Misbehaviour;
 use crate::schedule::Schedule;
 use crate::world::{Verdict, World};
 
-/// So many runs at most: a failure is to be read within a minute.
+/// The maximum number of runs: the result is needed within a minute.
 const RUNS_MAX: u32 = 600;
 
 /// The verdict on a schedule.

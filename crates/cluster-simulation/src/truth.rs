@@ -1,8 +1,8 @@
-//! What is so: the state of the API server as the rules see it, and how it was a moment ago.
+//! The actual state of the API server as the rules see it, and how it was recently.
 //!
 //! Knows neither processes nor routers. Follows every change at once, without a network between, and
-//! remembers every good version. Where an object is at fault, processes that remember less may see
-//! the world otherwise (`is_disputed`); the rules leave room for that, and only there.
+//! remembers every valid version. Where an object is invalid, processes that remember less may see a
+//! different state (`is_disputed`); the rules allow for that, and only there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -19,15 +19,15 @@ use serde_json::Value;
 
 use crate::objects::node_name;
 
-/// Whoever decides may have seen the world as it was so long ago: the slowest watch that is not
-/// broken, and one that broke and came back.
+/// How old the state may be that a process decides by: the slowest watch that is not broken, and one
+/// that broke and was restored.
 pub(crate) const GRACE: Duration = Duration::from_secs(14);
 
-/// How a speaker of a cluster plans.
+/// The plan options of speakers in a cluster.
 const OPTIONS: PlanOptions =
     PlanOptions { ignore_exclude_label: false, unsliced_services_are_served: false };
 
-/// Since when nobody has an address, and who had it.
+/// Since when an address is unassigned, and its last holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Released {
     pub(crate) former: ObjectName,
@@ -36,26 +36,26 @@ pub(crate) struct Released {
     pub(crate) at: Instant,
 }
 
-/// The truth.
+/// The actual state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Truth {
     in_force: InForce,
     pub(crate) index: Arc<ClusterIndex>,
-    /// Until when an object was at fault; [`FOREVER`] while one is.
+    /// Until when an object was invalid; [`FOREVER`] while one is.
     disputed_until: Option<Instant>,
     /// Services as they are stored.
     pub(crate) services: BTreeMap<ObjectName, Arc<Value>>,
-    /// How it was, and until when; no older than [`GRACE`].
+    /// Earlier states, with the end of each; no older than [`GRACE`].
     recent: VecDeque<(Instant, Arc<ClusterIndex>)>,
-    /// Who names an address in its status.
+    /// The Services with the address in their status.
     pub(crate) users: BTreeMap<IpAddr, BTreeSet<ObjectName>>,
     pub(crate) released: BTreeMap<IpAddr, Released>,
     /// Until when an address was both in a status and in a pool; [`FOREVER`] where it is.
     allowed_until: BTreeMap<IpAddr, Instant>,
-    /// What each node should tell whom, and since when.
+    /// What each node should announce to which peer, and since when.
     wanted: Vec<BTreeMap<(Prefix, PeerKey), Instant>>,
     pub(crate) plans: Vec<NodePlan>,
-    /// When something changed that sessions depend on.
+    /// When an object changed that sessions depend on.
     pub(crate) sessions_changed: BTreeMap<ObjectKey, Instant>,
 }
 
@@ -70,7 +70,7 @@ impl Truth {
         }
     }
 
-    /// An object is new or other.
+    /// An object was added or changed.
     pub(crate) fn applied(&mut self, now: Instant, value: &Arc<Value>) {
         let Some(key) = resources::parse_value(value).key else { return };
         self.keep(now);
@@ -82,7 +82,7 @@ impl Truth {
         self.settle(now, key, changes);
     }
 
-    /// An object is gone.
+    /// An object was deleted.
     pub(crate) fn deleted(&mut self, now: Instant, key: &ObjectKey) {
         self.keep(now);
         if key.kind == Kind::Service {
@@ -107,8 +107,8 @@ impl Truth {
         }
     }
 
-    /// Whether an object is at fault, or was within `grace`: what is in force then depends on what
-    /// somebody has seen.
+    /// Whether an object is invalid, or was within `grace`: what is in force then depends on what a
+    /// process has received.
     pub(crate) fn is_disputed(&self, now: Instant, grace: Duration) -> bool {
         self.disputed_until.is_some_and(|until| until == FOREVER || until + grace >= now)
     }
@@ -168,7 +168,7 @@ impl Truth {
         }
     }
 
-    /// A status and a pool that never were at the same time, and that somebody may have seen so.
+    /// A status and a pool that never overlapped in time, but that a process may have seen together.
     fn allow_overlaps(&mut self, now: Instant, pools: &PoolLookup<'_>) {
         let lately = |it: &Instant| *it + GRACE >= now;
         let released = self.released.iter().map(|(address, it)| (*address, it.at));
@@ -188,7 +188,7 @@ impl Truth {
         }
     }
 
-    /// Since when a node should tell a router of a prefix.
+    /// Since when a node should announce a prefix to a router.
     pub(crate) fn wanted_since(&self, node: usize, prefix: Prefix, peer: usize) -> Option<Instant> {
         let wanted = self.wanted.get(node)?;
         let mut routes = wanted.iter().filter(|((it, _), _)| *it == prefix);
@@ -196,13 +196,13 @@ impl Truth {
         routes.find(|((_, key), _)| of_peer(key)).map(|(_, since)| *since)
     }
 
-    /// What a node should tell routers, with the number of each.
+    /// What a node should announce, with the number of each router.
     pub(crate) fn wanted(&self, node: usize) -> BTreeSet<(Prefix, usize)> {
         let wanted = self.wanted.get(node).into_iter().flat_map(BTreeMap::keys);
         wanted.filter_map(|(prefix, key)| Some((*prefix, crate::router::router_of(key)?))).collect()
     }
 
-    /// Until when anybody might announce this prefix: an address of a Service in a pool, or one that
+    /// Until when a node might announce this prefix: an address of a Service in a pool, or one that
     /// an advertisement names. `None`: never.
     pub(crate) fn allowed_until(&self, prefix: Prefix) -> Option<Instant> {
         let advertisements = self.index.bgp_advertisements.values();
@@ -210,26 +210,26 @@ impl Truth {
             return Some(FOREVER);
         }
         if prefix.to_string().starts_with("100.64.") {
-            return Some(Instant::ZERO); // Once it was; the end of the box tells whether it still is.
+            return Some(Instant::ZERO); // Once it was; the end of the box checks whether it still is.
         }
         self.allowed_until.get(&prefix.address()).copied()
     }
 
-    /// Whether everything that a controller decides by was so a moment ago, each kind for itself:
-    /// no watch waits for another.
+    /// Whether everything that a controller decides by was actual recently, each kind for itself:
+    /// watches are independent.
     pub(crate) fn was_so_lately(&self, belief: &ClusterIndex) -> bool {
         self.lately().any(|index| index.pools == belief.pools)
             && self.lately().any(|index| index.services == belief.services)
             && self.lately().any(|index| index.namespaces == belief.namespaces)
     }
 
-    /// How the world was, now and up to [`GRACE`] ago.
+    /// The states from now back to [`GRACE`] ago.
     pub(crate) fn lately(&self) -> impl Iterator<Item = &Arc<ClusterIndex>> {
         self.recent.iter().map(|(_, index)| index).chain([&self.index])
     }
 }
 
-/// What the statuses say, as the plan wants to hear it.
+/// The statuses as outcomes, for the plan.
 pub(crate) fn outcomes(index: &ClusterIndex, pools: &PoolLookup<'_>) -> Outcomes {
     let ours = index.services.values().filter(|it| it.load_balancer_class.is_none());
     let outcome = |service: &Service| {

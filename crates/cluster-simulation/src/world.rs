@@ -1,7 +1,7 @@
-//! The box: an event loop over virtual time, in which everything is joined.
+//! The box: an event loop over virtual time that connects everything.
 //!
-//! Answers which rule a schedule breaks, if any. What a process does is in `edge`, what the user
-//! and the faults do in `happening`, what is so in `truth`, what must hold in `rules` and `quiet`.
+//! Answers which rule a schedule breaks, if any. The behaviour of a process is in `edge`, the user and
+//! the failures in `happening`, the actual state in `truth`, the invariants in `rules` and `quiet`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -21,28 +21,28 @@ use crate::rules::{Violation, WriteCounts};
 use crate::schedule::{Op, Schedule, Who};
 use crate::truth::Truth;
 
-/// How long nothing goes wrong before the end: the longest pause of anybody, a lease, a cool-down,
-/// and a minute of silence.
+/// How long there are no failures before the end: the longest pause of any process, a lease, a
+/// cool-down, and a minute of silence.
 pub(crate) const QUIET: Duration = Duration::from_secs(170);
-/// In this last part of it nobody may have anything left to do.
+/// In this last part of it no process may have anything left to do.
 pub(crate) const SILENCE: Duration = Duration::from_secs(40);
-/// How often what takes its time is looked at.
+/// The interval of the periodic checks.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What happens at a point in time.
+/// An event at a point in time.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The schedule goes on.
+    /// The next step of the schedule.
     Step(usize),
-    /// Somebody else says something of a Service, as others do of what was edited.
+    /// Another writer sets a condition of a Service, as controllers do after an edit.
     Remark { service: u8, value: u8 },
-    /// A process wanted to be asked.
+    /// The deadline of a process.
     Wake(Who, u64),
-    /// It is started.
+    /// A process is started.
     Start(Who, u64),
     /// A request about a kind reaches the server.
     Asks { who: Who, run: u64, kind: Kind, serial: u64, watch_from: Option<String> },
-    /// The server has something for a watch, or the client finds out that it has not.
+    /// The server has an event for a watch, or the client notices that it has none.
     Watched { who: Who, run: u64, kind: Kind, serial: u64 },
     /// An answer reaches the core.
     Tells { who: Who, run: u64, serial: Option<u64>, news: News },
@@ -62,13 +62,13 @@ pub(crate) enum Event {
     CatchUp(usize),
     /// A session comes up.
     SessionUp { node: usize, run: u64, router: usize },
-    /// A speaker has kept End-of-RIB back for long enough.
+    /// The deferral of End-of-RIB of a speaker is over.
     Deferred { node: usize, run: u64, router: usize },
-    /// A router has kept routes for long enough.
+    /// The restart time of a router is over.
     StaleOver { node: usize, router: usize, ends: u64 },
     /// The outage may be over.
     Back,
-    /// The slow rules.
+    /// The periodic checks.
     Look,
 }
 
@@ -99,14 +99,14 @@ impl Ord for Due {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The rule that was broken first, and when.
     pub violation: Option<(Duration, Violation)>,
-    /// What happened, line by line, if it was to be kept.
+    /// The events, line by line, if they were kept.
     pub story: Vec<String>,
-    /// What is in the API server and in the routers at the end.
+    /// The content of the API server and of the routers at the end.
     pub outcome: BTreeMap<String, String>,
     /// Actions of all processes.
     pub actions: u64,
@@ -120,7 +120,7 @@ pub struct World {
     queue: BinaryHeap<Reverse<Due>>,
     numbers: u64,
     pub(crate) api: ApiServer,
-    /// Nobody reaches the API server until then.
+    /// No process reaches the API server until then.
     pub(crate) outage: Instant,
     /// Each replica lags until then.
     pub(crate) lags: [Instant; 2],
@@ -130,7 +130,7 @@ pub struct World {
     pub(crate) truth: Truth,
     pub(crate) writes: WriteCounts,
     pub(crate) last_write: Instant,
-    /// What the user could not do while the server was away.
+    /// User actions that failed while the server was unreachable.
     pub(crate) held_back: Vec<Op>,
     pub(crate) misbehaviour: Misbehaviour,
     pub(crate) violation: Option<(Duration, Violation)>,
@@ -139,12 +139,12 @@ pub struct World {
 }
 
 impl World {
-    /// The box of a schedule, in which nobody misbehaves.
+    /// The box of a schedule, without mistakes.
     pub fn new(schedule: Schedule, keeps_story: bool) -> Self {
         Self::with(schedule, Misbehaviour::default(), keeps_story)
     }
 
-    /// One in which something is wrong on purpose.
+    /// A box with a mistake on purpose.
     pub fn with(schedule: Schedule, misbehaviour: Misbehaviour, keeps_story: bool) -> Self {
         let settings =
             Settings { replicas: 2, in_step: false, watch_seconds: 600, ..Settings::default() };
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Lives through the schedule and the quiet after it, up to the first broken rule.
+    /// Runs the schedule and the quiet after it, up to the first broken rule.
     pub fn run(mut self) -> Verdict {
         self.begin();
         let begun = self.now;
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// Answers whether all rules hold.
+    /// Returns whether all rules hold.
     fn run_until(&mut self, end: Instant) -> bool {
         while self.violation.is_none() {
             match self.queue.peek() {
@@ -254,7 +254,7 @@ impl World {
         self.at(self.now + Duration::from_millis(millis), event);
     }
 
-    /// The time that objects are stamped with.
+    /// The time for timestamps of objects.
     pub(crate) fn timestamp(&self) -> Timestamp {
         Timestamp::from_micros(crate::epoch::EPOCH_SECONDS * 1_000_000 + self.now.as_micros())
     }
@@ -281,7 +281,7 @@ impl World {
     }
 }
 
-/// Names for the answers that a request can have, in one place.
+/// A failed request, for any kind of request.
 pub(crate) fn failed(kind: Kind) -> News {
     News::Reply(kind, Reply::Failed)
 }
@@ -294,5 +294,5 @@ pub(crate) fn write_failed(write: &ObjectWrite) -> News {
     News::Written(write.kind, write.name.clone(), WriteReply::Failed)
 }
 
-/// A value as others hold it.
+/// A value as others share it.
 pub(crate) type Shared = Arc<serde_json::Value>;

@@ -1,6 +1,6 @@
-//! What controllers write, on its way to the server and back.
+//! Writes of controllers, on their way to the server and back.
 //!
-//! Carries each write with its delays and losses, and shows it to the rules. Decides nothing.
+//! Carries each write with its delays and losses, and passes it to the rules. Decides nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::schedule::Who;
 use crate::truth::GRACE;
 use crate::world::{Event, Shared, World, write_failed};
 
-/// As controllers name themselves.
+/// The field manager of controllers.
 const FIELD_MANAGER: &str = "fairway-controller";
 
 impl World {
@@ -39,8 +39,8 @@ impl World {
         }
     }
 
-    /// What a controller decides by, if that is how the cluster was a moment ago, or if it has a
-    /// reason to go on by what was so before.
+    /// The state that a controller decides by, if it is a recent one, or if the controller has a
+    /// reason to continue with an earlier one.
     fn believed(&self, who: Who) -> Option<ClusterIndex> {
         let controller = self.processes.get(&who)?.controller()?;
         let is_excused = controller.is_in_doubt()
@@ -125,7 +125,7 @@ impl World {
         let kind = match kind {
             WrittenKind::Service => Kind::Service,
             WrittenKind::IpAddressPool => Kind::IpAddressPool,
-            _ => return response, // Nobody watches these.
+            _ => return response, // There are no watches of these.
         };
         let after = Shared::new(with_type(kind, response.body.clone()));
         if kind == Kind::Service {
@@ -151,7 +151,7 @@ fn written_resource(kind: WrittenKind) -> Resource {
     }
 }
 
-/// The same without a condition.
+/// The same without a precondition.
 fn unconditional(how: &WriteHow) -> WriteHow {
     match how {
         WriteHow::MergeStatus(patch) => WriteHow::MergeStatus(without_version(patch.clone())),

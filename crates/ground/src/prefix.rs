@@ -26,7 +26,7 @@ pub enum PrefixError {
         maximum: u8,
     },
     /// Bits are set behind the prefix length.
-    #[error("{given} has bits set behind its length; did you mean {canonical}?")]
+    #[error("{given} has host bits set; did you mean {canonical}?")]
     HostBits {
         /// The given text.
         given: String,

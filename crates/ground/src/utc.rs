@@ -17,7 +17,7 @@ impl Utc {
         self.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
-    /// The same with a fraction, as in `metav1.MicroTime`.
+    /// As [`Self::rfc3339`] with a fraction, as in `metav1.MicroTime`.
     pub fn rfc3339_micros(self) -> String {
         self.timestamp().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string()
     }
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(time.rfc3339_micros(), "2026-11-20T16:38:03.000000Z");
     }
 
-    /// One day after the other for 1,100 years, counted as children learn it.
+    /// Each day of 1,100 years, counted one by one.
     #[test]
     fn every_day_follows_the_one_before() {
         let (mut year, mut month, mut day) = (1970, 1, 1);

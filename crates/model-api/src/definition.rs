@@ -1,32 +1,32 @@
-//! What is served, and in which of the ways that the real server has for its kinds.
+//! The served resources, and in which ways the real server treats their kinds.
 
 use crate::request::Resource;
 use serde_json::{Value, json};
 
-/// One resource and its habits.
+/// One resource and its behaviour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceDefinition {
-    /// How a URL names it.
+    /// Its name in URLs.
     pub resource: Resource,
-    /// How objects name it.
+    /// Its name in objects.
     pub kind: String,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// Whether status is a subresource: written only there, and nothing else is.
     pub has_status: bool,
-    /// The status that a new object begins with; null: none. Nodes keep the one that came.
+    /// The initial status of a new object; null: none. Nodes keep the one in the request.
     pub first_status: FirstStatus,
     /// Whether `metadata.generation` counts changes of anything but metadata and status.
     pub has_generation: bool,
     /// Whether an update may come without a resource version.
     pub unconditional_update: bool,
-    /// Whether an update of what is not there creates it.
+    /// Whether an update of an object that does not exist creates it.
     pub create_on_update: bool,
     /// Comes from a CRD: items of lists name their kind, and a status update leaves metadata alone.
     pub custom: bool,
 }
 
-/// What a new object's status is.
+/// The status of a new object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FirstStatus {
     /// None, whatever the request had.

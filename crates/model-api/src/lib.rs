@@ -1,16 +1,16 @@
 //! The Kubernetes API server, as far as controllers depend on it: a pure model.
 //!
-//! It answers what a client is told: create, get, list, update, patch, apply and delete with their
+//! It answers as the server does: create, get, list, update, patch, apply and delete with their
 //! preconditions; watches with bookmarks, time-outs and 410; several replicas, some of which lag
-//! behind. It refuses to know clocks, sockets and runtimes: `now` is an argument, a request and an
-//! answer are values, and a watch is asked what it has to say. Of HTTP it knows the codes.
+//! behind. It refuses to know clocks, sockets and runtimes: `now` is an argument, requests and
+//! answers are values, and watches are polled. Of HTTP it knows the status codes.
 //!
-//! What goes wrong on the way (latency, an outage, a lost answer) is the world of the caller. What
-//! the server itself does wrong or late is an operation here: [`ApiServer::compact`],
+//! Failures on the way (latency, an outage, a lost answer) are simulated by the caller. Failures and
+//! delays of the server itself are operations here: [`ApiServer::compact`],
 //! [`ApiServer::cut`], [`ApiServer::restart_replica`], [`ApiServer::restore`], and how far
-//! [`ApiServer::catch_up`] lets a replica come.
+//! [`ApiServer::catch_up`] lets a replica advance.
 //!
-//! What it answers is held against kube-apiserver 1.36, answer by answer (`tests/conversation.rs`).
+//! Its answers are compared with those of kube-apiserver 1.36, answer by answer (`tests/conversation.rs`).
 //!
 //! `Ours:` where the model is smaller than the real server: no schemas, so no defaults, no pruning
 //! and no validation of specs; lists are atomic for field managers; one version per resource; no

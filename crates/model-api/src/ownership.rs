@@ -1,7 +1,7 @@
-//! Who owns which field: `metadata.managedFields`, and what apply makes of it.
+//! Field ownership: `metadata.managedFields`, and the effect of apply on it.
 //!
 //! `Ours:` a field is a leaf of the JSON; a list is one leaf. The real server knows from the schema
-//! that some lists are maps, and owns their items one by one.
+//! that some lists are maps, and tracks their items one by one.
 
 use crate::patch::merge;
 use crate::request::Request;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Path = Vec<String>;
 
-/// What the server itself writes into metadata, or what names the object: nobody owns it.
+/// Fields that the server itself writes into metadata, or that name the object: they have no owner.
 const UNOWNED_METADATA: &[&str] = &[
     "name",
     "generateName",
@@ -133,7 +133,7 @@ fn write_owners(object: &mut Value, owners: &[Owner]) {
     }
 }
 
-/// The fields that somebody can own, with their values.
+/// The fields that can have an owner, with their values.
 fn leaves(object: &Value) -> BTreeMap<Path, &Value> {
     let mut found = BTreeMap::new();
     for (key, value) in object.as_object().into_iter().flatten() {
@@ -170,7 +170,7 @@ fn collect<'a>(value: &'a Value, path: &mut Path, into: &mut BTreeMap<Path, &'a 
     }
 }
 
-/// After a creation, update or patch: what changed belongs to who changed it.
+/// After a creation, update or patch: changed fields belong to the manager that changed them.
 pub(crate) fn after_update(old: &Value, new: &mut Value, request: &Request, now: Timestamp) {
     let mut all = owners(old);
     let (before, after) = (leaves(old), leaves(new));
@@ -195,7 +195,7 @@ pub(crate) fn after_update(old: &Value, new: &mut Value, request: &Request, now:
     write_owners(new, &all);
 }
 
-/// `old` as it is once the manager of `request` has what it wants.
+/// `old` after the manager of `request` has applied its fields.
 pub(crate) fn apply(
     old: &Value,
     wanted: &Value,
@@ -249,7 +249,7 @@ pub(crate) fn apply(
     Ok(new)
 }
 
-/// Removes a field, and the objects around it that have nothing else.
+/// Removes a field, and the objects around it that become empty.
 fn remove(object: &mut Value, path: &[String]) {
     let (Some((key, rest)), Value::Object(fields)) = (path.split_first(), object) else { return };
     if rest.is_empty() {

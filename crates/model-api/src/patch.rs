@@ -1,4 +1,4 @@
-//! JSON merge patch (RFC 7396), on which apply builds as well.
+//! JSON merge patch (RFC 7396), which apply uses as well.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
-//! What a client asks, and what it is told: plain values, into which an HTTP skin turns its own.
+//! Requests and answers as plain values, into which an HTTP layer converts its own.
 
 use serde_json::Value;
 
-/// A resource as a URL names it.
+/// A resource as in a URL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// `metallb.io`; empty for the core group.
@@ -24,7 +24,7 @@ impl Resource {
         Self::new("", "v1", plural)
     }
 
-    /// As objects write it: `v1`, `metallb.io/v1beta2`.
+    /// As in objects: `v1`, `metallb.io/v1beta2`.
     pub fn api_version(&self) -> String {
         match self.group.as_str() {
             "" => self.version.clone(),
@@ -32,7 +32,7 @@ impl Resource {
         }
     }
 
-    /// As messages write it: `services`, `bgppeers.metallb.io`.
+    /// As in messages: `services`, `bgppeers.metallb.io`.
     pub fn qualified(&self) -> String {
         match self.group.as_str() {
             "" => self.plural.clone(),
@@ -41,7 +41,7 @@ impl Resource {
     }
 }
 
-/// What is to be done.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// One object.
@@ -52,17 +52,17 @@ pub enum Verb {
     Watch,
     /// A new object.
     Create,
-    /// The whole object anew (PUT).
+    /// Replaces the whole object (PUT).
     Update,
     /// JSON merge patch (RFC 7396).
     MergePatch,
-    /// Server-side apply: what one field manager wants.
+    /// Server-side apply: the fields that one field manager wants.
     Apply,
-    /// Away with it.
+    /// Deletes one object.
     Delete,
 }
 
-/// How a list understands `resourceVersion` (`resourceVersionMatch`).
+/// The meaning of `resourceVersion` in a list (`resourceVersionMatch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionMatch {
     /// At least as new.
@@ -71,7 +71,7 @@ pub enum VersionMatch {
     Exact,
 }
 
-/// The query of a URL. The default asks for nothing special.
+/// The query of a URL. The default has no options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     /// `None` and `""` mean the latest state; `"0"` any state that the replica has.
@@ -80,7 +80,7 @@ pub struct Query {
     pub resource_version_match: Option<VersionMatch>,
     /// Objects per page; 0 means all in one.
     pub limit: usize,
-    /// Where the next page begins, as the last one said.
+    /// Where the next page begins, from the last answer.
     pub continue_token: Option<String>,
     /// `a=b,c!=d,e,!f,g in (h,i)`.
     pub label_selector: Option<String>,
@@ -88,22 +88,22 @@ pub struct Query {
     pub field_selector: Option<String>,
     /// After how long a watch ends; the server's own limit without it.
     pub timeout_seconds: Option<u64>,
-    /// BOOKMARK events are welcome.
+    /// BOOKMARK events are accepted.
     pub allow_watch_bookmarks: bool,
-    /// The watch begins with what is there, and says where that ends.
+    /// The watch begins with the existing objects, and marks their end.
     pub send_initial_events: bool,
-    /// Who owns what is written; the user without it.
+    /// The owner of what is written; without it, the user.
     pub field_manager: Option<String>,
-    /// An apply takes fields from others.
+    /// An apply takes fields from other owners.
     pub force: bool,
 }
 
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// What is to be done.
+    /// The operation.
     pub verb: Verb,
-    /// To what.
+    /// The resource.
     pub resource: Resource,
     /// Empty: all namespaces, or a resource without any.
     pub namespace: String,
@@ -115,7 +115,7 @@ pub struct Request {
     pub query: Query,
     /// The object, the patch, or the options of a deletion; null without.
     pub body: Value,
-    /// Who asks.
+    /// The user of the request.
     pub user: String,
 }
 
@@ -155,7 +155,7 @@ impl Request {
         Self::new(Verb::Create, resource, namespace, "", body)
     }
 
-    /// The whole object anew; its name is in the body.
+    /// Replaces the whole object; its name is in the body.
     pub fn update(resource: &Resource, namespace: &str, body: Value) -> Self {
         let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let name = name.to_owned();
@@ -167,7 +167,7 @@ impl Request {
         Self::new(Verb::MergePatch, resource, namespace, name, patch)
     }
 
-    /// What a field manager wants.
+    /// The fields that a field manager wants.
     pub fn apply(
         resource: &Resource,
         namespace: &str,
@@ -180,49 +180,49 @@ impl Request {
         request
     }
 
-    /// Away with an object.
+    /// Deletes an object.
     pub fn delete(resource: &Resource, namespace: &str, name: &str) -> Self {
         Self::new(Verb::Delete, resource, namespace, name, Value::Null)
     }
 
-    /// The same, of the status subresource.
+    /// The same request, for the status subresource.
     #[must_use]
     pub fn of_status(mut self) -> Self {
         self.status = true;
         self
     }
 
-    /// The same, asked by `user`.
+    /// The same request, by `user`.
     #[must_use]
     pub fn by(mut self, user: &str) -> Self {
         user.clone_into(&mut self.user);
         self
     }
 
-    /// The same, with another query.
+    /// The same request, with another query.
     #[must_use]
     pub fn with(mut self, query: Query) -> Self {
         self.query = query;
         self
     }
 
-    /// Who is to own what this request writes.
+    /// The owner of what this request writes.
     pub(crate) fn manager(&self) -> &str {
         self.query.field_manager.as_deref().unwrap_or(&self.user)
     }
 }
 
-/// What the client is told.
+/// The answer to the client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
-    /// As HTTP has it: 200, 201, 404, 409, ...
+    /// The HTTP status code: 200, 201, 404, 409, ...
     pub code: u16,
     /// An object, a list, or a Status.
     pub body: Value,
 }
 
 impl Response {
-    /// Whether the request was done.
+    /// Whether the request succeeded.
     pub const fn is_success(&self) -> bool {
         self.code < 300
     }

@@ -1,10 +1,10 @@
-//! Which objects a list or watch is about: namespace, labels, fields.
+//! Which objects a list or watch selects: namespace, labels, fields.
 
 use crate::request::Request;
 use crate::status::Status;
 use serde_json::Value;
 
-/// What a request's selectors say, parsed.
+/// The parsed selectors of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Selector {
     namespace: Option<String>,

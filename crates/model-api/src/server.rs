@@ -1,4 +1,4 @@
-//! The server: its storage, its replicas, and what can happen to them.
+//! The server: its storage, its replicas, and its failures.
 
 mod read;
 mod watch;
@@ -17,21 +17,21 @@ use watch::Watch;
 
 pub use watch::{EventKind, WatchEvent, WatchId, WatchStep};
 
-/// How large and how exact the model is.
+/// The size and the precision of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Servers in front of the one storage. A client talks to one of them, numbered from 0.
     pub replicas: usize,
-    /// A replica lags at most that many changes behind, whatever it is told. Default 200.
+    /// A replica lags at most this many changes behind, whatever it is told. Default 200.
     pub lag_changes_max: u64,
-    /// Every replica has seen a change as soon as it is made. Default true; without it, only what
-    /// [`ApiServer::catch_up`] let it see, and what `lag_changes_max` forces on it.
+    /// Every replica has seen a change as soon as it is made. Default true; otherwise it sees only what
+    /// [`ApiServer::catch_up`] lets it see, and what `lag_changes_max` forces on it.
     pub in_step: bool,
-    /// Changes that are remembered: who asks for older ones hears 410. Default 1000.
+    /// Changes that are remembered: requests for older ones get 410. Default 1000.
     pub history_changes: u64,
-    /// How often a watch hears a bookmark, where it wants them. Default 60 s, as the real one.
+    /// How often a watch that wants bookmarks gets one. Default 60 s, as the real server.
     pub bookmark_seconds: u64,
-    /// How long a watch lasts that does not say so itself. Default 1800 s; the real one draws a
+    /// The duration of a watch without a timeout of its own. Default 1800 s; the real server draws a
     /// time of 30 to 60 minutes.
     pub watch_seconds: u64,
     /// Whether `metadata.managedFields` is kept. Default true; apply knows no conflicts without it.
@@ -52,12 +52,12 @@ impl Default for Settings {
     }
 }
 
-/// What one server has seen of the storage.
+/// What one replica has seen of the storage.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Replica {
-    /// Its cache is as of this version.
+    /// The version of its cache.
     pub(crate) seen: u64,
-    /// What happened up to this version it cannot tell.
+    /// Changes up to this version are not available.
     pub(crate) oldest: u64,
 }
 
@@ -70,12 +70,12 @@ pub struct ApiServer {
     pub(crate) replicas: Vec<Replica>,
     pub(crate) watches: BTreeMap<WatchId, Watch>,
     pub(crate) next_watch: u64,
-    /// Numbers of uids and generated names given so far.
+    /// The number of uids and generated names so far.
     pub(crate) identities: u64,
 }
 
 impl ApiServer {
-    /// A server with the built-in kinds, those of MetalLB, and the namespaces that every cluster has.
+    /// A server with the built-in kinds, those of MetalLB, and the namespaces of every cluster.
     pub fn new(settings: Settings) -> Self {
         let mut definitions = ResourceDefinition::all_built_in();
         definitions.extend(ResourceDefinition::metallb());
@@ -101,12 +101,12 @@ impl ApiServer {
         server
     }
 
-    /// Serves one more resource from now on, as after a CRD was established.
+    /// Serves one more resource from now on, as after a CRD is established.
     pub fn define(&mut self, definition: ResourceDefinition) {
         self.definitions.push(Arc::new(definition));
     }
 
-    /// What `replica` (the last one, if there are fewer) answers to anything but a watch.
+    /// The answer of `replica` (the last one, if there are fewer) to anything but a watch.
     pub fn handle(&mut self, now: Timestamp, replica: usize, request: &Request) -> Response {
         let Some(resource) = self.resource(&request.resource) else {
             return Status::unknown_resource().into();
@@ -149,18 +149,18 @@ impl ApiServer {
         }
     }
 
-    /// Forgets what happened up to `revision`: watches from before it hear 410.
+    /// Forgets changes up to `revision`: watches from before it get 410.
     pub fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.storage.revision());
         for replica in &mut self.replicas {
-            // What a replica has not seen yet, it still has to hear.
+            // A replica still needs the changes that it has not seen yet.
             replica.oldest = replica.oldest.max(revision.min(replica.seen));
         }
         self.settle();
     }
 
-    /// A server process ends and comes back: its watches end, its cache is as of now, and it
-    /// remembers nothing of before.
+    /// A server process restarts: its watches end, its cache has the present state, and it
+    /// has no earlier changes.
     pub fn restart_replica(&mut self, replica: usize) {
         let latest = self.storage.revision();
         if let Some(state) = self.replicas.get_mut(replica) {
@@ -170,8 +170,8 @@ impl ApiServer {
         self.settle();
     }
 
-    /// The storage goes back to `revision`, as from a backup, and every server starts anew. False:
-    /// it cannot, for the history does not reach back that far.
+    /// The storage goes back to `revision`, as from a backup, and every server restarts. False:
+    /// it cannot, since the history does not reach back that far.
     pub fn restore(&mut self, revision: u64) -> bool {
         if revision < self.storage.oldest() {
             return false;
@@ -193,7 +193,7 @@ impl ApiServer {
             replica.seen = replica.seen.max(latest.saturating_sub(lag));
             replica.oldest = replica.oldest.max(oldest.min(replica.seen));
         }
-        // A change can be forgotten once no replica may be asked for it.
+        // A change can be forgotten once no replica needs it.
         let forgotten = self.replicas.iter().map(|replica| replica.oldest).min();
         self.storage.forget_until(forgotten.unwrap_or(latest));
     }

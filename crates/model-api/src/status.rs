@@ -1,18 +1,18 @@
-//! The Status objects in which the server says no, in its own words.
+//! The Status objects of failed requests, in the words of the real server.
 
 use crate::request::{Resource, Response};
 use serde_json::{Value, json};
 
-/// A refusal: kind `Status`, with code, reason and message.
+/// An error: kind `Status`, with code, reason and message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
-    /// As HTTP has it.
+    /// The HTTP status code.
     pub code: u16,
     /// One word for programs; empty where the server has none.
     pub reason: &'static str,
     /// A sentence for people.
     pub message: String,
-    /// What it is about; null without.
+    /// The object that it is about; null without.
     pub details: Value,
 }
 
@@ -60,13 +60,13 @@ impl Status {
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
-    /// 409: the resource version is another.
+    /// 409: the resource version differs.
     pub fn stale(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
     }
 
-    /// 409: fields belong to others. Each conflict is an owner, as it is printed, and a path.
+    /// 409: fields have other owners. Each conflict is an owner, as it is printed, and a path.
     pub(crate) fn apply_conflict(conflicts: &[(String, String)]) -> Self {
         let causes: Vec<Value> = conflicts
             .iter()
@@ -97,7 +97,7 @@ impl Status {
         status
     }
 
-    /// 422: a field is wrong. `kind` is the kind, or the resource where the storage says it.
+    /// 422: a field is invalid. `kind` is the kind, or the resource if the storage reports it.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, field: &str, why: &str) -> Self {
         let full = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let message = format!("{full} \"{name}\" is invalid: {field}: {why}");
@@ -129,7 +129,7 @@ impl Status {
         Self::invalid("meta.k8s.io", "ListOptions", "", "resourceVersionMatch", &why)
     }
 
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub fn bad_request(message: &str) -> Self {
         Self::new(400, "BadRequest", message.to_owned())
     }
@@ -145,7 +145,7 @@ impl Status {
         Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
     }
 
-    /// 410: the rest of a list is no longer there.
+    /// 410: the rest of a list is not available any more.
     pub fn continue_expired() -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. \
                        You must start a new list without the continue parameter.";
@@ -162,7 +162,7 @@ impl Status {
         status
     }
 
-    /// The same, of a list that asks for exactly that version: nobody waited for it.
+    /// The same, for a list of exactly that version, without a wait.
     pub(crate) fn too_large_exact(asked: u64, current: u64) -> Self {
         let mut status = Self::too_large(asked, current);
         if let Some(details) = status.details.as_object_mut() {
@@ -177,18 +177,18 @@ impl Status {
         Self::new(500, "", message.to_owned())
     }
 
-    /// 500. The caller's to use: the server has trouble of its own, as with its storage.
+    /// 500. For the caller: the server has an internal error, as with its storage.
     pub fn internal(why: &str) -> Self {
         Self::new(500, "InternalError", format!("Internal error occurred: {why}"))
     }
 
-    /// 503. The caller's to use: the server is there, and cannot serve.
+    /// 503. For the caller: the server is there, and cannot serve.
     pub fn unavailable() -> Self {
         let message = "the server is currently unable to handle the request";
         Self::new(503, "ServiceUnavailable", message.to_owned())
     }
 
-    /// 429. The caller's to use: too much at once.
+    /// 429. For the caller: too many requests.
     pub fn too_many_requests(retry_after_seconds: u64) -> Self {
         let message =
             "the server has received too many requests and has asked us to try again later";
@@ -197,7 +197,7 @@ impl Status {
         status
     }
 
-    /// 403. The caller's to use: RBAC says no.
+    /// 403. For the caller: RBAC denies it.
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is forbidden: {why}", resource.qualified());
         Self::new(403, "Forbidden", message).about(resource, name)

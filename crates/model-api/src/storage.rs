@@ -1,4 +1,4 @@
-//! What is true, and how it came about: the objects, one counter of versions, and a bounded log.
+//! The stored state and its history: the objects, one counter of versions, and a bounded log.
 //!
 //! This is the part that all replicas share (etcd). It knows no resources, only keys.
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Where an object is stored; ordered as lists are.
+/// The key of an object; ordered as lists are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     /// Position of its definition.
@@ -26,9 +26,9 @@ impl Key {
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: Key,
-    /// As it was before; none: it is new.
+    /// The object before; none: it is new.
     pub(crate) before: Option<Arc<Value>>,
-    /// As it is since; none: it is gone.
+    /// The object after; none: it was deleted.
     pub(crate) after: Option<Arc<Value>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Storage {
     revision: u64,
     objects: Collection,
     log: VecDeque<Change>,
-    /// The state at older versions can no longer be told.
+    /// The state at older versions is not available any more.
     oldest: u64,
 }
 
@@ -68,7 +68,7 @@ impl Storage {
         object
     }
 
-    /// Forgets an object; what it was last, with the version of its deletion.
+    /// Deletes an object; returns its last state, with the version of its deletion.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
         let before = self.objects.remove(key)?;
         self.revision += 1;
@@ -111,15 +111,15 @@ impl Storage {
         collection
     }
 
-    /// Forgets what happened up to a version.
+    /// Forgets changes up to a version.
     pub(crate) fn forget_until(&mut self, revision: u64) {
         self.oldest = self.oldest.max(revision.min(self.revision));
         let forgotten = self.log.partition_point(|change| change.revision <= self.oldest);
         self.log.drain(..forgotten);
     }
 
-    /// Goes back to an earlier version, as from a backup: what came later never was, and versions
-    /// are given a second time.
+    /// Goes back to an earlier version, as from a backup: later changes are discarded, and their versions
+    /// are assigned a second time.
     pub(crate) fn restore(&mut self, revision: u64) {
         let undone = self.log.partition_point(|change| change.revision <= revision);
         for change in self.log.split_off(undone).into_iter().rev() {

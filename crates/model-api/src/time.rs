@@ -1,8 +1,8 @@
-//! When something happened, as objects say it: microseconds since 1970, written as RFC 3339.
+//! Timestamps of objects: microseconds since 1970, written as RFC 3339.
 
 use fairway_ground::Utc;
 
-/// Microseconds since 1970-01-01T00:00:00Z. The caller's clock, real or made up.
+/// Microseconds since 1970-01-01T00:00:00Z. The caller's clock, real or virtual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp(u64);
 
@@ -23,7 +23,7 @@ impl Timestamp {
         Self(self.0.saturating_add(seconds.saturating_mul(1_000_000)))
     }
 
-    /// As `metadata.creationTimestamp` has it: UTC, whole seconds (`2026-11-22T01:02:03Z`).
+    /// As in `metadata.creationTimestamp`: UTC, whole seconds (`2026-11-22T01:02:03Z`).
     pub fn rfc3339(self) -> String {
         Utc(self.0 / 1_000_000).rfc3339()
     }

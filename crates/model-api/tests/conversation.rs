@@ -1,8 +1,8 @@
 //! Does the model answer as the real server does? A conversation with kube-apiserver 1.36.3 was
-//! recorded, line by line; the model is asked the same, and must say the same.
+//! recorded, line by line; the model gets the same requests, and must give the same answers.
 //!
-//! Compared are codes, Status objects word by word, metadata, what was asked to be stored, who
-//! manages it, and what watches tell. Versions and uids are compared by the order in which they
+//! Compared are codes, Status objects word by word, metadata, the stored fields, their managers, and
+//! watch events. Versions and uids are compared by the order in which they
 //! appear. Not compared: defaults of specs (the model has no schemas), the paths of managed fields
 //! (it knows leaves only), and times.
 
@@ -69,7 +69,7 @@ fn request(recorded: &Value) -> Request {
     }
 }
 
-/// One side of the conversation: what its `$name$`s stand for, and its versions and uids in the
+/// One side of the conversation: the values of its `$name$`s, and its versions and uids in the
 /// order in which they appeared.
 #[derive(Default)]
 struct Side {
@@ -104,7 +104,7 @@ impl Side {
         format!("#{number}")
     }
 
-    /// What is compared of an answer.
+    /// The compared part of an answer.
     fn essence(&mut self, answer: &Value) -> Value {
         let mut essence = json!({"code": answer["code"]});
         if let Some(events) = answer["events"].as_array() {
@@ -131,7 +131,7 @@ impl Side {
     fn of_object(&mut self, object: &Value) -> Value {
         let mut object = object.clone();
         if object["kind"] == "Status" {
-            // Messages name uids and versions.
+            // Messages contain uids and versions.
             let mut text = object.to_string();
             for (number, value) in self.seen.iter().enumerate().rev() {
                 text = text
@@ -140,7 +140,7 @@ impl Side {
                 text = text.replace(&format!("\"{value}\""), &format!("\"#{number}\""));
             }
             let mut status: Value = serde_json::from_str(&text).unwrap();
-            // How far the server itself had come, which writes something now and then.
+            // The position of the server itself, which writes something now and then.
             for words in ["current: ", "too old resource version: 1 "] {
                 let message = status["message"].as_str().unwrap_or_default();
                 if let Some((before, _)) = message.split_once(words) {
@@ -148,7 +148,7 @@ impl Side {
                 }
             }
             if let Some(causes) = status["details"]["causes"].as_array_mut() {
-                // It says some twice.
+                // Some occur twice.
                 causes.dedup();
             }
             return status;
@@ -181,8 +181,8 @@ impl Side {
     }
 }
 
-/// Where the model's answer is not what was recorded. Outside metadata and Status objects the real
-/// server may say more: it has defaults.
+/// Where the model's answer differs from the recorded one. Outside metadata and Status objects the
+/// real server may have more: it has defaults.
 fn differences(path: &str, model: &Value, real: &Value, into: &mut Vec<String>) {
     let is_exact =
         path.contains(".metadata") || model["kind"] == "Status" || path.contains(".details");

@@ -139,7 +139,7 @@ fn a_lagging_replica_lists_and_watches_the_past() {
     let any = Request::list(&services(), "").with(at("0"));
     assert_eq!(names(&server.handle(NOW, 0, &any)), ["b"]);
     let stale = server.handle(NOW, 1, &any);
-    assert_eq!(names(&stale), ["a"], "the other server lives in the past");
+    assert_eq!(names(&stale), ["a"], "the other server lags");
     let latest = Request::list(&services(), "");
     assert_eq!(names(&server.handle(NOW, 1, &latest)), ["b"], "unless it is asked for the latest");
     let watch = watch_from(&mut server, 1, stale.resource_version());
@@ -160,7 +160,7 @@ fn a_version_that_a_replica_has_not_seen_is_too_large_for_a_list_and_awaited_by_
     let watch = watch_from(&mut server, 1, &version);
     put(&mut server, "b", "1");
     server.catch_up(1, u64::MAX);
-    assert_eq!(told(&mut server, watch), ["ADDED b 1"], "what the client knows is not told again");
+    assert_eq!(told(&mut server, watch), ["ADDED b 1"], "known objects are not sent again");
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_restarted_server_remembers_nothing_of_before() {
     let again = watch_from(&mut server, 0, &version);
     assert_eq!(said(&mut server, NOW, again)[0].kind, EventKind::Error);
     let other = watch_from(&mut server, 1, &version);
-    assert_eq!(told(&mut server, other), ["ADDED b 1"], "the other one does");
+    assert_eq!(told(&mut server, other), ["ADDED b 1"], "the other watch continues");
 }
 
 #[test]

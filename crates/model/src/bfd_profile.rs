@@ -1,4 +1,4 @@
-//! BFDProfile: how fast a dead neighbour is noticed.
+//! BFDProfile: how fast a dead neighbour is detected.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -16,26 +16,26 @@ pub struct BfdKeyReference {
     pub key_id: u8,
     /// The Secret.
     pub secret: ObjectName,
-    /// Which value of the Secret.
+    /// The key of the Secret.
     pub key: String,
 }
 
-/// A BFDProfile, with FRR's values where it says nothing.
+/// A BFDProfile, with FRR's defaults for what is not set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BfdProfile {
     /// Its name, which peers refer to.
     pub name: ObjectName,
-    /// How often packets may come, 10 ms to 60 s; 300 ms when unset.
+    /// The required minimum receive interval, 10 ms to 60 s; 300 ms when unset.
     pub receive_interval: Duration,
-    /// How often packets are sent, 10 ms to 60 s; 300 ms when unset.
+    /// The desired minimum transmit interval, 10 ms to 60 s; 300 ms when unset.
     pub transmit_interval: Duration,
-    /// How often echo packets come and go, 10 ms to 60 s; 50 ms when unset.
+    /// The echo interval in both directions, 10 ms to 60 s; 50 ms when unset.
     pub echo_interval: Duration,
-    /// So many missing packets end the session, 2 to 255; 3 when unset.
+    /// How many missing packets end the session, 2 to 255; 3 when unset.
     pub detect_multiplier: NonZeroU8,
-    /// Echo packets watch the path, too.
+    /// Echo packets check the path, too.
     pub echo_mode: bool,
-    /// Never begins, only answers.
+    /// Never sends first, only answers.
     pub passive_mode: bool,
     /// Packets over several hops with a lower TTL are dropped, 1 to 254; 254 when unset.
     pub minimum_ttl: NonZeroU8,
@@ -44,14 +44,14 @@ pub struct BfdProfile {
 }
 
 impl BfdKeyReference {
-    /// The key that it means, if this is one.
+    /// The authentication with this key, if the key is valid for it.
     pub fn with(&self, key: &Password) -> Option<BfdAuthentication> {
         BfdAuthentication::new(self.kind, self.key_id, key.expose()).ok()
     }
 }
 
 impl BfdProfile {
-    /// What it asks of a session, which signs with this key.
+    /// The settings of a session that signs with this key.
     pub fn settings(&self, authentication: Option<BfdAuthentication>) -> BfdSettings {
         BfdSettings {
             transmit_interval: self.transmit_interval,

@@ -1,23 +1,23 @@
-//! What is other in the index than it was, so that a small change costs little.
+//! What changed in the index, so that a small change costs little.
 
 use std::collections::BTreeSet;
 
 use super::{Kind, ObjectKey, ObjectName};
 
-/// Which facts are other. Decisions about one Service depend on that Service, on its endpoints,
-/// and on objects of all other kinds; a change of one of the latter touches everything.
+/// Which facts changed. Decisions about one Service depend on that Service, on its endpoints,
+/// and on objects of all other kinds; a change of one of the latter affects everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// The kinds, other than Service and EndpointSlice, of which an object is other.
+    /// The kinds, other than Service and EndpointSlice, of which an object changed.
     pub kinds: BTreeSet<Kind>,
-    /// Services that are new, other or gone.
+    /// Services that were added, changed or deleted.
     pub services: BTreeSet<ObjectName>,
-    /// Services whose endpoints are other; the Service itself need not exist.
+    /// Services with changed endpoints; the Service itself need not exist.
     pub endpoints: BTreeSet<ObjectName>,
 }
 
 impl Changes {
-    /// One object that is no EndpointSlice is other.
+    /// One object that is not an EndpointSlice changed.
     pub(super) fn of(key: ObjectKey) -> Self {
         let mut changes = Self::default();
         if key.kind == Kind::Service {
@@ -28,7 +28,7 @@ impl Changes {
         changes
     }
 
-    /// Nothing is other.
+    /// Nothing changed.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty() && self.services.is_empty() && self.endpoints.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Who serves a Service, and where.
+//! Which endpoints serve a Service, and where.
 
 use fairway_ground::AddressFamily;
 
@@ -11,7 +11,7 @@ pub struct EndpointSlice {
     pub name: ObjectName,
     /// The Service it belongs to, by its `kubernetes.io/service-name` label.
     pub service: ObjectName,
-    /// The family of its addresses; `None` where they are names.
+    /// The family of its addresses; `None` for host names.
     pub family: Option<AddressFamily>,
     /// Its endpoints.
     pub endpoints: Vec<Endpoint>,
@@ -22,6 +22,6 @@ pub struct EndpointSlice {
 pub struct Endpoint {
     /// The node it runs on, if the slice says so.
     pub node: Option<NodeName>,
-    /// `ready` is true or absent, or `serving` is true: traffic to it is answered.
+    /// `ready` is true or absent, or `serving` is true: the endpoint answers traffic.
     pub usable: bool,
 }

@@ -1,4 +1,4 @@
-//! What an operator wrote for FRR in its own words.
+//! FRR configuration lines that the operator adds.
 
 use super::ObjectName;
 

@@ -1,7 +1,7 @@
 //! The index: the facts in force, by kind and name.
 //!
-//! Answers what is there, and what became other with each change; refuses to decide anything. One
-//! writer (the source), read by allocator and plan.
+//! Answers what is there, and what each change affected; refuses to decide anything. One writer (the
+//! source), read by allocator and plan.
 
 use std::borrow::Borrow;
 use std::borrow::Cow;
@@ -45,7 +45,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// What it is called.
+    /// Its key.
     pub fn key(&self) -> ObjectKey {
         let (kind, name) = match self {
             Self::Peer(it) => (Kind::BgpPeer, it.name.clone()),
@@ -92,14 +92,14 @@ pub struct ClusterIndex {
     pub secrets: BTreeMap<ObjectName, Secret>,
     /// ConfigMap `bgpextras`, of which there is one at most.
     pub frr_extras: BTreeMap<ObjectName, FrrExtras>,
-    /// IPAddressPools that are at fault, and of which no good version is known: nobody can tell
-    /// what they hold.
+    /// Invalid IPAddressPools without an earlier valid version: it is unknown which addresses they
+    /// hold.
     pub unknown_pools: BTreeSet<ObjectName>,
     /// The slices of each Service, by the Service's name.
     slices_by_service: BTreeMap<ObjectName, BTreeSet<ObjectName>>,
 }
 
-/// Puts `value` under `key`; answers whether that made a difference.
+/// Puts `value` under `key`; returns whether that changed anything.
 fn put<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, V>, key: K, value: V) -> bool {
     if map.get(&key) == Some(&value) {
         return false;
@@ -145,7 +145,7 @@ impl ClusterIndex {
         if is_other { Changes::of(key) } else { Changes::default() }
     }
 
-    /// A slice may move from one Service to another; both are touched then.
+    /// A slice may move from one Service to another; both are affected then.
     fn apply_slice(&mut self, slice: EndpointSlice) -> Changes {
         if self.endpoint_slices.get(&slice.name) == Some(&slice) {
             return Changes::default();
@@ -189,7 +189,7 @@ impl ClusterIndex {
         if was_there { Changes::of(key.clone()) } else { Changes::default() }
     }
 
-    /// Of these IPAddressPools no good version is known.
+    /// The invalid IPAddressPools without an earlier valid version.
     pub fn set_unknown_pools(&mut self, pools: BTreeSet<ObjectName>) -> Changes {
         if self.unknown_pools == pools {
             return Changes::default();
@@ -198,7 +198,7 @@ impl ClusterIndex {
         Changes { kinds: BTreeSet::from([Kind::IpAddressPool]), ..Changes::default() }
     }
 
-    /// Replaces everything: what a source says after it has read all there is.
+    /// Replaces everything: the complete result of a source.
     pub fn reset<O: Borrow<Object>>(&mut self, objects: impl IntoIterator<Item = O>) -> Changes {
         let mut gone: BTreeSet<ObjectKey> = self.keys().collect();
         let mut changes = Changes::default();
@@ -212,9 +212,8 @@ impl ClusterIndex {
         changes
     }
 
-    /// What was `before` is `now`: all objects, both times in the order of their keys. Those that are
-    /// the very same value are passed over, so a source that keeps what did not change makes this
-    /// cheap.
+    /// Applies the difference between `before` and `now`: all objects, both in the order of their keys.
+    /// Identical shared values are skipped, so this is cheap for a source that keeps unchanged objects.
     pub fn follow(&mut self, before: &[Arc<Object>], now: &[Arc<Object>]) -> Changes {
         let mut changes = Changes::default();
         let (mut before, mut now) = (before.iter().peekable(), now.iter().peekable());
@@ -301,7 +300,7 @@ mod tests {
     #[test]
     fn to_follow_says_the_same_as_to_begin_anew() {
         let mut random = fairway_ground::Rng::seeded(3);
-        let (mut following, mut anew) = (ClusterIndex::default(), ClusterIndex::default());
+        let (mut following, mut replaced) = (ClusterIndex::default(), ClusterIndex::default());
         let mut known: BTreeMap<ObjectKey, Arc<Object>> = BTreeMap::new();
         for _ in 0..5_000 {
             let before: Vec<_> = known.values().cloned().collect();
@@ -318,8 +317,8 @@ mod tests {
                 }
             }
             let now: Vec<_> = known.values().cloned().collect();
-            assert_eq!(following.follow(&before, &now), anew.reset(now));
-            assert_eq!(following, anew);
+            assert_eq!(following.follow(&before, &now), replaced.reset(now));
+            assert_eq!(following, replaced);
         }
     }
 

@@ -8,9 +8,9 @@ use super::{LabelSelector, Labels, ObjectName, Pool, Service, any_matches};
 /// An entry of `preferredNodeSelectors`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreferredNodes {
-    /// What a node that matches gains, 1 to 100.
+    /// The weight that a matching node gains, 1 to 100.
     pub weight: u8,
-    /// Which nodes those are.
+    /// The nodes that match.
     pub preference: LabelSelector,
 }
 
@@ -25,21 +25,21 @@ pub struct Layer2Advertisement {
     pub pool_selectors: Vec<LabelSelector>,
     /// Nodes that may answer.
     pub node_selectors: Vec<LabelSelector>,
-    /// Services that are answered for.
+    /// Services that it selects.
     pub service_selectors: Vec<LabelSelector>,
-    /// Interfaces that are answered on; all when empty.
+    /// Interfaces on which nodes answer; all when empty.
     pub interfaces: BTreeSet<String>,
-    /// Which of the nodes are better. Weights of all entries that match add up.
+    /// Which of the nodes are preferred. Weights of all entries that match add up.
     pub preferred_nodes: Vec<PreferredNodes>,
 }
 
 impl Layer2Advertisement {
-    /// Whether it speaks for `pool`.
+    /// Whether it selects `pool`.
     pub fn selects_pool(&self, pool: &Pool) -> bool {
         chooses_pool(&self.pools, &self.pool_selectors, &pool.name.name, &pool.labels)
     }
 
-    /// Whether it speaks for `service`.
+    /// Whether it selects `service`.
     pub fn selects_service(&self, service: &Service) -> bool {
         any_matches(&self.service_selectors, &service.labels)
     }

@@ -1,6 +1,6 @@
 //! Facts about the cluster, and the index that holds them.
 //!
-//! Every type here holds just the parts of a resource that a decision depends on, so "did it
+//! Every type here holds exactly the parts of a resource that a decision depends on, so "did it
 //! change?" is `==`. Knows no file and no API server; `resources` makes these values, `allocator`
 //! and `plan` read them.
 

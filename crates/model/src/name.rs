@@ -1,4 +1,4 @@
-//! How objects are named.
+//! Kinds and names of objects.
 
 use std::fmt;
 
@@ -109,7 +109,7 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// What makes an object itself: two documents with the same key are the same object.
+/// The identity of an object: two documents with the same key are the same object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// Its kind.

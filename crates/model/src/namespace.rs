@@ -1,4 +1,4 @@
-//! Namespaces, as far as pools are kept for them.
+//! Namespaces, as far as pools are restricted to them.
 
 use super::Labels;
 
@@ -12,7 +12,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A namespace with these labels, and with its name as one, which every API server adds.
+    /// A namespace with these labels, and with its name as a label, which every API server adds.
     pub fn new(name: String, mut labels: Labels) -> Self {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
         Self { name, labels }

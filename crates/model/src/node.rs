@@ -19,24 +19,24 @@ pub struct Node {
     pub addresses: Vec<IpAddr>,
     /// Condition NetworkUnavailable is True: it announces nothing.
     pub network_unavailable: bool,
-    /// It is marked to be taken out of service ([`Node::DRAIN_MARK`]): how long routers have to find
-    /// other ways.
+    /// It is marked to be drained ([`Node::DRAIN_MARK`]): how long routers have to find other
+    /// paths.
     pub drain: Option<Duration>,
 }
 
 impl Node {
-    /// The label that keeps a node from announcing.
+    /// The label that excludes a node from announcing.
     pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-    /// The key of a label, an annotation or a taint that takes a node out of service.
+    /// The key of a label, an annotation or a taint that drains a node.
     pub const DRAIN_MARK: &str = "metallb.io/drain";
-    /// How long routers have when the mark does not say.
+    /// The wait if the mark has no value.
     pub const DRAIN_WAIT_DEFAULT: Duration = Duration::from_secs(30);
-    /// How long they have at most: what takes more than a day was mistyped.
+    /// The maximum wait: more than a day is a typo.
     pub const DRAIN_WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
     /// The label every node has.
     pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 
-    /// The node that exists although no Node object describes it: it has only its host name.
+    /// The node that is assumed if no Node object exists: it has only its host name.
     pub fn assumed(name: &str, addresses: Vec<IpAddr>) -> Self {
         let labels = Labels::from([(Self::HOSTNAME_LABEL.to_owned(), name.to_owned())]);
         Self { name: name.to_owned(), labels, addresses, network_unavailable: false, drain: None }

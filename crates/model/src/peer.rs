@@ -26,15 +26,15 @@ pub enum PeerPassword {
 /// A key of TCP-AO, and where its secret is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AoKeyReference {
-    /// The KeyID of what we sign with it.
+    /// The KeyID of packets that we sign with it.
     pub send_id: u8,
-    /// The KeyID of what the neighbour signs with it.
+    /// The KeyID of packets that the neighbour signs with it.
     pub recv_id: u8,
-    /// How it signs.
+    /// The algorithm.
     pub algorithm: AoAlgorithm,
     /// The Secret.
     pub secret: ObjectName,
-    /// Which value of the Secret.
+    /// The key of the Secret.
     pub key: String,
 }
 
@@ -45,29 +45,29 @@ pub struct Peer {
     pub name: ObjectName,
     /// Our AS.
     pub my_asn: Asn,
-    /// Our AS towards this neighbour, where it is another.
+    /// Our AS towards this neighbour, if it differs.
     pub local_asn: Option<Asn>,
     /// Its AS.
     pub remote_as: RemoteAs,
-    /// The router, or where routers come from.
+    /// The router, or the range of routers.
     pub remote: Remote,
-    /// How many of a range there may be at a time.
+    /// The maximum number of neighbours of a range.
     pub listen_limit: u32,
     /// The VRF of the session.
     pub vrf: Option<InterfaceName>,
-    /// Never dialled.
+    /// Never connects.
     pub passive: bool,
-    /// Administratively down, and what the neighbour is told.
+    /// Administratively down, with the message for the neighbour.
     pub shutdown: Option<ShutdownMessage>,
-    /// The port to dial.
+    /// The remote port.
     pub port: u16,
-    /// The address to dial from.
+    /// The local address.
     pub source_address: Option<IpAddr>,
-    /// What OPEN offers.
+    /// The hold time in OPEN.
     pub hold_time: HoldTime,
-    /// Our keepalive interval, if the user chose one.
+    /// Our keepalive interval, if configured.
     pub keepalive_interval: Option<Duration>,
-    /// Time between attempts to connect, if the user chose one.
+    /// Time between connection attempts, if configured.
     pub connect_interval: Option<Duration>,
     /// Our BGP identifier towards it.
     pub router_id: Option<RouterId>,
@@ -79,7 +79,7 @@ pub struct Peer {
     pub tcp_ao: Vec<AoKeyReference>,
     /// More than one hop away.
     pub ebgp_multihop: bool,
-    /// At most so many hops away (GTSM).
+    /// The maximum number of hops (GTSM).
     pub ttl_security_hops: Option<NonZeroU8>,
     /// Both families over this session.
     pub dual_stack: bool,
@@ -87,26 +87,26 @@ pub struct Peer {
     pub extended_next_hop: bool,
     /// Several paths to a prefix.
     pub add_path: AddPath,
-    /// What we are to it.
+    /// Our role towards it.
     pub role: Option<Role>,
-    /// A neighbour that does not say its role is refused.
+    /// A neighbour that does not send its role is refused.
     pub role_strict: bool,
-    /// Routes outlive a session, ours and its, where it can do that, too.
+    /// Routes outlive a session, ours and its own, if it supports that, too.
     pub graceful_restart: Option<GracefulRestart>,
-    /// The BFDProfile of the session; `None` where BFD does not watch it.
+    /// The BFDProfile of the session; `None` without BFD.
     pub bfd_profile: Option<String>,
     /// No BGP before BFD is up.
     pub bfd_strict: bool,
     /// What is accepted from it.
     pub import: ImportPolicy,
-    /// Which learned routes it is told.
+    /// Which learned routes are advertised to it.
     pub pass_on: PrefixFilter,
-    /// The next hops that it is told, where they are not our own.
+    /// The next hops that are advertised to it, where they are not our own.
     pub next_hops: ChosenNextHops,
 }
 
 impl Peer {
-    /// How sessions and routes name it. No node has two peers of one key.
+    /// The key of its sessions and routes. No node has two peers with one key.
     pub fn key(&self) -> PeerKey {
         PeerKey { remote: self.remote, vrf: self.vrf }
     }

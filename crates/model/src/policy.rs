@@ -1,4 +1,4 @@
-//! BGPAdvertisement and Community: with which attributes a route leaves, and to whom.
+//! BGPAdvertisement and Community: with which attributes a route is sent, and to which peers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,12 +22,12 @@ pub enum CommunityValue {
 pub enum CommunityReference {
     /// Written out.
     Value(CommunityValue),
-    /// Defined by some Community object, else a name that everybody knows, as no-export.
+    /// Defined by a Community object, else a well-known name, as no-export.
     Alias(String),
 }
 
 impl CommunityReference {
-    /// What everybody takes `alias` for where no Community object defines it.
+    /// The well-known meaning of `alias`, which holds unless a Community object defines it.
     pub fn well_known(alias: &str) -> Option<CommunityValue> {
         let is_name = !alias.contains(':');
         is_name.then(|| alias.parse().ok()).flatten().map(CommunityValue::Standard)
@@ -43,7 +43,7 @@ pub struct CommunityAliases {
     pub aliases: BTreeMap<String, CommunityValue>,
 }
 
-/// What `linkBandwidth` of an advertisement says.
+/// The value of `linkBandwidth` of an advertisement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bandwidth {
     /// By the usable endpoints on the node.
@@ -65,7 +65,7 @@ pub struct BgpAdvertisement {
     pub local_pref: Option<u32>,
     /// MULTI_EXIT_DISC.
     pub med: Option<u32>,
-    /// How often our AS is in the path beside once, 0 to 16.
+    /// How many extra times our AS is in the path, 0 to 16.
     pub as_path_prepend: u8,
     /// The weight of this node among those that announce the same.
     pub link_bandwidth: Option<Bandwidth>,
@@ -79,9 +79,9 @@ pub struct BgpAdvertisement {
     pub node_selectors: Vec<LabelSelector>,
     /// Services that are announced.
     pub service_selectors: Vec<LabelSelector>,
-    /// Names of BGPPeers that are told; all when empty.
+    /// Names of BGPPeers that receive the routes; all when empty.
     pub peers: BTreeSet<String>,
-    /// Prefixes that are originated too, service or no service.
+    /// Prefixes that are originated too, regardless of services.
     pub prefixes: Vec<Prefix>,
 }
 
@@ -94,24 +94,24 @@ pub enum SingleValue {
     Bandwidth(Bandwidth),
 }
 
-/// Where two advertisements say different things about one route.
+/// Where two advertisements conflict about one route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction {
     /// The field of `spec`.
     pub field: &'static str,
-    /// What the one says.
+    /// The value of the one.
     pub this: Option<SingleValue>,
-    /// What the other says.
+    /// The value of the other.
     pub that: Option<SingleValue>,
 }
 
 impl BgpAdvertisement {
-    /// Whether it speaks for `pool`, which has these labels.
+    /// Whether it selects `pool`, which has these labels.
     pub fn selects_pool(&self, pool: &str, labels: &Labels) -> bool {
         chooses_pool(&self.pools, &self.pool_selectors, pool, labels)
     }
 
-    /// Whether it speaks for `service`.
+    /// Whether it selects `service`.
     pub fn selects_service(&self, service: &Service) -> bool {
         any_matches(&self.service_selectors, &service.labels)
     }
@@ -121,8 +121,8 @@ impl BgpAdvertisement {
         any_matches(&self.node_selectors, labels)
     }
 
-    /// The first field in which it contradicts `other`: together they could not speak about one
-    /// route. Communities never do, they add up.
+    /// The first field in which it contradicts `other`: both cannot apply to one
+    /// route. Communities never conflict, they add up.
     pub fn contradiction(&self, other: &Self) -> Option<Contradiction> {
         let pairs = self.single_values().into_iter().zip(other.single_values());
         let mut different = pairs.filter(|((_, this), (_, that))| this != that);

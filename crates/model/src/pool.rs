@@ -1,4 +1,4 @@
-//! IPAddressPool: the addresses that may be given out.
+//! IPAddressPool: the addresses that may be assigned.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use fairway_ground::{AddressFamily, Prefix, PrefixError};
 
 use super::{LabelSelector, Labels, ObjectName, Service, any_matches};
 
-/// Why a text is no range of addresses.
+/// Why a text is not a range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRangeError {
     /// Neither form.
@@ -18,7 +18,7 @@ pub enum AddressRangeError {
          first-last as in 192.0.2.10-192.0.2.20"
     )]
     Syntax(String),
-    /// A prefix that is none.
+    /// An invalid prefix.
     #[error(transparent)]
     Prefix(#[from] PrefixError),
     /// First and last are of different families.
@@ -126,8 +126,8 @@ impl FromStr for AddressRange {
     }
 }
 
-/// `serviceAllocation`: which Services a pool is kept for. Where it is written at all, Services that
-/// it does not match get nothing from the pool, whatever they ask for.
+/// `serviceAllocation`: the Services that a pool is restricted to. If it is set, Services that it does
+/// not match get nothing from the pool, whatever they request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceAllocation {
     /// Pools with a lower one are tried first, negative ones too; 0 comes last.
@@ -141,7 +141,7 @@ pub struct ServiceAllocation {
 }
 
 impl ServiceAllocation {
-    /// Whether `service`, in a namespace with these labels, is one that the pool is kept for.
+    /// Whether `service`, in a namespace with these labels, matches.
     pub fn matches(&self, service: &Service, namespace_labels: &Labels) -> bool {
         let is_open = self.namespaces.is_empty() && self.namespace_selectors.is_empty();
         let is_selected = self.namespace_selectors.iter().any(|it| it.matches(namespace_labels));
@@ -157,15 +157,15 @@ pub struct Pool {
     pub name: ObjectName,
     /// Its labels, for `ipAddressPoolSelectors`.
     pub labels: Labels,
-    /// What it holds, in the order written; no two overlap.
+    /// Its addresses, in the order written; no two ranges overlap.
     pub ranges: Vec<AddressRange>,
-    /// Whether Services that do not ask for it may get addresses from it.
+    /// Whether Services that do not request it may get addresses from it.
     pub auto_assign: bool,
-    /// Whether IPv4 addresses that end in .0 and .255 are never given out.
+    /// Whether IPv4 addresses that end in .0 and .255 are never assigned.
     pub avoid_buggy_addresses: bool,
-    /// Addresses that are never given out automatically.
+    /// Addresses that are never assigned automatically.
     pub reserved: Vec<AddressRange>,
-    /// Which Services it is kept for; `None` where it is open to all.
+    /// The Services that it is restricted to; `None` if it is open to all.
     pub allocation: Option<ServiceAllocation>,
 }
 

@@ -1,4 +1,4 @@
-//! Secret: what sessions are signed with.
+//! Secret: keys that sign sessions.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,6 @@ pub struct Secret {
     pub name: ObjectName,
     /// The TCP-MD5 key, in a Secret of type `kubernetes.io/basic-auth`.
     pub password: Option<Password>,
-    /// Every value that can be a key, by name: TCP-AO allows what TCP-MD5 does, 1 to 80 bytes.
+    /// Every value that can be a key, by name: TCP-AO allows the same as TCP-MD5, 1 to 80 bytes.
     pub values: BTreeMap<String, Password>,
 }

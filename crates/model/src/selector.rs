@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
-/// How a requirement compares.
+/// The operator of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Operator {
@@ -22,7 +22,7 @@ pub struct Requirement {
     pub key: String,
     /// The comparison.
     pub operator: Operator,
-    /// What it compares with; empty for `Exists` and `DoesNotExist`.
+    /// The values to compare with; empty for `Exists` and `DoesNotExist`.
     pub values: BTreeSet<String>,
 }
 
@@ -59,8 +59,8 @@ pub fn any_matches(selectors: &[LabelSelector], labels: &Labels) -> bool {
     selectors.is_empty() || selectors.iter().any(|selector| selector.matches(labels))
 }
 
-/// Whether an advertisement with these names and selectors speaks for `pool`, which has these
-/// labels. Both add up; without either it speaks for every pool.
+/// Whether an advertisement with these names and selectors selects `pool`, which has these
+/// labels. Both add up; without either it selects every pool.
 pub(super) fn chooses_pool(
     names: &BTreeSet<String>,
     selectors: &[LabelSelector],

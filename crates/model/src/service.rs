@@ -13,11 +13,11 @@ pub enum FamilyPolicy {
     Single(AddressFamily),
     /// One of each; one of the first family is enough if no pool has both.
     PreferDual(AddressFamily),
-    /// One of each, or none at all. The field says which comes first.
+    /// One of each, or none at all. The field is the first one.
     RequireDual(AddressFamily),
 }
 
-/// Whether traffic may be passed on to another node.
+/// Whether nodes may forward traffic to other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrafficPolicy {
     /// Any node may announce.
@@ -46,12 +46,12 @@ pub struct Service {
     pub load_balancer_class: Option<String>,
     /// The families it wants.
     pub families: FamilyPolicy,
-    /// Addresses it asks for, one for each family at most; empty when it takes any.
+    /// Addresses it requests, one for each family at most; empty when it takes any.
     pub requested_addresses: Vec<IpAddr>,
-    /// The pool it asks for.
+    /// The pool it requests.
     pub requested_pool: Option<String>,
     /// `metallb.io/allow-shared-ip`: Services with the same key may share an address. An empty key
-    /// shares nothing, but on layer 2 it counts that the annotation is there.
+    /// shares nothing, but its presence counts on layer 2.
     pub sharing_key: Option<String>,
     /// Its ports.
     pub ports: Vec<ServicePort>,
@@ -60,6 +60,6 @@ pub struct Service {
     /// `spec.selector` in one canonical string; Services with traffic policy Local share an
     /// address only when theirs are equal.
     pub selector: String,
-    /// What `status.loadBalancer.ingress` says it has: written by whoever gave it addresses last.
+    /// The addresses in `status.loadBalancer.ingress`, written by the last controller that assigned them.
     pub status_addresses: Vec<IpAddr>,
 }

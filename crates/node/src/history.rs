@@ -1,8 +1,8 @@
-//! What changed last of each Service, and when: for whoever asks why it is as it is.
+//! The last change of each Service, and when it was: for `fairway explain`.
 //!
-//! Remembers one change of its addresses and one of who is to be told, no more, and forgets a
-//! Service with the Service itself; a restart begins anew. Decides nothing. The standalone loop
-//! writes it, `fairway explain` reads it.
+//! Remembers one change of its addresses and one of its routes, no more, and forgets a deleted
+//! Service; starts empty after a restart. Decides nothing. The standalone loop writes it,
+//! `fairway explain` reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,14 +13,14 @@ use fairway_ground::{PeerKey, Prefix};
 use fairway_model::ObjectName;
 use fairway_plan::NodePlan;
 
-/// Who is to be told of which prefix.
+/// The prefixes to announce, each with its peers.
 pub type Routes = BTreeMap<Prefix, Arc<BTreeSet<PeerKey>>>;
 
-/// A value as it is, and how it was before it changed last.
+/// A current value, and its last change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tracked<T> {
     now: T,
-    /// `None` where it is as it was when the daemon began.
+    /// `None` if it has not changed since the daemon started.
     pub last: Option<Change<T>>,
 }
 
@@ -29,7 +29,7 @@ pub struct Tracked<T> {
 pub struct Change<T> {
     /// When, in Unix time.
     pub at_epoch_seconds: u64,
-    /// What it was until then.
+    /// The value until then.
     pub before: T,
 }
 
@@ -46,16 +46,16 @@ impl<T: PartialEq + Default> Tracked<T> {
     }
 }
 
-/// What is remembered of one Service.
+/// The history of one Service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceHistory {
     /// Its addresses.
     pub addresses: Tracked<Vec<IpAddr>>,
-    /// Whom this node is to tell of it.
+    /// The routes that this node announces for it.
     pub routes: Tracked<Routes>,
 }
 
-/// What is remembered of all of them.
+/// The history of all Services.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     services: BTreeMap<ObjectName, Arc<ServiceHistory>>,
@@ -63,13 +63,13 @@ pub struct History {
 }
 
 impl History {
-    /// What is remembered of a Service.
+    /// The history of a Service.
     pub fn of(&self, service: &ObjectName) -> Option<&ServiceHistory> {
         self.services.get(service).map(Arc::as_ref)
     }
 
-    /// These Services may be other than they were. What is there the first time is no news: nobody
-    /// knows since when.
+    /// These Services may have changed. The first observation is not a change: its time is
+    /// unknown.
     pub fn note<'a>(
         &mut self,
         now_epoch_seconds: u64,

@@ -1,4 +1,4 @@
-//! Which advertisements are in force on a node, and what they say once every name in them is
+//! Which advertisements are in force on a node, and their content with every name in them
 //! resolved.
 //!
 //! Knows no address. Called by the planner; `combination` refers to an advertisement by its place
@@ -58,7 +58,7 @@ pub(super) fn on_node(
     (in_force, faults)
 }
 
-/// What the advertisement attaches, or the alias that nobody defines.
+/// The attributes of the advertisement, or the alias that is not defined.
 fn attributes(
     source: &BgpAdvertisement,
     aliases: &BTreeMap<&str, CommunityValue>,
@@ -93,14 +93,14 @@ fn attributes(
 }
 
 impl InForce {
-    /// What it makes of an address: the prefix of its aggregation length.
+    /// The prefix for an address: that of the aggregation length.
     pub(super) fn prefix_of(&self, address: IpAddr) -> Prefix {
         let length = match address {
             IpAddr::V4(_) => self.source.aggregation_length_ipv4,
             IpAddr::V6(_) => self.source.aggregation_length_ipv6,
         };
-        // A length that no address has is refused when the advertisement is read; were one to get
-        // here, the address alone is the prefix that harms nobody.
+        // Invalid lengths are refused when the advertisement is read; if one got here, the host route
+        // affects no other address.
         Prefix::new(address, length).unwrap_or_else(|_| Prefix::host(address))
     }
 }

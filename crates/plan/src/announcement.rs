@@ -1,6 +1,6 @@
-//! What a plan says about one Service: `show services` prints it.
+//! The part of a plan about one Service, for `show services`.
 //!
-//! Holds answers and finds none; made by the planner.
+//! Holds results only; made by the planner.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,12 +15,12 @@ use super::{Layer2Verdict, Reason};
 /// How one Service is announced from one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
-    /// Why nothing of it is announced, when that has nothing to do with a single address.
+    /// Why nothing of it is announced, if the reason does not concern a single address.
     pub reason: Option<Reason>,
     /// Its addresses, the preferred family first.
     pub addresses: Vec<AddressAnnouncement>,
-    /// Whether this node answers for them on layer 2, for each pool they come from; none where no
-    /// L2Advertisement speaks of it.
+    /// Whether this node answers for them on layer 2, for each pool they come from; empty without a
+    /// matching L2Advertisement.
     pub layer2: Vec<Layer2Verdict>,
 }
 
@@ -29,9 +29,9 @@ pub struct Announcement {
 pub struct AddressAnnouncement {
     /// The address.
     pub address: IpAddr,
-    /// Why no prefix is announced for it, when that has nothing to do with a single prefix.
+    /// Why no prefix is announced for it, if the reason does not concern a single prefix.
     pub reason: Option<Reason>,
-    /// The prefixes that its advertisements make of it, sorted.
+    /// The prefixes that its advertisements derive from it, sorted.
     pub prefixes: Vec<PrefixAnnouncement>,
 }
 
@@ -40,16 +40,16 @@ pub struct AddressAnnouncement {
 pub struct PrefixAnnouncement {
     /// The prefix.
     pub prefix: Prefix,
-    /// The advertisements that ask for it, sorted.
+    /// The advertisements that announce it, sorted.
     pub advertisements: Arc<[ObjectName]>,
-    /// Who is told; empty with a reason.
+    /// The peers that receive it; empty with a reason.
     pub peers: Arc<BTreeSet<PeerKey>>,
-    /// Why nobody is told.
+    /// Why no peer receives it.
     pub reason: Option<Reason>,
 }
 
 impl PrefixAnnouncement {
-    /// As if no other Service spoke about the prefix.
+    /// As if no other Service had the prefix.
     pub(super) fn new(prefix: Prefix, combination: &Combination, node: &Node) -> Self {
         let peers = Arc::clone(&combination.peers);
         let reason = peers.is_empty().then(|| Reason::NoPeers(node.name.clone()));
@@ -57,7 +57,7 @@ impl PrefixAnnouncement {
         Self { prefix, advertisements, peers, reason }
     }
 
-    /// Another Service contradicts this one.
+    /// Another Service conflicts with this one.
     pub(super) fn silence(&mut self, reason: Reason) {
         self.peers = Arc::default();
         self.reason = Some(reason);
@@ -81,37 +81,37 @@ impl Announcement {
         Self { reason: Some(reason), addresses: Vec::new(), layer2: Vec::new() }
     }
 
-    /// Whether some peer is told of some address.
+    /// Whether some address is announced to some peer.
     pub fn is_announced(&self) -> bool {
         self.told().next().is_some()
     }
 
-    /// Every prefix that is announced for it, with the peers that are told.
+    /// Every announced prefix, with the peers that receive it.
     pub fn told(&self) -> impl Iterator<Item = (Prefix, &BTreeSet<PeerKey>)> {
         let prefixes = self.addresses.iter().flat_map(|address| &address.prefixes);
         let told = prefixes.filter(|it| it.reason.is_none() && !it.peers.is_empty());
         told.map(|it| (it.prefix, it.peers.as_ref()))
     }
 
-    /// Every prefix that is spoken of for it, whether or not it is announced.
+    /// Every prefix of its advertisements, whether or not it is announced.
     pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
         self.addresses.iter().flat_map(|it| &it.prefixes).map(|it| it.prefix)
     }
 
-    /// The interfaces on which `address` is answered for from here, `None` for all; nothing where it
-    /// is not.
+    /// The interfaces on which this node answers for `address`, `None` for all; nothing if it does not
+    /// answer.
     pub(super) fn layer2_interfaces(&self, address: IpAddr) -> Option<Option<&BTreeSet<String>>> {
         let verdict = self.layer2.iter().find(|it| it.addresses.contains(&address))?;
         verdict.interfaces.as_ref().ok().map(Option::as_ref)
     }
 
-    /// The addresses that are answered for from here.
+    /// The addresses for which this node answers.
     pub(super) fn answered(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let answering = self.layer2.iter().filter(|it| it.interfaces.is_ok());
         answering.flat_map(|it| it.addresses.iter().copied())
     }
 
-    /// Every reason in it, from the whole to the parts.
+    /// Every reason in it, from the Service to its prefixes.
     pub fn reasons(&self) -> impl Iterator<Item = &Reason> {
         let addresses = self.addresses.iter();
         self.reason.iter().chain(addresses.flat_map(|address| {

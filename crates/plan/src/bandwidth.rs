@@ -1,18 +1,18 @@
-//! What `linkBandwidth: auto` comes to.
+//! The value of `linkBandwidth: auto`.
 //!
 //! Knows numbers only. Called by `routes`.
 
 use fairway_ground::LinkBandwidth;
 
-/// For each usable endpoint. Only how the nodes compare counts, so the unit is a round number.
+/// For each usable endpoint. Only the ratio between nodes counts, so the unit is a round number.
 const BITS_PER_SECOND: u64 = 1_000_000_000;
 
 /// For a node without any: little traffic while others have some, and equal parts if none has.
 const BITS_PER_SECOND_WITHOUT: u64 = BITS_PER_SECOND / 10;
 
-/// The weight of a node with so many usable endpoints; without a Service to count them of, as with
+/// The weight of a node with this many usable endpoints; without a Service to count them for, as with
 /// one. The number is rounded down to 1, 2, 3, 4, 6, 8, 12, 16 and so on, so that a node with many
-/// does not send an UPDATE for each that comes or goes.
+/// does not send an UPDATE for each change.
 pub(super) fn by_endpoints(endpoints: Option<u32>) -> LinkBandwidth {
     let bits_per_second = match endpoints.unwrap_or(1) {
         0 => BITS_PER_SECOND_WITHOUT,
@@ -21,7 +21,7 @@ pub(super) fn by_endpoints(endpoints: Option<u32>) -> LinkBandwidth {
     LinkBandwidth { bits_per_second }
 }
 
-/// The largest power of two, or one and a half of one, that is not more than `count`, which is not
+/// The largest power of two, or one and a half times one, that is at most `count`, which is not
 /// zero.
 fn step(count: u32) -> u32 {
     let power = 1 << count.checked_ilog2().unwrap_or(0);

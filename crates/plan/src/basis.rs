@@ -15,18 +15,18 @@ use super::combination::Combinations;
 use super::routes::RouteTable;
 use super::{Fault, PlanOptions, Reason, peers};
 
-/// It is derived from everything but Services and EndpointSlices.
+/// Derived from everything but Services and EndpointSlices.
 #[derive(Debug, Default)]
 pub(super) struct Basis {
     /// Why this node announces nothing.
     pub(super) node_reason: Option<Reason>,
     pub(super) combinations: Combinations,
-    /// The advertisements that speak for a pool, worked out once for each pool that is in use.
+    /// The advertisements of a pool, computed once for each pool that is in use.
     by_pool: BTreeMap<ObjectName, Arc<[Place]>>,
 }
 
 impl Basis {
-    /// For `node`, with the neighbours that it has and the objects that had to be left out.
+    /// For `node`, with its neighbours and the objects that had to be left out.
     pub(super) fn new(
         index: &ClusterIndex,
         node: &Node,
@@ -63,7 +63,7 @@ impl Basis {
         faults
     }
 
-    /// The places of the advertisements that speak for `pool`.
+    /// The places of the advertisements that select `pool`.
     pub(super) fn of_pool(&mut self, pool: &Pool) -> Arc<[Place]> {
         if let Some(known) = self.by_pool.get(&pool.name) {
             return Arc::clone(known);

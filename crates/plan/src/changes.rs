@@ -1,7 +1,7 @@
-//! What a plan has to be made anew for, and what was other afterwards.
+//! What a plan must be recomputed for, and what changed in it.
 //!
-//! Holds answers. The caller of the planner says what changed in the facts; the speaker logs what
-//! changed in the plan.
+//! Holds results only. The caller of the planner passes the changed facts; the speaker logs the
+//! changes of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use fairway_model::{Changes, Kind, ObjectName};
 
 use super::{Announcement, Fault, RouteDiff, SessionDiff};
 
-/// What became other since the last plan.
+/// What changed since the last plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlanChanges {
-    /// Something that every Service depends on.
+    /// A fact that every Service depends on.
     pub all: bool,
-    /// Services that are new, other or gone, or have other endpoints or addresses.
+    /// Services that were added, changed or deleted, or of which endpoints or addresses changed.
     pub services: BTreeSet<ObjectName>,
 }
 
 impl PlanChanges {
-    /// Nothing is known to be as it was.
+    /// Anything may have changed.
     pub fn everything() -> Self {
         Self { all: true, services: BTreeSet::new() }
     }
 
-    /// What follows from other facts, and from other outcomes of the Services that the allocator
-    /// named. `Changes` does not know which node a plan is for; [`super::NodePlanner::set_node`]
+    /// The consequence of changed facts, and of changed outcomes of the Services that the allocator
+    /// returned. `Changes` does not know which node a plan is for; [`super::NodePlanner::set_node`]
     /// does.
     pub fn of(changes: &Changes, outcomes: impl IntoIterator<Item = ObjectName>) -> Self {
         let mut services: BTreeSet<ObjectName> = outcomes.into_iter().collect();
@@ -46,7 +46,7 @@ impl PlanChanges {
     }
 }
 
-/// Whether a plan depends on objects of this kind, beside the Services that are named.
+/// Whether a plan depends on objects of this kind, beside the named Services.
 fn touches_all(kind: Kind) -> bool {
     match kind {
         Kind::BgpPeer
@@ -61,30 +61,30 @@ fn touches_all(kind: Kind) -> bool {
         | Kind::Node => true,
         // By name.
         Kind::Service | Kind::EndpointSlice => false,
-        // The allocator alone asks for them.
+        // Only the allocator uses them.
         Kind::Namespace => false,
     }
 }
 
-/// What an update made other in a plan.
+/// What an update changed in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlanUpdate {
-    /// Services that are announced otherwise, with how they were before; `None` for new ones.
+    /// Services with a changed announcement, with the earlier one; `None` for new ones.
     pub services: BTreeMap<ObjectName, Option<Arc<Announcement>>>,
     /// Routes, for each peer.
     pub routes: RouteDiff,
     /// Sessions.
     pub sessions: SessionDiff,
-    /// What is answered for on layer 2 is other.
+    /// The layer 2 announcements changed.
     pub layer2: bool,
-    /// What FRR is told in the operator's words is other.
+    /// The operator's lines for FRR changed.
     pub extras: bool,
-    /// Objects that are left out and were not before.
+    /// Objects that are left out now and were not before.
     pub faults: Vec<Fault>,
 }
 
 impl PlanUpdate {
-    /// Whether routers have to be told, or FRR.
+    /// Whether routers or FRR must be updated.
     pub fn is_for_routers(&self) -> bool {
         !self.sessions.is_empty() || !self.routes.is_empty() || self.extras
     }

@@ -1,6 +1,6 @@
-//! What the facts lead to on all nodes at once.
+//! The plans of all nodes at once.
 //!
-//! Asks for the plan of each node and puts them side by side; decides nothing. Called by
+//! Collects the plan of each node; decides nothing. Called by
 //! `fairway plan`; a daemon knows its own node only.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct ClusterPlan {
 }
 
 impl ClusterPlan {
-    /// The plans for `nodes`, whose facts need not be in the index.
+    /// The plans for `nodes`, which need not be in the index.
     pub fn new<'a>(
         index: &ClusterIndex,
         outcomes: Outcomes,
@@ -33,7 +33,7 @@ impl ClusterPlan {
         Self { outcomes, nodes }
     }
 
-    /// What becomes of a Service, node by node.
+    /// The announcements of a Service, node by node.
     pub(super) fn announcements(
         &self,
         service: &ObjectName,

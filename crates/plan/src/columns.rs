@@ -1,10 +1,10 @@
-//! Columns as kubectl aligns them, for all that is printed as a table.
+//! Columns as kubectl aligns them, for all tables in the output.
 
-/// What stands for nothing.
+/// Shown for an empty value.
 pub const NONE: &str = "<none>";
 const SEPARATOR_WIDTH: usize = 3;
 
-/// One line for each row; each column as wide as its widest cell. The first row holds the heads.
+/// One line for each row; each column as wide as its widest cell. The first row is the heading.
 pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let mut widths = [0; COLUMNS];
     for row in rows {
@@ -23,7 +23,7 @@ pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// `text`, or what stands for nothing.
+/// `text`, or [`NONE`] if it is empty.
 pub fn or_none(text: String) -> String {
     if text.is_empty() { NONE.to_owned() } else { text }
 }

@@ -1,10 +1,10 @@
-//! What several advertisements say together, to each peer.
+//! The combined attributes of several advertisements, for each peer.
 //!
-//! Knows advertisements and peers, and neither prefix nor Service. Called by the planner, and by
-//! `routes`, where several Services are behind one prefix.
+//! Knows advertisements and peers, but neither prefix nor Service. Called by the planner, and by
+//! `routes`, where several Services share one prefix.
 //!
-//! Most prefixes are spoken of by the same few sets of advertisements, so what a set comes to is
-//! worked out once and shared: ten thousand prefixes usually cost a handful of attribute sets.
+//! Most prefixes have one of a few sets of advertisements, so the result of a set is computed once and
+//! shared: ten thousand prefixes usually cost a handful of attribute sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use super::Reason;
 use super::advertisements::{InForce, Place};
 use super::bandwidth;
 
-/// How many sets are remembered. Far more than clusters use; when Services with ever new labels have
-/// made so many, what is remembered is given up, and costs its making again.
+/// The bound on cached sets. Far more than clusters use; when Services with ever-changing labels
+/// reach it, the cache is cleared, at the cost of computing its sets again.
 const KNOWN_MAX: usize = 4_096;
 
-/// Peers with what they are told.
+/// Peers with the attributes of their routes.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Share {
     pub(super) peers: Arc<BTreeSet<PeerKey>>,
     attributes: Arc<RouteAttributes>,
-    /// The bandwidth follows from who serves the prefix.
+    /// The bandwidth depends on the endpoints of the prefix.
     is_weighted: bool,
 }
 
-/// Advertisements that speak about one thing.
+/// Advertisements that apply together.
 #[derive(Debug)]
 pub(super) struct Combination {
     pub(super) places: BTreeSet<Place>,
     /// Their names, sorted.
     pub(super) advertisements: Arc<[ObjectName]>,
-    /// All peers that one of them tells.
+    /// The peers of all of them.
     pub(super) peers: Arc<BTreeSet<PeerKey>>,
-    /// What is told, or why that makes no sense.
+    /// The attributes for each peer, or the conflict.
     pub(super) shares: Result<Vec<Share>, Reason>,
 }
 
-/// All advertisements in force, and the sets of them that were asked for.
+/// All advertisements in force, and the sets of them that were computed.
 #[derive(Debug, Default)]
 pub(super) struct Combinations {
     in_force: Vec<InForce>,
@@ -67,7 +67,7 @@ impl Combinations {
         self.in_force.get(place)
     }
 
-    /// What these say together.
+    /// The combination of these.
     pub(super) fn of(&mut self, places: BTreeSet<Place>) -> Arc<Combination> {
         if let Some(known) = self.known.get(&places) {
             return Arc::clone(known);
@@ -82,8 +82,8 @@ impl Combinations {
         it
     }
 
-    /// The attributes of a share, for a prefix with so many usable endpoints on this node; `None`
-    /// where no Service is behind it.
+    /// The attributes of a share, for a prefix with this many usable endpoints on this node; `None` if it
+    /// has no Service.
     pub(super) fn attributes(
         &mut self,
         share: &Share,
@@ -120,10 +120,10 @@ impl Combinations {
     }
 }
 
-/// What is told, with whether its bandwidth has to be worked out, and who is told it.
+/// The attributes, with whether their bandwidth must be computed, and their peers.
 type Heard = BTreeMap<(RouteAttributes, bool), BTreeSet<PeerKey>>;
 
-/// What each peer hears, or which two contradict each other.
+/// The attributes for each peer, or the two advertisements that conflict.
 fn heard(speakers: &[&InForce]) -> Result<Heard, Reason> {
     let mut by_peer: BTreeMap<PeerKey, (RouteAttributes, &InForce)> = BTreeMap::new();
     for advertisement in speakers {

@@ -1,8 +1,8 @@
 //! Whether one Service is announced from one node, and as which prefixes.
 //!
-//! The rule is MetalLB's, and so is the order in which it finds reasons: what advertisements say
-//! comes first, then the node, then the endpoints. Knows no other Service: where two want to
-//! announce one prefix, `routes` decides. Called by the planner.
+//! The rule is MetalLB's, and so is the order of the reasons: advertisements come first, then the
+//! node, then the endpoints. Knows no other Service: where two want to announce one prefix, `routes`
+//! decides. Called by the planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,10 +19,10 @@ use super::endpoints::Endpoints;
 use super::layer2::{self, Layer2};
 use super::{AddressAnnouncement, Announcement, PlanOptions, PrefixAnnouncement, Reason};
 
-/// What one Service says about one prefix.
+/// One prefix of one Service, with its attributes.
 pub(super) type Said = (Prefix, Arc<Combination>);
 
-/// The facts, as far as Services differ in them.
+/// The facts that differ between Services.
 pub(super) struct Facts<'a> {
     pub(super) index: &'a ClusterIndex,
     node: &'a Node,
@@ -31,11 +31,11 @@ pub(super) struct Facts<'a> {
     layer2: Layer2<'a>,
 }
 
-/// What becomes of one Service.
+/// The result for one Service.
 pub(super) struct Decision {
-    /// As if nobody contradicted it.
+    /// As if no other Service conflicted.
     pub(super) announcement: Announcement,
-    /// What it says.
+    /// Its prefixes.
     pub(super) said: Vec<Said>,
     /// Its usable endpoints on this node.
     pub(super) endpoints: u32,
@@ -48,7 +48,7 @@ impl<'a> Facts<'a> {
         Self { index, node, options, pools: PoolLookup::new(index), layer2 }
     }
 
-    /// What becomes of `service`.
+    /// Decides about `service`.
     pub(super) fn decide(
         &mut self,
         basis: &mut Basis,
@@ -91,7 +91,7 @@ impl<'a> Facts<'a> {
         Decision { announcement, said: all_said, endpoints: endpoints.here() }
     }
 
-    /// The prefixes that advertisements make of `address`, and which of them make it.
+    /// The prefixes that advertisements derive from `address`, and these advertisements.
     fn spoken(
         &self,
         basis: &mut Basis,
@@ -121,8 +121,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Where advertisements for the Service itself contradict each other. It is silent as a whole, as
-/// with MetalLB: nobody can tell which of them is meant.
+/// The conflict between advertisements for the Service itself. The whole Service is not announced, as
+/// with MetalLB: which of them is intended is unknown.
 fn contradiction(spoken: &[(IpAddr, Result<Vec<Said>, Reason>)]) -> Option<Reason> {
     let said = spoken.iter().filter_map(|(_, said)| said.as_ref().ok()).flatten();
     said.filter_map(|(_, combination)| combination.shares.as_ref().err()).next().cloned()

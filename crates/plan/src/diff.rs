@@ -1,6 +1,6 @@
-//! What changes on the wire when one plan follows another.
+//! What changes on the wire when one plan replaces another.
 //!
-//! Compares two plans of the same node and judges neither. The speaker logs it, and
+//! Compares two plans of the same node without judging them. The speaker logs the result, and
 //! `fairway plan --against` prints it.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use fairway_seam::{DesiredRoute, PeerConfig, RouteAttributes};
 
 use super::NodePlan;
 
-/// What one plan says and the other does not.
+/// The difference between two plans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlanDiff {
     /// Routes, for each peer.
@@ -21,7 +21,7 @@ pub struct PlanDiff {
 }
 
 impl PlanDiff {
-    /// Whether both plans lead to the same.
+    /// Whether both plans have the same effect.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -39,14 +39,14 @@ pub struct RouteDiff {
 }
 
 impl RouteDiff {
-    /// Whether no peer is told anything else.
+    /// Whether the routes of all peers are unchanged.
     pub fn is_empty(&self) -> bool {
         self.announced.is_empty() && self.withdrawn.is_empty() && self.changed.is_empty()
     }
 
-    /// Adds what is other about one prefix.
+    /// Adds the changes of one prefix.
     pub(super) fn add(&mut self, prefix: Prefix, old: &[DesiredRoute], new: &[DesiredRoute]) {
-        // So that the many that are alike are never taken apart.
+        // A fast path for the many unchanged ones.
         if old == new {
             return;
         }
@@ -71,23 +71,23 @@ impl RouteDiff {
     }
 }
 
-/// A route as one peer is told it.
+/// A route to one peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerRoute {
     /// The prefix.
     pub prefix: Prefix,
-    /// Who is told.
+    /// The peer that receives it.
     pub peer: PeerKey,
-    /// With which attributes.
+    /// Its attributes.
     pub attributes: Arc<RouteAttributes>,
 }
 
-/// A route whose attributes change for one peer.
+/// A route to one peer with changed attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedRoute {
     /// The prefix.
     pub prefix: Prefix,
-    /// Who is told.
+    /// The peer that receives it.
     pub peer: PeerKey,
     /// The attributes before.
     pub before: Arc<RouteAttributes>,
@@ -102,20 +102,20 @@ pub struct SessionDiff {
     pub added: Vec<PeerConfig>,
     /// Gone.
     pub removed: Vec<PeerConfig>,
-    /// Settings changed so that the session must begin anew; these are the new ones.
+    /// Changed settings that require a new session; these are the new ones.
     pub reset: Vec<PeerConfig>,
-    /// Settings changed, and the session lives on; these are the new ones.
+    /// Changed settings that keep the session; these are the new ones.
     pub changed: Vec<PeerConfig>,
 }
 
 impl SessionDiff {
-    /// Whether no session notices.
+    /// Whether all sessions are unaffected.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What going from `old` to `new` does.
+/// The effect of replacing `old` by `new`.
 pub fn diff(old: &NodePlan, new: &NodePlan) -> PlanDiff {
     PlanDiff {
         routes: routes(&old.routes, &new.routes),
@@ -148,7 +148,7 @@ fn sessions(old: &[PeerConfig], new: &[PeerConfig]) -> SessionDiff {
     diff
 }
 
-/// Both values of every key that either map has.
+/// Both values of every key in either map.
 fn pairs<K: Ord, V>(
     old: BTreeMap<K, V>,
     new: BTreeMap<K, V>,
@@ -161,13 +161,13 @@ fn pairs<K: Ord, V>(
     pairs
 }
 
-/// The routes of each prefix, which stand together in a plan.
+/// The routes of each prefix, which are adjacent in a plan.
 fn by_prefix(routes: &[DesiredRoute]) -> BTreeMap<Prefix, &[DesiredRoute]> {
     let groups = routes.chunk_by(|one, next| one.prefix == next.prefix);
     groups.filter_map(|group| Some((group.first()?.prefix, group))).collect()
 }
 
-/// What each peer is told.
+/// The attributes for each peer.
 fn by_peer(routes: &[DesiredRoute]) -> BTreeMap<PeerKey, &Arc<RouteAttributes>> {
     let told = routes
         .iter()

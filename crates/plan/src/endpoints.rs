@@ -9,7 +9,7 @@ use fairway_model::{ClusterIndex, Node, Service, TrafficPolicy};
 
 use super::{PlanOptions, Reason};
 
-/// What the slices of a Service come to, as seen from one node.
+/// The summary of the slices of a Service, as seen from one node.
 #[derive(Debug)]
 pub(super) struct Endpoints {
     is_served: bool,
@@ -18,8 +18,8 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Goes through the slices of `service`. Without any, it is served by this machine itself or by
-    /// nobody, as `options` say.
+    /// From the slices of `service`. Without any, it is served by this machine itself or not at all, as
+    /// `options` define.
     pub(super) fn of(
         service: &Service,
         index: &ClusterIndex,
@@ -32,7 +32,7 @@ impl Endpoints {
             return Self { is_served, here: u32::from(is_served) };
         }
         let mut is_served = false;
-        // A Service of both families lists each of its endpoints twice, in slices of each family.
+        // A dual-stack Service lists each of its endpoints twice, in slices of each family.
         let mut here: BTreeMap<Option<AddressFamily>, u32> = BTreeMap::new();
         for slice in slices {
             for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.usable) {
@@ -46,7 +46,7 @@ impl Endpoints {
         Self { is_served, here: here.into_values().max().unwrap_or(0) }
     }
 
-    /// Whether traffic for `service` that arrives at this node would be answered.
+    /// Whether this node can answer traffic for `service`.
     pub(super) fn check(&self, service: &Service, node: &Node) -> Result<(), Reason> {
         match service.traffic_policy {
             TrafficPolicy::Local if self.here == 0 => {

@@ -1,9 +1,9 @@
-//! Who answers on the local segment (ARP, NDP) for the addresses of a Service, and on which
+//! Which node answers on the local segment (ARP, NDP) for the addresses of a Service, and on which
 //! interfaces.
 //!
 //! The rule and the order of nodes are MetalLB's, down to the hash, so that its speakers and ours,
-//! side by side during a roll-out, choose one and the same node. All nodes work it out by
-//! themselves from the same facts. Knows no session and no route, nor who is alive: the candidates
+//! running together during a roll-out, choose the same node. All nodes compute it independently from
+//! the same facts. Knows no session and no route, nor which nodes are alive: the candidates
 //! are an argument. Called by the planner for each Service.
 
 use std::cmp::Reverse;
@@ -18,20 +18,20 @@ use sha2::{Digest, Sha256};
 
 use super::{PlanOptions, Reason};
 
-/// What this node does for the addresses that a Service has from one pool. All of them are answered
-/// for by the same node: the first one decides.
+/// What this node does for the addresses that a Service has from one pool. The same node answers for
+/// all of them: the first one decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer2Verdict {
     /// The addresses, the one that decides first.
     pub addresses: Vec<IpAddr>,
-    /// The advertisements that speak for the Service and its pool, on this node or another, in name
+    /// The advertisements that select the Service and its pool, on this node or another, in name
     /// order.
     pub advertisements: Vec<ObjectName>,
     /// The interfaces that this node answers on, `None` for all; or why it does not answer.
     pub interfaces: Result<Option<BTreeSet<String>>, Reason>,
 }
 
-/// For each candidate what its preferences come to; `None` where it may not answer.
+/// The sum of preferences of each candidate; `None` where it may not answer.
 type Scores = Vec<Option<u32>>;
 
 /// The rule, as seen from one node.
@@ -40,11 +40,11 @@ pub(super) struct Layer2<'a> {
     node: &'a Node,
     candidates: Vec<&'a Node>,
     options: PlanOptions,
-    /// What each advertisement makes of the candidates, worked out once for each.
+    /// The scores of the candidates for each advertisement, computed once for each.
     scores: BTreeMap<&'a ObjectName, Scores>,
 }
 
-/// Every node of `index`, with `node` as it is given in place of what the index says of it.
+/// Every node of `index`, with `node` in place of the entry of the same name.
 pub(super) fn candidates<'a>(index: &'a ClusterIndex, node: &'a Node) -> Vec<&'a Node> {
     let others = index.nodes.values().filter(|it| it.name != node.name);
     others.chain([node]).collect()
@@ -61,9 +61,9 @@ impl<'a> Layer2<'a> {
         Self { index, node, candidates, options, scores: BTreeMap::new() }
     }
 
-    /// What `node` does for `service`, which has these addresses: one answer for each pool that an
-    /// L2Advertisement speaks for. `Ours:` two, where each family comes from a pool of its own, since
-    /// who advertises the one pool need not advertise the other.
+    /// What `node` does for `service`, which has these addresses: one verdict for each pool that an
+    /// L2Advertisement selects. `Ours:` two, where each family comes from a pool of its own, since the
+    /// nodes that advertise one pool need not advertise the other.
     pub(super) fn verdicts(
         &mut self,
         service: &Service,
@@ -82,7 +82,7 @@ impl<'a> Layer2<'a> {
         by_pool.filter_map(|(pool, addresses)| self.verdict(service, pool, addresses)).collect()
     }
 
-    /// `None` where nobody expects an answer.
+    /// `None` where no L2Advertisement applies.
     fn verdict(
         &mut self,
         service: &Service,
@@ -118,7 +118,7 @@ impl<'a> Layer2<'a> {
         }
         let served = Served::of(service, self.index, self.options);
         served.check(service, self.node)?;
-        // Who shares the address may have other labels, and so another node.
+        // Services that share the address may have other labels, and so another node.
         if service.sharing_key.is_some()
             && let Some(selective) = speaking.iter().find(|it| !it.service_selectors.is_empty())
         {
@@ -192,8 +192,8 @@ impl<'a> Layer2<'a> {
     }
 }
 
-/// The first address decides, and MetalLB looks for it in the Service's status: so do we, once that
-/// says the same addresses; until then it is the one that comes first in it.
+/// The first address decides, and MetalLB takes it from the Service's status: so does Fairway, once
+/// the status has the same addresses; until then it is the one that comes first in it.
 fn in_order_of_status<'a>(service: &'a Service, addresses: &'a [IpAddr]) -> &'a [IpAddr] {
     let status = &service.status_addresses;
     let is_current =
@@ -201,9 +201,9 @@ fn in_order_of_status<'a>(service: &'a Service, addresses: &'a [IpAddr]) -> &'a 
     if is_current { status } else { addresses }
 }
 
-/// Where a node stands for an address; the lowest answers. The address is written as Go's
-/// `net.IP` writes it, which is how Rust does, but for IPv4 inside IPv6: there Go shows the IPv4
-/// address alone.
+/// The position of a node for an address; the lowest one answers. The address is written as by Go's
+/// `net.IP`, which is the same as in Rust, except for IPv4-mapped IPv6 addresses: Go shows those as
+/// IPv4.
 pub(super) fn hash(node: &Node, address: IpAddr) -> [u8; 32] {
     let text = format!("{}#{}", node.name, address.to_canonical());
     Sha256::digest(text.as_bytes()).into()

@@ -1,8 +1,8 @@
-//! What one node should do about the cluster as it is: whom to peer with and what to announce.
+//! What one node should do in the present cluster: which peers to have and what to announce.
 //!
 //! A function of facts and assignments: no clock, no randomness, no I/O, no memory of an earlier
-//! plan. Knows no session; what of a plan a session can carry, the backend finds out. Called by
-//! the speaker after every change, and by `fairway plan` for every node.
+//! plan. Knows no session; the backend determines what a session can carry. Called by the speaker
+//! after every change, and by `fairway plan` for every node.
 
 mod advertisements;
 mod announcement;
@@ -42,7 +42,7 @@ pub use peers::router_id;
 pub use planner::NodePlanner;
 pub use reason::{Fault, Reason};
 
-/// Everything one node should do in BGP, and why it does not do more.
+/// Everything that one node should do in BGP, and the reasons for what it does not do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePlan {
     /// The neighbours, in the order of their keys.
@@ -51,17 +51,17 @@ pub struct NodePlan {
     pub routes: Arc<[DesiredRoute]>,
     /// The addresses that it answers for on layer 2, sorted.
     pub layer2: Vec<Layer2Announcement>,
-    /// What becomes of each Service of our class.
+    /// The announcement of each Service of our class.
     pub services: BTreeMap<ObjectName, Arc<Announcement>>,
-    /// What FRR is to be told in the operator's words.
+    /// The operator's lines for FRR.
     pub extras: Option<Arc<Extras>>,
-    /// Objects that had to be left out, and what they lack.
+    /// Objects that had to be left out, and why.
     pub faults: Vec<Fault>,
 }
 
 impl NodePlan {
-    /// For each prefix and each peer that is told of it, the Services it is announced for.
-    /// Prefixes that an advertisement originates itself need no Service and are missing then.
+    /// For each prefix and each peer that receives it, the Services it is announced for.
+    /// Prefixes that an advertisement originates itself need no Service and are not included then.
     pub fn services_by_route(&self) -> BTreeMap<(Prefix, PeerKey), BTreeSet<&ObjectName>> {
         let mut routes: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for (name, announcement) in &self.services {
@@ -75,25 +75,25 @@ impl NodePlan {
     }
 }
 
-/// What a plan depends on beside the facts.
+/// The inputs of a plan beside the facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanOptions {
     /// Nodes announce although they are labelled
     /// `node.kubernetes.io/exclude-from-external-load-balancers` (`--ignore-exclude-lb`).
     pub ignore_exclude_label: bool,
-    /// A Service without any EndpointSlice is served by this machine itself. In a cluster it is
-    /// served by nobody.
+    /// A Service without any EndpointSlice is served by this machine itself. In a cluster it is not
+    /// served at all.
     pub unsliced_services_are_served: bool,
 }
 
 impl Default for PlanOptions {
-    /// Those of files.
+    /// The options for files.
     fn default() -> Self {
         Self { ignore_exclude_label: false, unsliced_services_are_served: true }
     }
 }
 
-/// The plan for `node`, whose facts need not be in the index.
+/// The plan for `node`, which need not be in the index.
 pub fn for_node(
     index: &ClusterIndex,
     outcomes: &Outcomes,

@@ -21,7 +21,7 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
     let selected = |peer: &&Peer| any_matches(&peer.node_selectors, &node.labels);
     for peer in index.peers.values().filter(selected) {
         let key = peer.key();
-        // A peer that is left out for its Secret keeps its place: were its double to take over
+        // A peer that is left out for its Secret keeps its place: if another with the same key took over
         // now, it would have to go again when the Secret appears.
         if let Some(owner) = owners.get(&key) {
             let (peer, other) = (peer.name.clone(), (*owner).clone());
@@ -42,7 +42,7 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
     (configs.into_values().collect(), faults)
 }
 
-/// A Secret that should hold a key and does not.
+/// A Secret that lacks a required key.
 struct MissingKey<'a> {
     secret: &'a ObjectName,
     key: &'a str,
@@ -112,19 +112,19 @@ fn ao_keys<'a>(index: &ClusterIndex, peer: &'a Peer) -> Result<AoKeys, MissingKe
     for it in &peer.tcp_ao {
         keys.push(value(it).ok_or(MissingKey { secret: &it.secret, key: &it.key })?);
     }
-    // `resources` refuses lists that are none. Were one to get here, no session is better than one
-    // without a signature.
+    // `resources` refuses invalid lists. If one got here, no session is better than one without a
+    // signature.
     AoKeys::new(keys).map_err(|_| MissingKey { secret: &last.secret, key: &last.key })
 }
 
-/// How BFD watches the path. The parser has made sure that the profile exists.
+/// How BFD monitors the path. The parser has checked that the profile exists.
 fn bfd<'a>(index: &'a ClusterIndex, peer: &Peer) -> Result<Option<PeerBfd>, MissingKey<'a>> {
     let Some(name) = &peer.bfd_profile else { return Ok(None) };
     let profile = index.bfd_profiles.values().find(|it| it.name.name == *name);
     let Some(profile) = profile else { return Ok(None) };
     let authentication = profile.authentication.as_ref().map(|it| {
         let value = index.secrets.get(&it.secret).and_then(|secret| secret.values.get(&it.key));
-        // Not watched is worse than no session: who asks for a signature does not want less.
+        // Without its key there is no session: a requested signature is never dropped silently.
         value
             .and_then(|value| it.with(value))
             .ok_or(MissingKey { secret: &it.secret, key: &it.key })
@@ -152,7 +152,7 @@ fn hashed(name: &str) -> RouterId {
     loop {
         match RouterId::new(hash) {
             Some(router_id) => return router_id,
-            // One name in four thousand million hashes to the forbidden zero.
+            // One name in four thousand million hashes to zero, which is not allowed.
             None => hash = OFFSET_BASIS,
         }
     }

@@ -1,8 +1,8 @@
-//! Keeps the plan of one node up to date, at the cost of what changed.
+//! Keeps the plan of one node up to date, at the cost of the changes.
 //!
-//! Remembers what it derived from the facts, never the facts: it is handed those with each call.
-//! After every update its plan is the one that [`super::for_node`] makes of the same facts, which
-//! is this planner, asked once. Called by the speaker.
+//! Keeps data derived from the facts, never the facts themselves: they are passed with each call.
+//! After every update its plan equals that of [`super::for_node`] for the same facts, which is this
+//! planner, called once. Called by the speaker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,30 +21,30 @@ use super::{
     PlanUpdate, PrefixAnnouncement, Reason, RouteDiff, diff,
 };
 
-/// The plan of one node, and what is needed to change it.
+/// The plan of one node, and the data needed to update it.
 #[derive(Debug)]
 pub struct NodePlanner {
     node: Node,
     options: PlanOptions,
-    /// The plan is of another node, or of none.
+    /// The plan is for another node, or for none.
     is_outdated: bool,
     basis: Basis,
     routes: RouteTable,
     plan: NodePlan,
 }
 
-/// What an update has touched so far.
+/// What an update has affected so far.
 #[derive(Debug, Default)]
 struct Touched {
-    /// How Services were announced before.
+    /// The earlier announcements of Services.
     services: BTreeMap<ObjectName, Option<Arc<Announcement>>>,
     prefixes: BTreeSet<Prefix>,
-    /// The Services that are answered for on layer 2, by address.
+    /// The Services with layer 2 announcements, by address.
     answered: BTreeMap<IpAddr, BTreeSet<ObjectName>>,
 }
 
 impl NodePlanner {
-    /// For a node that has nothing to do yet.
+    /// For a node without routes yet.
     pub fn new(node: Node, options: PlanOptions) -> Self {
         Self {
             node,
@@ -56,7 +56,7 @@ impl NodePlanner {
         }
     }
 
-    /// The node is as described here. If that is news, the next update makes everything anew.
+    /// Sets the facts of the node. If they changed, the next update recomputes everything.
     pub fn set_node(&mut self, node: Node) {
         if self.node != node {
             self.node = node;
@@ -69,12 +69,12 @@ impl NodePlanner {
         &self.plan
     }
 
-    /// The plan in force, for who needs no other.
+    /// The plan in force, for one-time use.
     pub(super) fn into_plan(self) -> NodePlan {
         self.plan
     }
 
-    /// Makes the plan anew as far as `changes` ask for it, and says what is other.
+    /// Recomputes the plan as far as `changes` require, and returns what changed.
     pub fn update(
         &mut self,
         index: &ClusterIndex,
@@ -105,7 +105,7 @@ impl NodePlanner {
         PlanUpdate { services, routes: diff, layer2: is_layer2_other, ..PlanUpdate::default() }
     }
 
-    /// Makes everything anew, and says what is other.
+    /// Recomputes everything, and returns what changed.
     fn replan(&mut self, index: &ClusterIndex, outcomes: &Outcomes) -> PlanUpdate {
         let before = std::mem::take(&mut self.plan);
         self.make(index, outcomes);
@@ -121,7 +121,7 @@ impl NodePlanner {
         }
     }
 
-    /// Makes the first plan.
+    /// Computes the first plan.
     pub(super) fn make(&mut self, index: &ClusterIndex, outcomes: &Outcomes) {
         self.routes = RouteTable::default();
         let (mut basis, peers, mut faults) = Basis::new(index, &self.node, self.options);
@@ -138,7 +138,7 @@ impl NodePlanner {
         self.plan.extras = index.frr_extras.values().next().map(extras);
     }
 
-    /// Decides about Services as if none contradicted another, and notes what that touches.
+    /// Decides about Services as if none conflicted with another, and notes what that affects.
     fn decide<'a>(
         &mut self,
         index: &ClusterIndex,
@@ -159,7 +159,7 @@ impl NodePlanner {
         touched
     }
 
-    /// Takes back what was said for a Service.
+    /// Removes the prefixes of a Service.
     fn retract(&mut self, name: &ObjectName, touched: &mut Touched) {
         let before = self.plan.services.remove(name);
         if let Some(before) = &before {
@@ -186,7 +186,7 @@ impl NodePlanner {
         self.plan.services.insert(name.clone(), Arc::new(announcement));
     }
 
-    /// The Services behind an address, to be changed.
+    /// The Services with an address, for modification.
     fn answered<'a>(
         &self,
         touched: &'a mut Touched,
@@ -200,8 +200,8 @@ impl NodePlanner {
         })
     }
 
-    /// What the touched prefixes come to, as far as that is other; and tells Services that are heard
-    /// or not because of others.
+    /// The routes of the affected prefixes, as far as they changed; updates Services of which the
+    /// conflicts with others changed.
     fn settle_routes(&mut self, touched: &mut Touched) -> BTreeMap<Prefix, Vec<DesiredRoute>> {
         let mut edits = BTreeMap::new();
         for prefix in std::mem::take(&mut touched.prefixes) {
@@ -217,7 +217,7 @@ impl NodePlanner {
         edits
     }
 
-    /// A Service is not heard about a prefix, for this reason, or is heard again.
+    /// A Service is not announced with a prefix, for this reason, or is announced again.
     fn pass_on(
         &mut self,
         prefix: Prefix,
@@ -240,7 +240,7 @@ impl NodePlanner {
         }
     }
 
-    /// What the addresses come to on layer 2, as far as that is other.
+    /// The layer 2 announcements of the addresses, as far as they changed.
     fn settle_layer2(
         &self,
         answered: BTreeMap<IpAddr, BTreeSet<ObjectName>>,
@@ -266,7 +266,7 @@ impl NodePlanner {
     }
 }
 
-/// What an object asks of FRR.
+/// The lines of a ConfigMap for FRR.
 fn extras(FrrExtras { name, text }: &FrrExtras) -> Arc<Extras> {
     Arc::new(Extras { origin: format!("{} {name}", Kind::ConfigMap), text: text.clone() })
 }
@@ -279,7 +279,7 @@ fn routes_of(routes: &[DesiredRoute], prefix: Prefix) -> &[DesiredRoute] {
     rest.get(..count).unwrap_or_default()
 }
 
-/// What `old` has, in the order of keys, with other values for the keys of `edits`.
+/// The content of `old`, in the order of keys, with the values of `edits` for their keys.
 fn spliced<T, K: Ord>(
     old: impl Iterator<Item = T>,
     edits: BTreeMap<K, Vec<T>>,

@@ -1,4 +1,4 @@
-//! Why something is not announced, and what in the facts stands in the way.
+//! Why something is not announced, and which fact prevents it.
 //!
 //! Knows no rule; the other parts of the plan decide, `show services` and the log print.
 
@@ -8,7 +8,7 @@ use fairway_ground::{PeerKey, Prefix, Remote};
 use fairway_model::{NodeName, ObjectName};
 
 /// Why a Service, one of its addresses or one of its prefixes is not announced from a node. The
-/// text begins with the word that MetalLB uses, where it has one.
+/// text begins with MetalLB's word, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// It has no address; the text says why.
@@ -20,16 +20,16 @@ pub enum Reason {
     /// The network of the node does not work.
     #[error("nodeNetworkUnavailable: condition NetworkUnavailable of node {0} is True")]
     NodeNetworkUnavailable(String),
-    /// The node is to be left out.
+    /// The node is excluded.
     #[error(
         "nodeLabeledExcludeBalancers: node {0} has the label \
          node.kubernetes.io/exclude-from-external-load-balancers"
     )]
     NodeExcluded(String),
-    /// Traffic policy Local, and this node has nothing to serve with.
+    /// Traffic policy Local, and this node has no ready endpoint.
     #[error("noLocalEndpoints: externalTrafficPolicy is Local and no ready endpoint is on {0}")]
     NoLocalEndpoints(String),
-    /// Nobody has anything to serve with.
+    /// No node has a ready endpoint.
     #[error("noEndpoints: no endpoint is ready")]
     NoEndpoints,
     /// No advertisement of its pool is for this node.
@@ -40,7 +40,7 @@ pub enum Reason {
         /// The node.
         node: String,
     },
-    /// Advertisements there are, but for other Services.
+    /// Advertisements exist, but for other Services.
     #[error(
         "noMatchingAdvertisement: no BGPAdvertisement that covers pool {pool} on node {node} selects \
          the labels of the Service"
@@ -51,7 +51,7 @@ pub enum Reason {
         /// The node.
         node: String,
     },
-    /// L2Advertisements there are, but none for this node.
+    /// L2Advertisements exist, but none for this node.
     #[error(
         "noMatchingAdvertisement: no L2Advertisement selects pool {pool}, node {node} and the \
          labels of the Service at once"
@@ -72,14 +72,14 @@ pub enum Reason {
         /// The preference of that node and of this one, where they differ.
         preference: Option<(u32, u32)>,
     },
-    /// Labels might give one address to two nodes.
+    /// Labels might assign one address to two nodes.
     #[error(
-        "sharedIPWithServiceSelector: it may share its address (allow-shared-ip), and \
-         L2Advertisement {0} has serviceSelectors, which may choose different nodes for those who \
-         share it"
+        "sharedIPWithServiceSelector: the Service may share its address (allow-shared-ip), and \
+         L2Advertisement {0} has serviceSelectors, which may select different nodes for the \
+         Services that share it"
     )]
     SharedAddressWithServiceSelectors(ObjectName),
-    /// Two advertisements say different things about one prefix to one peer.
+    /// Two advertisements conflict about one prefix to one peer.
     #[error(
         "conflictingAdvertisements: {first} and {second} give peer {peer} the same prefix with \
          different {field}"
@@ -91,18 +91,19 @@ pub enum Reason {
         second: ObjectName,
         /// The field in which they differ.
         field: &'static str,
-        /// A peer that both tell.
+        /// A peer of both.
         peer: Box<PeerKey>,
     },
-    /// Advertisements there are, but none names a peer of this node.
+    /// Advertisements exist, but none selects a peer of this node.
     #[error(
-        "noPeers: no BGPPeer both selects node {0} and is told by the BGPAdvertisements that match"
+        "noPeers: no BGPPeer both selects node {0} and is selected by the matching \
+         BGPAdvertisements"
     )]
     NoPeers(String),
 }
 
 impl Reason {
-    /// The word alone, as MetalLB's logs have it.
+    /// The word alone, as in MetalLB's logs.
     pub fn word(&self) -> &'static str {
         match self {
             Self::NotAllocated(_) => "notAllocated",
@@ -122,17 +123,17 @@ impl Reason {
     }
 }
 
-/// An object that is left out of a plan. The rest of the plan stands.
+/// An object that is left out of a plan. The rest of the plan is unaffected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A peer whose key is not there.
+    /// A peer with a missing key.
     #[error("BGPPeer {peer} is left out: its Secret {secret} is missing or has no {key}")]
     MissingSecret {
         /// The peer.
         peer: ObjectName,
         /// The Secret it names.
         secret: ObjectName,
-        /// What the Secret should hold.
+        /// The missing key of the Secret.
         key: String,
     },
     /// A peer with the address, interface or range of another, in the same VRF.
@@ -145,10 +146,10 @@ pub enum Fault {
         peer: ObjectName,
         /// The peer that is used.
         other: ObjectName,
-        /// What names both.
+        /// The key that both have.
         key: Box<PeerKey>,
     },
-    /// An advertisement that names a community nobody defines.
+    /// An advertisement with an undefined community.
     #[error("BGPAdvertisement {advertisement} is left out: no Community defines {alias:?}")]
     UnknownCommunity {
         /// The advertisement.
@@ -163,22 +164,24 @@ pub enum Fault {
         advertisement: ObjectName,
         /// The prefix.
         prefix: Prefix,
-        /// What stands in the way.
+        /// The reason.
         reason: Reason,
     },
 }
 
-/// Why a node comes before another.
+/// Why one node comes before another.
 fn because(preference: Option<(u32, u32)>) -> String {
     match preference {
         Some((owner, ours)) => {
-            format!("which is preferred with a weight of {owner} over {ours} here")
+            format!("since its preference weight is {owner}, and that of this node {ours}")
         }
-        None => "whose hash with that address is the lowest of the nodes that may".to_owned(),
+        None => "since its hash with that address is the lowest among the eligible \
+                 nodes"
+            .to_owned(),
     }
 }
 
-/// What a neighbour is named by.
+/// The term for the identity of a neighbour.
 fn noun(remote: Remote) -> &'static str {
     match remote {
         Remote::Address(_) => "address",

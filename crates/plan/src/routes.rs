@@ -1,11 +1,11 @@
-//! Which routes result when several Services, and advertisements by themselves, speak about the
-//! same prefixes.
+//! The routes that result when several Services, and advertisements by themselves, announce the same
+//! prefixes.
 //!
-//! Knows a Service by its name only, and no address. Called by the planner, which says who speaks
-//! about which prefix and then asks what that comes to.
+//! Knows a Service by its name only, and no address. Called by the planner, which adds the Services of
+//! each prefix and then asks for the result.
 //!
-//! A prefix is announced as long as one Service needs it. Where two Services disagree about it, the
-//! first in name order is heard, and prefixes that an advertisement lists itself go before all.
+//! A prefix is announced as long as one Service needs it. Where two Services conflict about it, the
+//! first in name order wins, and prefixes that an advertisement lists itself precede all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::Reason;
 use super::advertisements::Place;
 use super::combination::{Combination, Combinations};
 
-/// What one Service says about a prefix.
+/// One Service's attributes for a prefix.
 #[derive(Debug)]
 struct Contribution {
     service: ObjectName,
@@ -27,34 +27,34 @@ struct Contribution {
     endpoints: u32,
 }
 
-/// What is said about a prefix.
+/// All sources of a prefix.
 #[derive(Debug, Default)]
 struct Spoken {
-    /// By advertisements that list it.
+    /// Advertisements that list it.
     originated: Option<Arc<Combination>>,
-    /// By Services, in the order of their names. Most prefixes have one, so this is no map.
+    /// Services, in the order of their names. Most prefixes have one, so this is not a map.
     contributions: Vec<Contribution>,
-    /// Services that contradict others, and how.
+    /// Services that conflict with others, and how.
     unheard: BTreeMap<ObjectName, Reason>,
 }
 
-/// Who speaks about which prefix.
+/// The sources of all prefixes.
 #[derive(Debug, Default)]
 pub(super) struct RouteTable {
     prefixes: BTreeMap<Prefix, Spoken>,
 }
 
-/// What a prefix comes to.
+/// The result for a prefix.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// Its routes, each for other peers.
     pub(super) routes: Vec<DesiredRoute>,
-    /// Services about which it was not so before: that they are heard, or why they are not.
+    /// Services of which the verdict changed: announced, or the reason why not.
     pub(super) verdicts: Vec<(ObjectName, Option<Reason>)>,
 }
 
 impl RouteTable {
-    /// The advertisement at `place` lists `prefix`. Whoever contradicts one before it is not heard.
+    /// The advertisement at `place` lists `prefix`. One that conflicts with an earlier one is ignored.
     pub(super) fn originate(
         &mut self,
         prefix: Prefix,
@@ -71,7 +71,7 @@ impl RouteTable {
         Ok(())
     }
 
-    /// `service` speaks about `prefix`. As long as nobody contradicts it, it is heard.
+    /// `service` has `prefix`. Unless it conflicts, it is announced.
     pub(super) fn add(
         &mut self,
         prefix: Prefix,
@@ -88,7 +88,7 @@ impl RouteTable {
         }
     }
 
-    /// `service` speaks about `prefix` no more.
+    /// `service` does not have `prefix` any more.
     pub(super) fn remove(&mut self, prefix: Prefix, service: &ObjectName) {
         let Some(spoken) = self.prefixes.get_mut(&prefix) else { return };
         if let Ok(position) = spoken.contributions.binary_search_by(|it| it.service.cmp(service)) {
@@ -97,7 +97,7 @@ impl RouteTable {
         spoken.unheard.remove(service);
     }
 
-    /// What `prefix` comes to, after what is said about it changed.
+    /// The result for `prefix`, after its sources changed.
     pub(super) fn settle(&mut self, prefix: Prefix, combinations: &mut Combinations) -> Settled {
         let Some(spoken) = self.prefixes.get_mut(&prefix) else { return Settled::default() };
         if spoken.is_empty() {
@@ -111,7 +111,7 @@ impl RouteTable {
         let heard_again = before.keys().filter(|name| !spoken.unheard.contains_key(*name));
         let heard_again = heard_again.map(|name| (name.clone(), None));
         let verdicts = silenced.chain(heard_again).collect();
-        // Contradictions were left out, so there is nothing to lose here.
+        // Conflicting ones were left out, so there is always a result here.
         let shares = combination.shares.as_deref().unwrap_or_default();
         let routes = shares.iter().map(|share| DesiredRoute {
             prefix,
@@ -121,23 +121,23 @@ impl RouteTable {
         Settled { routes: routes.collect(), verdicts }
     }
 
-    /// What `service` says about `prefix`.
+    /// The attributes that `service` has for `prefix`.
     pub(super) fn said(&self, prefix: Prefix, service: &ObjectName) -> Option<&Combination> {
         let contributions = &self.prefixes.get(&prefix)?.contributions;
         let position = contributions.binary_search_by(|it| it.service.cmp(service)).ok()?;
         contributions.get(position).map(|it| &*it.combination)
     }
 
-    /// All prefixes that are spoken of, in order.
+    /// All prefixes with a source, in order.
     pub(super) fn prefixes(&self) -> BTreeSet<Prefix> {
         self.prefixes.keys().copied().collect()
     }
 }
 
-/// All that is heard about a prefix.
+/// The accepted sources of a prefix.
 struct Heard {
     combination: Arc<Combination>,
-    /// Of the Services that are heard; `None` if there is none.
+    /// The endpoints of the accepted Services; `None` if there is none.
     endpoints: Option<u32>,
     unheard: BTreeMap<ObjectName, Reason>,
 }
@@ -157,7 +157,7 @@ impl Spoken {
         self.heard_one_by_one(combinations)
     }
 
-    /// Everything that is said, whether or not that makes sense.
+    /// All sources together, with or without conflicts.
     fn together(&self, combinations: &mut Combinations) -> Arc<Combination> {
         let said = self.contributions.iter().map(|it| &it.combination);
         let mut said = self.originated.iter().chain(said);
@@ -173,7 +173,7 @@ impl Spoken {
         all
     }
 
-    /// Whoever contradicts those before is left out.
+    /// Sources that conflict with earlier ones are left out.
     fn heard_one_by_one(&self, combinations: &mut Combinations) -> Heard {
         let nothing = || combinations.of(BTreeSet::new());
         let mut combination = self.originated.clone().unwrap_or_else(nothing);

@@ -1,16 +1,16 @@
-//! What the backend that speaks BGP can do of what a manifest asks for.
+//! What the BGP backend supports of what a manifest asks for.
 //!
 //! Answers, object by object, which fields a backend cannot honour: a fault before anything is
-//! applied, never a setting that is dropped in silence. FRR's commands and the versions they came
-//! with are those of its manual and of the releases 8.4 and 10.3. Knows no other object; what FRR
-//! asks of several at once is for the catalog.
+//! applied, never a silently ignored setting. FRR's commands and the versions that introduced them
+//! are those of its manual and of the releases 8.4 and 10.3. Knows no other object; FRR's
+//! constraints between several objects belong to the catalog.
 
 use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, Object, Peer};
 
 use super::field_path::FieldPath;
 use super::report::Report;
 
-/// Who speaks BGP: `--bgp native` or `--bgp frr`.
+/// The BGP implementation: `--bgp native` or `--bgp frr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackendKind {
     /// Our own sessions.
@@ -18,8 +18,8 @@ pub enum BackendKind {
     Native,
     /// FRR.
     Frr {
-        /// Its major and minor version, where that is known. Without it, what only newer ones can
-        /// do is a warning.
+        /// Its major and minor version, if known. Without it, what only newer versions support is a
+        /// warning.
         version: Option<(u8, u8)>,
     },
 }
@@ -28,20 +28,20 @@ pub enum BackendKind {
 const FRR_PATHS_MAX: u8 = 6;
 /// FRR's unit of link bandwidth, in bits per second.
 const FRR_BANDWIDTH_UNIT: u64 = 1_000_000;
-/// The most that every version takes as link bandwidth, in that unit.
+/// The largest link bandwidth that every version accepts, in that unit.
 const FRR_BANDWIDTH_MAX: u64 = 25_600;
 
 impl BackendKind {
-    /// Notes what this backend cannot do of `object`.
+    /// Notes what this backend does not support of `object`.
     pub(crate) fn check(self, object: &Object, report: &mut Report<'_>) {
         match (self, object) {
             (_, Object::Layer2Advertisement(_)) => report.warning(
                 &FieldPath::of("kind"),
-                "is planned, and this version does not answer ARP and NDP yet",
+                "is not supported yet: this version does not answer ARP or NDP",
             ),
             (Self::Native, Object::FrrExtras(_)) => report.warning(
                 &FieldPath::of("data.extras"),
-                "does nothing: it is for FRR, and needs --bgp frr",
+                "has no effect: it configures FRR, which needs --bgp frr",
             ),
             (Self::Frr { version }, Object::Peer(it)) => frr_peer(it, version, report),
             (Self::Frr { .. }, Object::BfdProfile(it)) => frr_profile(it, report),
@@ -58,7 +58,7 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
     if !it.tcp_ao.is_empty() {
         report.fault(
             &spec.key("tcpAO"),
-            "is not possible with FRR, which has no TCP-AO; use password or passwordSecret, or \
+            "is not supported with FRR, which has no TCP-AO; use password or passwordSecret, or \
              --bgp native",
         );
     }
@@ -84,7 +84,7 @@ fn frr_profile(it: &BfdProfile, report: &mut Report<'_>) {
     if it.authentication.is_some() {
         report.fault(
             &FieldPath::of("spec.authentication"),
-            "is not possible with FRR, whose BFD signs nothing; leave it out",
+            "is not supported with FRR, which has no BFD authentication; leave it out",
         );
     }
 }
@@ -95,7 +95,7 @@ fn frr_advertisement(it: &BgpAdvertisement, version: Option<(u8, u8)>, report: &
     let bits = bandwidth.bits_per_second;
     if bits % FRR_BANDWIDTH_UNIT != 0 {
         let message = format_args!(
-            "{bits} is not possible with FRR, which counts in Mbit/s; expected a multiple of \
+            "{bits} is not supported with FRR, which uses Mbit/s; expected a multiple of \
              {FRR_BANDWIDTH_UNIT}"
         );
         report.fault(&path, message);
@@ -104,7 +104,7 @@ fn frr_advertisement(it: &BgpAdvertisement, version: Option<(u8, u8)>, report: &
     }
 }
 
-/// Notes that only FRR of this version or a newer one can do what the field asks for.
+/// Notes that the field needs FRR of this version or newer.
 fn needs(
     (major, minor): (u8, u8),
     version: Option<(u8, u8)>,

@@ -1,7 +1,7 @@
-//! BFDProfile (metallb.io/v1beta1): how fast a dead neighbour is noticed.
+//! BFDProfile (metallb.io/v1beta1): how fast a dead neighbour is detected.
 //!
-//! Answers which timers sessions have; what is left out is FRR's. Knows no other object; whether a
-//! Secret exists is for the catalog.
+//! Answers which timers sessions have; fields that are not set have FRR's defaults. Knows no other
+//! object; whether a Secret exists is for the catalog.
 
 use std::num::NonZeroU8;
 use std::str::FromStr;
@@ -22,21 +22,20 @@ use super::secret_key::{self, RawSecretKey};
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RawSpec {
-    /// The shortest time between packets that we can take, in milliseconds. FRR's default: 300.
+    /// The required minimum receive interval, in milliseconds. FRR's default: 300.
     receive_interval: Option<IntervalMilliseconds>,
-    /// The shortest time between packets that we send, in milliseconds. FRR's default: 300.
+    /// The desired minimum transmit interval, in milliseconds. FRR's default: 300.
     transmit_interval: Option<IntervalMilliseconds>,
-    /// The shortest time between echo packets that we can take, in milliseconds. FRR's default: 50.
+    /// The required minimum echo receive interval, in milliseconds. FRR's default: 50.
     echo_interval: Option<IntervalMilliseconds>,
-    /// How many packets in a row may be missing before the neighbour is taken as gone. FRR's
+    /// How many consecutive packets may be missing before the neighbour is declared down. FRR's
     /// default: 3.
     detect_multiplier: Option<DetectMultiplier>,
-    /// The lowest TTL that packets of a neighbour several hops away may come with. FRR's default:
-    /// 254.
+    /// The lowest accepted TTL of packets of a neighbour several hops away. FRR's default: 254.
     minimum_ttl: Option<Hops>,
     /// Sends packets that the neighbour loops back. Not over several hops.
     echo_mode: Option<bool>,
-    /// Waits for the neighbour to speak first.
+    /// Waits for the neighbour to send first.
     passive_mode: Option<bool>,
     /// Signs the packets (RFC 5880 §6.7). Fairway only.
     authentication: Option<HiddenMapping<RawAuthentication>>,
@@ -74,7 +73,7 @@ impl FromStr for KindName {
     }
 }
 
-/// Reads the object; `None` when a fault of it was noted.
+/// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let raw: RawSpec =

@@ -1,4 +1,4 @@
-//! BGPAdvertisement (metallb.io/v1beta1): what is announced, how, to whom and from where.
+//! BGPAdvertisement (metallb.io/v1beta1): what is announced, how, to which peers and from which nodes.
 //!
 //! Answers which attributes routes get and which pools, peers, nodes and services are meant. Knows
 //! no other object; whether what it names exists is for the catalog.
@@ -34,7 +34,7 @@ pub(crate) struct RawSpec {
     /// The length of the IPv6 prefixes that are announced.
     #[schemars(extend("default" = LENGTH_IPV6_DEFAULT, "minimum" = null, "maximum" = null, "format" = "int32"))]
     aggregation_length_v6: Option<LengthIpv6>,
-    /// LOCAL_PREF of the routes, which only iBGP peers are told. 0 or none: 100.
+    /// LOCAL_PREF of the routes, sent to iBGP peers only. 0 or none: 100.
     local_pref: Option<LocalPreference>,
     /// Communities of the routes: 65001:100, large:65001:1:2, or names from Community objects.
     communities: Option<List<Text<ReferenceText>>>,
@@ -46,13 +46,13 @@ pub(crate) struct RawSpec {
     pool_selectors: Option<List<RawLabelSelector>>,
     /// Selects the nodes that announce. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
-    /// Names of the BGPPeers that are told. None: all.
+    /// Names of the BGPPeers that receive the routes. None: all.
     peers: Option<List<String>>,
-    /// Selects the Services whose addresses are announced. None: all. Not with shorter prefixes.
+    /// Selects the Services for which addresses are announced. None: all. Not with shorter prefixes.
     service_selectors: Option<List<RawLabelSelector>>,
     /// Further prefixes to announce, Services or not. Fairway only.
     prefixes: Option<List<Text<Prefix>>>,
-    /// How often our AS is in the path beside once; eBGP only. Fairway only.
+    /// How many extra times our AS is in the path; eBGP only. Fairway only.
     as_path_prepend: Option<PrependCount>,
     /// MULTI_EXIT_DISC of the routes. Fairway only.
     med: Option<Metric>,
@@ -80,7 +80,7 @@ impl FromStr for ReferenceText {
         if text.is_empty() {
             return Err(ReferenceError::Empty);
         }
-        // Without a colon it is a name, perhaps one that everybody knows.
+        // Without a colon it is a name, perhaps a well-known one.
         if !text.contains(':') {
             return Ok(Self(CommunityReference::Alias(text.to_owned())));
         }
@@ -89,10 +89,10 @@ impl FromStr for ReferenceText {
     }
 }
 
-/// Reads the object; `None` when a fault of it was noted.
+/// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
-    // Without a spec it announces every pool to everybody, as in MetalLB.
+    // Without a spec it announces every pool to every peer, as in MetalLB.
     let raw: Option<RawSpec> = report.read(&spec);
     let Some(raw) = raw else {
         return (!report.has_faults()).then(|| Object::BgpAdvertisement(everything(metadata)));
@@ -117,11 +117,11 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let prefixes: Option<List<Prefix>> = raw
         .prefixes
         .map(|list| list.into_iter().map(|prefix| prefix.map(|Text(prefix)| prefix)).collect());
-    // RFC 4271 §6.3: whoever hears of one logs it, and ignores it.
+    // RFC 4271 §6.3: a receiver logs and ignores such a prefix.
     for (position, prefix) in elements(prefixes.clone()).filter(|(_, it)| it.is_multicast()) {
         report.fault(
             &spec.key("prefixes").index(position),
-            format_args!("{prefix} has no addresses of hosts; expected a unicast prefix"),
+            format_args!("{prefix} has no unicast addresses; expected a unicast prefix"),
         );
     }
     Some(Object::BgpAdvertisement(BgpAdvertisement {

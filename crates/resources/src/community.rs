@@ -1,7 +1,7 @@
 //! Community (metallb.io/v1beta1): names for BGP communities.
 //!
-//! Answers which name stands for which value. Knows no other object; that a name is defined once
-//! in all of them is for the catalog.
+//! Answers which name stands for which value. Knows no other object; uniqueness of names across all
+//! objects is for the catalog.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -26,13 +26,13 @@ pub(crate) struct RawSpec {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAlias {
-    /// The name; each is given once in all Community objects.
+    /// The name, unique among all Community objects.
     name: Option<String>,
     /// What it stands for: 65001:100 or large:65001:1:2.
     value: Option<Text<CommunityText>>,
 }
 
-/// A community of either size, as manifests write it.
+/// A standard or large community, as manifests write it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommunityText(pub(super) CommunityValue);
 
@@ -49,7 +49,7 @@ impl FromStr for CommunityText {
     }
 }
 
-/// Reads the object; `None` when a fault of it was noted.
+/// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let raw: Option<RawSpec> = report.read(&FieldPath::of("spec"));
     let list = FieldPath::of("spec.communities");
@@ -65,15 +65,15 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             && known != value
         {
             if name.contains(':') {
-                // Advertisements that write it mean the value.
+                // Advertisements that use it mean the value.
                 let message = format_args!("{name} is already a community; choose another name");
                 report.fault(&path, message);
             } else {
                 report.warning(
                     &path,
                     format_args!(
-                        "is the name of another community to everybody else; in advertisements \
-                         {name} is now what is written here"
+                        "is also a well-known community; in advertisements \
+                         {name} now means the value given here"
                     ),
                 );
             }

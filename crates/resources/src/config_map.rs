@@ -1,7 +1,7 @@
-//! ConfigMap (v1): of all there are, the one called `bgpextras`, with lines for FRR.
+//! ConfigMap (v1): only the one named `bgpextras`, with extra FRR configuration lines.
 //!
-//! Answers what the operator wants FRR to be told beside what follows from other objects. What the
-//! lines mean is for FRR to say. Knows no other object; that there is only one is for the catalog.
+//! Answers which lines the operator adds to the generated FRR configuration. FRR interprets them.
+//! Knows no other object; that there is only one is for the catalog.
 
 use fairway_model::{FrrExtras, Object};
 use serde::Deserialize;
@@ -24,18 +24,18 @@ struct RawData {
     extras: Option<String>,
 }
 
-/// Whether the tree at `root` is of a ConfigMap that is none of our business.
+/// Whether the tree at `root` is another ConfigMap, which is ignored.
 pub(super) fn is_another(root: &Node) -> bool {
     let name = root.get("metadata").and_then(|metadata| metadata.get("name"));
     name.and_then(Node::text).is_some_and(|name| name != NAME)
 }
 
-/// Reads the object; `None` when a fault of it was noted, and where it has nothing for FRR.
+/// Parses the object; `None` if it has a fault, or no lines for FRR.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let raw: RawConfigMap = report.read(&FieldPath::default())?;
     let path = FieldPath::of("data.extras");
     let Some(text) = raw.data.and_then(|data| data.extras) else {
-        report.warning(&path, "is missing: there is nothing in it for FRR");
+        report.warning(&path, "is missing: the ConfigMap configures nothing in FRR");
         return None;
     };
     let is_odd = |it: &char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');

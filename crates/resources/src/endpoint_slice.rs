@@ -1,4 +1,4 @@
-//! EndpointSlice (discovery.k8s.io/v1): who serves a Service, and where.
+//! EndpointSlice (discovery.k8s.io/v1): which endpoints serve a Service, and where.
 //!
 //! Answers which endpoints may get traffic. Knows no Service.
 
@@ -35,7 +35,7 @@ struct RawConditions {
     serving: Option<bool>,
 }
 
-/// Reads the object; `None` when a fault of it was noted, and for slices of no Service.
+/// Parses the object; `None` if it has a fault, and for slices of no Service.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let raw: RawEndpointSlice = report.read(&FieldPath::default())?;
     let Some(service) = metadata.labels.get(SERVICE_LABEL).filter(|name| !name.is_empty()) else {
@@ -51,14 +51,14 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         if elements(raw.addresses).next().is_none() {
             report.warning(
                 &list.index(position).key("addresses"),
-                "has none: the endpoint counts for nothing",
+                "is empty: the endpoint is ignored",
             );
             continue;
         }
         let conditions = raw.conditions.unwrap_or_default();
         endpoints.push(Endpoint {
             node: raw.node_name.filter(|name| !name.is_empty()),
-            // One that is on its way out still answers while it is serving.
+            // A terminating endpoint still gets traffic while it is serving.
             usable: conditions.ready.unwrap_or(true) || conditions.serving == Some(true),
         });
     }

@@ -1,7 +1,7 @@
-//! Where the fields of an object stand, after its tree is gone.
+//! The lines of an object's fields, kept after its tree is dropped.
 //!
-//! Kept beside objects that other objects may put at fault, so that such a finding still names the
-//! field and its line. Knows no rules.
+//! Kept beside objects in which other objects may cause faults, so that such a finding still names
+//! the field and its line. Knows no rules.
 
 use std::collections::BTreeMap;
 

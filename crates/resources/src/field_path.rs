@@ -1,6 +1,6 @@
-//! Where in an object something is: `spec.communities[2]`.
+//! The path of a field in an object: `spec.communities[2]`.
 //!
-//! Answers how a field is named towards users and whether one field lies inside another. Knows no
+//! Answers how a field is shown to users and whether one field lies inside another. Knows no
 //! tree; the parsers of the kinds build paths, `report` turns them into lines.
 
 use std::fmt;
@@ -71,7 +71,7 @@ impl fmt::Display for FieldPath {
         for (position, segment) in self.0.iter().enumerate() {
             match segment {
                 Segment::Index(index) => write!(f, "[{index}]")?,
-                // As kubectl writes keys that would read as several fields.
+                // As kubectl writes keys that otherwise read as several fields.
                 Segment::Key(key) if key.contains(['.', '/']) => write!(f, "[{key}]")?,
                 Segment::Key(key) if position == 0 => f.write_str(key)?,
                 Segment::Key(key) => write!(f, ".{key}")?,

@@ -1,7 +1,7 @@
 //! The types of single fields: text that reads as a value, bounded numbers, durations.
 //!
-//! Each says in its fault what it would have taken. Knows no kinds; the raw types of the kinds are
-//! made of these.
+//! Each fault states what the field accepts. Knows no kinds; the raw types of the kinds are made of
+//! these.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,8 +34,7 @@ where
     }
 }
 
-/// Text that reads as a `T`, where empty text is as good as none: MetalLB's own objects may carry
-/// it.
+/// Text that reads as a `T`, where empty text means "not set": MetalLB's own objects may contain it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Given<T>(pub(crate) Option<T>);
 
@@ -51,14 +50,14 @@ impl<T: FromStr> FromStr for Given<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HostAddress(pub(crate) IpAddr);
 
-/// Why a text is no [`HostAddress`].
+/// Why a text is not a [`HostAddress`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HostAddressError {
     #[error("{0:?} is not an IP address; expected one as in 192.0.2.1 or 2001:db8::1")]
     Syntax(String),
     #[error("{0} cannot be the address of a host; expected a unicast address")]
     NotUnicast(IpAddr),
-    #[error("{0} is an IPv4 address in IPv6 form; write it as {1}")]
+    #[error("{0} is an IPv4-mapped IPv6 address; write it as {1}")]
     Mapped(IpAddr, IpAddr),
 }
 
@@ -119,7 +118,7 @@ impl FromStr for HostAddressIpv6 {
 }
 
 /// Reads a whole number from `minimum` to `maximum`; `noun` is what the field holds, as in "a port".
-/// `also` is one more that is taken, and not spoken of.
+/// `also` is one more accepted value, which messages do not mention.
 fn bounded<'de, D: Deserializer<'de>>(
     deserializer: D,
     minimum: i64,
@@ -165,7 +164,7 @@ fn bounded<'de, D: Deserializer<'de>>(
         }
     }
 
-    // `any`, so that the value arrives as what it is and the fault can say so.
+    // `any`, so that the value keeps its type and the fault can name it.
     deserializer.deserialize_any(Bounded(minimum, maximum, noun, also))
 }
 
@@ -203,8 +202,8 @@ macro_rules! bounded_number {
 }
 
 bounded_number!(
-    /// A port that a BGPPeer may name; MetalLB's bound. 0 is as good as none: v1beta1 allows it, and
-    /// the API server hands it on as v1beta2.
+    /// A port that a BGPPeer may name; MetalLB's bound. 0 means "not set": v1beta1 allows it, and the
+    /// API server serves it as v1beta2.
     PeerPort(u16), 1, 16_384, "a port", Some(0)
 );
 bounded_number!(
@@ -216,11 +215,11 @@ bounded_number!(
     AsNumber(u32), 1, 4_294_967_295, "an AS number"
 );
 bounded_number!(
-    /// The AS number of a router, or 0 where it is named in another way.
+    /// The AS number of a router, or 0 where another field defines it.
     PeerAsNumber(u32), 0, 4_294_967_295, "an AS number"
 );
 bounded_number!(
-    /// How many neighbours may come from a range; FRR's bound.
+    /// How many neighbours a range may have; FRR's bound.
     ListenLimit(u32), 1, 65_535, "a number"
 );
 bounded_number!(
@@ -228,7 +227,7 @@ bounded_number!(
     Hops(u8), 1, 254, "a number of hops"
 );
 bounded_number!(
-    /// What a preferred node gains.
+    /// The weight that a preferred node gains.
     Weight(u8), 1, 100, "a weight"
 );
 bounded_number!(
@@ -236,11 +235,11 @@ bounded_number!(
     IntervalMilliseconds(u32), 10, 60_000, "a number of milliseconds"
 );
 bounded_number!(
-    /// How many missing BFD packets end a session.
+    /// How many missing BFD packets bring a session down.
     DetectMultiplier(u8), 2, 255, "a number"
 );
 bounded_number!(
-    /// Which pools come first.
+    /// The priority of a pool.
     Priority(i32), -2_147_483_648, 2_147_483_647, "a number"
 );
 bounded_number!(
@@ -252,7 +251,7 @@ bounded_number!(
     KeyId(u8), 0, 255, "a number"
 );
 bounded_number!(
-    /// How often our AS is in a path beside once.
+    /// How many extra times our AS is in a path.
     PrependCount(u8), 0, 16, "a number"
 );
 bounded_number!(
@@ -345,7 +344,7 @@ impl BandwidthValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GoDuration(pub(crate) Duration);
 
-/// Why a text is no [`GoDuration`].
+/// Why a text is not a [`GoDuration`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a duration; expected one such as 90s, 1m30s or 500ms")]
 pub(crate) struct GoDurationError(String);
@@ -368,7 +367,7 @@ impl FromStr for GoDuration {
             nanoseconds = nanoseconds.checked_add(part).ok_or_else(error)?;
             rest = behind;
         }
-        // What Go can hold: about 292 years.
+        // Go's maximum: about 292 years.
         let nanoseconds = i64::try_from(nanoseconds).map_err(|_| error())?;
         Ok(Self(Duration::from_nanos(nanoseconds.unsigned_abs())))
     }
@@ -395,7 +394,7 @@ fn duration_part(text: &str) -> Option<(u128, &str)> {
     }
     let digits = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse().ok() };
     let whole: u128 = digits(whole)?;
-    // Finer than a nanosecond counts for nothing, and would overflow.
+    // Digits beyond nanoseconds have no effect, and would overflow.
     let fraction = fraction.get(..fraction.len().min(15))?;
     let divisor = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     let fraction: u128 = digits(fraction)?;
@@ -423,7 +422,7 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
-/// A field that this version cannot act on: only what means "not set" is accepted.
+/// A field that this version does not support: only values that mean "not set" are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unsupported;
 

@@ -1,4 +1,4 @@
-//! What is wrong, or odd, in the files: one line for people, fields for programs.
+//! A fault or warning in the configuration: one line for people, fields for programs.
 //!
 //! Answers where and what, in the form that `fairway check` prints. Decides nothing: the catalog
 //! makes findings, commands and logs show them.
@@ -13,7 +13,7 @@ use serde::Serialize;
 pub enum Severity {
     /// What it is about cannot be used.
     Fault,
-    /// Legal, but probably not what was meant.
+    /// Legal, but probably not what was intended.
     Warning,
 }
 

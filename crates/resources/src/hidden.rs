@@ -1,7 +1,7 @@
-//! The types of fields that hold keys, or where somebody may write one by mistake.
+//! The types of fields that hold keys, or into which a user may write one by mistake.
 //!
-//! No fault of theirs repeats what was written. Knows no kinds; the raw types of the kinds are made
-//! of these.
+//! Their faults never repeat the value. Knows no kinds; the raw types of the kinds are made of
+//! these.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 use super::report::List;
 
-/// Defines the methods of a visitor that refuse plain values without repeating them.
+/// Defines visitor methods that refuse plain values without repeating them.
 macro_rules! refuse_plain_values {
     ($type:ty, $noun:literal) => {
         fn visit_str<E: Error>(self, _: &str) -> Result<$type, E> {
@@ -37,7 +37,7 @@ macro_rules! refuse_plain_values {
     };
 }
 
-/// A TCP-MD5 key, or empty text for none. Its faults never repeat what was written.
+/// A TCP-MD5 key, or empty text for none. Its faults never repeat the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyText(pub(crate) Option<Password>);
 
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for HiddenText {
     }
 }
 
-/// A mapping in whose place somebody may write a key: no fault repeats a plain value.
+/// A mapping that a user may replace by a key by mistake: no fault repeats a plain value.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HiddenMapping<T>(pub(crate) T);
 
@@ -122,7 +122,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for HiddenMapping<T> {
     }
 }
 
-/// A list in whose place somebody may write a key: no fault repeats a plain value.
+/// A list that a user may replace by a key by mistake: no fault repeats a plain value.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HiddenList<T>(pub(crate) List<T>);
 

@@ -1,6 +1,6 @@
-//! IPAddressPool (metallb.io/v1beta1): addresses to give out.
+//! IPAddressPool (metallb.io/v1beta1): addresses to allocate.
 //!
-//! Answers which addresses a manifest offers, and that none is offered twice in it. Knows no other
+//! Answers which addresses a manifest offers, and that none occurs in it twice. Knows no other
 //! pool; the catalog compares them.
 
 use std::str::FromStr;
@@ -20,29 +20,29 @@ use super::report::{List, Report, elements, unique};
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RawSpec {
-    /// Addresses to give out: prefixes as 192.0.2.0/24, or ranges as 192.0.2.10-192.0.2.20.
+    /// Addresses to allocate: prefixes as 192.0.2.0/24, or ranges as 192.0.2.10-192.0.2.20.
     #[schemars(required)]
     addresses: Option<List<Text<Addresses>>>,
-    /// Whether Services get addresses of this pool that did not ask for it.
+    /// Whether Services that do not request this pool get addresses of it.
     #[schemars(extend("default" = true))]
     auto_assign: Option<bool>,
     /// Leaves out IPv4 addresses that end in .0 or .255.
     #[schemars(extend("default" = false))]
     #[serde(rename = "avoidBuggyIPs")]
     avoid_buggy_addresses: Option<bool>,
-    /// Parts of the pool that only Services get that ask for them. Fairway only.
+    /// Parts of the pool that only Services get that request the address. Fairway only.
     reserved: Option<List<Text<AddressRange>>>,
-    /// Keeps the pool for some Services.
+    /// Restricts the pool to some Services.
     service_allocation: Option<RawServiceAllocation>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawServiceAllocation {
-    /// Of several pools that fit, the one with the lowest number comes first; 0 or none comes last.
+    /// Of several matching pools, the one with the lowest number comes first; 0 or none comes last.
     #[schemars(extend("minimum" = null, "maximum" = null))]
     priority: Option<Priority>,
-    /// Names of the namespaces whose Services may have these addresses.
+    /// Names of the namespaces in which Services may have these addresses.
     namespaces: Option<List<String>>,
     /// Selects further namespaces by label.
     namespace_selectors: Option<List<RawLabelSelector>>,
@@ -50,12 +50,11 @@ struct RawServiceAllocation {
     service_selectors: Option<List<RawLabelSelector>>,
 }
 
-/// An entry of `addresses`. A prefix with bits behind its length is the network around it, as in
-/// MetalLB.
+/// An entry of `addresses`. A prefix with host bits set means its network, as in MetalLB.
 #[derive(Debug, Clone)]
 struct Addresses {
     range: AddressRange,
-    /// The network, if another address in it was written.
+    /// The network, if the entry has host bits set.
     network: Option<String>,
 }
 
@@ -73,7 +72,7 @@ impl FromStr for Addresses {
     }
 }
 
-/// Reads the object; `None` when a fault of it was noted.
+/// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let raw: Option<RawSpec> = report.read(&spec);
@@ -92,7 +91,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let mut reserved = Vec::new();
     for (position, Text(range)) in elements(raw.reserved) {
         if !ranges.iter().any(|(_, of_pool)| of_pool.overlaps(range)) {
-            report.warning(&path.index(position), format_args!("{range} is no part of the pool"));
+            report.warning(&path.index(position), format_args!("{range} is not part of the pool"));
         }
         reserved.push(range);
     }
@@ -120,15 +119,15 @@ fn service_allocation(raw: RawServiceAllocation, report: &mut Report<'_>) -> Ser
     }
 }
 
-/// What is no address of a host: unspecified, multicast, broadcast, and IPv4 in IPv6 form. Whoever
-/// reads the status of a Service takes none of it.
+/// Addresses that no host can use: unspecified, multicast, broadcast, and IPv4-mapped IPv6. Clients
+/// that read the status of a Service accept none of them.
 static NO_HOSTS: LazyLock<Vec<AddressRange>> = LazyLock::new(|| {
     let prefixes =
         ["0.0.0.0/32", "224.0.0.0/4", "255.255.255.255/32", "::/128", "::ffff:0:0/96", "ff00::/8"];
     prefixes.into_iter().filter_map(|prefix| prefix.parse().ok()).collect()
 });
 
-/// The ranges in the order written, with their positions. Those that overlap are noted.
+/// The ranges in the order written, with their positions. Overlaps are noted.
 fn ranges(
     raw: Option<List<Text<Addresses>>>,
     path: &FieldPath,
@@ -139,13 +138,13 @@ fn ranges(
         if let Some(network) = network {
             report.warning(
                 &path.index(position),
-                format_args!("has bits set behind its length; it is read as {network}"),
+                format_args!("has host bits set; it is read as {network}"),
             );
         }
         if let Some(none) = NO_HOSTS.iter().find_map(|none| range.overlap(*none)) {
             report.fault(
                 &path.index(position),
-                format_args!("holds {none}, which no host can have; expected unicast addresses"),
+                format_args!("holds {none}, which no host can use; expected unicast addresses"),
             );
         }
         written.push((position, range));

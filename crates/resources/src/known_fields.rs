@@ -1,8 +1,8 @@
-//! Which fields a type reads, found out by reading it.
+//! Which fields a type reads, determined by reading it.
 //!
-//! For tests: what is said about each field of a kind must not miss one. serde tells a deserializer
-//! the fields of a structure when it is asked for one, so this one answers every question with
-//! another, until it has been asked everything. Knows no kinds.
+//! For tests: a table about the fields of a kind must not miss one. serde passes the fields of a
+//! structure to the deserializer that is asked for one, so this deserializer records them and
+//! descends until it has visited every field. Knows no kinds.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeSeed, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// What is one field for whoever writes it, whatever it holds.
+/// Types that count as one field, whatever they contain.
 const WHOLE: &[&str] = &["RawLabelSelector"];
 
 /// The fields of `T`, each as the path to it, with `[]` for any element of a list. A list of plain
@@ -58,7 +58,7 @@ enum Step {
     Element,
 }
 
-/// What is at the end of a path.
+/// What a path leads to.
 #[derive(Clone, Copy)]
 enum Found {
     Fields(&'static [&'static str]),
@@ -66,8 +66,8 @@ enum Found {
     Value,
 }
 
-/// Types that take anything say only when they are given something whether they are a mapping or
-/// a list, so both are offered.
+/// Types that accept anything show whether they are a mapping or a list only when they are given a
+/// value, so both are offered.
 fn look<T: for<'de> Deserialize<'de>>(path: &[Step]) -> Found {
     let offered = |offer| {
         let mut found = Found::Value;
@@ -86,14 +86,14 @@ enum Offer {
     List,
 }
 
-/// Follows the path, and looks what is asked for at its end.
+/// Follows the path, and records what is requested at its end.
 struct Probe<'a> {
     path: &'a [Step],
     offer: Offer,
     found: &'a mut Found,
 }
 
-/// There is never a value, so reading always ends so.
+/// There is never a value, so reading always ends with this error.
 #[derive(Debug)]
 enum Stop {
     Unknown(&'static [&'static str]),
@@ -174,7 +174,7 @@ impl<'de> de::Deserializer<'de> for Probe<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// What names its own keys, as labels do, is a value.
+    /// A type with free keys, such as labels, is a value.
     fn deserialize_map<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
         Err(Stop::Other)
     }
@@ -193,7 +193,7 @@ impl<'de> de::Deserializer<'de> for Probe<'_> {
     }
 }
 
-/// A mapping with the one field that the path names, or with one that no type has.
+/// A mapping with the one field that the path names, or with a field that no type has.
 struct Field<'a> {
     path: &'a [Step],
     offer: Offer,
@@ -234,7 +234,7 @@ impl<'de> de::SeqAccess<'de> for Element<'_> {
     }
 }
 
-/// A list, which somebody looks into if it was asked for.
+/// A list, to be looked into if a list was requested.
 struct ListAsked<'a>(&'a mut Found);
 
 impl<'de> de::SeqAccess<'de> for ListAsked<'_> {

@@ -1,6 +1,6 @@
-//! L2Advertisement (metallb.io/v1beta1): who answers for addresses on the local segment.
+//! L2Advertisement (metallb.io/v1beta1): which nodes answer for addresses on the local segment.
 //!
-//! Answers which pools, services, nodes and interfaces are meant, and which nodes are better. Knows
+//! Answers which pools, services, nodes and interfaces are selected, and which nodes are preferred. Knows
 //! no other object; whether what it names exists is for the catalog.
 
 use std::collections::BTreeSet;
@@ -26,18 +26,18 @@ pub(crate) struct RawSpec {
     pool_selectors: Option<List<RawLabelSelector>>,
     /// Selects the nodes that may answer. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
-    /// Selects the Services whose addresses are announced. None: all.
+    /// Selects the Services for which addresses are announced. None: all.
     service_selectors: Option<List<RawLabelSelector>>,
-    /// Names of the interfaces that are answered on. None: all.
+    /// Names of the interfaces on which nodes answer. None: all.
     interfaces: Option<List<String>>,
-    /// Which of those nodes are better than others. Weights of all that fit add up.
+    /// Which of those nodes are preferred. Weights of all that match add up.
     preferred_node_selectors: Option<List<RawPreference>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawPreference {
-    /// What a node gains that fits.
+    /// The weight that a matching node gains.
     #[schemars(required)]
     weight: Option<Weight>,
     /// Selects the nodes.
@@ -45,7 +45,7 @@ struct RawPreference {
     preference: Option<RawLabelSelector>,
 }
 
-/// Reads the object; `None` when a fault of it was noted.
+/// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     // Without a spec every node may answer for every pool, as in MetalLB.
@@ -60,7 +60,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         pool_selectors: selectors(raw.pool_selectors, "ipAddressPoolSelectors", report),
         node_selectors: selectors(raw.node_selectors, "nodeSelectors", report),
         service_selectors: selectors(raw.service_selectors, "serviceSelectors", report),
-        // MetalLB lets one be named twice, which changes nothing.
+        // MetalLB accepts a duplicate name, which has no effect.
         interfaces: elements(raw.interfaces).map(|(_, name)| name).collect(),
         preferred_nodes: preferred_nodes(raw.preferred_node_selectors, report),
     }))

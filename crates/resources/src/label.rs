@@ -1,6 +1,6 @@
-//! What labels are called, as Kubernetes allows it.
+//! Which label names and values Kubernetes allows.
 //!
-//! Selectors and metadata ask: what no label can be called is a mistake in both. Knows neither.
+//! Used for selectors and metadata, which share the rules. Knows neither.
 
 use super::dns_name::is_subdomain;
 use super::field_path::FieldPath;
@@ -9,7 +9,7 @@ use super::report::Report;
 /// The most characters of the name of a label, and of its value.
 const WORD_BYTES_MAX: usize = 63;
 
-/// Notes a name that no label can have.
+/// Notes an invalid label name.
 pub(super) fn check_key(key: &str, path: &FieldPath, report: &mut Report<'_>) {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -19,7 +19,7 @@ pub(super) fn check_key(key: &str, path: &FieldPath, report: &mut Report<'_>) {
         report.fault(
             path,
             format_args!(
-                "{key:?} is no name of a label; expected at most {WORD_BYTES_MAX} letters, digits, \
+                "{key:?} is not a label name; expected at most {WORD_BYTES_MAX} letters, digits, \
                  -, _ and ., beginning and ending with a letter or digit, after example.com/ where \
                  it has a prefix"
             ),
@@ -27,13 +27,13 @@ pub(super) fn check_key(key: &str, path: &FieldPath, report: &mut Report<'_>) {
     }
 }
 
-/// Notes a value that no label can have.
+/// Notes an invalid label value.
 pub(super) fn check_value(value: &str, path: &FieldPath, report: &mut Report<'_>) {
     if !value.is_empty() && !is_word(value) {
         report.fault(
             path,
             format_args!(
-                "{value:?} is no value of a label; expected nothing, or at most {WORD_BYTES_MAX} \
+                "{value:?} is not a label value; expected nothing, or at most {WORD_BYTES_MAX} \
                  letters, digits, -, _ and ., beginning and ending with a letter or digit"
             ),
         );

@@ -20,10 +20,10 @@ use super::report::{List, Report, elements};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub(crate) struct RawLabelSelector {
-    /// Labels that have to have exactly these values.
+    /// Labels that must have exactly these values.
     #[serde(default)]
     match_labels: BTreeMap<String, String>,
-    /// Conditions that all have to hold.
+    /// Conditions that must all hold.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     match_expressions: Option<List<RawRequirement>>,
 }
@@ -37,7 +37,7 @@ struct RawRequirement {
     /// In, NotIn, Exists or DoesNotExist.
     #[schemars(required)]
     operator: Option<Text<OperatorName>>,
-    /// The values that In and NotIn ask for.
+    /// The values for In and NotIn.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     values: Option<List<String>>,
 }
@@ -69,7 +69,7 @@ pub(crate) fn parse_list(
     path: &FieldPath,
     report: &mut Report<'_>,
 ) -> Vec<LabelSelector> {
-    // As MetalLB has it, what says the same in another form is another selector.
+    // As in MetalLB, an equivalent selector in another form is a different selector.
     let mut seen: BTreeMap<(LabelSelector, BTreeSet<Requirement>), usize> = BTreeMap::new();
     let mut selectors = Vec::new();
     for (position, raw) in elements(raw) {

@@ -1,4 +1,4 @@
-//! What users may write, and its parsing into values that cannot be wrong.
+//! What users may write, and its parsing into valid values.
 //!
 //! ```text
 //!  text ─► yaml (documents) ─► object (kind) ─► one parser per kind ─► model
@@ -6,9 +6,9 @@
 //!                                     catalog (all files, cross-object rules, last good)
 //! ```
 //!
-//! [`Catalog`] is the entrance for files, [`parse_value`] for what an API server sends. Pure: no
-//! clock, socket, file or runtime; `source` brings the text, the daemon and `fairway check` use what
-//! comes out.
+//! [`Catalog`] is the entry point for files, [`parse_value`] for objects of an API server. Pure: no
+//! clock, socket, file or runtime; `source` reads the text, the daemon and `fairway check` use the
+//! result.
 
 mod backend;
 mod bfd_profile;

@@ -1,7 +1,7 @@
-//! `metadata`: the part that every kind has.
+//! `metadata`: common to all kinds.
 //!
-//! Answers what an object is called and how it is labelled. Knows no kinds; `object` reads it
-//! before it hands an object to the parser of its kind.
+//! Answers the name and the labels of an object. Knows no kinds; `object` reads it before it passes
+//! an object to the parser of its kind.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::label;
 use super::report::Report;
 use super::yaml::node::Node;
 
-/// Where objects without a namespace are.
+/// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Fields of `metadata` that Kubernetes knows.
@@ -36,7 +36,7 @@ const KNOWN_FIELDS: &[&str] = &[
     "uid",
 ];
 
-/// What an object says about itself.
+/// The metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Metadata {
     pub(crate) name: ObjectName,
@@ -54,7 +54,7 @@ struct RawMetadata {
     annotations: BTreeMap<String, String>,
 }
 
-/// The name of the object at `root`, if it has a usable one; for objects that cannot be read
+/// The name of the object at `root`, if it has a usable one; for objects that cannot be parsed
 /// further.
 pub(crate) fn identify(root: &Node) -> Option<ObjectName> {
     let metadata = root.get("metadata")?;
@@ -69,7 +69,7 @@ pub(crate) fn identify(root: &Node) -> Option<ObjectName> {
     Some(ObjectName::new(namespace, name))
 }
 
-/// Reads `metadata`. With `is_strict`, fields that Kubernetes does not know are faults.
+/// Reads `metadata`. With `is_strict`, fields that Kubernetes does not define are faults.
 pub(crate) fn read(report: &mut Report<'_>, is_strict: bool) -> Option<Metadata> {
     let path = FieldPath::of("metadata");
     if is_strict {

@@ -1,12 +1,12 @@
-//! Namespace (v1): what pools may be kept for.
+//! Namespace (v1): what pools may be restricted to.
 //!
-//! Answers how it is labelled; all of that is metadata. Knows no other object.
+//! Answers which labels it has, all of which is metadata. Knows no other object.
 
 use fairway_model::{Namespace, Object};
 
 use super::metadata::Metadata;
 
-/// Reads the object.
+/// Parses the object.
 pub(crate) fn parse(metadata: Metadata) -> Object {
     Object::Namespace(Namespace::new(metadata.name.name, metadata.labels))
 }

@@ -1,7 +1,7 @@
 //! Node (v1): a machine that may announce.
 //!
-//! Answers how it is labelled, reached, whether its network is up, and whether it is to be taken out of
-//! service. Knows no other object.
+//! Answers its labels and addresses, whether its network is available, and whether it must be drained.
+//! Knows no other object.
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ struct RawTaint {
     value: Option<String>,
 }
 
-/// How long routers have to find other ways before the node is drained; `None` of one that is not
-/// marked, or whose mark says `false`. Of several marks, the one with the longest wait counts.
+/// How long routers have to find other paths before the node is drained; `None` if the node is not
+/// marked, or its mark says `false`. Of several marks, the one with the longest wait counts.
 fn drain_wait(metadata: &Metadata, report: &mut Report<'_>) -> Option<Duration> {
     let key = Node::DRAIN_MARK;
     let field = |name| FieldPath::of("metadata").key(name).key(key);
@@ -57,7 +57,7 @@ fn drain_wait(metadata: &Metadata, report: &mut Report<'_>) -> Option<Duration> 
     marks.into_iter().filter_map(|(path, text)| wait_of(&text, &path, report)).max()
 }
 
-/// What one mark asks for.
+/// The wait that one mark asks for.
 fn wait_of(text: &str, path: &FieldPath, report: &mut Report<'_>) -> Option<Duration> {
     match text {
         "" | "true" => return Some(Node::DRAIN_WAIT_DEFAULT),
@@ -67,12 +67,12 @@ fn wait_of(text: &str, path: &FieldPath, report: &mut Report<'_>) -> Option<Dura
     match text.parse() {
         Ok(GoDuration(wait)) if wait <= Node::DRAIN_WAIT_MAX => Some(wait),
         _ => {
-            // Whoever marks a node wants it out, in whichever words.
+            // Any mark means that the node must be drained, even if its value is invalid.
             report.warning(
                 path,
                 format_args!(
-                    "{text:?} is no wait; expected true, false or a duration from 0s to 24h, such \
-                     as 30s; the node is drained after {} s",
+                    "{text:?} is not a drain wait; expected true, false or a duration from 0s to \
+                     24h, such as 30s; the node is drained after {} s",
                     Node::DRAIN_WAIT_DEFAULT.as_secs()
                 ),
             );
@@ -81,7 +81,7 @@ fn wait_of(text: &str, path: &FieldPath, report: &mut Report<'_>) -> Option<Dura
     }
 }
 
-/// Reads the object; `None` when a fault of it was noted.
+/// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let raw: Option<RawStatus> = report.read(&FieldPath::of("status"));
     let (addresses, conditions) =
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::parse_value;
 
-    /// The wait of a Node with this metadata and these taints, and what is said of it.
+    /// The wait of a Node with this metadata and these taints, and the findings.
     fn drain(metadata: Value, taints: Value) -> (Option<u64>, Vec<String>) {
         let mut value = json!({
             "apiVersion": "v1", "kind": "Node", "metadata": { "name": "node-a" },
@@ -167,7 +167,8 @@ mod tests {
             let (wait, findings) = drain(json!({ "annotations": { key: text } }), json!([]));
             assert_eq!((wait, findings.len()), (Some(30), 1), "{text}");
             let start = format!(
-                "Node/node-a: metadata.annotations[{key}]: warning: {text:?} is no wait; expected"
+                "Node/node-a: metadata.annotations[{key}]: warning: {text:?} is not a drain wait; \
+                 expected"
             );
             assert!(findings[0].starts_with(&start), "{}", findings[0]);
         }

@@ -1,6 +1,6 @@
-//! One document into one object: which kind it is, and what came of it.
+//! Parses one document into one object, and determines its kind.
 //!
-//! Answers which documents are ours, which are left alone and which belong to nobody. Knows no
+//! Answers which documents are ours, which are ignored and which belong to no kind. Knows no
 //! other document; the catalog calls it for each.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ use super::{
 
 const GROUP: &str = "metallb.io";
 
-/// The kinds that are read, and what `apiVersion` they may have, the best first.
+/// The supported kinds and their `apiVersion`s, the preferred one first.
 const KINDS: [(&str, Kind, &[&str]); 12] = [
     ("BGPPeer", Kind::BgpPeer, &["metallb.io/v1beta2", bgp_peer::VERSION_OLD]),
     ("BFDProfile", Kind::BfdProfile, &["metallb.io/v1beta1"]),
@@ -40,21 +40,21 @@ const KINDS: [(&str, Kind, &[&str]); 12] = [
     ("ConfigMap", Kind::ConfigMap, &["v1"]),
 ];
 
-/// MetalLB's kinds that nobody writes by hand: they say how things are, and ask for nothing, so they
-/// are left alone as other groups' kinds are. (BGPSessionState is of frr-k8s's group.)
+/// MetalLB's status kinds, which users do not write: they configure nothing, so they are ignored as
+/// other groups' kinds are. (BGPSessionState is of frr-k8s's group.)
 const STATUS_KINDS: [&str; 3] = ["ServiceL2Status", "ServiceBGPStatus", "ConfigurationState"];
 
-/// The fields of our kinds beside their content.
+/// The top-level fields of our kinds beside their content.
 const TOP_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// What came of a document.
+/// The result of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
-    /// A valid object, with the lines of the fields that other objects may put at fault.
+    /// A valid object, with the lines of the fields in which other objects may cause faults.
     Object(Box<Object>, FieldLines),
     /// Valid, and nothing to act on.
     Nothing,
-    /// Of a kind that is none of our business.
+    /// Of a kind that Fairway ignores.
     Skipped,
     /// At fault.
     Broken {
@@ -70,7 +70,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Reading {
     /// Its first line.
     pub(crate) line: usize,
-    /// What findings call it.
+    /// Its name in findings.
     pub(crate) object: Option<FindingObject>,
     pub(crate) remarks: Vec<Remark>,
     pub(crate) outcome: Outcome,
@@ -141,14 +141,14 @@ fn read_tree(
     }
 }
 
-/// What is wrong with the items of a list, if they are no list. `null` is an empty one, as where
-/// nothing was found.
+/// The fault of the items of a list, if they are not a list. `null` is an empty list, which stands
+/// for no results.
 fn fault_of_items(root: &Node) -> Option<Remark> {
     let path = FieldPath::of("items");
     let problem = match root.get("items") {
         None => "is missing",
         Some(items) if items.is_null() || matches!(items.value, Value::Sequence(_)) => return None,
-        Some(_) => "is no list",
+        Some(_) => "is not a list",
     };
     Some(Remark {
         severity: super::Severity::Fault,
@@ -158,7 +158,7 @@ fn fault_of_items(root: &Node) -> Option<Remark> {
     })
 }
 
-/// A list with something wrong beside its items: any object may be in what cannot be read.
+/// A list with a fault outside its items: any object may be in the unreadable part.
 fn broken_list(root: &Node, remarks: Vec<Remark>) -> Reading {
     let kind = list_of(root).and_then(|element| KINDS.iter().find(|(name, _, _)| *name == element));
     Reading {
@@ -169,7 +169,7 @@ fn broken_list(root: &Node, remarks: Vec<Remark>) -> Reading {
     }
 }
 
-/// What a list holds items of: a kind, or anything (`""`); `None` for what is no list.
+/// What a list holds items of: a kind, or anything (`""`); `None` for anything that is not a list.
 fn list_of(root: &Node) -> Option<&str> {
     let element = root.get("kind")?.text()?.strip_suffix("List")?;
     let mut kinds = KINDS.iter().map(|(name, _, _)| *name).chain(STATUS_KINDS);
@@ -204,7 +204,7 @@ fn remark(fault: &YamlFault, depth: usize) -> Remark {
     }
 }
 
-/// A document that broke off: only what it is called is of use.
+/// A document that ends prematurely: only its name is used.
 fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
     let is_list = list_of(root).is_some();
     let outcome = match class(root) {
@@ -277,7 +277,7 @@ pub(super) fn identify(root: &Node) -> Option<ObjectKey> {
     }
 }
 
-/// Core kinds never depend on others, so nobody asks for their lines later.
+/// Core kinds never depend on others, so their lines are not needed later.
 fn field_lines(root: &Node, kind: Option<Kind>) -> FieldLines {
     match kind {
         Some(kind) if kind.is_ours() => FieldLines::below(root, &FieldPath::of("spec")),
@@ -311,7 +311,7 @@ pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
     }
 }
 
-/// Stands in for metadata at fault, so that the faults of the rest are found too.
+/// Stands in for faulty metadata, so that the faults of the rest are found too.
 fn nameless(report: &Report<'_>) -> Option<Metadata> {
     report.has_faults().then(|| Metadata {
         name: ObjectName::new("", ""),
@@ -338,11 +338,11 @@ enum Class {
     Other,
 }
 
-/// Why a document has no class.
+/// Why a document is of no kind.
 struct ClassProblem {
     path: FieldPath,
     message: String,
-    /// The kind that was probably meant.
+    /// The kind that was probably intended.
     kind: Option<Kind>,
 }
 
@@ -352,14 +352,14 @@ fn class(root: &Node) -> Result<Class, ClassProblem> {
         Err(ClassProblem { path, message, kind })
     };
     if !matches!(root.value, Value::Mapping(_)) {
-        let message = "is no resource; expected apiVersion, kind, metadata and spec";
+        let message = "is not a resource; expected apiVersion, kind, metadata and spec";
         return problem("", message.to_owned(), None);
     }
     let field = |name: &str| root.get(name).and_then(Node::text).filter(|text| !text.is_empty());
     let named = |kind: &str| KINDS.iter().find(|(name, _, _)| *name == kind);
     match (field("apiVersion"), field("kind")) {
         (None, None) => {
-            problem("", "is no resource: apiVersion and kind are missing".to_owned(), None)
+            problem("", "is not a resource: apiVersion and kind are missing".to_owned(), None)
         }
         (Some(_), None) => {
             problem("kind", "is missing; expected one such as BGPPeer".to_owned(), None)
@@ -383,8 +383,8 @@ fn class(root: &Node) -> Result<Class, ClassProblem> {
     }
 }
 
-/// Whether `version`, which `kind` does not have, is in the place of `best`. Other groups have kinds
-/// of the same names; a slip in ours would take an object away without a word.
+/// Whether `version`, which `kind` does not have, stands for `best`. Other groups have kinds of the
+/// same names; without this, a typo in our group would silently drop an object.
 fn is_meant(kind: Kind, best: &str, version: &str) -> bool {
     let group_given = group(version);
     let is_near = || {

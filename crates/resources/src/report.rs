@@ -1,7 +1,7 @@
-//! Reading one object: every fault of it at once, each with its field and line.
+//! Reads one object and collects all its faults, each with its field and line.
 //!
-//! serde stops at the first fault it meets. So a faulty value is noted, taken out of a copy of the
-//! tree, and the rest is read again, until it reads. Knows no kinds; their parsers use it.
+//! serde stops at the first fault. So a faulty value is noted, removed from a copy of the tree, and
+//! the rest is read again, until it succeeds. Knows no kinds; their parsers use it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,13 +15,13 @@ use super::suggest;
 use super::yaml::deserialize::ReadError;
 use super::yaml::node::Node;
 
-/// A list as read: an element that was faulty is `None`.
+/// A list as read: a faulty element is `None`.
 pub(crate) type List<T> = Vec<Option<T>>;
 
 /// The most faults that one object shows, the most warnings, and the most times it is read.
 const FAULTS_MAX: usize = 100;
 
-/// A finding that does not know its file and object yet.
+/// A finding without its file and object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remark {
     pub(crate) severity: Severity,
@@ -31,12 +31,12 @@ pub(crate) struct Remark {
     pub(crate) message: String,
 }
 
-/// What was found in one object so far.
+/// The findings in one object so far.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
     root: &'a Node,
     remarks: Vec<Remark>,
-    /// Every field that was asked for, for tests that want to know.
+    /// Every field that was read, for tests.
     #[cfg(test)]
     pub(crate) asked_for: Option<BTreeSet<String>>,
 }
@@ -62,17 +62,17 @@ impl<'a> Report<'a> {
         self.push(Severity::Fault, path, message);
     }
 
-    /// Notes a fault whose line is known.
+    /// Notes a fault on a known line.
     pub(crate) fn fault_at(&mut self, path: FieldPath, line: usize, message: String) {
         self.note(Remark { severity: Severity::Fault, path, line, message });
     }
 
-    /// Notes something odd about the field at `path`.
+    /// Notes a warning about the field at `path`.
     pub(crate) fn warning(&mut self, path: &FieldPath, message: impl fmt::Display) {
         self.push(Severity::Warning, path, message);
     }
 
-    /// Notes that a required field is absent, unless its absence is only that of a faulty value.
+    /// Notes that a required field is absent, unless it is absent only because its value is faulty.
     pub(crate) fn missing(&mut self, path: &FieldPath, expected: &str) {
         if !self.is_faulty(path) {
             self.fault(path, format_args!("is missing; expected {expected}"));
@@ -91,7 +91,7 @@ impl<'a> Report<'a> {
         self.root.at(path).is_some_and(|node| !node.is_null())
     }
 
-    /// Whether anything at all is at fault.
+    /// Whether there is any fault.
     pub(crate) fn has_faults(&self) -> bool {
         self.remarks.iter().any(|remark| remark.severity == Severity::Fault)
     }
@@ -115,8 +115,8 @@ impl<'a> Report<'a> {
         value
     }
 
-    /// Reads the value at `path` and notes all that is wrong with it. `None` when it is absent, or
-    /// when nothing of it could be read.
+    /// Reads the value at `path` and notes all its faults. `None` when it is absent, or when nothing of
+    /// it can be read.
     pub(crate) fn read<T>(&mut self, path: &FieldPath) -> Option<T>
     where
         T: for<'de> Deserialize<'de>,
@@ -126,7 +126,7 @@ impl<'a> Report<'a> {
             asked_for.extend(super::known_fields::of::<T>(&path.to_string()));
         }
         let node = self.root.at(path).filter(|node| !node.is_null())?;
-        // Most objects are right, and tracking paths costs time.
+        // Most objects are valid, and tracking paths costs time.
         if let Ok(value) = T::deserialize(node) {
             return Some(value);
         }
@@ -142,7 +142,7 @@ impl<'a> Report<'a> {
                 return None;
             }
         }
-        // That there are more was said when this one came.
+        // This message was added with the first of them.
         self.fault(path, "has further faults");
         None
     }
@@ -156,7 +156,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Notes a field that its kind does not have, and the line of its key.
+    /// Notes an unknown field, and the line of its key.
     pub(crate) fn unknown_field(
         &mut self,
         path: &FieldPath,
@@ -172,7 +172,7 @@ impl<'a> Report<'a> {
         self.fault_at(path.clone(), line, message);
     }
 
-    /// The line of the key itself, for a field whose value does not matter.
+    /// The line of the key itself, for a field of any value.
     fn key_line(&self, path: &FieldPath) -> usize {
         let Some((Segment::Key(key), parents)) = path.segments().split_last() else {
             return self.root.line_of(path);
@@ -192,7 +192,7 @@ impl<'a> Report<'a> {
         });
     }
 
-    /// Nobody reads ten thousand faults, and each is looked at for those that come after it.
+    /// The bound on findings: ten thousand are of no use, and each is checked against those after it.
     fn note(&mut self, remark: Remark) {
         let severity = remark.severity;
         let known = self.remarks.iter().filter(|it| it.severity == severity).count();
@@ -201,7 +201,7 @@ impl<'a> Report<'a> {
             Ordering::Equal => self.remarks.push(Remark {
                 severity,
                 path: FieldPath::default(),
-                // Findings are in the order of lines, and this one is the last.
+                // Findings are sorted by line, and this one is the last.
                 line: self.remarks.iter().fold(remark.line, |line, it| line.max(it.line)),
                 message: match severity {
                     Severity::Fault => {
@@ -234,7 +234,7 @@ fn relative_path(path: &serde_path_to_error::Path) -> FieldPath {
     FieldPath::from_segments(path.iter().map_while(step).collect())
 }
 
-/// The values of a list that may hold each only once.
+/// The values of a list that may hold each value only once.
 pub(crate) fn unique<T: Ord>(
     list: Option<List<T>>,
     path: &FieldPath,

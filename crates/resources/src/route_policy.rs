@@ -16,7 +16,7 @@ use super::fields::{
 };
 use super::report::{List, Report, elements};
 
-/// What is accepted from the peer; without it, nothing.
+/// What is accepted from the peer; not set: nothing.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawToReceive {
@@ -26,13 +26,13 @@ pub(super) struct RawToReceive {
     max_prefixes: Option<RawMaximumPrefixes>,
 }
 
-/// Which learned routes the peer is told, too; without it, none.
+/// Which learned routes are advertised to the peer, too; not set: none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawToAdvertise {
     /// What is passed on.
     allowed: Option<RawAllowed>,
-    /// The next hops that the peer is told, in place of our own addresses.
+    /// The next hops that are advertised to the peer, instead of our own addresses.
     next_hop: Option<RawNextHop>,
 }
 
@@ -68,7 +68,7 @@ impl FromStr for Mode {
         match text {
             "filtered" => Ok(Self::Filtered),
             "all" => Ok(Self::All),
-            other => Err(format!("{other:?} is no mode; expected filtered or all")),
+            other => Err(format!("{other:?} is not a mode; expected filtered or all")),
         }
     }
 }
@@ -91,7 +91,7 @@ struct RawMaximumPrefixes {
     /// The most prefixes of each family.
     #[schemars(required)]
     limit: Option<PrefixLimit>,
-    /// From what share of the limit on the log warns. Default: 75.
+    /// The share of the limit from which on the log warns. Default: 75.
     warn_percent: Option<Percentage>,
 }
 
@@ -104,15 +104,15 @@ pub(super) fn to_receive(raw: Option<RawToReceive>, report: &mut Report<'_>) -> 
     if maximum.is_some() && allowed == PrefixFilter::Nothing {
         report.warning(
             &path.key("maxPrefixes"),
-            "has no effect: toReceive.allowed lets nothing in, and what is not let in is not \
-             counted",
+            "has no effect: toReceive.allowed accepts no route, and routes that are not accepted \
+             do not count",
         );
     }
     ImportPolicy { allowed, maximum }
 }
 
-/// Which learned routes the peer is told, without the field none; and the next hops of all routes
-/// that it is told, where they are not our own addresses.
+/// Which learned routes are advertised to the peer, none if the field is not set; and the next hops
+/// of all its routes, where they are not our own addresses.
 pub(super) fn to_advertise(
     raw: Option<RawToAdvertise>,
     report: &mut Report<'_>,
@@ -126,7 +126,7 @@ pub(super) fn to_advertise(
     (filter(raw.allowed, &path, report), next_hops.unwrap_or_default())
 }
 
-/// `allowed`; its mode is `filtered` unless it says otherwise.
+/// `allowed`; the default mode is `filtered`.
 fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) -> PrefixFilter {
     let path = parent.key("allowed");
     let Some(raw) = raw else { return PrefixFilter::Nothing };
@@ -141,13 +141,13 @@ fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) 
     let ranges: Vec<PrefixRange> = elements(raw.prefixes)
         .filter_map(|(position, raw)| range(&raw, &list.index(position), report))
         .collect();
-    // Where a fault is, it says all there is to say.
+    // A faulty list gets no second finding.
     let is_faulty = ["mode", "prefixes"].iter().any(|field| report.is_faulty(&path.key(field)));
     if !has_prefixes && !is_faulty {
         report.warning(
             &path,
-            "lets nothing through: mode is filtered and there are no prefixes; list some, or use \
-             mode all",
+            "allows nothing: mode is filtered and prefixes is empty; list prefixes, or use mode \
+             all",
         );
         return PrefixFilter::Nothing;
     }

@@ -1,9 +1,8 @@
-//! Secret (v1): what sessions are signed with.
+//! Secret (v1): keys that sign sessions.
 //!
-//! Answers which keys a Secret holds. Only a Secret of type `kubernetes.io/basic-auth` is judged,
-//! since it can be meant for nothing else than a password; of the others the values that can be keys
-//! are taken, and one without any makes no object. No fault repeats what a Secret contains. Knows
-//! no peer.
+//! Answers which keys a Secret holds. Only a Secret of type `kubernetes.io/basic-auth` is validated,
+//! since it can only be a password; from others, the values that can be keys are taken, and one
+//! without any makes no object. No fault repeats the content of a Secret. Knows no peer.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ use super::yaml::node::Node;
 const TYPE: &str = "kubernetes.io/basic-auth";
 const KEY: &str = "password";
 
-/// What a Secret holds, by name.
+/// The content of a Secret, by name.
 type Keys = BTreeMap<String, HiddenText>;
 
 #[derive(Deserialize)]
@@ -38,7 +37,7 @@ struct RawSecret {
     string_data: Option<HiddenMapping<Keys>>,
 }
 
-/// Reads the object; `None` when a fault of it was noted, and for Secrets without keys.
+/// Parses the object; `None` if it has a fault, and for Secrets without keys.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let kind: Option<RawType> = report.read(&FieldPath::default());
     let is_password = kind.and_then(|raw| raw.secret_type).as_deref() == Some(TYPE);
@@ -62,7 +61,7 @@ fn values(root: &Node) -> BTreeMap<String, Password> {
     all.filter_map(|(key, bytes)| Some((key.to_string(), Password::new(bytes).ok()?))).collect()
 }
 
-/// The password of a Secret that should have one.
+/// The password of a Secret of type basic-auth.
 fn password(report: &mut Report<'_>) -> Option<Password> {
     let raw: RawSecret = report.read(&FieldPath::default())?;
     let take = |keys: Option<HiddenMapping<Keys>>| {

@@ -1,7 +1,7 @@
 //! One value of a Secret, by the names of both: `{name, key}`.
 //!
-//! Knows no Secret; whether one exists is for the catalog. Parsers of kinds that sign with it call
-//! it.
+//! Knows no Secret; whether one exists is for the catalog. Called by the parsers of kinds that sign
+//! with it.
 
 use fairway_model::ObjectName;
 use schemars::JsonSchema;
@@ -22,8 +22,7 @@ pub(super) struct RawSecretKey {
     key: Option<String>,
 }
 
-/// The Secret and the key in it that the required field at `path` names; `None` when a fault of it
-/// was noted.
+/// The Secret and its key that the required field at `path` names; `None` if it has a fault.
 pub(super) fn required(
     raw: Option<HiddenMapping<RawSecretKey>>,
     path: &FieldPath,

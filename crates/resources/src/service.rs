@@ -1,9 +1,9 @@
-//! Service (v1): who wants an address.
+//! Service (v1): a request for addresses.
 //!
-//! Answers which families, addresses, pool and sharing a Service of type LoadBalancer asks for;
-//! other types are valid and make no object. What the API server would default is defaulted here;
-//! where it has been, `clusterIPs` say which families the Service has, as in MetalLB.
-//! Knows no pool: whether an address can be had is for the allocator.
+//! Answers which families, addresses, pool and sharing a Service of type LoadBalancer requests;
+//! other types are valid and make no object. Defaults of the API server are applied here; where it
+//! has applied them, `clusterIPs` define the families of the Service, as in MetalLB.
+//! Knows no pool: whether an address is available is for the allocator.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -52,7 +52,7 @@ struct RawPort {
     protocol: Option<Text<Protocol>>,
 }
 
-/// Defines a word that a field may hold, with its meanings.
+/// Defines the words of a field, with their meanings.
 macro_rules! words {
     ($name:ident($type:ty), $expected:literal, $($word:literal => $value:expr),+) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ words!(FamilyPolicyName(Stack), "SingleStack, PreferDualStack or RequireDualStac
 words!(Protocol(&'static str), "TCP, UDP or SCTP",
     "TCP" => "TCP", "UDP" => "UDP", "SCTP" => "SCTP", "" => "TCP");
 
-/// Reads the object; `None` when a fault of it was noted, and for Services of other types.
+/// Parses the object; `None` if it has a fault, and for Services of other types.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let kind: Option<RawType> = report.read(&spec);
@@ -144,9 +144,9 @@ struct RawIngress {
     ip: Option<String>,
 }
 
-/// The addresses in the status. Nobody wrote them by hand, and a host name among them is not ours.
-/// What no host can have counts for nothing, as in MetalLB: whoever writes the status next puts it
-/// right, and the user could not.
+/// The addresses in the status. Controllers write them, and a host name among them is not ours.
+/// Addresses that no host can use are ignored, as in MetalLB: the next status update corrects them,
+/// and the user cannot.
 fn status_addresses(report: &mut Report<'_>) -> Vec<IpAddr> {
     let raw: Option<RawStatus> = report.read(&FieldPath::of("status"));
     let ingress = raw.and_then(|raw| raw.load_balancer).and_then(|raw| raw.ingress);
@@ -156,10 +156,9 @@ fn status_addresses(report: &mut Report<'_>) -> Vec<IpAddr> {
         let Some(text) = raw.ip.filter(|text| !text.is_empty()) else { continue };
         match text.parse() {
             Ok(HostAddress(address)) => addresses.push(address),
-            Err(error) => report.warning(
-                &list.index(position).key("ip"),
-                format_args!("counts for nothing: {error}"),
-            ),
+            Err(error) => {
+                report.warning(&list.index(position).key("ip"), format_args!("is ignored: {error}"))
+            }
         }
     }
     addresses
@@ -171,7 +170,7 @@ pub(super) struct Annotations<'a>(BTreeMap<&'static str, (FieldPath, &'a str)>);
 impl<'a> Annotations<'a> {
     pub(super) const NAMES: [&'static str; 3] =
         ["loadBalancerIPs", "address-pool", "allow-shared-ip"];
-    /// What MetalLB writes itself.
+    /// What MetalLB itself writes.
     const STATUS_NAME: &'static str = "ip-allocated-from-pool";
 
     fn new(all: &'a BTreeMap<String, String>, report: &mut Report<'_>) -> Self {
@@ -184,9 +183,9 @@ impl<'a> Annotations<'a> {
                 let effect = if all.contains_key(&new) {
                     "has no effect beside"
                 } else {
-                    "is an old name of"
+                    "is a deprecated name of"
                 };
-                report.warning(&path.key(&old), format_args!("{effect} {new}; use that alone"));
+                report.warning(&path.key(&old), format_args!("{effect} {new}; use only that one"));
             }
             let key = if all.contains_key(&new) { new } else { old };
             if let Some(text) = all.get(&key) {
@@ -196,7 +195,7 @@ impl<'a> Annotations<'a> {
         Self(found)
     }
 
-    /// A name that is spelled wrong would be a wish that nobody hears.
+    /// A misspelled name would be a request without effect.
     fn warn_of_unknown(all: &BTreeMap<String, String>, path: &FieldPath, report: &mut Report<'_>) {
         let known = || Self::NAMES.into_iter().chain([Self::STATUS_NAME]);
         for key in all.keys() {
@@ -216,18 +215,18 @@ impl<'a> Annotations<'a> {
         }
     }
 
-    /// An annotation that says something.
+    /// A non-empty annotation.
     fn get(&self, name: &str) -> Option<(&FieldPath, &'a str)> {
         self.0.get(name).map(|(path, text)| (path, *text)).filter(|(_, text)| !text.is_empty())
     }
 
-    /// The sharing key, which counts for layer 2 even where it is empty.
+    /// The sharing key, which counts for layer 2 even if it is empty.
     fn sharing_key(&self) -> Option<&'a str> {
         self.0.get("allow-shared-ip").map(|(_, text)| *text)
     }
 }
 
-/// The addresses asked for, and the field that asks.
+/// The requested addresses, and the field that requests them.
 fn requested_addresses(
     field: Option<String>,
     annotations: &Annotations<'_>,
@@ -269,8 +268,8 @@ fn requested_addresses(
     (addresses, path)
 }
 
-/// The families of the addresses that the cluster gave the Service, the first one first; none
-/// where it gave none, as in a file that somebody wrote.
+/// The families of the cluster IPs of the Service, the first one first; none if it has none, as in a
+/// file written by a user.
 fn families_in_cluster(all: Option<List<String>>, first: Option<String>) -> Vec<AddressFamily> {
     let all = elements(all).map(|(_, text)| text).chain(first);
     let mut families = Vec::new();
@@ -283,8 +282,8 @@ fn families_in_cluster(all: Option<List<String>>, first: Option<String>) -> Vec<
     families
 }
 
-/// The families wanted: those that the Service has in the cluster, else from `ipFamilies`, else
-/// `ipFamilyPolicy`, else the addresses asked for, else IPv4.
+/// The requested families: those of the Service's cluster IPs, else from `ipFamilies`, else
+/// `ipFamilyPolicy`, else the requested addresses, else IPv4.
 fn families(
     in_cluster: &[AddressFamily],
     raw: Option<List<Text<FamilyName>>>,
@@ -311,7 +310,7 @@ fn families(
     let first = named.first().copied().or(from_request).unwrap_or(AddressFamily::Ipv4Unicast);
     let is_dual = named.len() == 2 || (named.is_empty() && requested.len() == 2);
     let families = match stack {
-        // The cluster has but one family to give.
+        // A single-stack cluster.
         Some(Stack::PreferDual) if in_cluster.len() == 1 => FamilyPolicy::Single(first),
         Some(Stack::PreferDual) => FamilyPolicy::PreferDual(first),
         Some(Stack::RequireDual) => FamilyPolicy::RequireDual(first),
@@ -322,7 +321,9 @@ fn families(
         _ if requested.is_empty() => None,
         FamilyPolicy::Single(family) => (requested.len() > 1
             || from_request.is_some_and(|requested| requested != family))
-        .then(|| format!("does not fit a Service of one family, {}", family.ip_version())),
+        .then(|| {
+            format!("does not match the single family of the Service, {}", family.ip_version())
+        }),
         FamilyPolicy::RequireDual(_) => (requested.len() < 2).then(|| {
             "asks for one address, but the Service requires one of each family".to_owned()
         }),

@@ -3,14 +3,14 @@
 //!
 //! Field names and meanings are MetalLB's (BGPSessionState: frr-k8s's). Pure data, as JSON in both
 //! directions: the controller and the speaker write it, tests and `show` may read it back. Refuses
-//! to know how it came about, and how objects are written.
+//! to know where it comes from, and how objects are written.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::crds::rules;
 
-/// How full the pool is. A family with more than fits into a number counts as the largest one.
+/// How full the pool is. A count that exceeds the type is the largest number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IpAddressPoolStatus {
     /// How many IPv4 addresses Services have.
@@ -56,8 +56,8 @@ pub struct InterfaceStatus {
     pub name: String,
 }
 
-/// Which peers a node has told about a Service, in the sessions that are up. There is none where
-/// nobody was told.
+/// The peers to which a node announces a Service, in established sessions. Absent if there are
+/// none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceBgpStatus {
@@ -78,7 +78,7 @@ pub struct ServiceBgpStatus {
     pub peers: Vec<String>,
 }
 
-/// What one process thinks of the objects that configure it.
+/// What one process reports about the objects that configure it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigurationStateStatus {
@@ -106,7 +106,7 @@ pub enum ConfigurationResult {
     Unknown,
 }
 
-/// A condition, as Kubernetes has it everywhere.
+/// A condition, as everywhere in Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
@@ -142,18 +142,18 @@ pub enum ConditionStatus {
     True,
     /// It does not.
     False,
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
 }
 
-/// How a BGP session of a node is.
+/// The state of a BGP session of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpSessionStateStatus {
     /// The node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// The peer: its address (IPv6 in full, with dashes), or the interface that leads to it.
+    /// The peer: its address (IPv6 in full, with dashes), or its interface.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub peer: String,
     /// The VRF; none for the main table.
@@ -167,6 +167,6 @@ pub struct BgpSessionStateStatus {
     pub bfd_status: String,
 }
 
-/// The status of an object whose status says nothing.
+/// The status of an object without status fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EmptyStatus {}

@@ -1,15 +1,15 @@
-//! The known word that a mistyped one was probably meant to be.
+//! The known word that a mistyped one was probably intended to be.
 //!
-//! Knows no fields; `report` and `object` ask it when a word is unknown.
+//! Knows no fields; `report` and `object` call it for an unknown word.
 
-/// The nearest of `known`, if it is near enough to be a slip of the fingers.
+/// The nearest of `known`, if it is near enough to be a typo.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Long words only cost time; no field name is near this.
+    // Bounds the time; no field name is nearly as long.
     if word.len() > 64 {
         return None;
     }
     let letters = word.chars().count();
-    // Two letters that changed places are two replacements.
+    // Two swapped letters are two replacements.
     let allowed = if letters < 4 { 1 } else { (letters / 3).clamp(2, 3) };
     let lower = word.to_lowercase();
     known

@@ -10,7 +10,7 @@ use super::service::Annotations;
 use super::yaml;
 use crate::change::{Change, Part};
 
-/// A document of each kind that makes its parser read all that it can read.
+/// A document of each kind that makes its parser read every field.
 const DOCUMENTS: &[(Kind, &str)] = &[
     (Kind::BgpPeer, "spec: {myASN: 1, peerASN: 2, peerAddress: 192.0.2.1}"),
     (Kind::BfdProfile, "spec: {}"),
@@ -26,7 +26,7 @@ const DOCUMENTS: &[(Kind, &str)] = &[
     (Kind::ConfigMap, "data: {extras: x}"),
 ];
 
-/// Fields of the table that no parser reads, since that is what the table has to say of them.
+/// Fields of the table that no parser reads, which is what the table states about them.
 const UNREAD: &[&str] = &["status", "endpoints[].conditions.terminating"];
 
 /// The fields that the parser of `kind` reads in `text`.
@@ -56,7 +56,7 @@ fn every_field_that_is_read_has_its_line_in_the_table_of_changes() {
         let missing: Vec<_> = read.iter().filter(|field| !table.contains(field.as_str())).collect();
         assert!(
             missing.is_empty(),
-            "{kind}: say in resources::change what a change of {missing:?} does"
+            "{kind}: add to resources::change what a change of {missing:?} does"
         );
         let unknown: Vec<_> =
             table.iter().filter(|it| !read.contains(**it) && !UNREAD.contains(it)).collect();
@@ -124,7 +124,7 @@ fn no_line_of_the_table_hides_another() {
                 !seen.contains(&(change.part, change.when)),
                 "{kind}: {change:?} is there twice"
             );
-            // Whoever looks for the first line that fits must not stop at one that always does.
+            // A lookup of the first matching line must not stop at one that always matches.
             assert!(!seen.contains(&(change.part, "")), "{kind}: {change:?} comes too late");
             seen.push((change.part, change.when));
         }

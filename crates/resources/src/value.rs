@@ -1,8 +1,8 @@
-//! One Kubernetes object as JSON, read by the parsers that read files.
+//! Parses one Kubernetes object from JSON with the parsers for files.
 //!
-//! What a list or a watch brings is a tree already, so it skips the text and joins where documents
-//! do. Answers which object a value is and all that is wrong with it. Knows no API server and no
-//! other object; whoever watches a cluster calls it.
+//! Objects of a list or a watch are trees already, so they skip the text stage and join where
+//! documents do. Answers which object a value is and all its faults. Knows no API server and no
+//! other object; the code that watches a cluster calls it.
 
 use fairway_model::{Object, ObjectKey};
 use serde_json::Value as Json;
@@ -13,28 +13,28 @@ use super::object::{self, Outcome, Reading};
 use super::yaml::node::{Entry, Node, Value};
 use super::yaml::scalar::ScalarKind;
 
-/// What a value came to.
+/// The result of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedValue {
-    /// Which object of ours it is: `None` for kinds that are none of our business, and where no
-    /// kind or name could be read.
+    /// Which object of ours it is: `None` for kinds that Fairway ignores, and where no kind or name
+    /// can be read.
     pub key: Option<ObjectKey>,
-    /// What it says; `None` when it is at fault, and for what is valid and has nothing to say, such
-    /// as a Service that wants no address. Whoever held an object by this key forgets it then.
+    /// Its content; `None` when it has a fault, and when it is valid and configures nothing, such as a
+    /// Service that requests no address. An object held under this key must then be forgotten.
     pub object: Option<Object>,
     /// Its faults and warnings. They name no file and no line.
     pub findings: Vec<Finding>,
 }
 
 impl ParsedValue {
-    /// Whether it is at fault, so that what it said before should stay.
+    /// Whether it has a fault, so that its last good version should stay in force.
     pub fn is_broken(&self) -> bool {
         self.findings.iter().any(Finding::is_fault)
     }
 }
 
-/// Reads one object, as the API server writes it. `value` is as deep as it is, so it has to come
-/// from a parser that bounds that, as serde_json's does.
+/// Parses one object, as the API server writes it. `value` must come from a parser that bounds its
+/// depth, as serde_json's does.
 pub fn parse_value(value: &Json) -> ParsedValue {
     let root = node(value);
     let Reading { object, remarks, outcome, .. } =

@@ -88,7 +88,7 @@ fn advertisements() -> Vec<Trial> {
     ]
 }
 
-/// Nothing answers for addresses on layer 2 yet.
+/// Layer 2 is not supported yet.
 fn layer2_advertisements() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(Layer2Advertisement, path, before, after);
     let selectors = |value: &str| json!([{"matchLabels": {"rack": value}}]);
@@ -111,7 +111,7 @@ fn layer2_advertisements() -> Vec<Trial> {
     ]
 }
 
-/// The router of the trial does not run BFD, which is then never Up: nothing ends for it.
+/// The router of the trial does not run BFD, which is then never Up: no session ends for it.
 fn bfd_profiles() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(BfdProfile, path, before, after);
     let signed = |path: &'static str, before: Value, after: Value| {

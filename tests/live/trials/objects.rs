@@ -1,4 +1,4 @@
-//! Objects that appear, vanish, break or move, and fields that nothing reads.
+//! Objects that appear, are deleted, break or move, and fields that nothing reads.
 
 use fairway_model::Kind;
 use fairway_resources::change::Part;
@@ -31,7 +31,7 @@ fn extras() -> [Trial; 5] {
     ]
 }
 
-/// A trial of a kind whose object is there and in use.
+/// A trial of a kind with its object in use.
 fn of(kind: Kind, part: Part) -> Trial {
     let trial = Trial::of(kind, part);
     match kind {
@@ -47,7 +47,7 @@ pub(crate) fn with_extras(trial: Trial) -> Trial {
     trial.object("extras", Some(extras.clone()), Some(extras))
 }
 
-/// With a session that has its key from the Secret.
+/// With a session that takes its key from the Secret.
 pub(crate) fn with_secret(trial: Trial) -> Trial {
     let secret = scene::secret("trial", "autumn");
     trial
@@ -135,13 +135,13 @@ fn come_and_go() -> Vec<Trial> {
             .when("it is the first of its Service, and has no ready endpoint"),
         appears(Kind::EndpointSlice),
         vanishes(Kind::EndpointSlice),
-        silent(appears(Kind::Node)).when("it says that this node is not to announce"),
+        silent(appears(Kind::Node)).when("it excludes this node from announcing"),
         stable(appears(Kind::Node)),
-        silent(vanishes(Kind::Node)).when("it said that this node is not to announce"),
+        silent(vanishes(Kind::Node)).when("it excluded this node from announcing"),
         stable(vanishes(Kind::Node)),
         appears(Kind::Secret)
             .when("a peer waits for it")
-            // Another one than was there before, or that would go on.
+            // A different one than before, and not one that stays up.
             .with("peer", "metadata.name", json!("new")),
         vanishes(Kind::Secret).when("a running session needs it"),
         appears(Kind::ConfigMap),

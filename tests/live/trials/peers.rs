@@ -18,7 +18,7 @@ fn field(path: &'static str, before: Value, after: Value) -> Trial {
     Trial::field(BgpPeer, path, before, after)
 }
 
-/// The peer is named by its address no longer.
+/// The peer is not named by its address any more.
 fn without_address(trial: Trial) -> Trial {
     ["spec.peerAddress", "spec.sourceAddress", "spec.peerPort"]
         .iter()
@@ -163,7 +163,7 @@ fn agreed() -> Vec<Trial> {
 
 fn policies() -> Vec<Trial> {
     let (receive, advertise) = ("spec.toReceive.allowed", "spec.toAdvertise.allowed");
-    // What the router originates is 192.0.2.0/24 and 198.51.100.0/24.
+    // The router originates 192.0.2.0/24 and 198.51.100.0/24.
     let range = json!([{"prefix": "192.0.0.0/8", "ge": 16, "le": 24}]);
     let received = |path: &'static str, before: Value, after: Value| {
         Trial::of(BgpPeer, fairway_resources::change::Part::Field(path))
@@ -233,7 +233,7 @@ fn later() -> Vec<Trial> {
             .when("that has another key")
             .object("bfd-secret", Some(secret.clone()), Some(secret))
             .object("signed-profile", Some(signed.clone()), Some(signed)),
-        field("spec.bfdProfile", Value::Null, json!("fast")).when("no BFDProfile is called that"),
+        field("spec.bfdProfile", Value::Null, json!("fast")).when("no BFDProfile has that name"),
         field("spec.bfdProfile", Value::Null, json!("trial")),
         field("spec.bfdStrict", Value::Null, json!(true)).with(
             "peer",

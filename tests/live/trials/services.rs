@@ -15,7 +15,7 @@ pub(crate) fn all() -> Vec<Trial> {
     [services(), slices(), nodes(), marks(), namespaces()].concat()
 }
 
-/// With a pool that is for Services of namespaces with a label.
+/// With a pool that is restricted to Services of namespaces with a label.
 pub(crate) fn selected(trial: Trial) -> Trial {
     let selector = json!([{"matchLabels": {"team": "a"}}]);
     trial.with("pool", "spec.serviceAllocation.namespaceSelectors", selector)
@@ -37,8 +37,8 @@ fn namespaces() -> Vec<Trial> {
     ]
 }
 
-/// With a Service that has the same address, on another port; out of a range of their own, since who
-/// comes back within the cool-down gets what it had before.
+/// With a Service that has the same address, on another port; from a range of their own, since a
+/// Service that returns within the cool-down gets its former address.
 fn shared(trial: Trial, range: &str) -> Trial {
     let trial = trial.with("pool", "spec.addresses", json!([range]));
     let mut other = scene::service("sharer");
@@ -152,11 +152,11 @@ fn slices() -> Vec<Trial> {
     ]
 }
 
-/// What takes a node out of service.
+/// The values that drain a node.
 fn marks() -> Vec<Trial> {
     let mark = |path| {
         let marked = Trial::key(Node, path, scene::DRAIN, Value::Null, json!("0s"));
-        marked.when("first they are drained for its wait")
+        marked.when("the node first drains for its wait")
     };
     let taint = |path, key: &str, value: &str| {
         let taints = json!([{"key": key, "value": value, "effect": "NoSchedule"}]);
@@ -166,7 +166,7 @@ fn marks() -> Vec<Trial> {
         mark("metadata.labels"),
         mark("metadata.annotations"),
         taint("spec.taints[].key", "a", "0s")
-            .when("to or from `metallb.io/drain`; first they are drained for its wait")
+            .when("to or from `metallb.io/drain`; the node first drains for its wait")
             .set("node", "spec.taints[].key", json!("a"), json!(scene::DRAIN)),
         taint("spec.taints[].key", "a", "0s").set(
             "node",
@@ -175,7 +175,7 @@ fn marks() -> Vec<Trial> {
             json!("b"),
         ),
         taint("spec.taints[].value", scene::DRAIN, "false")
-            .when("of `metallb.io/drain`, to or from `false`; first they are drained for its wait")
+            .when("of `metallb.io/drain`, to or from `false`; the node first drains for its wait")
             .set("node", "spec.taints[].value", json!("false"), json!("0s")),
         taint("spec.taints[].value", "a", "false").set(
             "node",
@@ -198,7 +198,7 @@ fn nodes() -> Vec<Trial> {
     ]);
     vec![
         stable(field("metadata.name", json!("node-a"), json!("node-b")))
-            .when("what it said of this node counts no longer")
+            .when("it no longer applies to this node")
             .with("node", "status.conditions", condition("NetworkUnavailable")),
         field("metadata.namespace", Value::Null, json!("other")),
         Trial::key(Node, "metadata.labels", scene::EXCLUDED, Value::Null, json!("")),

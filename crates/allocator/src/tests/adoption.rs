@@ -1,4 +1,4 @@
-//! What a Service's status says it has, and pools that are kept for some.
+//! Addresses in a Service's status, and pools that are restricted to some Services.
 
 use fairway_model::{LabelSelector, Namespace, Operator, Requirement, ServiceAllocation};
 
@@ -160,7 +160,7 @@ fn a_kept_pool_needs_both_a_namespace_and_a_service_that_match() {
     world.add(Service { labels: labels("web"), ..service("web") }).add(service("plain"));
     assert_eq!(world.got("web"), "198.51.100.1");
     world.apply(namespace("gold"));
-    assert_eq!(world.got("web"), "198.51.100.1", "what is healthy does not move");
+    assert_eq!(world.got("web"), "198.51.100.1", "a healthy Service does not move");
     world.add(Service { labels: labels("web"), ..service("new") }).add(service("other"));
     assert_eq!(world.got("new"), "192.0.2.0");
     assert_eq!(world.got("other"), "198.51.100.2");
@@ -233,8 +233,8 @@ fn what_may_be_of_a_pool_that_nobody_can_read_is_kept_and_given_to_nobody() {
     world.add(having("second", &[of_b])).add(service("any"));
     let text = |address: &str| {
         format!(
-            "no IPAddressPool in force holds {address}; it is kept, for it may be of b, which is at \
-             fault, and no earlier version of that is known"
+            "no valid IPAddressPool holds {address}; the address is kept, since it may be of b, \
+             which is invalid and has no earlier valid version"
         )
     };
     assert_eq!(world.got("plain"), format!("{of_b} | {}", text(of_b)));
@@ -243,8 +243,11 @@ fn what_may_be_of_a_pool_that_nobody_can_read_is_kept_and_given_to_nobody() {
     assert!(world.converge()[&name("dual")].is_unchecked());
     assert_eq!(world.got("second"), "192.0.2.1", "one of two keeps it");
     assert_eq!(world.got("any"), "192.0.2.0");
-    assert!(world.got("new").contains("is in no IPAddressPool"), "nobody gets a new one of it");
-    // It is mended, and holds some of them.
+    assert!(
+        world.got("new").contains("is in no IPAddressPool"),
+        "no new address of it is assigned"
+    );
+    // The pool is valid again, and holds some of them.
     unknown(&mut world, &[]);
     world.pool(pool("b", &["198.51.100.0-198.51.100.3"]));
     assert_eq!(world.got("plain"), of_b);

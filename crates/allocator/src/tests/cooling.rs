@@ -1,4 +1,4 @@
-//! What happens to an address that was given back: it cools down, and waits for who had it.
+//! A released address cools down, and waits for its former holder.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn nobody_else_gets_an_address_before_its_withdrawal_is_written() {
     world.remove("old").add(service("new"));
     assert_eq!(world.got("new"), full("a"));
     world.wait(3_600);
-    assert_eq!(world.got("new"), full("a"), "time alone does not tell anybody");
+    assert_eq!(world.got("new"), full("a"), "time alone does not report a withdrawal");
     let waiting: Vec<_> = world.allocator.not_withdrawn().collect();
     assert_eq!(waiting, [(ip("192.0.2.0"), &name("old"), Instant::ZERO)]);
     assert!(world.allocator.withdrawn(world.allocator.last_release()));
@@ -128,13 +128,17 @@ fn a_restart_forgets_neither_who_had_an_address_nor_that_it_may_still_be_in_use(
     world.add(service("web")).add(service("x")).converge();
     world.remove("web").converge();
     world.told().restart().add(service("new"));
-    assert_eq!(world.got("new"), full("a"), "the last run may have said less than it wanted");
+    assert_eq!(
+        world.got("new"),
+        full("a"),
+        "the last run may have sent fewer withdrawals than it meant to"
+    );
     world.add(service("web"));
     assert_eq!(world.got("web"), "192.0.2.0");
     world.remove("web").converge();
     world.restart().told();
     assert_eq!(world.got("new"), "192.0.2.0");
-    assert_eq!(world.allocator.memory().released, [], "it is another's now");
+    assert_eq!(world.allocator.memory().released, [], "another Service has it now");
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn of_more_releases_than_are_remembered_the_oldest_that_neighbours_know_are_forg
     world.converge();
     assert_eq!(world.allocator.not_withdrawn().count(), released::RELEASES_MAX + 1);
     world.add(service("new"));
-    assert_eq!(world.got("new"), "10.0.3.233", "neighbours were told of none of them");
+    assert_eq!(world.got("new"), "10.0.3.233", "no withdrawal was sent to neighbours");
     world.told().remove("new").converge();
     world.add(service("newer"));
     assert_eq!(world.got("newer"), "10.0.0.0");
@@ -177,7 +181,7 @@ fn who_begins_to_decide_takes_up_what_is_there_and_gives_nothing_before_it_knows
     assert_eq!(world.got("had"), "192.0.2.0");
     assert_eq!(
         world.got("new"),
-        "no address is given out yet: the controller has only just begun to decide"
+        "no address is assigned yet: the controller is still restoring the existing assignments"
     );
     world.allocator.note_released(world.now, ip("192.0.2.1"), &name("gone"));
     world.allocator.set_giving(true);

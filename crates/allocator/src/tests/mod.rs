@@ -83,7 +83,7 @@ struct World {
     allocator: Allocator,
     changes: Changes,
     now: Instant,
-    /// What is on disk.
+    /// The memory on disk.
     kept: Memory,
 }
 
@@ -125,7 +125,7 @@ impl World {
         self
     }
 
-    /// All neighbours have been told what was decided last.
+    /// All neighbours have received the last decisions.
     fn told(&mut self) -> &mut Self {
         self.allocator.withdrawn(self.allocator.last_release());
         self
@@ -136,11 +136,11 @@ impl World {
         self
     }
 
-    /// Decides by what changed, and looks that it comes to what deciding everything anew does.
+    /// Decides incrementally, and checks that a full pass comes to the same.
     fn converge(&mut self) -> Outcomes {
-        let mut anew = self.allocator.clone();
-        anew.pools = None;
-        anew.converge(self.now, &self.index, &Changes::default());
+        let mut full = self.allocator.clone();
+        full.pools = None;
+        full.converge(self.now, &self.index, &Changes::default());
         let before = self.allocator.outcomes().clone();
         let changes = std::mem::take(&mut self.changes);
         let answer = self.allocator.converge(self.now, &self.index, &changes);
@@ -151,16 +151,16 @@ impl World {
         let names: BTreeSet<_> = before.keys().chain(now.keys()).cloned().collect();
         let others = names.into_iter().filter(|name| before.get(name) != now.get(name));
         assert_eq!(answer, others.collect());
-        assert_eq!(now, anew.outcomes());
-        assert_eq!(self.kept, self.allocator.memory(), "not everything would be on disk");
-        assert_eq!(self.kept, anew.memory());
+        assert_eq!(now, full.outcomes());
+        assert_eq!(self.kept, self.allocator.memory(), "the memory on disk is incomplete");
+        assert_eq!(self.kept, full.memory());
         let waits =
             |it: &Allocator| it.not_withdrawn().map(|(address, ..)| address).collect::<Vec<_>>();
-        assert_eq!(waits(&self.allocator), waits(&anew));
-        anew.pools = None;
-        let later = anew.converge(self.now, &self.index, &Changes::default());
+        assert_eq!(waits(&self.allocator), waits(&full));
+        full.pools = None;
+        let later = full.converge(self.now, &self.index, &Changes::default());
         assert_eq!(later, BTreeSet::new(), "a second pass changed something");
-        assert_eq!(self.allocator.memory().assignments, anew.memory().assignments);
+        assert_eq!(self.allocator.memory().assignments, full.memory().assignments);
         now.clone()
     }
 
@@ -169,7 +169,7 @@ impl World {
         self
     }
 
-    /// Converges and says what a Service got: its addresses, or else the reason.
+    /// Converges and returns a Service's outcome: its addresses, or else the reason.
     fn got(&mut self, called: &str) -> String {
         let outcome = self.converge().remove(&name(called)).unwrap();
         let mut parts: Vec<_> = outcome.addresses.iter().map(IpAddr::to_string).collect();

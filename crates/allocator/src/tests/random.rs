@@ -1,5 +1,5 @@
-//! Invariants, under operations that a seed chooses. Every converge also shows that deciding by what
-//! changed comes to what deciding everything anew does (see `World::converge`).
+//! Invariants, under operations chosen by a seed. Every converge also checks that deciding
+//! incrementally comes to the same as a full pass (see `World::converge`).
 
 use fairway_ground::Rng;
 use fairway_model::{LabelSelector, Namespace, Operator, Requirement, ServiceAllocation};
@@ -7,7 +7,7 @@ use fairway_model::{LabelSelector, Namespace, Operator, Requirement, ServiceAllo
 use super::*;
 
 const STEPS: u32 = 300;
-/// How many histories; `FAIRWAY_SEEDS` asks for more.
+/// How many histories; `FAIRWAY_SEEDS` overrides it with more.
 const SEEDS: u64 = 12;
 const NAMESPACES: [&str; 2] = ["default", "other"];
 
@@ -153,7 +153,7 @@ fn step(world: &mut World, dice: &mut Dice) {
     }
 }
 
-/// What must hold after every converge; of two on one address, that they may be (I1).
+/// The invariants after every converge; of two Services on one address, that they may share it (I1).
 fn check(world: &World, outcomes: &Outcomes) {
     let pools = PoolLookup::new(&world.index);
     let mut users: BTreeMap<IpAddr, Vec<&Service>> = BTreeMap::new();
@@ -198,7 +198,7 @@ fn check(world: &World, outcomes: &Outcomes) {
     }
 }
 
-/// Services that nobody touched and that pools still let have their addresses stay where they are
+/// Unchanged Services keep the addresses that pools still allow
 /// (I5).
 fn check_nobody_moved(before: &World, old: &Outcomes, after: &World, new: &Outcomes) {
     let pools = PoolLookup::new(&after.index);
@@ -220,7 +220,7 @@ fn check_nobody_moved(before: &World, old: &Outcomes, after: &World, new: &Outco
     }
 }
 
-/// What neighbours may believe of each address: who had it since they were last told who has.
+/// What neighbours may believe of each address: its holders since they were last updated.
 #[derive(Default)]
 struct Believed(BTreeMap<IpAddr, BTreeSet<ObjectName>>);
 
@@ -235,8 +235,8 @@ fn announced(outcomes: &Outcomes) -> BTreeMap<IpAddr, BTreeSet<ObjectName>> {
 }
 
 impl Believed {
-    /// No address goes to somebody else while neighbours may still send its traffic to who had it
-    /// (I13).
+    /// No address goes to another Service while neighbours may still send its traffic to its former
+    /// holder (I13).
     fn check(&mut self, outcomes: &Outcomes) {
         for (address, users) in announced(outcomes) {
             let believed = self.0.entry(address).or_default();
@@ -246,7 +246,7 @@ impl Believed {
         }
     }
 
-    /// Neighbours know what these outcomes say.
+    /// Neighbours have received these outcomes.
     fn told(&mut self, outcomes: &Outcomes) {
         self.0 = announced(outcomes);
     }
@@ -274,7 +274,7 @@ fn invariants_hold_under_random_operations() {
             believed.check(&new);
             let mut restarted = world.clone();
             restarted.restart();
-            // Why somebody waits may be another reason: what was told is not known any more.
+            // The reason of a waiting Service may differ: reported withdrawals are not known any more.
             let addresses = |outcomes: &Outcomes| -> Vec<_> {
                 outcomes.values().map(|it| (it.pool.clone(), it.addresses.clone())).collect()
             };
@@ -308,7 +308,7 @@ fn the_order_in_which_facts_arrive_does_not_matter() {
             objects.swap(position, usize::try_from(dice.below(limit)).unwrap());
         }
         let mut shuffled = World::default();
-        // The half that came first is decided about once everything is there, and again.
+        // The first half is decided about again once all objects are there.
         let later = objects.split_off(objects.len() / 2);
         for object in objects.into_iter().chain(later.clone()).chain(later) {
             shuffled.apply(object);

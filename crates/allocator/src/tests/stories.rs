@@ -33,7 +33,7 @@ fn a_pool_that_is_not_automatic_serves_only_those_who_name_it() {
     let mut world = World::with([manual]);
     world.add(service("any")).add(from_pool("named", "manual"));
     world.add(asking_for("exact", &["192.0.2.2"])).add(from_pool("lost", "nowhere"));
-    assert!(world.got("any").contains("every IPAddressPool has autoAssign: false; ask"));
+    assert!(world.got("any").contains("every IPAddressPool has autoAssign: false; request"));
     assert_eq!(world.got("named"), "192.0.2.0");
     assert_eq!(world.got("exact"), "192.0.2.2");
     let unknown = "unknown pool \"nowhere\": there is no IPAddressPool of that name";
@@ -101,7 +101,7 @@ fn a_request_that_cannot_be_met_says_why() {
     assert_eq!(
         world.got("second"),
         "can't change sharing key for \"default/second\", address also in use by default/owner: \
-         192.0.2.3, and the two have no sharing key in common"
+         192.0.2.3, and the two services do not have the same sharing key"
     );
 }
 
@@ -155,7 +155,7 @@ fn the_lowest_address_with_room_is_shared_whatever_is_taken_before_it() {
     world.add(sharing("f", 80)).add(sharing("g", 80)).add(sharing("h", 80));
     assert_eq!([world.got("f"), world.got("g")], ["192.0.2.2", "192.0.2.4"]);
     assert_eq!(world.got("h"), "192.0.2.6");
-    // Room that others make is found, too.
+    // Capacity released by others is found, too.
     world.remove("b").remove("both");
     world.add(sharing("i", 443)).add(sharing("j", 53));
     assert_eq!([world.got("i"), world.got("j")], ["192.0.2.0", "192.0.2.0"]);
@@ -237,8 +237,8 @@ fn two_services_may_swap_the_addresses_they_ask_for() {
     let mut world = World::with([pool("a", &["192.0.2.0/30"])]);
     world.add(asking_for("x", &["192.0.2.1"])).add(asking_for("y", &["192.0.2.2"])).converge();
     world.add(asking_for("x", &["192.0.2.2"])).add(asking_for("y", &["192.0.2.1"]));
-    let text = "address 192.0.2.2 was released by default/y, and not every neighbor has been told \
-                that yet";
+    let text = "address 192.0.2.2 was released by default/y, and its withdrawal has not been sent \
+                to every neighbor yet";
     assert_eq!(world.got("x"), text);
     world.told();
     assert_eq!(world.got("x"), "192.0.2.2");
@@ -411,7 +411,7 @@ fn what_moves_no_address_need_not_be_kept_again() {
     assert!(is_kept_again(|world| world.remove("b")));
     assert!(is_kept_again(World::told));
     assert!(!is_kept_again(|world| world.wait(59)));
-    assert!(is_kept_again(|world| world.wait(1)), "nobody needs to know who had it");
+    assert!(is_kept_again(|world| world.wait(1)), "its former holder is not needed any more");
     assert!(is_kept_again(|world| world.add(service("c"))));
 }
 

@@ -1,4 +1,4 @@
-//! I6: a process may end before any of its actions. Started again, it leads to the same.
+//! I6: a process may end before any of its actions. Started again, it reaches the same result.
 
 #![allow(clippy::panic)] // What fails here fails the test.
 
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use fairway_cluster_simulation::{Misbehaviour, Op, Schedule, Step, Verdict, Who, shrink};
 
-/// Longer than an address cools down, counted from when a new leader begins: what a controller
-/// remembers of that ends with it, and is no more than a preference.
+/// Longer than the cool-down of an address, which restarts with a new leader: a controller's memory of
+/// it ends then, and is only a preference.
 const PAUSE: Duration = Duration::from_secs(120);
 
-/// A day of few changes, with time between them: who gets which address does not hang on who was
-/// faster.
+/// A day of few changes, with time between them: the assignment of addresses must not depend on
+/// which process is faster.
 fn day(first: Option<Op>) -> Schedule {
     let ops = [
         Op::Peer { number: 0, variant: 0 },

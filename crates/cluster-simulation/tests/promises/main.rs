@@ -1,5 +1,5 @@
-//! What the simulation itself has to show: that its rules notice mistakes, and that a crash at any
-//! point changes nothing.
+//! Tests of the simulation itself: its rules notice mistakes, and a crash at any point changes
+//! nothing.
 
 mod crash_points;
 mod mistakes;

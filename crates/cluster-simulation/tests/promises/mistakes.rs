@@ -1,19 +1,19 @@
-//! Do the rules notice? Each mistake is put into boxes, and some box must break a rule.
+//! Do the rules notice mistakes? Each one is put into boxes, and some box must break a rule.
 
 #![allow(clippy::panic)] // What fails here fails the test.
 
 use fairway_cluster_simulation::{Misbehaviour, Mistake, Schedule, shrink};
 
-/// Boxes in which a mistake must show: one that needs more of them is as good as unseen.
+/// Within this many boxes a mistake must show: one that needs more is as good as unnoticed.
 const SCHEDULES: u64 = 400;
 
-/// The first seed that shows it, and the rule that is broken.
+/// The first seed that shows it, and the broken rule.
 fn caught(mistake: Mistake) -> Option<(u64, &'static str)> {
     (1..=SCHEDULES).find_map(|seed| {
         let schedule = Schedule::of(seed);
         let broken = |it: &Misbehaviour| shrink::verdict(&schedule, it, false).violation;
         let (_, violation) = broken(&Misbehaviour::of(mistake))?;
-        // It must be the mistake that breaks it.
+        // The mistake must be the cause.
         broken(&Misbehaviour::default()).is_none().then_some((seed, violation.rule))
     })
 }
@@ -27,5 +27,5 @@ fn every_mistake_is_noticed() {
             None => missed.push(mistake),
         }
     }
-    assert!(missed.is_empty(), "nobody notices {missed:?}");
+    assert!(missed.is_empty(), "no rule notices {missed:?}");
 }

@@ -103,7 +103,7 @@ impl From<kube::Error> for Problem {
 impl Problem {
     /// What came is something else.
     pub(super) fn no_list() -> Self {
-        Self { code: None, message: "the answer is no list".to_owned() }
+        Self { code: None, message: "the answer is not a list".to_owned() }
     }
 
     /// It cannot even be asked.

@@ -1,7 +1,7 @@
-//! Reading files and folders, with what can go wrong.
+//! Reading files and folders, and its errors.
 //!
 //! Knows which files of a folder count and how large a file may be. Knows no events and no
-//! history; `tracker` asks it.
+//! history; `tracker` calls it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,39 +17,39 @@ use super::FileChange;
 /// Why files cannot be watched or read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum FileSourceError {
-    /// A path that the user named is not there.
+    /// A path given by the user does not exist.
     #[error("{path}: {error}")]
     Path {
         /// The path.
         path: String,
-        /// Why. The text has it, so it is no source of its own.
+        /// Why. It is part of the text, so it is not a `source`.
         error: io::Error,
     },
     /// The kernel refuses to report changes.
-    #[error("changes of files cannot be watched: {0}")]
+    #[error("cannot watch files for changes: {0}")]
     Watch(notify::Error),
-    /// No thread for the watching.
-    #[error("the thread that keeps the watches cannot start: {0}")]
+    /// The watcher thread cannot start.
+    #[error("the file watcher thread cannot start: {0}")]
     Thread(io::Error),
 }
 
 /// Why a file has no text.
 #[derive(Debug)]
 pub(super) enum ReadFailure {
-    /// There is nothing of that name, or a link to nothing.
+    /// It does not exist, or is a dangling symbolic link.
     NotFound,
-    /// There is something else; what, for people.
+    /// It is not a file; what it is, for people.
     NoFile(String),
-    /// For people.
+    /// The error, for people.
     Unreadable(String),
 }
 
-/// What the user named: a file, or a folder whose files count.
+/// A path given by the user: a file, or a folder of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// As the user wrote it.
     pub(super) shown: PathBuf,
-    /// From the root.
+    /// The absolute path.
     pub(super) path: PathBuf,
     pub(super) is_folder: bool,
 }
@@ -62,7 +62,7 @@ impl Target {
         Ok(Self { shown: shown.to_owned(), path, is_folder })
     }
 
-    /// The folder that is watched for it.
+    /// The folder to watch for it.
     pub(super) fn folder(&self) -> &Path {
         if self.is_folder { &self.path } else { self.path.parent().unwrap_or(&self.path) }
     }
@@ -104,8 +104,8 @@ pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
     // Opening a pipe would wait for a writer.
     let metadata = fs::metadata(path).map_err(failure)?;
     if !metadata.is_file() {
-        let what = if metadata.is_dir() { "a folder" } else { "something else" };
-        return Err(ReadFailure::NoFile(format!("is {what}, not a file")));
+        let what = if metadata.is_dir() { "a folder" } else { "a special file" };
+        return Err(ReadFailure::NoFile(format!("is {what}, not a regular file")));
     }
     text_of(File::open(path).map_err(failure)?, metadata.len()).map_err(|error| match error {
         Unread::Error(error) => failure(error),
@@ -113,7 +113,7 @@ pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
     })
 }
 
-/// Standard input, as a file of the name `stdin`.
+/// Standard input, as a file named `stdin`.
 pub(super) fn read_standard_input() -> FileChange {
     let path = "stdin".to_owned();
     match text_of(io::stdin().lock(), 0) {
@@ -128,11 +128,11 @@ pub(super) fn read_standard_input() -> FileChange {
 /// Why there is no text.
 enum Unread {
     Error(io::Error),
-    /// For people.
+    /// The error, for people.
     Why(String),
 }
 
-/// All that `source` holds, which is probably so many bytes.
+/// The whole content of `source`, which probably has this many bytes.
 fn text_of(source: impl Read, bytes_probably: u64) -> Result<String, Unread> {
     let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
     let capacity = usize::try_from(bytes_probably.min(limit)).unwrap_or_default();
@@ -150,31 +150,31 @@ fn text_of(source: impl Read, bytes_probably: u64) -> Result<String, Unread> {
     })
 }
 
-/// What a folder is to the kernel: a path may come to mean another one. `None` while the folder
-/// cannot be listed.
+/// The identity of a folder in the kernel: a path may come to mean another folder. `None` while the
+/// folder cannot be listed.
 pub(super) fn identity(folder: &Path) -> Option<(u64, u64)> {
     fs::read_dir(folder).ok()?;
     fs::metadata(folder).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Whether a new name in a folder is what it is without being written: a link, or no file at all.
+/// Whether a new name in a folder is complete without being written: a link, or not a file at all.
 pub(super) fn is_whole_at_once(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file() || metadata.nlink() > 1)
 }
 
-/// Whether it is a symbolic link, to whatever.
+/// Whether it is a symbolic link, dangling or not.
 pub(super) fn is_symbolic_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
 }
 
-/// Whether it is a symbolic link to nothing.
+/// Whether it is a dangling symbolic link.
 pub(super) fn is_dangling(path: &Path) -> bool {
     let is_missing =
         || fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     is_symbolic_link(path) && is_missing()
 }
 
-/// What tells one state of a file from another without reading it.
+/// Distinguishes two states of a file without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Signature {
     device: u64,
@@ -183,7 +183,7 @@ pub(super) struct Signature {
     modified: (i64, i64),
 }
 
-/// That of the file behind `path`, if it can be seen.
+/// The signature of the file behind `path`, if it is accessible.
 pub(super) fn signature(path: &Path) -> Option<Signature> {
     fs::metadata(path).ok().map(|metadata| Signature {
         device: metadata.dev(),

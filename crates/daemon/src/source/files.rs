@@ -1,8 +1,8 @@
 //! Files and folders as a stream of changes.
 //!
-//! The kernel says what happened (inotify); its thread reads the file at once and sends the change
+//! The kernel reports events (inotify); its thread reads the file at once and sends the change
 //! itself, so nothing waits for a timer. A second thread, the keeper, does what that one cannot:
-//! watch folders anew, and read everything again on request. Knows no kinds.
+//! restore watches of folders, and read everything again on request. Knows no kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,24 +20,24 @@ use super::disk::{self, FileSourceError, Target};
 use super::tracker::{Occurrence, Tracker};
 use super::{FileBatch, FileChange};
 
-/// Batches under way to the consumer. A consumer that is behind stops the reading; the kernel then
+/// Batches that wait for the consumer. A slow consumer stops the reading; the kernel then
 /// keeps the events, and when its queue overflows everything is read again, so nothing is lost.
 const BATCHES_MAX: usize = 64;
 
-/// How soon a lost folder is looked for, at first and at most.
+/// The first and the maximum interval of attempts to find a lost folder.
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_MAX: Duration = CHECK_INTERVAL;
 
-/// How often the keeper checks what no event of a watched folder tells: that every path still means
-/// the folder that is watched, and whether the files that links lead to have changed.
+/// How often the keeper checks what no event of a watched folder reports: whether every path still
+/// means the watched folder, and whether the targets of links have changed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the file behind a link must stay as it is before it is read: nobody says when its
+/// How long the target of a link must be unchanged before it is read: there is no event when its
 /// writer is done.
 const LINK_REST: Duration = Duration::from_millis(50);
 
-/// How long a file must be missing to count as gone. git and editors remove a file and write it
-/// anew; between the two they may lose the processor for a while. Only withdrawals of whole files
+/// How long a file must be missing to count as gone. git and editors remove a file and create it
+/// again; in between they may be descheduled for a while. Only withdrawals of whole files
 /// wait for it, content never does.
 const ABSENCE: Duration = Duration::from_millis(50);
 
@@ -47,7 +47,7 @@ enum Request {
     Missing,
     /// Read everything again.
     Reread,
-    /// The source is gone.
+    /// The source is dropped.
     Stop,
 }
 
@@ -57,17 +57,17 @@ pub struct FileSource {
     requests: std_mpsc::Sender<Request>,
 }
 
-/// What both threads work on. Changes are sent under its lock, so their order is that of reading.
+/// Shared by both threads. Changes are sent under its lock, so their order is that of reading.
 struct Shared {
     tracker: Tracker,
     batches: mpsc::Sender<FileBatch>,
-    /// Before everything has been read once, events mean nothing: the reading comes after them.
+    /// Events before the first complete reading are ignored, since it includes them.
     is_started: bool,
 }
 
 impl FileSource {
-    /// Reads all of `paths` and watches them from then on. The first batch is everything there is;
-    /// later ones hold what one event changed, and an empty one says that everything was read again.
+    /// Reads all of `paths` and watches them from then on. The first batch is the complete content;
+    /// later ones hold the changes of one event, and an empty one reports that everything was read again.
     /// A path that does not exist is an error.
     pub fn start(paths: &[PathBuf]) -> Result<(Self, mpsc::Receiver<FileBatch>), FileSourceError> {
         let targets: Vec<_> =
@@ -94,7 +94,7 @@ impl FileSource {
         Ok((Self { requests }, receiver))
     }
 
-    /// Reads everything again, as on SIGHUP. What is new arrives as a batch, and then an empty one.
+    /// Reads everything again, as on SIGHUP. Changes arrive as a batch, followed by an empty one.
     pub fn reread(&self) {
         // Without a keeper the process is ending.
         let _ = self.requests.send(Request::Reread);
@@ -107,7 +107,7 @@ impl Drop for FileSource {
     }
 }
 
-/// What stands for standard input among paths.
+/// The path that means standard input.
 pub const STANDARD_INPUT: &str = "-";
 
 /// Reads all of `paths` once, for offline commands; `-` is standard input.
@@ -127,19 +127,19 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A thread that panicked left the tracker whole: it changes one entry at a time.
+/// A thread that panicked left the tracker consistent: it changes one entry at a time.
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
-    /// Hands changes over, waiting for room. Says whether anybody listens.
+    /// Sends changes, waiting for room. Returns whether there is a receiver.
     fn send(&self, at: Instant, changes: Vec<FileChange>) -> bool {
         changes.is_empty() || self.batches.blocking_send(FileBatch { at, changes }).is_ok()
     }
 }
 
-/// On the kernel's thread.
+/// Runs on the kernel's thread.
 fn on_event(
     shared: &Mutex<Shared>,
     keeper: &std_mpsc::Sender<Request>,
@@ -177,8 +177,8 @@ fn missing(tracker: &Tracker) -> usize {
     tracker.lost().len() + tracker.doubtful().len()
 }
 
-/// What an event says about a name. A move inside a folder comes as both its ends; the third event
-/// that names the two together says nothing new.
+/// What an event means for a name. A move inside a folder is reported with both its ends; the third
+/// event, which names the two together, adds nothing.
 fn occurrence(kind: EventKind) -> Option<Occurrence> {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
@@ -192,20 +192,20 @@ fn occurrence(kind: EventKind) -> Option<Occurrence> {
     }
 }
 
-/// Keeps the watches. Never calls the watcher with the lock held: the watcher answers on the
+/// Maintains the watches. Never calls the watcher with the lock held: the watcher answers on the
 /// thread that may be waiting for it.
 struct Keeper {
     watcher: RecommendedWatcher,
     shared: Arc<Mutex<Shared>>,
     folders: BTreeSet<PathBuf>,
-    /// What each watched folder is to the kernel.
+    /// The identity of each watched folder in the kernel.
     watched: BTreeMap<PathBuf, (u64, u64)>,
-    /// Attempts in a row after which a folder was still missing.
+    /// Consecutive attempts that did not find a folder.
     failures: u32,
 }
 
 impl Keeper {
-    /// Runs before there is anybody to wait for: the channel is empty, so there is room.
+    /// Runs before there is a receiver to wait for: the channel is empty, so there is room.
     fn first_read(&mut self) {
         let at = now();
         let mut shared = lock(&self.shared);
@@ -242,7 +242,7 @@ impl Keeper {
         if lock(&self.shared).tracker.has_restless_link() { usual.min(LINK_REST) } else { usual }
     }
 
-    /// Reads what links lead to, where it changed. Says whether anybody listens.
+    /// Reads the targets of links that changed. Returns whether there is a receiver.
     fn check_links(&self) -> bool {
         let at = now();
         let mut shared = lock(&self.shared);
@@ -250,8 +250,8 @@ impl Keeper {
         shared.send(at, changes)
     }
 
-    /// Gives the files that vanished time to come back, and reports those that do not. Says whether
-    /// anybody listens.
+    /// Gives vanished files time to come back, and reports those that do not. Returns whether there is
+    /// a receiver.
     fn settle(&self) -> bool {
         let doubtful = lock(&self.shared).tracker.doubtful().clone();
         if doubtful.is_empty() {
@@ -265,8 +265,8 @@ impl Keeper {
         shared.send(at, changes)
     }
 
-    /// Watches what is not watched, or is not what it was, and reads it. Says whether anybody
-    /// listens.
+    /// Watches folders that are not watched, or that were replaced, and reads them. Returns whether
+    /// there is a receiver.
     fn tend(&mut self) -> bool {
         let at = now();
         let lost = lock(&self.shared).tracker.lost().clone();
@@ -281,7 +281,7 @@ impl Keeper {
             .collect();
         for folder in &stale {
             self.watched.remove(folder);
-            // It follows a folder that moved away; for one that was removed it is gone already.
+            // The watch follows a folder that moved away; for a removed one it is gone already.
             let _ = self.watcher.unwatch(folder);
         }
         let fresh = self.watch_missing();
@@ -289,7 +289,7 @@ impl Keeper {
             self.folders.iter().filter(|folder| !self.watched.contains_key(*folder)).collect();
         let mut shared = lock(&self.shared);
         let mut changes: Vec<FileChange> = Vec::new();
-        // A folder that cannot be watched is at least looked at.
+        // A folder that cannot be watched is at least read.
         for folder in fresh.iter().chain(missing.iter().copied()) {
             changes.extend(shared.tracker.rescan(folder));
         }
@@ -316,7 +316,7 @@ impl Keeper {
                     fresh.push(folder.clone());
                 }
                 Err(error) if self.failures == 0 => {
-                    warn!(folder = %folder.display(), %error, "cannot watch; trying again");
+                    warn!(folder = %folder.display(), %error, "cannot watch the folder; retrying");
                 }
                 Err(_) => {}
             }

@@ -1,7 +1,7 @@
 //! Where resources come from.
 //!
-//! An edge: knows files, threads and the kernel's notifications, and nothing of what the text
-//! means. The daemon and the offline commands feed `resources` with what it brings.
+//! An edge: knows files, threads and the kernel's notifications, and nothing of the meaning of the
+//! text. The daemon and the offline commands feed `resources` with its changes.
 
 mod disk;
 mod files;
@@ -16,16 +16,16 @@ use std::time::Instant;
 
 use fairway_resources::Catalog;
 
-/// What one event changed.
+/// The changes of one event.
 #[derive(Debug)]
 pub struct FileBatch {
-    /// When it was heard of.
+    /// When the event was received.
     pub at: Instant,
-    /// What is new.
+    /// The changes.
     pub changes: Vec<FileChange>,
 }
 
-/// What is new about one file or folder. Paths are as the user wrote them.
+/// A change of one file or folder. Paths are as the user wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileChange {
     /// The file has this content now.
@@ -35,26 +35,26 @@ pub enum FileChange {
         /// All of it.
         text: String,
     },
-    /// The file was seen to be gone: its folder was listed, and it was not in it.
+    /// The file is gone: its folder was listed, and the file was not in it.
     Gone {
         /// The file.
         path: String,
     },
-    /// The file or folder cannot be read, or the file is not text. What it held still counts.
+    /// The file or folder cannot be read, or the file is not text. Its last content stays in force.
     Unreadable {
         /// The file or folder.
         path: String,
         /// Why, for people.
         why: String,
     },
-    /// What a folder holds under this name is no file, so it holds nothing.
+    /// The entry of a folder is not a file, so it holds nothing.
     Ignored {
         /// The entry of the folder.
         path: String,
         /// What it is, for people.
         why: String,
     },
-    /// The folder, unreadable before, can be read again. (For files, `Read` says so.)
+    /// The folder is readable again. (For files, `Read` is sent.)
     Readable {
         /// The folder.
         path: String,
@@ -62,7 +62,7 @@ pub enum FileChange {
 }
 
 impl FileChange {
-    /// Tells the catalog.
+    /// Applies the change to the catalog.
     pub fn apply_to(&self, catalog: &mut Catalog) {
         match self {
             Self::Read { path, text } => catalog.file_read(path, text),

@@ -13,7 +13,7 @@ use super::disk::Target;
 use super::tracker::{Occurrence, Tracker};
 use super::{FileBatch, FileChange, FileSource, read_all};
 
-/// Far more than anything here takes.
+/// Far more than any step takes.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 struct Bench {
@@ -47,7 +47,7 @@ impl Bench {
         batch.into_iter().map(by_name).collect()
     }
 
-    /// Expects that nothing comes before what `mark` brings about.
+    /// Expects that nothing arrives before the effect of `mark`.
     async fn expect_nothing_but(&mut self, mark: &str) {
         fs::write(self.path("mark.tmp"), mark).unwrap();
         fs::rename(self.path("mark.tmp"), self.path("mark.yaml")).unwrap();
@@ -55,7 +55,7 @@ impl Bench {
     }
 }
 
-/// What the next batch brings; `None` at the end of all.
+/// The next batch; `None` at the end of the stream.
 async fn next_of(batches: &mut Receiver<FileBatch>) -> Option<Vec<FileChange>> {
     let batch = timeout(DEADLINE, batches.recv()).await.expect("no batch")?;
     Some(batch.changes)
@@ -122,7 +122,7 @@ async fn writing_and_moving_over_are_one_read_each() {
     fs::write(bench.path("a.tmp"), "3").unwrap();
     fs::rename(bench.path("a.tmp"), bench.path("a.yaml")).unwrap();
     assert_eq!(bench.next().await, [read("a.yaml", "3")]);
-    // The same content again is no news.
+    // The same content again is not a change.
     fs::write(bench.path("a.yaml"), "3").unwrap();
     bench.expect_nothing_but("x").await;
 }
@@ -152,7 +152,7 @@ fn a_file_that_is_removed_and_written_anew_is_never_gone() {
     assert_eq!(tracker.settle(&doubtful), []);
     let changes = tracker.occurred(&path, Occurrence::Content);
     assert_eq!(changes.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
-    // The same, but it stays away.
+    // The same, but it stays removed.
     fs::remove_file(&path).unwrap();
     tracker.occurred(&path, Occurrence::Vanished);
     let doubtful = tracker.doubtful().clone();
@@ -285,7 +285,7 @@ fn what_a_link_leads_to_is_read_only_when_it_rests() {
 #[tokio::test]
 async fn what_is_no_file_is_ignored_by_all_commands_alike() {
     let mut bench = Bench::new(&[("a.yaml", "1")]).await;
-    let folder = ignored("b.yaml", "is a folder, not a file");
+    let folder = ignored("b.yaml", "is a folder, not a regular file");
     fs::create_dir(bench.path("b.yaml")).unwrap();
     assert_eq!(bench.next().await, std::slice::from_ref(&folder));
     let checked = read_all(&[bench.path("")]).unwrap();
@@ -294,7 +294,7 @@ async fn what_is_no_file_is_ignored_by_all_commands_alike() {
     fs::remove_dir(bench.path("b.yaml")).unwrap();
     assert_eq!(bench.next().await, [gone("b.yaml")]);
     let socket = std::os::unix::net::UnixListener::bind(bench.path("c.yaml")).unwrap();
-    assert_eq!(bench.next().await, [ignored("c.yaml", "is something else, not a file")]);
+    assert_eq!(bench.next().await, [ignored("c.yaml", "is a special file, not a regular file")]);
     drop(socket);
 }
 
@@ -331,7 +331,7 @@ async fn a_file_that_is_no_text_changes_nothing_but_is_told() {
     let [FileChange::Unreadable { path, why }] = batch.as_slice() else { panic!("{batch:?}") };
     assert_eq!(path, "a.yaml");
     assert!(why.contains("line 2 is not UTF-8"), "{why}");
-    // The content from before is news now.
+    // The earlier content is a change now.
     fs::write(bench.path("a.yaml"), "1").unwrap();
     assert_eq!(bench.next().await, [read("a.yaml", "1")]);
 }
@@ -343,7 +343,7 @@ async fn a_folder_that_moves_away_withdraws_nothing_and_is_found_again() {
     fs::rename(&watched, &aside).unwrap();
     let batch = bench.next().await;
     assert!(matches!(batch.as_slice(), [FileChange::Unreadable { .. }]), "{batch:?}");
-    // What happens to the folder elsewhere is none of our business.
+    // Events of the moved folder are ignored.
     fs::remove_file(aside.join("a.yaml")).unwrap();
     let fresh = bench.folder.path().join("fresh");
     fs::create_dir(&fresh).unwrap();
@@ -402,7 +402,7 @@ async fn rereading_finds_what_no_event_told() {
     source.reread();
     let batch = next_of(&mut batches).await.unwrap();
     assert_eq!(batch.into_iter().map(by_name).collect::<Vec<_>>(), [read("a.yaml", "2")]);
-    // That was all.
+    // There is nothing else.
     assert_eq!(next_of(&mut batches).await.unwrap(), []);
 }
 

@@ -1,6 +1,6 @@
-//! What is known of the files, and what an event changes about it.
+//! The known state of the files, and how an event changes it.
 //!
-//! Turns "something happened to this name" into changes that are certain: a file is gone only when
+//! Turns "something happened to this name" into definite changes: a file is gone only when
 //! its folder was listed without it, content counts only when it differs. Knows no threads and no
 //! notification library; `files` calls it under one lock.
 
@@ -16,13 +16,13 @@ const SWAPPED_LINK: &str = "..data";
 
 const LINK_TO_NOTHING: &str = "is a symbolic link to nothing";
 
-/// What was reported last about a file.
+/// The last reported state of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Known {
     /// The hash of its text.
     Text(u64),
     Unreadable(String),
-    /// No file, so nothing of it counts.
+    /// Not a file, so it is ignored.
     Ignored(String),
 }
 
@@ -33,25 +33,25 @@ struct TrackedFile {
     known: Known,
 }
 
-/// A symbolic link. The folder of what it leads to may not be watched, so that is looked at.
+/// A symbolic link. The folder of its target may not be watched, so the target is polled.
 #[derive(Debug)]
 struct Link {
-    /// What it led to when it was read.
+    /// Its target when it was read.
     read: Option<Signature>,
-    /// What it led to at the last check.
+    /// Its target at the last check.
     seen: Option<Signature>,
 }
 
-/// What happened to a name in a watched folder.
+/// An event for a name in a watched folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occurrence {
     /// Written and closed, or moved here.
     Content,
-    /// A new name, perhaps with nothing behind it yet.
+    /// A new name, perhaps without content yet.
     Created,
     /// Moved away or removed.
     Vanished,
-    /// Rights or owner may differ.
+    /// Permissions or owner may have changed.
     Rights,
 }
 
@@ -61,10 +61,10 @@ pub(super) struct Tracker {
     targets: Vec<Target>,
     files: BTreeMap<PathBuf, TrackedFile>,
     links: BTreeMap<PathBuf, Link>,
-    /// Folders that could not be listed, or were seen to go.
+    /// Folders that could not be listed, or that vanished.
     lost: BTreeSet<PathBuf>,
-    /// Files that vanished a moment ago, or became links to nothing. git and most editors remove a
-    /// file and write it anew, and that must not withdraw what it holds.
+    /// Files that vanished a moment ago, or became dangling links. git and most editors remove a
+    /// file and create it again, and that must not withdraw its content.
     doubtful: BTreeSet<PathBuf>,
 }
 
@@ -84,7 +84,7 @@ impl Tracker {
         self.targets.iter().map(|target| target.folder().to_owned()).collect()
     }
 
-    /// The folders that need to be watched anew.
+    /// The folders that must be watched again.
     pub(super) fn lost(&self) -> &BTreeSet<PathBuf> {
         &self.lost
     }
@@ -94,7 +94,7 @@ impl Tracker {
         &self.doubtful
     }
 
-    /// Decides about files that were doubtful: those that their folder still lacks are gone. For
+    /// Decides about doubtful files: those still missing from their folder are gone. For
     /// the others, their new content is reported when it is complete.
     pub(super) fn settle(&mut self, doubtful: &BTreeSet<PathBuf>) -> Vec<FileChange> {
         let mut changes = Vec::new();
@@ -129,7 +129,7 @@ impl Tracker {
         self.folders().iter().flat_map(|folder| self.rescan(folder)).collect()
     }
 
-    /// Reads the links again that lead to something else than before, once that has come to rest.
+    /// Reads the links with changed targets again, once these are at rest.
     pub(super) fn check_links(&mut self) -> Vec<FileChange> {
         let mut changed = Vec::new();
         for (path, link) in &mut self.links {
@@ -149,18 +149,18 @@ impl Tracker {
         changed.collect()
     }
 
-    /// Whether a link leads to something that is perhaps being written.
+    /// Whether the target of a link is perhaps being written.
     pub(super) fn has_restless_link(&self) -> bool {
         self.links.values().any(|link| link.seen != link.read)
     }
 
-    /// Something happened to `path`.
+    /// Handles an event for `path`.
     pub(super) fn occurred(&mut self, path: &Path, occurrence: Occurrence) -> Vec<FileChange> {
         let folders = self.folders();
         if folders.contains(path) && occurrence == Occurrence::Vanished {
-            return self.lose(path, "it was moved or removed");
+            return self.lose(path, "it was moved or deleted");
         }
-        // Who may not read a folder may not read its files.
+        // A folder that cannot be read has no readable files.
         if folders.contains(path) && occurrence == Occurrence::Rights {
             return self.rescan(path);
         }
@@ -169,8 +169,8 @@ impl Tracker {
         {
             return self.rescan(folder);
         }
-        // A folder that moved away still reports under its old name, until it is watched anew and
-        // read as a whole.
+        // A folder that moved away still reports under its old name, until it is watched again and read
+        // as a whole.
         if path.parent().is_some_and(|folder| self.lost.contains(folder)) {
             return Vec::new();
         }
@@ -219,16 +219,16 @@ impl Tracker {
         changes
     }
 
-    /// The folder cannot be relied on any more. What it held stays.
+    /// The folder cannot be relied on any more. Its content stays in force.
     fn lose(&mut self, folder: &Path, why: &str) -> Vec<FileChange> {
         if !self.lost.insert(folder.to_owned()) {
             return Vec::new();
         }
-        let why = format!("the folder cannot be read, so what it held stays in force: {why}");
+        let why = format!("the folder cannot be read, so its last content stays in force: {why}");
         vec![FileChange::Unreadable { path: self.shown_folder(folder), why }]
     }
 
-    /// Reads a file of which something is new.
+    /// Reads a file that changed.
     fn look_at(&mut self, path: &Path, shown: String) -> Option<FileChange> {
         self.note_link(path);
         let is_in_folder = self.target(path).is_some_and(|target| target.is_folder);
@@ -240,12 +240,12 @@ impl Tracker {
             Err(ReadFailure::NotFound) if disk::is_dangling(path) => {
                 self.dangling(path, shown, is_in_folder)
             }
-            // It vanished since; the event that says so is on its way.
+            // It vanished since; the event that reports this follows.
             Err(ReadFailure::NotFound) => None,
         }
     }
 
-    /// Before the file is read: what changes meanwhile is then seen at the next check.
+    /// Before the file is read: changes during the reading are then seen at the next check.
     fn note_link(&mut self, path: &Path) {
         if disk::is_symbolic_link(path) {
             let now = disk::signature(path);
@@ -255,7 +255,7 @@ impl Tracker {
         }
     }
 
-    /// A link to nothing. In a folder it counts as gone, after the time that a file has to come
+    /// A dangling link. In a folder it counts as gone, after the time that a file has to come
     /// back: when a mounted ConfigMap loses a file, its link stays a moment longer.
     fn dangling(&mut self, path: &Path, shown: String, is_in_folder: bool) -> Option<FileChange> {
         let why = LINK_TO_NOTHING.to_owned();
@@ -286,7 +286,7 @@ impl Tracker {
         is_new.then_some(FileChange::Unreadable { path: shown, why })
     }
 
-    /// Says whether this is news.
+    /// Returns whether this is a change.
     fn note(&mut self, path: &Path, shown: &str, known: Known) -> bool {
         if self.files.get(path).is_some_and(|file| file.known == known) {
             return false;
@@ -301,7 +301,7 @@ impl Tracker {
         self.files.remove(path).map(|file| FileChange::Gone { path: file.shown })
     }
 
-    /// How the user would write the file; `None` when it is none of theirs.
+    /// The user's name for the file; `None` if it is not one of the user's files.
     fn shown(&self, path: &Path) -> Option<String> {
         self.target(path).map(|target| target.show(path))
     }

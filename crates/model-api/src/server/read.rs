@@ -1,4 +1,4 @@
-//! Get and list: as of now from the storage, or as a replica's cache has it.
+//! Get and list: the present state of the storage, or the cache of a replica.
 
 use super::ApiServer;
 use crate::definition::ResourceDefinition;
@@ -8,7 +8,7 @@ use crate::status::Status;
 use crate::storage::Key;
 use serde_json::{Value, json};
 
-/// What a page's token says: the version of the whole list, and the last object told.
+/// The content of a page's token: the version of the whole list, and the last returned object.
 struct Token {
     revision: u64,
     namespace: String,
@@ -82,7 +82,7 @@ impl ApiServer {
         Ok(Response { code: 200, body })
     }
 
-    /// As of which version to answer, and after which object to begin.
+    /// The version to answer from, and the object after which to begin.
     fn version_to_list(
         &self,
         resource: usize,
@@ -118,13 +118,13 @@ impl ApiServer {
                 Ok((asked, None))
             }
             // With a limit and a version, and without a match, the real server reads that exact
-            // version where it still can; not older than is what both agree on.
+            // version where it still can; "not older than" covers both.
             (Some(asked), _) => Ok((self.cached(replica, asked)?, None)),
         }
     }
 
     /// The version of a replica's cache, if it is not older than `asked`. The real server waits
-    /// three seconds for it, and then says the same.
+    /// three seconds for it, and then returns the same error.
     fn cached(&self, replica: usize, asked: u64) -> Result<u64, Status> {
         let seen = self.replica(replica).seen;
         if asked > seen { Err(Status::too_large(asked, seen)) } else { Ok(seen) }
@@ -148,7 +148,7 @@ const fn selects_all(query: &Query) -> bool {
     query.label_selector.is_none() && query.field_selector.is_none()
 }
 
-/// An item of a list: built-in kinds leave out what the list has said already.
+/// An item of a list: built-in kinds omit the type, which is that of the list.
 fn item(definition: &ResourceDefinition, object: &Value) -> Value {
     let mut item = object.clone();
     if let (false, Some(fields)) = (definition.custom, item.as_object_mut()) {

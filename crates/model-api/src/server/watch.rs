@@ -1,7 +1,7 @@
-//! Watches: what a client is told of what happens, until it ends.
+//! Watches: the events that a client gets, until the watch ends.
 //!
-//! A watch is asked what it has to say ([`ApiServer::poll_watch`]); nothing waits in a queue, for
-//! the log is the queue. Who asks too late hears 410, as a client that reads too slowly does.
+//! A watch is polled ([`ApiServer::poll_watch`]); it has no queue, since the log serves as one. A
+//! client that polls too late gets 410, as one that reads too slowly does.
 
 use super::ApiServer;
 use super::read::asked_version;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Names a watch for its lifetime; never used again.
+/// Identifies a watch for its lifetime; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(u64);
 
@@ -23,18 +23,18 @@ pub struct WatchId(u64);
 pub enum EventKind {
     /// New, or selected from now on.
     Added,
-    /// Another than before.
+    /// Changed.
     Modified,
-    /// Gone, or no longer selected. The object is as it was last.
+    /// Deleted, or no longer selected. The object is in its last state.
     Deleted,
-    /// Nothing happened up to this resource version that was not told.
+    /// All events up to this resource version were sent.
     Bookmark,
     /// The object is a Status, and the watch is over.
     Error,
 }
 
 impl EventKind {
-    /// As it is written.
+    /// As in the JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -46,12 +46,12 @@ impl EventKind {
     }
 }
 
-/// One line of a watch.
+/// One event of a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchEvent {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// To what.
+    /// The object.
     pub object: Arc<Value>,
 }
 
@@ -60,20 +60,20 @@ impl WatchEvent {
         Self { kind, object: Arc::new(object) }
     }
 
-    /// As it is sent.
+    /// The event as JSON.
     pub fn body(&self) -> Value {
         json!({"type": self.kind.word(), "object": *self.object})
     }
 }
 
-/// What a watch has to say now.
+/// The result of polling a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchStep {
-    /// This; and maybe more at once.
+    /// This event; there may be more.
     Event(WatchEvent),
-    /// Nothing for now.
+    /// No event for now.
     Idle,
-    /// Nothing ever again: its time is over, or it was cut.
+    /// No more events: its time is over, or it was cut.
     Ended,
 }
 
@@ -82,9 +82,9 @@ pub(crate) struct Watch {
     pub(crate) replica: usize,
     resource: usize,
     selector: Selector,
-    /// Everything up to this version was told.
+    /// Everything up to this version was sent.
     told: u64,
-    /// What was there when it began, and the bookmark behind it.
+    /// The initial objects, and the bookmark after them.
     first: VecDeque<WatchEvent>,
     ends: Timestamp,
     bookmarks: bool,
@@ -92,8 +92,8 @@ pub(crate) struct Watch {
 }
 
 impl ApiServer {
-    /// Begins a watch at `replica`. A refusal is the answer to the request; but that the version is
-    /// too old is said by the watch itself, as the real server does.
+    /// Begins a watch at `replica`. An error is the answer to the request; except that the watch itself
+    /// reports a version that is too old, as the real server does.
     pub fn watch(
         &mut self,
         now: Timestamp,
@@ -106,13 +106,13 @@ impl ApiServer {
         let state = self.replica(replica);
         let asked = asked_version(query)?;
         let (told, begins_with_state) = match asked {
-            // As of now: the real server waits until its cache is there.
+            // As of now: the real server waits until its cache has it.
             None => (self.revision(), true),
             Some(asked) if query.send_initial_events && asked > state.seen => {
                 return Err(Status::too_large(asked, state.seen));
             }
             Some(asked) if asked == 0 || query.send_initial_events => (state.seen, true),
-            // From a version that the replica has not seen yet, it goes on when it has.
+            // From a version that the replica has not seen yet, it continues when it has.
             Some(asked) => (asked, false),
         };
         let mut first = VecDeque::new();
@@ -139,7 +139,7 @@ impl ApiServer {
         Ok(id)
     }
 
-    /// What a watch has to say.
+    /// The next event of a watch.
     pub fn poll_watch(&mut self, now: Timestamp, id: WatchId) -> WatchStep {
         let Some(mut watch) = self.watches.remove(&id) else { return WatchStep::Ended };
         let step = self.next_step(now, &mut watch);
@@ -184,17 +184,17 @@ impl ApiServer {
         WatchStep::Idle
     }
 
-    /// Ends a watch, as a lost connection does: nothing more is told.
+    /// Ends a watch, as a lost connection does: no more events follow.
     pub fn cut(&mut self, id: WatchId) {
         self.watches.remove(&id);
     }
 
-    /// The watches that are on.
+    /// The active watches.
     pub fn watches(&self) -> impl Iterator<Item = WatchId> {
         self.watches.keys().copied()
     }
 
-    /// When a watch will have something to say, or end, though nothing changes.
+    /// When a watch has an event, or ends, without a change.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let due = |watch: &Watch| {
             if watch.bookmarks { watch.ends.min(watch.next_bookmark) } else { watch.ends }
@@ -226,7 +226,7 @@ impl ApiServer {
     }
 }
 
-/// A change as a watch with this selector sees it; none: not at all.
+/// The event of a change for a watch with this selector; none if it is not affected.
 fn event_of(change: &Change, selector: &Selector) -> Option<WatchEvent> {
     let selected = |object: &Option<Arc<Value>>| {
         object.as_ref().filter(|object| selector.matches(object)).cloned()

@@ -1,4 +1,4 @@
-//! Create, update, patch, apply, delete: their preconditions, and what the server adds of its own.
+//! Create, update, patch, apply, delete: their preconditions, and what the server itself adds.
 
 use super::ApiServer;
 use crate::definition::{FirstStatus, ResourceDefinition};
@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What the server writes into metadata, and what no update changes.
+/// Metadata that the server writes, and that no update changes.
 const FIXED_METADATA: &[&str] = &[
     "uid",
     "creationTimestamp",
@@ -68,7 +68,7 @@ impl ApiServer {
         Ok(Response { code: 201, body: Value::clone(&stored) })
     }
 
-    /// Update, merge patch and apply: each says what the object is to be, and the rest is the same.
+    /// Update, merge patch and apply: each yields the new object, and the rest is the same.
     pub(crate) fn change(
         &mut self,
         resource: usize,
@@ -112,7 +112,7 @@ impl ApiServer {
         }
         let leaving = text(&new, "deletionTimestamp").is_some() && !has_finalizers(&new);
         if leaving {
-            // The last finalizer is gone, and with it the object; the answer has its old version.
+            // The last finalizer is removed, and with it the object; the answer has its old version.
             self.storage.remove(&key);
             return Ok(Response { code: 200, body: new });
         }
@@ -231,7 +231,7 @@ impl ApiServer {
     }
 }
 
-/// The fields of `object.metadata`, which every object here has by then.
+/// The fields of `object.metadata`, which every object has at this point.
 fn metadata(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("metadata").and_then(Value::as_object_mut)
 }
@@ -319,7 +319,7 @@ fn named_body(
     Ok(body)
 }
 
-/// What names an object, and nothing else: what an apply that creates begins with.
+/// The fields that name an object, and nothing else: the beginning of an apply that creates.
 fn skeleton(object: &Value) -> Value {
     let mut fields = json!({});
     for name in ["name", "generateName", "namespace", "uid", "creationTimestamp", "generation"] {
@@ -332,7 +332,7 @@ fn skeleton(object: &Value) -> Value {
     json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind"), "metadata": fields})
 }
 
-/// Of what an apply wants: what this (sub)resource writes.
+/// The part of an apply that this (sub)resource writes.
 fn written_part(definition: &ResourceDefinition, request: &Request, wanted: Value) -> Value {
     if !definition.has_status {
         return wanted;
@@ -383,7 +383,7 @@ fn check_preconditions(
     }
 }
 
-/// Where etcd has it, which some messages tell.
+/// The path in etcd, which some messages contain.
 fn storage_path(resource: &Resource, namespace: &str, name: &str) -> String {
     let place = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "services") => "services/specs".to_owned(),
@@ -394,9 +394,9 @@ fn storage_path(resource: &Resource, namespace: &str, name: &str) -> String {
     format!("/registry/{place}/{namespace}/{name}")
 }
 
-/// What is stored: of `new` what this (sub)resource writes, of `old` all else.
+/// The object to store: the part of `new` that this (sub)resource writes, the rest from `old`.
 fn joined(definition: &ResourceDefinition, request: &Request, old: &Value, new: Value) -> Value {
-    // An apply has said already who owns what.
+    // An apply has determined the owners already.
     let applies = request.verb == Verb::Apply;
     let mut result = new;
     if request.status {
@@ -462,7 +462,7 @@ fn differs_in_spec(definition: &ResourceDefinition, old: &Value, new: &Value) ->
     spec(old) != spec(new)
 }
 
-/// Whether nothing but the times of managers differs: then nothing is written.
+/// Whether only the times of managers differ: then nothing is written.
 fn same_but_times(old: &Value, new: &Value) -> bool {
     let timeless = |object: &Value| {
         let mut object = object.clone();
@@ -475,7 +475,7 @@ fn same_but_times(old: &Value, new: &Value) -> bool {
     timeless(old) == timeless(new)
 }
 
-/// What a deletion answers.
+/// The answer to a deletion.
 fn success(resource: &Resource, object: &Arc<Value>) -> Value {
     let mut details = json!({
         "name": text(object, "name"), "kind": resource.plural, "uid": text(object, "uid"),

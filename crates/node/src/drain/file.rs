@@ -1,22 +1,22 @@
-//! How a drain is kept on disk, so that neither an upgrade nor a boot brings the traffic back.
+//! The file that stores a drain, so that neither an upgrade nor a boot attracts traffic again.
 
 use super::DrainRecord;
 use crate::document::{FormatError, decode_document, encode_document};
 
-/// The file of the state directory.
+/// The file name in the state directory.
 pub const DRAIN_FILE: &str = "drain.json";
-/// The format that this build reads and writes. It counts what an older build would misread; `mark`
-/// is no new version.
+/// The format that this build reads and writes. It increases only when an older build would misread
+/// the file; `mark` needed no new version.
 const DRAIN_VERSION: u64 = 1;
 
 /// The text of the file.
 pub fn encode(record: DrainRecord) -> String {
-    // A record is an object of words and numbers, which has a JSON form.
+    // A record consists of words and numbers only, which have a JSON form.
     let body = serde_json::to_value(record).ok().and_then(|it| it.as_object().cloned());
     encode_document(DRAIN_VERSION, body.unwrap_or_default())
 }
 
-/// What [`encode`] wrote.
+/// Reads the output of [`encode`].
 pub fn decode(text: &str) -> Result<DrainRecord, FormatError> {
     Ok(serde_json::from_value(decode_document(text, DRAIN_VERSION)?)?)
 }

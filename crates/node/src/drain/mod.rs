@@ -1,4 +1,4 @@
-//! Whether this node is in service, and what becomes of it when somebody takes it out.
+//! Whether this node is in service, and how it is taken out of service.
 //!
 //! ```text
 //!  InService ──begin──► Draining ──the wait is over──► Drained
@@ -6,11 +6,11 @@
 //!      └───────undo────────┴──────────────undo────────────┘
 //! ```
 //!
-//! Two may take it out, each for itself: the operator by `fairway drain`, until `--undo`, and a mark
-//! of the Node, as long as it is there. The node is out of service while one of them wants it to be.
+//! Two sources may drain it, independently: the operator with `fairway drain`, until `--undo`, and a
+//! mark on the Node, as long as it exists. The node is out of service while either of them drains it.
 //!
-//! Pure: `now` is an argument. Knows no file, timer or route; the loop asks when it is to be woken,
-//! tells the backend what [`Drain::state`] says, and keeps [`Drain::record`] on disk.
+//! Pure: `now` is an argument. Knows no file, timer or route; the loop asks for the next deadline,
+//! passes [`Drain::state`] to the backend, and keeps [`Drain::record`] on disk.
 
 mod file;
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use file::{DRAIN_FILE, decode, encode};
 
-/// The time for people, and the time for waiting: the first may be set while the second runs on.
+/// Wall-clock time and monotonic time: the first may be set while the second runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Unix time.
@@ -32,16 +32,16 @@ pub struct Moment {
     pub monotonic: Instant,
 }
 
-/// What people and programs are told of it.
+/// The status for people and programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum DrainStatus {
-    /// Traffic is welcome.
+    /// Traffic is accepted.
     #[default]
     InService,
-    /// Neighbours are asked to prefer others.
+    /// Neighbours are asked to prefer other paths.
     Draining {
-        /// When that was asked for, Unix time.
+        /// When that began, Unix time.
         since_epoch_seconds: u64,
         /// When everything is withdrawn.
         until_epoch_seconds: u64,
@@ -54,7 +54,7 @@ pub enum DrainStatus {
 }
 
 impl DrainStatus {
-    /// What neighbours are to see.
+    /// The state that neighbours see.
     pub fn state(self) -> DrainState {
         match self {
             Self::InService => DrainState::InService,
@@ -63,7 +63,7 @@ impl DrainStatus {
         }
     }
 
-    /// What comes of two who want this of one node: whoever waits less decides.
+    /// The combination of two drains of one node: the shorter wait wins.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::InService, it) | (it, Self::InService) => it,
@@ -104,31 +104,31 @@ impl fmt::Display for DrainStatus {
     }
 }
 
-/// What is on disk: how far each of the two has come.
+/// The content of the file: the progress of both sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainRecord {
-    /// By order of the operator.
+    /// The drain by the operator.
     #[serde(flatten)]
     pub command: DrainStatus,
-    /// By the mark of the Node.
+    /// The drain by the mark of the Node.
     #[serde(default, skip_serializing_if = "DrainStatus::is_in_service")]
     pub mark: DrainStatus,
 }
 
-/// What has just changed, for the log and for whoever asked.
+/// What has just changed, for the log and for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DrainStep {
-    /// Nothing: it is so already.
+    /// Nothing changed.
     None,
-    /// Neighbours are asked to prefer others from now on.
+    /// Neighbours are asked to prefer other paths from now on.
     Began,
-    /// The wait ends at another time than before.
+    /// The wait ends at a different time.
     Moved,
     /// Everything is withdrawn.
     Drained,
-    /// Everything is announced as before.
+    /// Everything is announced again.
     Undone,
 }
 
@@ -149,19 +149,19 @@ impl DrainStep {
     }
 }
 
-/// What the operator wants.
+/// The operator's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainOrder {
     /// Out of service: everything is withdrawn after the wait.
     Begin {
-        /// How long neighbours have to find other ways.
+        /// How long neighbours have to find other paths.
         wait: Duration,
     },
     /// Back into service.
     Undo,
 }
 
-/// What one of the two wants.
+/// The drain of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Claim {
     status: DrainStatus,
@@ -170,7 +170,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// Goes on for the rest of the wait. A clock that was set back makes it no longer than it was.
+    /// Resumes for the rest of the wait. A clock that was set back does not extend it.
     fn resume(now: Moment, status: DrainStatus) -> Self {
         let DrainStatus::Draining { since_epoch_seconds, until_epoch_seconds } = status else {
             return Self { status, deadline: None };
@@ -184,7 +184,7 @@ impl Claim {
         let since = match self.status {
             DrainStatus::InService => now.epoch_seconds,
             DrainStatus::Draining { since_epoch_seconds, .. } => since_epoch_seconds,
-            // Nothing is announced again to be withdrawn again.
+            // Routes are not announced just to be withdrawn again.
             DrainStatus::Drained { .. } => return,
         };
         let rounded_up = u64::from(wait.subsec_nanos() > 0);
@@ -212,17 +212,17 @@ impl Claim {
     }
 }
 
-/// The machine.
+/// The state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drain {
     command: Claim,
     mark: Claim,
-    /// The wait that the mark asked for last, in this run.
+    /// The last wait of the mark, in this run.
     marked_wait: Option<Duration>,
 }
 
 impl Drain {
-    /// Goes on with what an earlier run was told, for the rest of the wait.
+    /// Resumes the drains of an earlier run, for the rest of the wait.
     pub fn resume(now: Moment, record: DrainRecord) -> Self {
         let claim = |status| Claim::resume(now, status);
         let (command, mark) = (claim(record.command), claim(record.mark));
@@ -231,7 +231,7 @@ impl Drain {
         drain
     }
 
-    /// Does what the operator wants.
+    /// Executes the order of the operator.
     pub fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
         let before = self.status();
         match order {
@@ -241,8 +241,8 @@ impl Drain {
         self.settle(now, before)
     }
 
-    /// The Node is known, and marked with this wait or not at all. A mark that is there already when
-    /// a run begins goes on where the run before left it.
+    /// The Node is known, with a mark that has this wait or without one. A mark that exists when a run
+    /// begins resumes where the earlier run stopped.
     pub fn follow_mark(&mut self, now: Moment, wait: Option<Duration>) -> DrainStep {
         let before = self.status();
         let is_resumed = self.marked_wait.is_none() && !self.mark.status.is_in_service();
@@ -257,12 +257,12 @@ impl Drain {
         self.settle(now, before)
     }
 
-    /// It may be time to withdraw.
+    /// The deadline may have passed: withdraws if so.
     pub fn tick(&mut self, now: Moment) -> DrainStep {
         self.settle(now, self.status())
     }
 
-    /// What is withdrawn stays so until nobody wants it any more, whatever waits are left.
+    /// Withdrawn routes stay withdrawn until no source drains the node, whatever waits are left.
     fn settle(&mut self, now: Moment, before: DrainStatus) -> DrainStep {
         if self.command.is_over(now) || self.mark.is_over(now) {
             self.command.complete(now);
@@ -276,17 +276,17 @@ impl Drain {
         self.command.deadline.into_iter().chain(self.mark.deadline).min()
     }
 
-    /// What neighbours are to see.
+    /// The state that neighbours see.
     pub fn state(&self) -> DrainState {
         self.status().state()
     }
 
-    /// What people are told.
+    /// The status for people.
     pub fn status(&self) -> DrainStatus {
         self.command.status.and(self.mark.status)
     }
 
-    /// What the next run is to know.
+    /// The record for the next run.
     pub fn record(&self) -> DrainRecord {
         DrainRecord { command: self.command.status, mark: self.mark.status }
     }

@@ -1,10 +1,10 @@
-//! A node leaves and comes back, on a clock of its own.
+//! A node leaves and returns, on a virtual clock.
 
 use super::*;
 
 const EPOCH_SECONDS: u64 = 1_795_192_683;
 
-/// So many milliseconds after a process began.
+/// This many milliseconds after the process started.
 fn at(milliseconds: u64) -> Moment {
     Moment {
         epoch_seconds: EPOCH_SECONDS + milliseconds / 1_000,
@@ -57,10 +57,10 @@ fn a_second_order_moves_the_end_of_the_wait_and_not_its_beginning() {
 fn what_is_so_already_is_no_step() {
     let mut drain = Drain::default();
     assert_eq!(drain.obey(at(0), DrainOrder::Undo), DrainStep::None);
-    assert_eq!(drain.obey(at(0), begin(0)), DrainStep::Drained, "without a wait, at once");
+    assert_eq!(drain.obey(at(0), begin(0)), DrainStep::Drained, "without a wait, immediately");
     let before = drain;
     assert_eq!(drain.obey(at(5_000), begin(30)), DrainStep::None);
-    assert_eq!(drain, before, "nothing is announced again to be withdrawn again");
+    assert_eq!(drain, before, "routes are not announced just to be withdrawn again");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_wait_can_be_undone_before_its_end() {
 
 #[test]
 fn a_restart_goes_on_with_the_rest_of_the_wait() {
-    // The process has just begun: its monotonic clock says nothing of the time before.
+    // The process has just started: its monotonic clock has no relation to the time before.
     let now = |seconds: u64| Moment {
         epoch_seconds: EPOCH_SECONDS + seconds,
         monotonic: Instant::from_micros(7),
@@ -86,7 +86,7 @@ fn a_restart_goes_on_with_the_rest_of_the_wait() {
     };
     assert_eq!(rest(draining(100, 130), 110), Some(20));
     assert_eq!(rest(draining(100, 130), 50), Some(30), "the clock was set back");
-    assert_eq!(rest(draining(130, 100), 0), None, "no daemon wrote that");
+    assert_eq!(rest(draining(130, 100), 0), None, "no daemon writes that");
     for over in [130, 5_000] {
         let drain = Drain::resume(now(over), by_command(draining(100, 130)));
         assert_eq!((drain.status(), drain.next_deadline()), (drained(over), None));
@@ -97,7 +97,7 @@ fn a_restart_goes_on_with_the_rest_of_the_wait() {
     }
 }
 
-/// The Node is marked so from then on.
+/// The wait of the Node's mark.
 fn mark(seconds: u64) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
@@ -115,7 +115,11 @@ fn a_mark_takes_a_node_out_for_as_long_as_it_is_there() {
     assert_eq!(drain.status(), draining(1, 31));
     assert_eq!(drain.follow_mark(at(11_000), mark(60)), DrainStep::Moved);
     assert_eq!(drain.status(), draining(1, 71));
-    assert_eq!(drain.obey(at(12_000), DrainOrder::Undo), DrainStep::None, "that is not its order");
+    assert_eq!(
+        drain.obey(at(12_000), DrainOrder::Undo),
+        DrainStep::None,
+        "the mark is not the operator's order"
+    );
     assert_eq!(drain.tick(at(71_000)), DrainStep::Drained);
     assert_eq!(drain.follow_mark(at(80_000), mark(5)), DrainStep::None);
     assert_eq!(drain.follow_mark(at(99_000), None), DrainStep::Undone);
@@ -127,14 +131,18 @@ fn a_node_is_out_of_service_while_one_of_two_wants_it() {
     let mut drain = Drain::default();
     drain.follow_mark(at(0), mark(600));
     assert_eq!(drain.obey(at(10_000), begin(30)), DrainStep::Moved);
-    assert_eq!(drain.status(), draining(0, 40), "whoever waits less decides");
+    assert_eq!(drain.status(), draining(0, 40), "the shorter wait wins");
     assert_eq!(drain.next_deadline(), Some(at(40_000).monotonic));
     assert_eq!(drain.tick(at(40_000)), DrainStep::Drained);
     assert_eq!(drain.obey(at(50_000), DrainOrder::Undo), DrainStep::None, "the mark is there");
-    assert_eq!(drain.status(), drained(40), "and what is withdrawn stays so");
+    assert_eq!(drain.status(), drained(40), "and withdrawn routes stay withdrawn");
     assert_eq!(drain.next_deadline(), None);
     assert_eq!(drain.obey(at(60_000), begin(30)), DrainStep::None);
-    assert_eq!(drain.follow_mark(at(70_000), None), DrainStep::None, "now it is the operator's");
+    assert_eq!(
+        drain.follow_mark(at(70_000), None),
+        DrainStep::None,
+        "now the operator's drain holds"
+    );
     assert_eq!(drain.status(), drained(60));
     assert_eq!(drain.obey(at(80_000), DrainOrder::Undo), DrainStep::Undone);
 }

@@ -1,7 +1,7 @@
-//! What going from one plan to another does: which addresses move, which routes come, go and
-//! change, which sessions.
+//! The effect of replacing one plan by another: which addresses move, which routes are announced,
+//! withdrawn and changed, which sessions.
 //!
-//! Compares and words nothing; `edit_text` and `edit_json` print it.
+//! Compares only; `edit_text` and `edit_json` print it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use super::super::{ClusterPlan, Layer2Announcement, NodePlan, diff};
 use super::routes::Peers;
 use super::sessions::{self, SessionEdit};
 
-/// A Service whose addresses, pool or lack of them is other.
+/// A Service with a changed outcome.
 pub(super) struct ServiceEdit<'a> {
     pub(super) name: &'a ObjectName,
     pub(super) before: Option<&'a Outcome>,
@@ -40,7 +40,7 @@ pub(super) struct Layer2Edit<'a> {
     pub(super) after: Option<&'a Layer2Announcement>,
 }
 
-/// Everything that is other.
+/// All changes.
 #[derive(Default)]
 pub(super) struct Edit<'a> {
     pub(super) services: Vec<ServiceEdit<'a>>,
@@ -49,7 +49,7 @@ pub(super) struct Edit<'a> {
     pub(super) sessions: Vec<SessionEdit<'a>>,
 }
 
-/// Both values of every key that either map has.
+/// Both values of every key in either map.
 fn pairs<'a, K: Ord, V>(
     before: &'a BTreeMap<K, V>,
     after: &'a BTreeMap<K, V>,
@@ -59,7 +59,7 @@ fn pairs<'a, K: Ord, V>(
 }
 
 impl<'a> Edit<'a> {
-    /// What going from `before` to `after` does.
+    /// The effect of replacing `before` by `after`.
     pub(super) fn new(before: &'a ClusterPlan, after: &'a ClusterPlan) -> Self {
         let mut edit = Self::default();
         let services = pairs(&before.outcomes, &after.outcomes);
@@ -84,7 +84,7 @@ impl<'a> Edit<'a> {
         edit
     }
 
-    /// Whether nothing is other.
+    /// Whether nothing changes.
     pub(super) fn is_empty(&self) -> bool {
         self.services.is_empty()
             && self.routes.is_empty()
@@ -92,8 +92,8 @@ impl<'a> Edit<'a> {
             && self.sessions.is_empty()
     }
 
-    /// Those that a session carries: one that begins or ceases to carry a family is another, with
-    /// other routes.
+    /// The routes that a session carries: a session with other families is another one, with other
+    /// routes.
     fn add_routes(&mut self, node: &'a str, old: &'a NodePlan, new: &'a NodePlan) {
         let (old_services, new_services) = (old.services_by_route(), new.services_by_route());
         let (old_peers, new_peers) = (Peers::of(old), Peers::of(new));
@@ -115,7 +115,7 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// What each peer is told of each prefix.
+/// The routes to each peer.
 fn carried<'a>(
     plan: &'a NodePlan,
     peers: &Peers<'_>,

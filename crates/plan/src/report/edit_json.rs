@@ -20,8 +20,8 @@ pub(super) fn json(edit: &Edit<'_>) -> Value {
     })
 }
 
-/// The fields of what became of a Service: `pool` is empty without addresses, `reason` where it
-/// got what it asked for.
+/// The fields of an outcome: `pool` is empty without addresses, `reason` if the Service got what it
+/// requested.
 pub(super) fn outcome(outcome: &Outcome) -> Map<String, Value> {
     let addresses: Vec<_> = outcome.addresses.iter().map(ToString::to_string).collect();
     let reason = outcome.reason.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -32,14 +32,14 @@ pub(super) fn outcome(outcome: &Outcome) -> Map<String, Value> {
     fields
 }
 
-/// As it is afterwards, and `before` where it was there.
+/// The new outcome, and `before` if there was one.
 fn service(edit: &ServiceEdit<'_>) -> Value {
     let gone = Outcome { addresses: Vec::new(), pool: None, reason: None };
     let mut fields = outcome(edit.after.unwrap_or(&gone));
     if edit.after.is_none() {
         fields.insert(
             "reason".to_owned(),
-            json!("gone, or no longer a Service of this type and class"),
+            json!("deleted, or no longer a Service of this type and class"),
         );
     }
     fields.shift_insert(0, "name".to_owned(), json!(edit.name.name));
@@ -75,7 +75,7 @@ fn route(edit: &RouteEdit<'_>, attributes: Map<String, Value>) -> Value {
     Value::Object(fields)
 }
 
-/// The fields of an address that is answered for.
+/// The fields of a layer 2 announcement.
 pub(super) fn answer(answer: &Layer2Announcement) -> Map<String, Value> {
     let services: Vec<_> = answer.services.iter().map(ToString::to_string).collect();
     let mut fields = Map::new();
@@ -85,7 +85,7 @@ pub(super) fn answer(answer: &Layer2Announcement) -> Map<String, Value> {
     fields
 }
 
-/// What is changed is shown as it is afterwards.
+/// Changed ones are shown in their new state.
 fn layer2(edit: &Edit<'_>) -> Value {
     let (mut announced, mut withdrawn, mut changed) = (Vec::new(), Vec::new(), Vec::new());
     for Layer2Edit { node, before, after } in &edit.layer2 {
@@ -102,7 +102,7 @@ fn layer2(edit: &Edit<'_>) -> Value {
     json!({ "announced": announced, "withdrawn": withdrawn, "changed": changed })
 }
 
-/// Sessions that go on under other settings are no news to a router, and left out.
+/// Sessions that stay up with other settings do not affect a router, and are left out.
 fn sessions(edit: &Edit<'_>) -> Value {
     let of = |fate: Fate| -> Vec<Value> {
         edit.sessions.iter().filter(|it| it.fate == fate).map(session).collect()

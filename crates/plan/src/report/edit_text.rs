@@ -1,5 +1,5 @@
-//! An edit for people: first what it comes to, then each part as a table. Nodes at which the same
-//! happens share a line.
+//! An edit for people: first a summary, then each part as a table. Nodes with the same changes
+//! share a line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ fn summary(edit: &Edit<'_>) -> String {
             &[
                 (services(is_moved), "moved to other addresses"),
                 (services(is_lost), "left without an address"),
-                (services(has_fewer), "with one address less"),
+                (services(has_fewer), "with one address fewer"),
                 (services(has_more), "given an address"),
                 (services(|it| it.before.is_none()), "new"),
                 (services(|it| it.after.is_none()), "gone"),
@@ -51,7 +51,7 @@ fn summary(edit: &Edit<'_>) -> String {
                 (sessions(Fate::Added), "added"),
                 (sessions(Fate::Removed), "removed"),
                 (sessions(Fate::Reset), "reset"),
-                (losing, "of them without routes meanwhile"),
+                (losing, "of them with route loss"),
             ],
         ),
         line(
@@ -66,15 +66,15 @@ fn summary(edit: &Edit<'_>) -> String {
     .concat()
 }
 
-/// `Routes: 2 announced, 1 withdrawn`: what there is something of.
+/// `Routes: 2 announced, 1 withdrawn`: the parts that are not 0.
 fn line(what: &str, parts: &[(usize, &str)]) -> String {
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts.map(|(count, what)| format!("{count} {what}")).collect();
-    let said = if parts.is_empty() { "as before".to_owned() } else { parts.join(", ") };
+    let said = if parts.is_empty() { "unchanged".to_owned() } else { parts.join(", ") };
     format!("{what}: {said}\n")
 }
 
-/// Whether it lost an address, and whether it got one, where it was there before and is there now.
+/// Whether it lost an address, and whether it got one, if it existed before and exists now.
 fn lost_and_got(edit: &ServiceEdit<'_>) -> (bool, bool) {
     let Some((before, after)) = edit.before.zip(edit.after) else { return (false, false) };
     let is_more = |some: &Outcome, than: &Outcome| {
@@ -95,12 +95,12 @@ fn has_fewer(edit: &ServiceEdit<'_>) -> bool {
     lost_and_got(edit) == (true, false) && !is_lost(edit)
 }
 
-/// Whether it had addresses, is still there, and has none.
+/// Whether it had addresses, still exists, and has none.
 fn is_lost(edit: &ServiceEdit<'_>) -> bool {
     edit.before.is_some_and(|it| !it.is_pending()) && edit.after.is_some_and(Outcome::is_pending)
 }
 
-/// `before -> after`, or one of them where they are the same.
+/// `before -> after`, or one of them if they are equal.
 fn transition(before: String, after: String) -> String {
     if before == after { after } else { format!("{before}{ARROW}{after}") }
 }
@@ -112,7 +112,7 @@ fn services(edit: &Edit<'_>) -> Option<String> {
     let row = |it: &ServiceEdit<'_>| {
         let both = |of: fn(&Outcome) -> String| transition(side(it.before, of), side(it.after, of));
         let reason = match it.after {
-            None => "gone, or no longer a Service of this type and class".to_owned(),
+            None => "deleted, or no longer a Service of this type and class".to_owned(),
             Some(after) => after.reason.as_ref().map(ToString::to_string).unwrap_or_default(),
         };
         let pool = both(|outcome| outcome.pool.clone().unwrap_or_default());
@@ -123,7 +123,7 @@ fn services(edit: &Edit<'_>) -> Option<String> {
     (!rows.is_empty()).then(|| section("Services", heads, rows))
 }
 
-/// Puts what is the same on several nodes on one line. `key` is all of the line but the nodes.
+/// Puts equal lines of several nodes on one line. `key` is the line without the nodes.
 fn by_nodes<'a, T, K: Ord>(
     edits: &'a [T],
     key: impl Fn(&T) -> K,
@@ -171,7 +171,7 @@ fn routes(edit: &Edit<'_>) -> Option<String> {
         };
         (rank, change, it.prefix, it.peer.clone(), attributes, it.services.clone())
     };
-    // Routers that hear the same share the line, too.
+    // Routers with the same routes share the line, too.
     let mut lines: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for ((rank, change, prefix, peer, attributes, services), nodes) in
         by_nodes(&edit.routes, key, |it| it.node)
@@ -197,7 +197,7 @@ fn routes(edit: &Edit<'_>) -> Option<String> {
 }
 
 fn layer2(edit: &Edit<'_>) -> Option<String> {
-    /// Who answers, and on which interfaces.
+    /// Which nodes answer, and on which interfaces.
     type Sides<'a> = (BTreeSet<&'a str>, BTreeSet<&'a str>, BTreeSet<String>, BTreeSet<String>);
     let mut addresses: BTreeMap<IpAddr, (Sides<'_>, BTreeSet<String>)> = BTreeMap::new();
     for Layer2Edit { node, before, after } in &edit.layer2 {

@@ -1,4 +1,4 @@
-//! What `fairway plan` prints: what the facts lead to, or what an edit of them does.
+//! What `fairway plan` prints: the effect of the facts, or of an edit.
 //!
 //! ```text
 //!  ClusterPlan ─► routes ─► whole ─► text, JSON
@@ -6,8 +6,8 @@
 //!                        └─► edit_json
 //! ```
 //!
-//! Pure: plans in, text or JSON out. Knows no file, and never prints a password. Who pastes the text
-//! into a change request wants to see what changes, where, and what it costs.
+//! Pure: plans in, text or JSON out. Knows no file, and never prints a password. The text suits a
+//! change request: what changes, where, and at which cost.
 
 mod edit;
 mod edit_json;
@@ -23,27 +23,27 @@ use serde_json::Value;
 use super::ClusterPlan;
 use edit::Edit;
 
-/// What a plan leads to, for people.
+/// A plan, for people.
 pub fn text(plan: &ClusterPlan) -> String {
     whole::text(plan)
 }
 
-/// What a plan leads to, for programs.
+/// A plan, for programs.
 pub fn json(plan: &ClusterPlan) -> Value {
     whole::json(plan)
 }
 
-/// What going from `before` to `after` does, for people.
+/// The effect of replacing `before` by `after`, for people.
 pub fn edit_text(before: &ClusterPlan, after: &ClusterPlan) -> String {
     edit_text::text(&Edit::new(before, after))
 }
 
-/// What going from `before` to `after` does, for programs.
+/// The effect of replacing `before` by `after`, for programs.
 pub fn edit_json(before: &ClusterPlan, after: &ClusterPlan) -> Value {
     edit_json::json(&Edit::new(before, after))
 }
 
-/// Names one after the other; of many, the first few and how many more.
+/// Comma-separated names; of many, the first few and how many more.
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 5;
     let names: Vec<&str> = names.into_iter().collect();

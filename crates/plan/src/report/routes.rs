@@ -1,4 +1,4 @@
-//! Routes as a router is told them: attributes in words, and the peers by name.
+//! Routes as a router receives them: attributes in words, and the peers by name.
 //!
 //! Knows one plan at a time.
 
@@ -19,10 +19,10 @@ pub(super) struct Told<'a> {
     pub(super) services: Vec<String>,
 }
 
-/// What each peer of a node is told, by the name of the peer.
+/// The routes to each peer of a node, by the name of the peer.
 pub(super) type ToldByPeer<'a> = BTreeMap<String, Vec<Told<'a>>>;
 
-/// The peers of a node, by what routes name them by.
+/// The peers of a node, by their keys in routes.
 pub(super) struct Peers<'a>(BTreeMap<PeerKey, &'a PeerConfig>);
 
 impl<'a> Peers<'a> {
@@ -31,18 +31,18 @@ impl<'a> Peers<'a> {
     }
 
     /// Whether the session to a peer carries the family of `prefix`. Whether there is a next hop for
-    /// it, only the machine knows.
+    /// it is known on the machine only.
     pub(super) fn carry(&self, key: PeerKey, prefix: Prefix) -> bool {
         self.0.get(&key).is_none_or(|peer| peer.families.contains(prefix.family()))
     }
 
-    /// What the BGPPeer is called.
+    /// The name of the BGPPeer.
     pub(super) fn name(&self, key: PeerKey) -> String {
         self.0.get(&key).map_or_else(|| key.to_string(), |peer| peer.name.clone())
     }
 }
 
-/// For each peer of a node what it is told; the routes by prefix.
+/// The routes to each peer of a node; the routes by prefix.
 pub(super) fn by_peer(plan: &NodePlan) -> ToldByPeer<'_> {
     let (services, known) = (plan.services_by_route(), Peers::of(plan));
     let mut peers = ToldByPeer::new();
@@ -65,7 +65,7 @@ pub(super) fn by_peer(plan: &NodePlan) -> ToldByPeer<'_> {
     peers
 }
 
-/// Each attribute by the name of its field, with what it says; empty where it is not attached.
+/// Each attribute by the name of its field, with its value; empty if it is not set.
 fn words(attributes: &RouteAttributes) -> [(&'static str, String); 6] {
     fn number<T: ToString>(number: Option<T>) -> String {
         number.map(|it| it.to_string()).unwrap_or_default()
@@ -110,8 +110,8 @@ pub(super) fn difference(before: &RouteAttributes, after: &RouteAttributes) -> S
     different.join(", ")
 }
 
-/// The attributes as fields. Whatever is not attached is null, 0 or an empty list;
-/// `linkBandwidth`, in bits per second, is there only where it is used.
+/// The attributes as fields. An attribute that is not set is null, 0 or an empty list;
+/// `linkBandwidth`, in bits per second, is present only if it is used.
 pub(super) fn fields(attributes: &RouteAttributes) -> Map<String, Value> {
     fn list<T: ToString>(list: &[T]) -> Value {
         list.iter().map(ToString::to_string).collect()
@@ -119,7 +119,7 @@ pub(super) fn fields(attributes: &RouteAttributes) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut field = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     field("localPref", json!(attributes.local_pref));
-    // In numbers: `no-advertise` is a word for people.
+    // In numbers: `no-advertise` is for people.
     let numbers =
         attributes.communities.iter().map(|it| format!("{}:{}", it.0 >> 16, it.0 & 0xFFFF));
     field("communities", numbers.collect());

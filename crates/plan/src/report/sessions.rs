@@ -1,8 +1,8 @@
-//! What an edit does to sessions: which begin, end or begin anew, by which fields, and what becomes
-//! of the routes meanwhile.
+//! The effect of an edit on sessions: which start, end or are reset, by which fields, and what happens
+//! to the routes in between.
 //!
-//! What a field does is the table of `PeerSetting`; here it gets the name and the values that
-//! operators write. No key is ever among those.
+//! The effect of a field is in the table of `PeerSetting`; here it gets the name and the values that
+//! operators write. Keys are never among them.
 
 use fairway_ground::{BfdSettings, FamilySet, PeerKind, Remote, RemoteAs};
 use fairway_seam::{ChangeEffect, PeerBfd, PeerConfig, PeerSetting};
@@ -10,27 +10,27 @@ use fairway_seam::{ChangeEffect, PeerBfd, PeerConfig, PeerSetting};
 use super::super::{NodePlan, SessionDiff};
 use crate::columns::or_none;
 
-/// What becomes of a session.
+/// The effect on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
     /// It is new.
     Added,
     /// It ends.
     Removed,
-    /// It ends, and begins anew.
+    /// It ends, and starts again.
     Reset,
-    /// It goes on under other settings.
+    /// It stays up with other settings.
     Kept,
 }
 
-/// A field that is other. Values of keys and lists are not shown.
+/// A changed field. Values of keys and lists are not shown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FieldEdit {
     pub(super) name: String,
     pub(super) values: Option<(String, String)>,
 }
 
-/// A session that is other.
+/// A changed session.
 pub(super) struct SessionEdit<'a> {
     pub(super) node: &'a str,
     pub(super) peer: String,
@@ -40,11 +40,11 @@ pub(super) struct SessionEdit<'a> {
     pub(super) fields: Vec<FieldEdit>,
     /// Whether the router drops our routes for a time, or for good.
     pub(super) loses_routes: bool,
-    /// What happens, for people.
+    /// The effect, for people.
     pub(super) effect: &'static str,
 }
 
-/// The sessions of `node` that are other than in `old`.
+/// The sessions of `node` that differ from those in `old`.
 pub(super) fn of_node<'a>(
     node: &'a str,
     diff: &SessionDiff,
@@ -62,11 +62,11 @@ pub(super) fn of_node<'a>(
     let mut edits = Vec::new();
     edits.extend(diff.added.iter().map(|peer| {
         let effect =
-            if peer.is_dialled() { "the router is dialled" } else { "the router has to dial" };
+            if peer.is_dialled() { "the router is dialled" } else { "the router must connect" };
         plain(peer, Fate::Added, false, effect)
     }));
     edits.extend(diff.removed.iter().map(|peer| {
-        plain(peer, Fate::Removed, true, "Peer De-configured (6/3); its routes are gone")
+        plain(peer, Fate::Removed, true, "Peer De-configured (6/3); its routes are withdrawn")
     }));
     let was = |peer: &PeerConfig| old.peers.iter().find(|it| it.key == peer.key);
     for (peers, fate) in [(&diff.reset, Fate::Reset), (&diff.changed, Fate::Kept)] {
@@ -80,7 +80,7 @@ pub(super) fn of_node<'a>(
             edits.push(SessionEdit { fields, ..plain(peer, fate, loses_routes, effect) });
         }
     }
-    // A neighbour of the same name with another address is the same to the reader.
+    // A neighbour of the same name with another address is the same for people.
     for removed in &diff.removed {
         for edit in edits.iter_mut().filter(|it| it.peer == removed.name) {
             let added = diff.added.iter().find(|it| it.name == removed.name);
@@ -90,28 +90,28 @@ pub(super) fn of_node<'a>(
     edits
 }
 
-/// What becomes of the routes while a session begins anew.
+/// What happens to the routes during a session reset.
 fn meanwhile(before: &PeerConfig, after: &PeerConfig) -> (bool, &'static str) {
     let is_other = |fields: &[&str]| {
         before.differences(after).iter().any(|setting| fields.contains(&setting.field))
     };
     let both_restart = before.graceful_restart.is_some() && after.graceful_restart.is_some();
     if after.shutdown.is_some() {
-        (true, "shut down; its routes are gone until `shutdown` is taken back")
+        (true, "shut down; its routes are withdrawn until `shutdown` is removed")
     } else if is_other(&["local_asn", "router_asn", "remote_as"]) {
-        (true, "routes are lost until the router has the new AS, too")
+        (true, "routes are lost until the router is configured with the new AS")
     } else if is_other(&["password", "tcp_ao"]) {
-        (true, "routes are lost until the router has the same keys, too")
+        (true, "routes are lost until the router is configured with the same keys")
     } else if before.shutdown.is_some() {
         (false, "the router is dialled again")
     } else if both_restart {
-        (false, "routes are kept, if the router has graceful restart, too")
+        (false, "routes are kept, if the router has graceful restart enabled, too")
     } else {
         (true, "routes are lost until the session is back (enableGracefulRestart is not set)")
     }
 }
 
-/// What the neighbour notices of a session that goes on.
+/// What the neighbour notices of a session that stays up.
 fn going_on(before: &PeerConfig, after: &PeerConfig) -> &'static str {
     let differences = before.differences(after);
     let has = |effect| differences.iter().any(|setting| setting.effect == effect);
@@ -120,17 +120,17 @@ fn going_on(before: &PeerConfig, after: &PeerConfig) -> &'static str {
         bfd.is_some_and(|(before, after)| is_other(&before.settings, &after.settings))
     };
     if has_other_bfd(|before, after| before.authentication != after.authentication) {
-        "goes on, if the router gets the key of BFD within its detection time"
+        "stays up, if the router gets the BFD key within the detection time"
     } else if (after.kind() == PeerKind::Internal || !after.is_next_door())
         && has_other_bfd(|before, after| before.minimum_ttl < after.minimum_ttl)
     {
-        "goes on, if what its BFD sends over several hops arrives with the new TTL"
+        "stays up, if the router's multihop BFD packets arrive with the new TTL"
     } else if has(ChangeEffect::ExchangesKeys) {
-        "goes on, if the router gets the keys within the hold time"
+        "stays up, if the router gets the keys within the hold time"
     } else if has(ChangeEffect::AsksAgain) {
-        "goes on; the router is asked for its routes again"
+        "stays up; the router is asked for its routes again"
     } else {
-        "goes on"
+        "stays up"
     }
 }
 
@@ -140,7 +140,7 @@ fn fields(before: &PeerConfig, after: &PeerConfig) -> Vec<FieldEdit> {
     for setting in before.differences(after) {
         let name = written(setting, after);
         let values = value(setting.field, before).zip(value(setting.field, after));
-        // What is other may be a key.
+        // The change may be one of a key.
         let values = values.filter(|(before, after)| before != after);
         // `myASN` is two settings.
         if !name.is_empty() && !fields.iter().any(|it| it.name == name) {
@@ -155,13 +155,13 @@ fn written(setting: &PeerSetting, after: &PeerConfig) -> String {
     let name = match setting.field {
         "local_asn" if after.local_asn != after.router_asn => "localASN",
         "remote_as" if !matches!(after.remote_as, RemoteAs::Asn(_)) => "dynamicASN",
-        // The first of those that may.
+        // The first of several possible ones.
         _ => setting.written.split('`').nth(1).unwrap_or_default(),
     };
     name.to_owned()
 }
 
-/// What is written there, in short; `None` where it is a key, or a list.
+/// The value in short; `None` if it is a key, or a list.
 fn value(field: &str, peer: &PeerConfig) -> Option<String> {
     fn seconds(time: std::time::Duration) -> String {
         format!("{}s", time.as_secs())
@@ -200,7 +200,7 @@ fn value(field: &str, peer: &PeerConfig) -> Option<String> {
     })
 }
 
-/// What BFD is asked for, in short. Its key is nobody's to see.
+/// The BFD settings in short. The key is never shown.
 fn bfd(bfd: &PeerBfd) -> String {
     let BfdSettings {
         transmit_interval,
@@ -227,7 +227,7 @@ fn bfd(bfd: &PeerBfd) -> String {
     words
 }
 
-/// The field that says where a neighbour is.
+/// The field with the address of a neighbour.
 fn remote(before: &PeerConfig, after: &PeerConfig) -> FieldEdit {
     let name = match after.key.remote {
         _ if before.key.remote == after.key.remote => "vrf",

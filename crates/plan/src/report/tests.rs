@@ -1,4 +1,4 @@
-//! What an edit does to sessions and routes, setting by setting; whole outputs are in `docs/plan.md`.
+//! The effect of an edit on sessions and routes, setting by setting; whole outputs are in `docs/plan.md`.
 
 use std::num::{NonZeroU8, NonZeroU32};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn peer(called: &str, address: &str) -> PeerConfig {
     }
 }
 
-/// A plan of nodes that all have these peers, and tell them these prefixes.
+/// A plan of nodes that all have these peers, and announce these prefixes to them.
 fn plan(nodes: &[&str], peers: &[PeerConfig], prefixes: &[&str]) -> ClusterPlan {
     let keys: std::collections::BTreeSet<_> = peers.iter().map(|peer| peer.key).collect();
     let route = |prefix: &&str| DesiredRoute {
@@ -41,7 +41,7 @@ fn plan(nodes: &[&str], peers: &[PeerConfig], prefixes: &[&str]) -> ClusterPlan 
     ClusterPlan { nodes, ..ClusterPlan::default() }
 }
 
-/// What a change of one setting is said to do: the change, its fields and its effect.
+/// The reported effect of a change of one setting: the change, its fields and its effect.
 fn fate(before: &PeerConfig, change: impl FnOnce(&mut PeerConfig)) -> [String; 3] {
     let mut after = before.clone();
     change(&mut after);
@@ -61,10 +61,10 @@ fn a_reset_says_which_field_does_it_and_whether_routes_are_lost() {
     let port = |peer: &mut PeerConfig| peer.port = 1179;
     let lost = "routes are lost until the session is back (enableGracefulRestart is not set)";
     assert_eq!(fate(&plain, port), ["reset", "peerPort 179 -> 1179", lost]);
-    let kept = "routes are kept, if the router has graceful restart, too";
+    let kept = "routes are kept, if the router has graceful restart enabled, too";
     assert_eq!(fate(&restarting, port), ["reset", "peerPort 179 -> 1179", kept]);
     let asn = |peer: &mut PeerConfig| peer.remote_as = RemoteAs::External;
-    let until = "routes are lost until the router has the new AS, too";
+    let until = "routes are lost until the router is configured with the new AS";
     assert_eq!(fate(&restarting, asn), ["reset", "dynamicASN 64501 -> external", until]);
     let mine = |peer: &mut PeerConfig| {
         peer.local_asn = Asn::new(64999).unwrap();
@@ -99,8 +99,8 @@ fn the_first_line_counts_what_becomes_of_services() {
         (Some(&[four]), Some(&[]), "Services: 1 left without an address"),
         (Some(&[]), Some(&[four]), "Services: 1 given an address"),
         (Some(&[four]), Some(&[four, six]), "Services: 1 given an address"),
-        (Some(&[four, six]), Some(&[six]), "Services: 1 with one address less"),
-        (Some(&[four, six]), Some(&[six, four]), "Services: as before"),
+        (Some(&[four, six]), Some(&[six]), "Services: 1 with one address fewer"),
+        (Some(&[four, six]), Some(&[six, four]), "Services: unchanged"),
         (None, Some(&[four]), "Services: 1 new"),
         (Some(&[four]), None, "Services: 1 gone"),
     ] {
@@ -113,10 +113,10 @@ fn keys_are_never_shown() {
     let plain = peer("tor", "192.0.2.1");
     let key = |text: &str| Some(Password::new(text).unwrap());
     let begins = fate(&plain, |peer| peer.password = key("s3cret"));
-    let same = "routes are lost until the router has the same keys, too";
+    let same = "routes are lost until the router is configured with the same keys";
     assert_eq!(begins, ["reset", "password", same]);
     let signed = PeerConfig { password: key("s3cret"), ..plain };
-    let goes_on = "goes on, if the router gets the keys within the hold time";
+    let goes_on = "stays up, if the router gets the keys within the hold time";
     assert_eq!(fate(&signed, |peer| peer.password = key("other")), ["kept", "password", goes_on]);
 }
 
@@ -131,23 +131,23 @@ fn an_edit_of_bfd_says_what_is_other_and_no_key() {
     let echo = Some(Duration::from_millis(50));
     let other = BfdSettings { echo_interval: echo, passive: true, ..profile() };
     let fields = "bfdProfile 300/300 ms x 3 -> 300/300 ms x 3, echo 50 ms, passive";
-    assert_eq!(edit(&plain, other), ["kept", fields, "goes on"]);
+    assert_eq!(edit(&plain, other), ["kept", fields, "stays up"]);
     let signed = |id, key: &[u8]| BfdSettings {
         authentication: BfdAuthentication::new(BfdAuthenticationKind::Sha1, id, key).ok(),
         ..profile()
     };
-    let goes_on = "goes on, if the router gets the key of BFD within its detection time";
+    let goes_on = "stays up, if the router gets the BFD key within the detection time";
     let fields = "bfdProfile 300/300 ms x 3 -> 300/300 ms x 3, keyed-sha1 7";
     assert_eq!(edit(&plain, signed(7, b"s3cret")), ["kept", fields, goes_on]);
     let before = PeerConfig { bfd: watched(signed(7, b"s3cret")), ..plain.clone() };
     assert_eq!(edit(&before, signed(7, b"other")), ["kept", "bfdProfile", goes_on]);
-    // A router may be in between only where that was said.
+    // A router may be in between only if the profile allows it.
     let near = |ttl| BfdSettings { minimum_ttl: NonZeroU8::new(ttl).unwrap(), ..profile() };
     let before = PeerConfig { bfd: watched(near(60)), ..plain };
     let fields = "bfdProfile 300/300 ms x 3, TTL 60 -> 300/300 ms x 3, TTL 64";
-    assert_eq!(edit(&before, near(64)), ["kept", fields, "goes on"]);
+    assert_eq!(edit(&before, near(64)), ["kept", fields, "stays up"]);
     let before = PeerConfig { multihop: true, ..before };
-    let goes_on = "goes on, if what its BFD sends over several hops arrives with the new TTL";
+    let goes_on = "stays up, if the router's multihop BFD packets arrive with the new TTL";
     assert_eq!(edit(&before, near(64)), ["kept", fields, goes_on]);
 }
 
@@ -155,7 +155,7 @@ fn an_edit_of_bfd_says_what_is_other_and_no_key() {
 fn a_shutdown_is_no_restart() {
     let message = ShutdownMessage::new("maintenance").unwrap();
     let [change, _, effect] = fate(&peer("tor", "192.0.2.1"), |peer| peer.shutdown = Some(message));
-    let gone = "shut down; its routes are gone until `shutdown` is taken back";
+    let gone = "shut down; its routes are withdrawn until `shutdown` is removed";
     assert_eq!((change.as_str(), effect.as_str()), ("reset", gone));
 }
 
@@ -195,8 +195,8 @@ fn nodes_and_routers_of_which_the_same_is_true_share_a_line() {
     let after = plan(&names, &peers, &["198.51.100.1/32"]);
     let text = edit_text(&before, &after);
     let expected = "\
-Services: as before
-Sessions: as before
+Services: unchanged
+Sessions: unchanged
 Routes: 16 announced
 
 Routes

@@ -1,6 +1,6 @@
-//! All that a plan leads to.
+//! The whole effect of a plan.
 //!
-//! Knows one plan, and nothing of what was before.
+//! Knows one plan, and no earlier one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::routes::{self, Told, ToldByPeer};
 use super::{listed, section};
 use crate::columns::or_none;
 
-/// Services, then routes, then layer 2; nodes that do the same are shown as one.
+/// Services, then routes, then layer 2; nodes with equal results are shown as one.
 pub(super) fn text(plan: &ClusterPlan) -> String {
     let mut sections = vec![services(plan)];
     sections.extend(silent(plan));
@@ -43,7 +43,7 @@ fn services(plan: &ClusterPlan) -> String {
     section("Services", ["NAMESPACE", "NAME", "ADDRESSES", "POOL", "REASON"], rows)
 }
 
-/// The addresses of an outcome, with a comma between.
+/// The comma-separated addresses of an outcome.
 pub(super) fn addresses(outcome: &Outcome) -> String {
     if outcome.is_pending() {
         return "<pending>".to_owned();
@@ -52,7 +52,7 @@ pub(super) fn addresses(outcome: &Outcome) -> String {
     addresses.join(",")
 }
 
-/// Services that have addresses which no node announces or answers for, and why.
+/// Services with addresses that no node announces or answers for, and why.
 fn silent(plan: &ClusterPlan) -> Option<String> {
     let told = plan.nodes.values().flat_map(|node| {
         let routes = routes::by_peer(node).into_values().flatten();
@@ -78,13 +78,13 @@ fn why_silent(plan: &ClusterPlan, service: &ObjectName) -> String {
         }
     }
     if reasons.is_empty() {
-        let families = "no session to a peer that is told carries the family of its address";
+        let families = "no session to a selected peer carries the family of its address";
         return families.to_owned();
     }
     reasons.into_values().collect::<Vec<_>>().join("; ")
 }
 
-/// The routes of each group of nodes that tell the same to the same.
+/// The routes of each group of nodes with the same routes to the same peers.
 fn sessions(plan: &ClusterPlan) -> Vec<String> {
     let mut groups: Vec<(ToldByPeer<'_>, Vec<&str>)> = Vec::new();
     for (name, node) in &plan.nodes {
@@ -140,7 +140,7 @@ fn layer2(plan: &ClusterPlan) -> Option<String> {
     (!rows.is_empty()).then(|| section("Answered on layer 2", heads, rows))
 }
 
-/// Services, and for each node what it tells each peer and answers for.
+/// Services, and for each node its routes to each peer and its layer 2 announcements.
 pub(super) fn json(plan: &ClusterPlan) -> Value {
     let services = plan.outcomes.iter().map(|(name, outcome)| {
         let mut fields = super::edit_json::outcome(outcome);

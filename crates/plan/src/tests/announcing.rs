@@ -17,7 +17,7 @@ fn a_service_is_announced_as_a_host_route_to_every_peer() {
 
 #[test]
 fn endpoints_and_traffic_policy_decide_which_nodes_announce() {
-    // Endpoints, what a node n1 does with policy Cluster, and with policy Local.
+    // Endpoints, the result for node n1 with policy Cluster, and with policy Local.
     let matrix: [(Option<&str>, &[&str], &[&str]); 7] = [
         (None, &[], &[]),
         (Some(""), &["noEndpoints"], &["noLocalEndpoints"]),

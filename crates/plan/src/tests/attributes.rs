@@ -1,4 +1,4 @@
-//! Which attributes a route gets when several advertisements speak.
+//! The attributes of a route with several advertisements.
 
 use fairway_ground::{Community, LargeCommunity, LinkBandwidth};
 use fairway_model::{Bandwidth, CommunityAliases, CommunityReference, CommunityValue};
@@ -115,7 +115,7 @@ fn two_local_prefs_for_one_peer_silence_the_service_and_no_other() {
     let service_selectors = selecting("app=a");
     cluster
         .advertisement(BgpAdvertisement { service_selectors, ..with_local_pref("special", 200) });
-    // It would be fine alone, but nobody can tell which of the others is meant.
+    // It would be fine alone, but which of the others is intended is unknown.
     cluster.advertisement(BgpAdvertisement {
         aggregation_length_ipv4: 28,
         service_selectors: selecting("app=a"),

@@ -1,4 +1,4 @@
-//! How much of the traffic a node asks for.
+//! The share of the traffic that a node requests.
 
 use fairway_ground::LinkBandwidth;
 use fairway_model::Bandwidth;
@@ -7,7 +7,7 @@ use super::*;
 
 const V6: AddressFamily = AddressFamily::Ipv6Unicast;
 
-/// A cluster whose one advertisement weighs by endpoints.
+/// A cluster with one advertisement that weighs by endpoints.
 fn weighing() -> Cluster {
     let mut cluster = Cluster::small();
     cluster.advertisement(weighted("all"));
@@ -56,7 +56,7 @@ fn services_behind_one_prefix_add_up() {
     cluster.index.bgp_advertisements.clear();
     cluster.advertisement(BgpAdvertisement { aggregation_length_ipv4: 24, ..weighted("wide") });
     cluster.service(service("a")).slice(slice("a-1", "a", "n1 n1"));
-    // No slice: this machine serves it itself, which is one.
+    // No slice: this machine serves it itself, as one endpoint.
     cluster.service(service("b"));
     assert_eq!(routes(&cluster.plan()), ["198.51.100.0/24 > 192.0.2.1: 3000000000 bit/s"]);
 }

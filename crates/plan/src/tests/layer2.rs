@@ -1,5 +1,5 @@
-//! Who answers on the local segment. The order of nodes in these stories was computed with Python's
-//! `hashlib`, and the writing of addresses with Go's `net`: neither is ours.
+//! Which node answers on the local segment. The order of nodes in these stories was computed with
+//! Python's `hashlib`, and the text of addresses with Go's `net`, independently of this code.
 
 use fairway_allocator::PoolLookup;
 use fairway_model::{Kind, Layer2Advertisement, ObjectKey, PreferredNodes};
@@ -118,7 +118,7 @@ fn both_families_move_as_one_and_the_status_says_which_is_first() {
     let by_second = ["notOwner n2", "+", "notOwner n2", "notOwner n2"];
     assert_eq!(verdicts(&cluster, &web, &both), by_second);
     web.status_addresses = vec![ip("2001:db8::a"), ip("198.51.100.99")];
-    assert_eq!(verdicts(&cluster, &web, &both), by_first, "another address than that of before");
+    assert_eq!(verdicts(&cluster, &web, &both), by_first, "an address that it no longer has");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn where_each_family_has_a_pool_of_its_own_each_pool_needs_an_advertisement() {
         answers.collect::<Vec<_>>()
     };
     let (four, six) = (ip("198.51.100.10"), ip("2001:db8::a"));
-    // The first address has no advertisement, and does not keep the other from being answered for.
+    // The first address has no advertisement, which does not affect the other one.
     assert_eq!(with(&mut cluster, "six", "eth6"), [(six, names(&["eth6"]))]);
     let both = [(four, names(&["eth4"])), (six, names(&["eth6"]))];
     assert_eq!(with(&mut cluster, "four", "eth4"), both);
@@ -201,7 +201,11 @@ fn a_shared_address_and_service_selectors_do_not_go_together() {
     // Even with an empty key, which shares nothing.
     web.sharing_key = Some(String::new());
     assert_eq!(verdicts(&cluster, &web, TEN), ["sharedIPWithServiceSelector"; 4]);
-    assert_eq!(verdicts(&cluster, &service("dns"), TEN), ["-"; 4], "it is not about this one");
+    assert_eq!(
+        verdicts(&cluster, &service("dns"), TEN),
+        ["-"; 4],
+        "it does not select this Service"
+    );
 }
 
 #[test]
@@ -218,7 +222,7 @@ fn interfaces_of_the_advertisements_of_this_node_add_up() {
     let mut open = advertised("open");
     open.node_selectors = selecting("rack=b");
     cluster.add(Object::Layer2Advertisement(open));
-    assert_eq!(verdicts(&cluster, &service("web"), TEN)[2], "+", "one without a list means all");
+    assert_eq!(verdicts(&cluster, &service("web"), TEN)[2], "+", "no list means all interfaces");
 }
 
 #[test]
@@ -242,7 +246,7 @@ fn preferences_add_up_over_advertisements_and_count_only_for_nodes_that_may() {
     two.preferred_nodes = vec![prefer("n1=here", 20), prefer("n4=here", 50)];
     cluster.add(Object::Layer2Advertisement(two.clone()));
     assert_eq!(owner(&cluster), "n4");
-    // Nodes outside gain nothing from it, though another one selects them.
+    // Nodes that it does not select gain nothing from it, though another one selects them.
     two.node_selectors = selecting("rack=a");
     cluster.add(Object::Layer2Advertisement(two));
     assert_eq!(owner(&cluster), "n1");
@@ -277,12 +281,12 @@ fn who_answers_instead_and_why_is_said() {
         let verdict = layer2.verdicts(&service("web"), &[ip(TEN[0])], &pools).remove(0);
         verdict.interfaces.unwrap_err().to_string()
     };
-    let by_hash = "notOwner: node n3 answers for 198.51.100.10, whose hash with that address is the \
-                   lowest of the nodes that may";
+    let by_hash = "notOwner: node n3 answers for 198.51.100.10, since its hash with that address \
+                   is the lowest among the eligible nodes";
     assert_eq!(text(&cluster), by_hash);
     all.preferred_nodes = vec![PreferredNodes { weight: 7, preference }];
     cluster.add(Object::Layer2Advertisement(all));
-    let by_weight = "notOwner: node n3 answers for 198.51.100.10, which is preferred with a weight \
-                     of 7 over 0 here";
+    let by_weight = "notOwner: node n3 answers for 198.51.100.10, since its preference weight is \
+                     7, and that of this node 0";
     assert_eq!(text(&cluster), by_weight);
 }

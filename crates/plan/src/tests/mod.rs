@@ -49,7 +49,7 @@ fn labels(text: &str) -> Labels {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// Selects what has all these labels.
+/// Selects objects with all these labels.
 fn selecting(text: &str) -> Vec<LabelSelector> {
     let requirements = labels(text).into_iter().map(|(key, value)| Requirement {
         key,
@@ -242,7 +242,7 @@ fn routes(plan: &NodePlan) -> Vec<String> {
     text.map(|text| text.trim_end_matches([' ', ':']).to_owned()).collect()
 }
 
-/// The words of all reasons that a Service is not announced for.
+/// The words of all reasons why a Service is not announced.
 fn why(plan: &NodePlan, service: &str) -> Vec<&'static str> {
     plan.services[&name(service)].reasons().map(Reason::word).collect()
 }

@@ -1,4 +1,4 @@
-//! Whom a node peers with.
+//! The peers of a node.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn of_two_peers_with_one_address_the_second_is_left_out() {
     assert!(cluster.plan().faults.is_empty());
 }
 
-/// The peer that is configured by address, so that each test says only what it is about.
+/// The peer that is configured by address, so that each test contains only what it is about.
 fn config_of(peer: Peer) -> PeerConfig {
     let mut cluster = Cluster::empty();
     cluster.peer(peer);
@@ -199,7 +199,7 @@ fn two_peers_on_one_link_or_from_one_range_are_one_too_many() {
         for called in ["one", "two"] {
             cluster.peer(Peer { remote, vrf, ..peer(called, "192.0.2.1") });
         }
-        // Elsewhere it is another neighbour.
+        // In another VRF it is another neighbour.
         let vrf = "blue".parse().ok();
         cluster.peer(Peer { remote, vrf, ..peer("three", "192.0.2.1") });
         let plan = cluster.plan();

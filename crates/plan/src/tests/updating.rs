@@ -1,11 +1,11 @@
-//! A plan that is kept up to date is the one that would be made of the same facts.
+//! A plan that is kept up to date equals a new plan of the same facts.
 
 use fairway_ground::Rng;
 use fairway_model::{Bandwidth, Changes, FrrExtras, Layer2Advertisement, PreferredNodes};
 
 use super::*;
 
-/// Changes, one or a few at a time; then follows a comparison.
+/// Changes, one or a few at a time, each followed by a comparison.
 const CHANGES: usize = 10_000;
 const SERVICES: u64 = 12;
 
@@ -139,7 +139,7 @@ impl World {
         slice(&of, &service, endpoints)
     }
 
-    /// One change or a few, and everything that follows. Answers with how many.
+    /// One change or a few, with all consequences. Returns how many.
     fn step(&mut self, number: usize) -> usize {
         let (mut changes, mut count) = (self.change(), 1);
         while self.one_in(2) {
@@ -162,7 +162,7 @@ impl World {
     }
 }
 
-/// What the update says is what became other.
+/// The update reports exactly what changed.
 fn assert_update(before: &NodePlan, now: &NodePlan, update: &PlanUpdate, number: usize) {
     let PlanDiff { routes, sessions } = diff(before, now);
     assert_eq!((&update.routes, &update.sessions), (&routes, &sessions), "change {number}");
@@ -192,6 +192,6 @@ fn after_every_change_the_plan_is_the_one_made_of_all_facts() {
         let reasons = plan.services.values().flat_map(|it| it.reasons());
         conflicts += reasons.filter(|it| it.word() == "conflictingAdvertisements").count();
     }
-    // A world in which nothing happens shows nothing.
+    // A world without events proves nothing.
     assert!(routes > CHANGES && conflicts > CHANGES / 20 && answers > CHANGES / 20 && extras > 0);
 }

@@ -1,4 +1,4 @@
-//! What the packets of a BGPPeer are signed with: a TCP-MD5 key, or keys of TCP-AO.
+//! The keys that sign the packets of a BGPPeer: a TCP-MD5 key, or TCP-AO keys.
 //!
 //! Knows no Secret; whether one exists is for the catalog. `parse` calls it.
 
@@ -13,7 +13,7 @@ use crate::hidden::{HiddenList, HiddenMapping};
 use crate::report::{Report, elements};
 use crate::secret_key::{self, RawSecretKey};
 
-/// What `algorithm` takes.
+/// The words of `algorithm`.
 const ALGORITHM_WORDS: &str = "hmac-sha-1-96, aes-128-cmac-96 or hmac-sha-256-96";
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,11 +38,11 @@ pub(super) struct RawAuthenticationOption {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAoKey {
-    /// The number that our packets name the key by.
+    /// The key ID in our packets.
     #[schemars(required)]
     #[serde(rename = "sendID")]
     send_id: Option<KeyId>,
-    /// The number that the peer's packets name the key by.
+    /// The key ID in the peer's packets.
     #[schemars(required)]
     #[serde(rename = "recvID")]
     recv_id: Option<KeyId>,
@@ -68,14 +68,14 @@ pub(super) fn password(
         name: present(secret.name),
         namespace: present(secret.namespace),
     });
-    // MetalLB's own objects carry an empty reference where none was given.
+    // MetalLB's own objects carry an empty reference where none is set.
     let secret = secret.filter(|secret| secret.name.is_some() || secret.namespace.is_some());
     if let Some(secret) = &secret {
         if secret.namespace.as_deref().is_some_and(|given| given != namespace) {
             report.warning(
                 &path.key("namespace"),
                 format_args!(
-                    "has no effect: the Secret is looked up beside the peer, in {namespace}"
+                    "has no effect: the Secret is read from the namespace of the peer, {namespace}"
                 ),
             );
         }
@@ -122,8 +122,8 @@ pub(super) fn tcp_ao(
             key_reference(raw, &list.index(position), namespace, report)
         })
         .collect();
-    // With a stand-in for each secret, so that the rule about lists of keys is in one place. Of a
-    // list with faults in it, only what is there is judged.
+    // With a placeholder for each secret, so that the rule for lists of keys is in one place. Of a list
+    // with faults, only the valid entries are checked.
     let stand_ins = keys
         .iter()
         .filter_map(|it| AoKey::new(it.send_id, it.recv_id, it.algorithm, "stand-in").ok());

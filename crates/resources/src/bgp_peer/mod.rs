@@ -1,8 +1,8 @@
 //! BGPPeer (metallb.io/v1beta2, and the older v1beta1): a router to peer with.
 //!
-//! Answers which session a manifest asks for. Refuses, with the reason, every field that this
-//! version cannot act on: a setting that is dropped in silence is worse than none. Knows no other
-//! object; whether a Secret exists is for the catalog.
+//! Answers which session a manifest requests. Refuses, with the reason, every field that this
+//! version does not support: a silently ignored setting is worse than none. Knows no other object;
+//! whether a Secret exists is for the catalog.
 
 mod keys;
 mod remote;
@@ -47,13 +47,13 @@ pub(crate) struct RawSpec {
     #[schemars(required, extend("minimum" = 0))]
     #[serde(rename = "myASN")]
     my_asn: Option<AsNumber>,
-    /// Another AS number of ours that this peer alone knows us by. eBGP only.
+    /// Another AS number of ours, used only towards this peer. eBGP only.
     #[serde(rename = "localASN")]
     local_asn: Option<AsNumber>,
     /// The AS number of the peer. This or dynamicASN.
     #[serde(rename = "peerASN")]
     peer_asn: Option<PeerAsNumber>,
-    /// Takes whatever AS number the peer has: internal for ours, external for any other.
+    /// Accepts any AS number of the peer: internal for ours, external for any other.
     #[schemars(extend("enum" = ["internal", "external"]))]
     #[serde(rename = "dynamicASN")]
     dynamic_asn: Option<Text<Given<DynamicAs>>>,
@@ -61,15 +61,15 @@ pub(crate) struct RawSpec {
     peer_address: Option<Text<Given<HostAddress>>>,
     /// The interface that leads to the peer, which needs no address there (unnumbered).
     interface: Option<Text<Given<InterfaceName>>>,
-    /// A prefix whose addresses may all connect, in place of one peer. Fairway only.
+    /// A prefix from which any peer may connect, in place of one peer. Fairway only.
     listen_range: Option<Text<Given<Prefix>>>,
     /// The most peers of listenRange at a time. Default: 100. Fairway only.
     listen_limit: Option<ListenLimit>,
     /// The VRF that the session runs in.
     vrf: Option<Text<Given<InterfaceName>>>,
-    /// Waits for the peer to connect. Fairway only.
+    /// Never connects; waits for the peer to connect. Fairway only.
     passive: Option<bool>,
-    /// Takes the session down and keeps it there. Fairway only.
+    /// Administrative shutdown: takes the session down and keeps it down. Fairway only.
     shutdown: Option<RawShutdown>,
     /// The address that we connect from.
     source_address: Option<Text<Given<HostAddress>>>,
@@ -79,9 +79,9 @@ pub(crate) struct RawSpec {
     /// How long the peer may be silent, as 90s: 0s or 3s and more. Default: 90s, or three times
     /// keepaliveTime.
     hold_time: Option<GoDuration>,
-    /// How often we speak. Default: a third of holdTime.
+    /// The interval of our KEEPALIVE messages. Default: a third of holdTime.
     keepalive_time: Option<GoDuration>,
-    /// The most time between two attempts to connect, from 1s to 65535s.
+    /// The maximum time between two connection attempts, from 1s to 65535s.
     #[schemars(extend("x-kubernetes-validations" = rules::CONNECT_TIME))]
     connect_time: Option<GoDuration>,
     /// Our router ID towards this peer, as an IPv4 address.
@@ -98,13 +98,13 @@ pub(crate) struct RawSpec {
     tcp_authentication_option: Option<HiddenMapping<RawAuthenticationOption>>,
     /// Whether the peer may be several hops away. eBGP only.
     ebgp_multi_hop: Option<bool>,
-    /// How many hops away the peer is at most; packets from farther are dropped (RFC 5082). Fairway
+    /// The maximum number of hops to the peer; packets from farther away are dropped (RFC 5082). Fairway
     /// only.
     ttl_security_hops: Option<Hops>,
     /// Carries IPv4 and IPv6 over this one session.
     #[schemars(extend("default" = false))]
     dual_stack_address_family: Option<bool>,
-    /// Has no effect: a session carries the family of its address unless dualStackAddressFamily.
+    /// Has no effect: a session carries the family of its address unless dualStackAddressFamily is set.
     #[schemars(extend("default" = false))]
     #[serde(rename = "disableMP")]
     disable_multiprotocol: Option<bool>,
@@ -112,26 +112,26 @@ pub(crate) struct RawSpec {
     extended_nexthop: Option<bool>,
     /// Several paths to a prefix (RFC 7911). Fairway only.
     add_path: Option<RawAddPath>,
-    /// What we are to the peer (RFC 9234). Fairway only.
+    /// Our role towards the peer (RFC 9234). Fairway only.
     #[schemars(extend("enum" = ["provider", "customer", "peer", "rs-server", "rs-client"]))]
     role: Option<Text<Given<Role>>>,
-    /// Refuses peers that do not say their role. Fairway only.
+    /// Refuses peers that do not send their role. Fairway only.
     role_strict: Option<bool>,
     /// Routes outlive a restart of either side (RFC 4724). Cannot be changed later.
     #[schemars(extend("x-kubernetes-validations" = rules::IMMUTABLE))]
     enable_graceful_restart: Option<bool>,
-    /// For how long they do. Fairway only.
+    /// How long they do. Fairway only.
     graceful_restart: Option<RawGracefulRestart>,
-    /// What is accepted from the peer; without it, nothing. Fairway only.
+    /// What is accepted from the peer; not set: nothing. Fairway only.
     to_receive: Option<RawToReceive>,
-    /// Which learned routes the peer is told, too. Fairway only.
+    /// Which learned routes are advertised to the peer, too. Fairway only.
     to_advertise: Option<RawToAdvertise>,
-    /// The BFDProfile of the session; without it, no BFD.
+    /// The BFDProfile of the session; not set: no BFD.
     bfd_profile: Option<String>,
     /// No session before BFD is up. Only with a bfdProfile. Fairway only.
     bfd_strict: Option<bool>,
 
-    /// Whether accepted routes go into the kernel. Fairway only.
+    /// Whether accepted routes are installed in the kernel. Fairway only.
     #[schemars(with = "Option<bool>")]
     install_routes: Option<Unsupported>,
 }
@@ -139,20 +139,20 @@ pub(crate) struct RawSpec {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawShutdown {
-    /// Why, for the peer to read (RFC 9003).
+    /// The reason, which is sent to the peer (RFC 9003).
     message: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawAddPath {
-    /// How many paths to a prefix the peer is sent.
+    /// How many paths to a prefix are sent to the peer.
     send: Option<PathCount>,
     /// Whether it may send several.
     receive: Option<bool>,
 }
 
-/// Reads the object; `None` when a fault of it was noted.
+/// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let version = report.root().get("apiVersion").and_then(Node::text);
@@ -221,18 +221,18 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     }))
 }
 
-/// Where the neighbour listens.
+/// The port of the neighbour.
 fn port(given: Option<PeerPort>) -> u16 {
     let given = given.map(|PeerPort(port)| port).filter(|port| *port != 0);
     given.unwrap_or(PeerConfig::PORT_DEFAULT)
 }
 
-/// What the text says, if it says anything.
+/// The value of the text, if it is not empty.
 fn given<T>(field: Option<Text<Given<T>>>) -> Option<T> {
     field.and_then(|Text(Given(value))| value)
 }
 
-/// The fields about how far away the neighbour may be.
+/// The fields about the distance of the neighbour.
 fn check_distance(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>) {
     let multihop_path = FieldPath::of("spec.ebgpMultiHop");
     let hops_path = FieldPath::of("spec.ttlSecurityHops");
@@ -243,23 +243,25 @@ fn check_distance(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>)
     } else if is_multihop && raw.ttl_security_hops.is_some() {
         report.fault(
             &hops_path,
-            "and spec.ebgpMultiHop cannot both be set: one asks how near the neighbour must be, the \
-             other lets it be anywhere; remove one",
+            "and spec.ebgpMultiHop cannot both be set: one limits the hops to the neighbour, the \
+             other lifts the limit; remove one",
         );
     } else if is_multihop && is_unnumbered {
-        report.warning(&multihop_path, "has no effect: the neighbour of an interface is next door");
+        let message = "has no effect: the neighbour of an interface is directly connected";
+        report.warning(&multihop_path, message);
     }
     if let Some(Hops(hops)) = raw.ttl_security_hops
         && hops > 1
         && is_unnumbered
     {
-        let message =
-            format_args!("{hops} is more than the one hop to the neighbour of an interface; use 1");
+        let message = format_args!(
+            "{hops} is too many: the neighbour of an interface is one hop away; use 1"
+        );
         report.fault(&hops_path, message);
     }
 }
 
-/// Fields that say something of a family that the session does not carry.
+/// Fields about a family that the session does not carry.
 fn check_families(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>) {
     let family = match neighbour.remote {
         _ if raw.dual_stack_address_family == Some(true) => return,

@@ -1,6 +1,6 @@
-//! Who the neighbour of a BGPPeer is: by address, by interface or out of a range, and in which AS.
+//! The neighbour of a BGPPeer: by address, by interface or from a range, and its AS.
 //!
-//! Knows nothing of what is said in the session; `parse` calls it.
+//! Knows nothing of the messages of the session; `parse` calls it.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -13,10 +13,10 @@ use crate::field_path::FieldPath;
 use crate::fields::{AsNumber, Given, HostAddress, PeerAsNumber, Text};
 use crate::report::Report;
 
-/// What `myASN` and `localASN` take, and `peerASN` too.
+/// The values of `myASN`, `localASN` and `peerASN`.
 const AS_WORDS: &str = "an AS number from 1 to 4294967295";
 
-/// `dynamicASN`: the AS of the neighbour is what it says it is.
+/// `dynamicASN`: the AS of the neighbour comes from its OPEN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DynamicAs {
     /// Ours.
@@ -37,7 +37,7 @@ impl FromStr for DynamicAs {
     }
 }
 
-/// Who is at the other end, and what we are to it.
+/// The remote end, and our AS towards it.
 pub(super) struct Neighbour {
     pub(super) my_asn: Asn,
     pub(super) local_asn: Option<Asn>,
@@ -51,7 +51,7 @@ impl Neighbour {
         self.remote_as == RemoteAs::Internal || self.remote_as == RemoteAs::Asn(self.my_asn)
     }
 
-    /// What to say of a field that no iBGP session has.
+    /// The message for a field that no iBGP session has.
     pub(super) fn external_only(&self) -> String {
         let why = match self.remote_as {
             RemoteAs::Internal => "dynamicASN is internal",
@@ -61,7 +61,7 @@ impl Neighbour {
     }
 }
 
-/// The neighbour; `None` when a fault of it was noted.
+/// The neighbour; `None` if it has a fault.
 pub(super) fn neighbour(raw: &RawSpec, report: &mut Report<'_>) -> Option<Neighbour> {
     let spec = FieldPath::of("spec");
     let remote_as = remote_as(raw, report);
@@ -98,7 +98,7 @@ fn remote_as(raw: &RawSpec, report: &mut Report<'_>) -> Option<RemoteAs> {
             asn.map(RemoteAs::Asn)
         }
         (None, None) => {
-            // Another way to name it was tried, and its fault says all there is to say.
+            // dynamicASN is given and faulty; its finding suffices.
             if !report.is_faulty(&dynamic_path) {
                 report.missing(&path, &format!("{AS_WORDS}, or dynamicASN in its place"));
             }
@@ -135,7 +135,7 @@ fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
             report.fault(
                 &spec.key("peerAddress"),
                 format_args!(
-                    "{address} is link-local and says nothing without its link; expected a global \
+                    "{address} is link-local and ambiguous without an interface; expected a global \
                      address, or interface in place of peerAddress"
                 ),
             );
@@ -146,20 +146,20 @@ fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
     Some(remote)
 }
 
-/// Bits of `::ffff:0:0/96`, where IPv4 addresses are written in IPv6 form.
+/// The length of `::ffff:0:0/96`, the IPv4-mapped IPv6 addresses.
 const MAPPED_LENGTH: u8 = 96;
 
 fn check_range(range: Prefix, report: &mut Report<'_>) {
     let path = FieldPath::of("spec.listenRange");
     if range.is_multicast() {
-        let message = format_args!("{range} has no addresses of hosts; expected a unicast prefix");
+        let message = format_args!("{range} has no unicast addresses; expected a unicast prefix");
         report.fault(&path, message);
     }
     let IpAddr::V6(address) = range.address() else { return };
     if range.length() >= MAPPED_LENGTH && address.to_ipv4_mapped().is_some() {
         let message = format_args!(
-            "{range} is of IPv4 addresses in IPv6 form, which nobody dials from; expected an IPv4 \
-             prefix"
+            "{range} holds IPv4-mapped IPv6 addresses, which no peer connects from; expected an \
+             IPv4 prefix"
         );
         report.fault(&path, message);
     }
@@ -167,14 +167,14 @@ fn check_range(range: Prefix, report: &mut Report<'_>) {
         report.fault(
             &path,
             format_args!(
-                "{range} is link-local and says nothing without its link; expected global \
+                "{range} is link-local and ambiguous without an interface; expected global \
                  addresses, or interface in place of listenRange"
             ),
         );
     }
 }
 
-/// The fields about who dials, and from where.
+/// The fields about which side connects, and from which address.
 fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>) {
     let spec = FieldPath::of("spec");
     let is_range = matches!(remote, Some(Remote::Range(_)));
@@ -199,16 +199,18 @@ fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>
             ),
             Some(Remote::Range(_)) => report.fault(
                 &path,
-                "and spec.listenRange cannot both be set: nobody is dialled; remove one",
+                "and spec.listenRange cannot both be set: the neighbours of a range are never \
+                 dialled; remove one",
             ),
             Some(Remote::Address(_)) | None => {}
         }
     }
-    // The API server fills the default port in, so that one says nothing.
+    // The API server fills in the default port, so that one carries no intent.
     let has_port = super::port(raw.peer_port) != PeerConfig::PORT_DEFAULT;
     let is_passive = raw.passive == Some(true);
     if has_port && is_range {
-        let message = "and spec.listenRange cannot both be set: nobody is dialled; remove one";
+        let message = "and spec.listenRange cannot both be set: the neighbours of a range are \
+                       never dialled; remove one";
         report.fault(&spec.key("peerPort"), message);
     } else if has_port && is_passive {
         report.warning(&spec.key("peerPort"), "has no effect: a passive peer is never dialled");

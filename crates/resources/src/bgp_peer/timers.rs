@@ -14,10 +14,10 @@ use crate::field_path::FieldPath;
 use crate::fields::GoDuration;
 use crate::report::Report;
 
-/// The seconds between attempts to connect that `connectTime` may ask for.
+/// The seconds between connection attempts that `connectTime` accepts.
 const CONNECT_SECONDS: RangeInclusive<u64> = 1..=65_535;
 
-/// The field that asks for it.
+/// The field that enables it.
 const ENABLE: &str = "spec.enableGracefulRestart";
 
 /// `spec.gracefulRestart`.
@@ -30,8 +30,8 @@ pub(super) struct RawGracefulRestart {
     long_lived_stale_time: Option<GoDuration>,
 }
 
-/// The hold time to offer and our keepalive interval. Seconds count; what one timer leaves open,
-/// the other decides: the hold time is three keepalive intervals.
+/// The hold time to offer and our keepalive interval. They are in whole seconds; if one of them is
+/// not set, it follows from the other: the hold time is three keepalive intervals.
 pub(super) fn timers(
     hold: Option<GoDuration>,
     keepalive: Option<GoDuration>,
@@ -54,7 +54,7 @@ pub(super) fn timers(
         }
     };
     if hold_time == HoldTime::OFF {
-        report.warning(path, "turns the hold timer off: a router that is gone is never noticed");
+        report.warning(path, "turns the hold timer off: a dead router is never detected");
         if hold.is_some() && keepalive.is_some_and(|seconds| seconds > 0) {
             report.fault(&keepalive_path, "is more than the hold time of 0 s; leave it out");
         }
@@ -86,12 +86,15 @@ pub(super) fn timers(
 fn whole_seconds(duration: GoDuration, path: &FieldPath, report: &mut Report<'_>) -> u64 {
     let GoDuration(duration) = duration;
     if duration.subsec_nanos() != 0 {
-        report.warning(path, format_args!("only whole seconds count: {} s", duration.as_secs()));
+        report.warning(
+            path,
+            format_args!("is rounded down to whole seconds: {} s", duration.as_secs()),
+        );
     }
     duration.as_secs()
 }
 
-/// The most time between two attempts to connect.
+/// The maximum time between two connection attempts.
 pub(super) fn connect_interval(
     raw: Option<GoDuration>,
     report: &mut Report<'_>,
@@ -101,7 +104,7 @@ pub(super) fn connect_interval(
     Some(Duration::from_secs(seconds))
 }
 
-/// How long routes outlive a session, where they do.
+/// How long routes outlive a session, if they do.
 pub(super) fn graceful_restart(
     enabled: Option<bool>,
     raw: Option<RawGracefulRestart>,
@@ -126,7 +129,7 @@ pub(super) fn graceful_restart(
     GracefulRestart::new(restart_time?, stale_time?).filter(|_| is_enabled)
 }
 
-/// A duration that has to be of whole seconds, and so many of them.
+/// A duration that must be in whole seconds and within the range.
 fn seconds_within<T>(
     allowed: RangeInclusive<T>,
     duration: GoDuration,

@@ -1,4 +1,4 @@
-//! BGPPeer as metallb.io/v1beta1 has it: fewer fields, and timers that are 0 where they are left out.
+//! BGPPeer of metallb.io/v1beta1: fewer fields, and timers that are 0 if they are not set.
 //!
 //! Answers what it is in v1beta2, as MetalLB converts it. Knows no rule of a session; `parse` calls
 //! it.
@@ -35,11 +35,11 @@ pub(crate) struct RawSpecOld {
     /// The port of the peer. 0 or none: 179.
     #[schemars(extend("minimum" = 0))]
     peer_port: Option<PeerPort>,
-    // The default is what MetalLB's conversion writes where nothing is said.
+    // The default is what MetalLB's conversion writes if the field is not set.
     /// How long the peer may be silent, as 90s. None: 0s, which is for ever.
     #[schemars(extend("default" = "0s"))]
     hold_time: Option<GoDuration>,
-    /// How often we speak. None or 0s: a third of holdTime.
+    /// The interval of our KEEPALIVE messages. None or 0s: a third of holdTime.
     #[schemars(extend("default" = "0s"))]
     keepalive_time: Option<GoDuration>,
     /// Our router ID towards this peer, as an IPv4 address.
@@ -49,13 +49,13 @@ pub(crate) struct RawSpecOld {
     node_selectors: Option<List<RawLabelSelector>>,
     /// The key of TCP-MD5.
     password: Option<KeyText>,
-    /// The BFDProfile of the session; without it, no BFD.
+    /// The BFDProfile of the session; not set: no BFD.
     bfd_profile: Option<String>,
     /// Whether the peer may be several hops away. eBGP only.
     ebgp_multi_hop: Option<bool>,
 }
 
-/// Reads `spec` as what v1beta2 calls it.
+/// Reads `spec` in its v1beta2 form.
 pub(super) fn read(report: &mut Report<'_>) -> Option<RawSpec> {
     let spec = FieldPath::of("spec");
     report.warning(
@@ -84,9 +84,8 @@ pub(super) fn read(report: &mut Report<'_>) -> Option<RawSpec> {
     })
 }
 
-/// The timers of v1beta1 have no "not set": what is left out is 0. `Ours:` beside a hold time, a
-/// keepalive time that is left out is a third of it, as in v1beta2, for 0 would let the session
-/// expire.
+/// The timers of v1beta1 have no "not set": an absent one is 0. `Ours:` with a hold time, an absent
+/// keepalive time is a third of it, as in v1beta2, for 0 would let the session expire.
 fn timers(
     hold: Option<GoDuration>,
     keepalive: Option<GoDuration>,

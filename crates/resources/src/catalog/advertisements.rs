@@ -1,7 +1,7 @@
 //! Rules between communities, advertisements and the pools that these name.
 //!
-//! A community's name is defined once, those in use are defined, no advertisement announces more
-//! than a pool holds, and no two contradict each other about a route. Knows no files.
+//! A community's name is defined once, names in use are defined, no advertisement announces more
+//! than a pool holds, and no two conflict about a route. Knows no files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,10 +51,10 @@ impl Rule for Communities {
     }
 }
 
-/// What advertisements refer to makes sense.
+/// The references of advertisements are valid.
 pub(super) struct Advertisements<'a> {
     supplies: &'a Supplies,
-    /// What was there to refer to when each object was in force last.
+    /// What each object could refer to when it was in force last.
     former: &'a Supplies,
     /// By name.
     pools: &'a BTreeMap<String, PoolFacts>,
@@ -73,7 +73,7 @@ impl<'a> Advertisements<'a> {
         Self { supplies, former, pools, nodes, contradictions: Contradictions::default() }
     }
 
-    /// A pool of which the advertisement would announce addresses around it.
+    /// A pool beyond which the advertisement would announce addresses.
     fn exceeded_pool<'b>(
         &'b self,
         it: &'b BgpAdvertisement,
@@ -89,8 +89,8 @@ impl<'a> Advertisements<'a> {
         pools_of(it, self.pools).find_map(|pool| Some((pool, exceeds(pool)?)))
     }
 
-    /// A name that everybody knows needs no object, unless there was one that gave it another
-    /// value: routes do not change what they say because that is gone.
+    /// A well-known name needs no object, unless there was one that gave it another value: routes keep
+    /// their value when that object is deleted.
     fn is_met(&self, need: &Need<'_>) -> bool {
         let is_known =
             matches!(need, Need::Alias(alias) if CommunityReference::well_known(alias).is_some());
@@ -142,8 +142,8 @@ impl Rule for Advertisements<'_> {
         self.contradictions.remember(version);
     }
 
-    /// What was right until a name was not defined any more, or a node has other labels, stays: its
-    /// routes were as they should be.
+    /// An advertisement that was valid until a name was deleted, or a node's labels changed, stays: its
+    /// routes were correct.
     fn keep(&mut self, version: &Arc<Version>) -> bool {
         self.contradictions.remember(version);
         true
@@ -157,12 +157,12 @@ pub(super) fn aggregation_length(it: &BgpAdvertisement, family: AddressFamily) -
     }
 }
 
-/// Whether the advertisement has only names of pools to choose by.
+/// Whether the advertisement selects pools by name only.
 pub(super) fn is_by_name(it: &BgpAdvertisement) -> bool {
     !it.pools.is_empty() && it.pool_selectors.is_empty()
 }
 
-/// The pools that the advertisement announces addresses of. Most advertisements name theirs, and
+/// The pools of which the advertisement announces addresses. Most advertisements name theirs, and
 /// there may be thousands of both.
 pub(super) fn pools_of<'a>(
     it: &'a BgpAdvertisement,

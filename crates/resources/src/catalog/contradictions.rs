@@ -1,8 +1,9 @@
-//! Which advertisements would give one route two values of an attribute that it has once, such as
-//! two local preferences.
+//! Which advertisements would give one route two values of an attribute that a route has once, such
+//! as two local preferences.
 //!
-//! MetalLB refuses such a pair of preferences; so do we refuse all of them, before it silences the services of the pool they share.
-//! With service selectors nobody can tell beforehand, and the plan decides. Knows no files.
+//! MetalLB refuses such a pair of local preferences; Fairway refuses all such pairs, before they silence the
+//! services of a shared pool. With service selectors this depends on the services, and the plan decides.
+//! Knows no files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ use crate::field_path::FieldPath;
 pub(super) struct Contradictions {
     /// Those that name their pools, by pool: there may be thousands of both.
     by_pool: BTreeMap<String, Vec<Arc<Version>>>,
-    /// Those that choose pools in other ways.
+    /// Those that select pools in other ways.
     choosing: Vec<Arc<Version>>,
 }
 
 impl Contradictions {
-    /// Why `version` cannot be in force beside those before it.
+    /// Why `version` conflicts with those admitted before it.
     pub(super) fn problem(
         &self,
         version: &Version,
@@ -79,7 +80,7 @@ impl Contradictions {
         Some(problem)
     }
 
-    /// Later ones must agree with this one.
+    /// Later advertisements must agree with this one.
     pub(super) fn remember(&mut self, version: &Arc<Version>) {
         let Some(it) = version.advertisement() else { return };
         if !it.service_selectors.is_empty() {

@@ -1,4 +1,4 @@
-//! FRR has one configuration, so one object has lines for it.
+//! FRR has one configuration, so at most one object may extend it.
 //!
 //! Knows no files.
 

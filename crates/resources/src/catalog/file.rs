@@ -1,5 +1,5 @@
-//! One file, parsed: its objects and what is wrong with each on its own. An object of an API server
-//! is one, too.
+//! One parsed file: its objects and the findings of each on its own. An object of an API server is
+//! treated as a file, too.
 //!
 //! Knows no other file and no rule between objects.
 
@@ -25,12 +25,12 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub(super) struct FileState {
     /// Its objects, in the order written.
     pub(super) entries: Vec<Entry>,
-    /// Faults and warnings that need no other object.
+    /// Findings that need no other object.
     pub(super) findings: Vec<Finding>,
-    /// Documents of kinds that are none of our business.
+    /// Documents of kinds that Fairway ignores.
     pub(super) skipped: usize,
-    /// The kinds of documents that are broken beyond their names; `None` when not even the kind
-    /// could be read. Any object of such a kind may be among them.
+    /// The kinds of documents that are so broken that they have no name; `None` when not even the kind
+    /// can be read. Any object of such a kind may be among them.
     nameless: Vec<Option<Kind>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Entry {
     pub(super) key: ObjectKey,
     /// The first line of its document.
     pub(super) line: usize,
-    /// `None` when it is at fault.
+    /// `None` when it has a fault.
     pub(super) version: Option<Arc<Version>>,
 }
 
@@ -56,7 +56,7 @@ impl FileState {
         state
     }
 
-    /// What an API server has under the name `file`.
+    /// The object of an API server under the name `file`.
     pub(super) fn of_object(file: &Arc<str>, value: &Json, backend: BackendKind) -> Self {
         let mut state = Self::default();
         let reading = object::read_object(&value::node(value), &[], 0, backend);
@@ -64,8 +64,8 @@ impl FileState {
         state
     }
 
-    /// Takes what is the same from `before`, so that nobody compares it again; whether that is
-    /// everything.
+    /// Takes unchanged objects from `before`, so that they are not compared again; returns whether
+    /// all are unchanged.
     pub(super) fn take_over(&mut self, before: &Self) -> bool {
         let mut is_same = self.entries.len() == before.entries.len()
             && self.findings == before.findings
@@ -84,9 +84,9 @@ impl FileState {
         is_same
     }
 
-    /// A file that held objects and has no content any more. All of them may be meant to be in it.
+    /// A file that held objects and is empty now. All of them may still be intended to be in it.
     pub(super) fn emptied(file: &str) -> Self {
-        let message = "is empty; delete the file, or leave a comment in it, if that is meant";
+        let message = "is empty; if that is intended, delete the file or leave a comment in it";
         Self {
             findings: vec![finding_of_file(Severity::Fault, file, message)],
             nameless: vec![None],
@@ -94,13 +94,12 @@ impl FileState {
         }
     }
 
-    /// What is no file, for the reason given.
+    /// An entry that is not a file, for the reason given.
     pub(super) fn ignored(file: &str, why: &str) -> Self {
         Self { findings: vec![finding_of_file(Severity::Warning, file, why)], ..Self::default() }
     }
 
-    /// Whether an object of `kind` that is not in the file any more may be one of its broken
-    /// documents.
+    /// Whether an object of `kind` that is missing from the file may be one of its broken documents.
     pub(super) fn may_hide(&self, kind: Kind) -> bool {
         self.nameless.iter().any(|nameless| nameless.is_none_or(|nameless| nameless == kind))
     }
@@ -158,7 +157,7 @@ pub(super) fn finding_of_file(severity: Severity, file: &str, message: &str) -> 
     }
 }
 
-/// The document on one line, without what only the API server cares for.
+/// The document on one line, without fields that only the API server uses.
 fn source(root: &Node, kind: Kind) -> String {
     write::flow(root, &|depth, key| match depth {
         0 => key == "status" && kind != Kind::Node,

@@ -1,8 +1,8 @@
-//! What FRR asks of all peers of a node together.
+//! FRR's constraints between all peers of a node.
 //!
 //! FRR has one BGP instance for each VRF, with one AS, one router ID and one set of restart times;
-//! and BFD's echo packets are for IPv4 only, as MetalLB has it. Our own sessions need none of these
-//! rules. Knows no files.
+//! and BFD's echo packets are for IPv4 only, as MetalLB has it. The native backend has none of these
+//! constraints. Knows no files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::settle::Problem;
 use super::version::Version;
 use crate::field_path::FieldPath;
 
-/// What an instance of FRR has once.
+/// The settings that an FRR instance has once.
 #[derive(PartialEq)]
 struct Settings {
     my_asn: Asn,
@@ -36,7 +36,7 @@ impl Settings {
         }
     }
 
-    /// The first field in which the two cannot be together, with both values.
+    /// The first conflicting field, with both values.
     fn difference(&self, other: &Self) -> Option<(&'static str, [String; 2])> {
         fn shown<T: ToString>(values: [Option<&T>; 2]) -> [String; 2] {
             values.map(|value| value.map_or_else(|| "unset".to_owned(), ToString::to_string))
@@ -61,10 +61,10 @@ impl Settings {
     }
 }
 
-/// Peers by what they ask of the instance of their VRF. Most ask the same.
+/// Peers by their settings for the instance of their VRF. Most are equal.
 type Groups = Vec<(Settings, Vec<Arc<Version>>)>;
 
-/// The rules of FRR, and what they need to know.
+/// FRR's rules, and the facts that they need.
 pub(super) struct FrrRules {
     instances: BTreeMap<Option<InterfaceName>, Groups>,
     /// BFDProfiles with echoMode, by name.
@@ -74,7 +74,7 @@ pub(super) struct FrrRules {
 }
 
 impl FrrRules {
-    /// With what is in force already.
+    /// With the objects that are in force already.
     pub(super) fn new<'a>(
         in_force: impl Iterator<Item = &'a Arc<Version>> + Clone,
         pools: &BTreeMap<String, PoolFacts>,
@@ -96,7 +96,7 @@ impl FrrRules {
         }
     }
 
-    /// Why FRR cannot have this peer beside those before it.
+    /// Why FRR cannot have this peer beside those admitted before it.
     pub(super) fn problems(
         &self,
         version: &Version,
@@ -151,30 +151,30 @@ impl FrrRules {
             profile,
             FieldPath::of("spec.echoMode"),
             format!(
-                "is not possible for {key}, which {advertisement} may tell of IPv6 addresses of \
-                 {pool}; {why}: expected false"
+                "is not supported for {key}: {advertisement} may announce IPv6 addresses of {pool} \
+                 to it; {why}: expected false"
             ),
         )
         .because(
             advertisement,
             FieldPath::of("spec"),
             format!(
-                "may announce IPv6 addresses of {pool} to {key}, whose {profile} has echoMode; \
-                 {why}: expected other peers or pools"
+                "may announce IPv6 addresses of {pool} to {key}, which uses {profile} with \
+                 echoMode; {why}: expected other peers or pools"
             ),
         )
         .because(
             pool,
             FieldPath::of("spec.addresses"),
             format!(
-                "has IPv6 addresses, which {advertisement} may announce to {key}, whose {profile} \
-                 has echoMode; {why}: expected IPv4 addresses"
+                "has IPv6 addresses, which {advertisement} may announce to {key}, which uses \
+                 {profile} with echoMode; {why}: expected IPv4 addresses"
             ),
         );
         Some(problem)
     }
 
-    /// Later ones must go with this one.
+    /// Later peers must be compatible with this one.
     pub(super) fn remember(&mut self, version: &Arc<Version>, it: &Peer) {
         let settings = Settings::of(it);
         let groups = self.instances.entry(it.vrf).or_default();

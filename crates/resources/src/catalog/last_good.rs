@@ -12,7 +12,7 @@ use super::supplies::Wanted;
 use super::version::Version;
 use super::{Catalog, Held};
 
-/// The form of what [`Catalog::last_good`] makes.
+/// The format of [`Catalog::last_good`].
 const FORMAT: u64 = 1;
 
 /// Why a kept value cannot be restored.
@@ -21,7 +21,7 @@ pub enum RestoreError {
     /// It was written by another version of Fairway.
     #[error("its format is {0}; this version reads format {FORMAT}")]
     Format(u64),
-    /// It is not what Fairway writes.
+    /// It is not in Fairway's format.
     #[error("it cannot be read: {0}")]
     Content(#[from] serde_json::Error),
 }
@@ -44,8 +44,8 @@ struct SavedObject {
     document: String,
 }
 
-/// The last good version of each object. Taking it costs little, whatever it holds; two are equal
-/// if they hold the very same versions.
+/// The last good version of each object. Cheap to take, whatever its size; two are equal if they
+/// hold the same versions.
 #[derive(Debug, Clone, Default)]
 pub struct LastGood(Vec<Arc<Version>>);
 
@@ -57,8 +57,8 @@ impl PartialEq for LastGood {
 }
 
 impl LastGood {
-    /// What [`Catalog::restore`] takes up. It contains Secrets in clear: whoever stores it must keep
-    /// it from other users.
+    /// The input of [`Catalog::restore`]. It contains Secrets in clear text: store it where other users
+    /// cannot read it.
     pub fn to_json(&self) -> serde_json::Value {
         let object = |version: &Arc<Version>| {
             serde_json::json!({
@@ -76,7 +76,7 @@ impl Catalog {
     /// The last good version of every object that files are responsible for.
     pub fn last_good(&self) -> LastGood {
         let wanted = Wanted::by(self.held.values().map(|held| &*held.version));
-        // What is in other Secrets than those for passwords is none of our business until a peer
+        // Secrets that are not passwords are ignored until a peer
         // names them.
         let is_ours = |version: &Version| {
             version.secret().is_none_or(|it| it.password.is_some() || wanted.includes(version))
@@ -85,8 +85,8 @@ impl Catalog {
         LastGood(ours.map(|held| Arc::clone(&held.version)).collect())
     }
 
-    /// Takes up what [`LastGood::to_json`] made earlier; call it before any file is read. Objects
-    /// that this version of Fairway does not accept any more are left out.
+    /// Restores what [`LastGood::to_json`] returned earlier; call it before any file is read. Objects
+    /// that this version of Fairway does not accept are dropped.
     pub fn restore(&mut self, value: &serde_json::Value) -> Result<(), RestoreError> {
         let Envelope { format } = Envelope::deserialize(value)?;
         if format != FORMAT {
@@ -98,7 +98,7 @@ impl Catalog {
             for version in state.entries.into_iter().filter_map(|entry| entry.version) {
                 let Some(mut version) = Arc::into_inner(version) else { continue };
                 version.line = saved.line;
-                // Its one line is none of the file's.
+                // Its one line is not a line of the file.
                 version.lines = Default::default();
                 let held = Held { version: Arc::new(version), is_restored: true };
                 self.held.entry(held.version.key.clone()).or_insert(held);

@@ -1,9 +1,9 @@
 //! All files together: which objects are in force, and what is wrong with the others.
 //!
-//! Holds one rule above all: nothing that was right before is lost because something is wrong now.
-//! An object that breaks keeps its last good version until it is fixed, or until its document is
-//! really gone. Pure: `source` says what the files hold, the daemon and `fairway check` read the
-//! [`Resolution`]. Objects of an API server go the same way (`objects`).
+//! One rule precedes all others: a fault in one object never removes another that worked. A broken
+//! object keeps its last good version until it is fixed, or until its document is really gone.
+//! Pure: `source` reports the content of files, the daemon and `fairway check` read the
+//! [`Resolution`]. Objects of an API server are handled the same way (`objects`).
 
 mod advertisements;
 mod contradictions;
@@ -41,14 +41,14 @@ use super::yaml;
 #[derive(Debug, Clone)]
 struct Held {
     version: Arc<Version>,
-    /// It comes from disk and its file has not been seen since.
+    /// It was restored from disk and its file has not been read since.
     is_restored: bool,
 }
 
 /// The content of all files, and the last good version of every object in them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    /// Who will act on it.
+    /// The backend that will apply it.
     backend: BackendKind,
     files: BTreeMap<Arc<str>, FileState>,
     /// Files and folders that could not be read, with the reason.
@@ -57,18 +57,18 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// No files, for our own sessions.
+    /// No files, for the native backend.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No files. What `backend` cannot do is a fault.
+    /// No files. What `backend` does not support is a fault.
     pub fn for_backend(backend: BackendKind) -> Self {
         Self { backend, ..Self::default() }
     }
 
-    /// The file `path` holds `text` now. Parses this file and no other. Nothing at all where there
-    /// was something is the mark of a write that failed, and withdraws nothing.
+    /// The file `path` holds `text` now. Parses this file and no other. A file that had content and is
+    /// empty now is taken as a failed write, and withdraws nothing.
     pub fn file_read(&mut self, path: &str, text: &str) {
         let path: Arc<str> = path.into();
         self.unreadable.remove(&*path);
@@ -85,7 +85,7 @@ impl Catalog {
         self.held.values().any(|held| *held.version.file == *path)
     }
 
-    /// The file `path` was seen to be gone: its objects go, unless another file has them.
+    /// The file `path` is gone: its objects are removed, unless another file has them.
     pub fn file_gone(&mut self, path: &str) {
         self.unreadable.remove(path);
         self.files.remove(path);
@@ -94,7 +94,7 @@ impl Catalog {
         }
     }
 
-    /// The entry `path` of a folder is there and is no file, so it holds nothing.
+    /// The entry `path` of a folder is not a file, so it holds no objects.
     pub fn file_ignored(&mut self, path: &str, why: &str) {
         self.file_gone(path);
         self.files.insert(path.into(), FileState::ignored(path, why));
@@ -106,7 +106,7 @@ impl Catalog {
         self.unreadable.insert(path.to_owned(), why.to_owned());
     }
 
-    /// The folder `path` can be read again. (For files, reading says so.)
+    /// The folder `path` is readable again. (Files need no such call.)
     pub fn folder_readable(&mut self, path: &str) {
         self.unreadable.remove(path);
     }
@@ -116,7 +116,7 @@ impl Catalog {
         is_unreadable(&self.unreadable, path)
     }
 
-    /// Where the version of an object that is in force stands: file and line.
+    /// The file and line of the version of an object that is in force.
     pub fn place_of(&self, key: &ObjectKey) -> Option<(&str, usize)> {
         let version = &self.held.get(key)?.version;
         Some((&version.file, version.line))
@@ -133,9 +133,9 @@ impl Catalog {
         held.is_some_and(|held| held.version.lines.has(&FieldPath::of(field)))
     }
 
-    /// All files have been read once: what was restored from files that are not among them will
-    /// not be needed. (What an unreadable folder held stays, and so does what those that stay lean
-    /// on.)
+    /// All files have been read once: drops what was restored from files that are not among them.
+    /// (Objects of an unreadable folder stay, and so do the objects on which those that stay
+    /// depend.)
     pub fn forget_unread(&mut self) {
         if !self.held.values().any(|held| held.is_restored) {
             return;

@@ -1,7 +1,7 @@
-//! What objects need of others by name: peers of Secrets and BFDProfiles, advertisements of
-//! Community objects.
+//! References from objects to others by name: from peers to Secrets and BFDProfiles, from
+//! advertisements to Community objects.
 //!
-//! Knows no files; the rules between objects ask.
+//! Knows no files; used by the rules between objects.
 
 use fairway_model::{
     AoKeyReference, BfdKeyReference, CommunityReference, ObjectName, PeerPassword,
@@ -11,7 +11,7 @@ use super::settle::Problem;
 use super::version::Version;
 use crate::field_path::FieldPath;
 
-/// One thing that an object takes from another.
+/// One reference of an object to another.
 pub(super) enum Need<'a> {
     /// The password of a Secret.
     Password(&'a ObjectName),
@@ -26,7 +26,7 @@ pub(super) enum Need<'a> {
 }
 
 impl Need<'_> {
-    /// What to say of the one that needs it when nobody has it.
+    /// The problem of the referring object when no object satisfies the reference.
     pub(super) fn problem(&self, version: &Version) -> Problem {
         match self {
             Self::Password(secret) => Problem::new(
@@ -67,7 +67,7 @@ impl Need<'_> {
     }
 }
 
-/// The Secrets that the object names, whether it works without them or not.
+/// The Secrets that the object names, whether they are required or not.
 pub(super) fn secrets_named(version: &Version) -> impl Iterator<Item = &ObjectName> {
     needs(version).filter_map(|need| match need {
         Need::Password(secret) => Some(secret),
@@ -77,7 +77,7 @@ pub(super) fn secrets_named(version: &Version) -> impl Iterator<Item = &ObjectNa
     })
 }
 
-/// What the object needs.
+/// The references of the object.
 pub(super) fn needs(version: &Version) -> impl Iterator<Item = Need<'_>> {
     let peer = version.peer();
     let password = peer.and_then(|peer| match &peer.password {

@@ -1,6 +1,6 @@
-//! The nodes that are known, as far as rules between objects ask for them.
+//! The known nodes, as far as rules between objects need them.
 //!
-//! Knows no rule. Without any Node object the nodes are not known, and all could be there.
+//! Knows no rule. Without any Node object, the nodes are unknown, and any node is possible.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! Objects of an API server: each is a file of its own, with the same rules between them.
+//! Objects of an API server: each is a file of its own, under the same rules.
 //!
-//! Answers what came, what went, and which Secrets somebody has to get. What an earlier run had in
-//! force is in force at once: the API server may be away. Knows no connection.
+//! Answers which objects were added, changed or deleted, and which Secrets must be fetched. Objects
+//! restored from an earlier run are in force at once: the API server may be unreachable. Knows no
+//! connection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use super::needs::secrets_named;
 use super::{Catalog, Held};
 use crate::finding::Finding;
 
-/// Where an object stands: nobody else has a file of this name.
+/// The file name of an object; no other object has it.
 fn place(key: &ObjectKey) -> Arc<str> {
     format!("{}/{}", key.kind, key.name).into()
 }
 
 impl Catalog {
-    /// The API server has `value` under `key` now. Answers whether [`Self::resolve`] may come to
-    /// something else than before: most writes change nothing that is asked for.
+    /// The API server has `value` under `key` now. Returns whether [`Self::resolve`] may return
+    /// something different: most writes change no field that is read.
     pub fn object_read(&mut self, key: &ObjectKey, value: &Json) -> bool {
         let place = place(key);
         let mut state = FileState::of_object(&place, value, self.backend);
@@ -31,7 +32,7 @@ impl Catalog {
         is_other
     }
 
-    /// The API server has nothing under `key` any more. Answers as [`Self::object_read`].
+    /// The API server has no object under `key` any more. Returns the same as [`Self::object_read`].
     pub fn object_gone(&mut self, key: &ObjectKey) -> bool {
         let place = place(key);
         let is_known = self.files.contains_key(&place);
@@ -39,7 +40,7 @@ impl Catalog {
         is_known
     }
 
-    /// `value` was in force in an earlier run, and is as long as nobody says otherwise.
+    /// `value` was in force in an earlier run, and stays until the API server reports otherwise.
     pub fn object_restored(&mut self, key: &ObjectKey, value: &Json) {
         let place = place(key);
         let state = FileState::of_object(&place, value, self.backend);
@@ -50,7 +51,7 @@ impl Catalog {
         self.files.insert(place, state);
     }
 
-    /// What would be wrong or odd with an object if the API server had `value` under `key`. Changes
+    /// The findings of an object if the API server had `value` under `key`. Changes
     /// nothing.
     pub fn findings_if(&self, key: &ObjectKey, value: &Json) -> Vec<Finding> {
         let place = place(key);
@@ -61,7 +62,7 @@ impl Catalog {
         findings
     }
 
-    /// The Secrets that the peers and BFD profiles name, those in force and those that wait to be.
+    /// The Secrets named by peers and BFD profiles, in force or not yet.
     pub fn secrets_named(&self) -> BTreeSet<ObjectName> {
         let entries = self.files.values().flat_map(|file| &file.entries);
         let current = entries.filter_map(|entry| entry.version.as_deref());
@@ -69,7 +70,7 @@ impl Catalog {
         current.chain(held).flat_map(secrets_named).cloned().collect()
     }
 
-    /// The objects whose latest version names one of these Secrets.
+    /// The objects that name one of these Secrets in their latest version.
     pub fn naming(&self, secrets: &BTreeSet<ObjectName>) -> BTreeSet<ObjectKey> {
         let entries = self.files.values().flat_map(|file| &file.entries);
         let versions = entries.filter_map(|entry| entry.version.as_deref());
@@ -78,8 +79,8 @@ impl Catalog {
     }
 }
 
-/// When the spec of an object was changed last, as the API server has it: by the newest of those
-/// who own some of it, else when it was made. Of such texts the later one is the greater one.
+/// When the spec of an object was changed last, according to the API server: by the newest manager
+/// of any of its fields, else at creation. Such texts sort by time.
 pub(super) fn changed_at(value: &Json) -> Option<&str> {
     let metadata = value.get("metadata")?;
     let entries = metadata.get("managedFields").and_then(Json::as_array);

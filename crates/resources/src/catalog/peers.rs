@@ -1,6 +1,6 @@
-//! Rules between peers, and between them and what they lean on.
+//! Rules between peers, and between peers and the objects that they reference.
 //!
-//! No node has two sessions to one router, what a peer refers to exists, and names are unique.
+//! No node has two sessions to one router, references of a peer exist, and names are unique.
 //! Knows no files.
 
 use std::collections::BTreeMap;
@@ -18,11 +18,11 @@ use super::supplies::Supplies;
 use super::version::Version;
 use crate::field_path::FieldPath;
 
-/// Each BFDProfile has a name of its own, and the key that it signs with exists.
+/// Each BFDProfile has a unique name, and its signing key exists.
 pub(super) struct Profiles<'a> {
     names: Names,
     secrets: &'a Supplies,
-    /// What was there to refer to when each object was in force last.
+    /// What each object could refer to when it was in force last.
     former: &'a Supplies,
 }
 
@@ -44,7 +44,7 @@ impl Rule for Profiles<'_> {
         self.names.add(version);
     }
 
-    /// Nobody is watched without a signature because a Secret is gone: both stay as they were.
+    /// BFD never continues unsigned because a Secret is deleted: both stay as they were.
     fn keep(&mut self, version: &Arc<Version>) -> bool {
         let is_met =
             |need| [self.secrets, self.former].iter().any(|all| all.supplier(&need).is_some());
@@ -56,13 +56,13 @@ impl Rule for Profiles<'_> {
     }
 }
 
-/// No node has two peers with one address, interface or range, and what peers refer to exists.
+/// No node has two peers with one address, interface or range, and references of peers exist.
 pub(super) struct Peers<'a> {
     names: Names,
     by_key: BTreeMap<PeerKey, Vec<Arc<Version>>>,
     frr: Option<FrrRules>,
     supplies: &'a Supplies,
-    /// What was there to refer to when each object was in force last.
+    /// What each object could refer to when it was in force last.
     former: &'a Supplies,
     nodes: &'a Nodes,
 }
@@ -80,7 +80,7 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Applies the rules of FRR too.
+    /// Applies FRR's rules too.
     pub(super) fn follow_frr<'b>(
         &mut self,
         in_force: impl Iterator<Item = &'b Arc<Version>> + Clone,
@@ -89,7 +89,7 @@ impl<'a> Peers<'a> {
         self.frr = Some(FrrRules::new(in_force, pools));
     }
 
-    /// Another peer with its address, interface or range that a node may have.
+    /// Another peer that has the same address, interface or range and may be on the same node.
     fn rival(&self, version: &Version, it: &Peer) -> Option<Problem> {
         let others = self.by_key.get(&it.key()).map_or(&[][..], Vec::as_slice);
         let other = others.iter().find(|other| {
@@ -140,9 +140,9 @@ impl Rule for Peers<'_> {
         }
     }
 
-    /// A session does not end because what its peer refers to is gone, or lost a key: both stay as
-    /// they were. Nor does it because a node has other labels; where two peers meet on one node
-    /// then, the plan decides for that node.
+    /// A session does not end because an object that its peer references is deleted, or lost a key: both
+    /// stay as they were. Nor does it because a node's labels changed; where two peers then meet on one
+    /// node, the plan decides for that node.
     fn keep(&mut self, version: &Arc<Version>) -> bool {
         let Some(it) = version.peer() else { return false };
         let is_met =

@@ -1,4 +1,4 @@
-//! Rules between pools, and what advertisements must know of one.
+//! Rules between pools, and the facts about a pool that advertisements need.
 //!
 //! Pools share no address and no name. Knows no files.
 
@@ -17,8 +17,8 @@ use crate::field_path::FieldPath;
 #[derive(Default)]
 pub(super) struct Pools {
     names: Names,
-    /// The ranges of all pools by their first address. They are disjoint, so the one that begins
-    /// last before an address is the only one that may hold it.
+    /// The ranges of all pools by their first address. They are disjoint, so the last one that begins
+    /// at or before an address is the only one that may hold it.
     ranges: BTreeMap<IpAddr, Place>,
 }
 
@@ -62,7 +62,7 @@ fn overlap(range: AddressRange, position: usize, version: &Version, other: &Plac
     )
 }
 
-/// What an advertisement must know of a pool.
+/// The facts about a pool that advertisements need.
 pub(super) struct PoolFacts {
     pub(super) key: ObjectKey,
     pub(super) labels: Labels,
@@ -87,7 +87,7 @@ impl PoolFacts {
         pools.collect()
     }
 
-    /// The families that it holds addresses of.
+    /// The families of its addresses.
     pub(super) fn families(&self) -> impl Iterator<Item = AddressFamily> + '_ {
         self.length_minimum.keys().copied()
     }
@@ -112,7 +112,7 @@ fn widest_prefix_length(range: AddressRange) -> u8 {
     let (first, last) = (number(range.first()), number(range.last()));
     let bits = range.family().address_bits();
     let fits = |length: u8| {
-        // The addresses of a prefix but one; of all 128 bits that is the most a number can be.
+        // The addresses of a prefix minus one; for all 128 bits that is the largest number.
         let rest = u128::MAX.checked_shr(u32::from(128 - (bits - length))).unwrap_or(0);
         let begin = first.checked_add(rest).map(|end| end & !rest);
         begin.and_then(|begin| begin.checked_add(rest)).is_some_and(|end| end <= last)

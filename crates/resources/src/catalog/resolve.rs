@@ -1,6 +1,6 @@
 //! From the objects of all files to the set that is in force.
 //!
-//! Every object has up to two versions: what its document says now, and what was in force last.
+//! Every object has up to two versions: the one in its document, and the one that was in force last.
 //! `settle` decides between them.
 
 use std::collections::BTreeSet;
@@ -15,22 +15,22 @@ use super::version::Version;
 use super::{Catalog, Held, is_unreadable};
 use crate::finding::{Finding, Severity};
 
-/// What all files come to.
+/// The result of all files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution<O = Object> {
     /// The objects in force, in the order of kinds and names.
     pub objects: Vec<O>,
     /// Faults and warnings, in the order of files and lines.
     pub findings: Vec<Finding>,
-    /// Objects of which an earlier version is in force than their files say.
+    /// Objects of which an earlier version is in force than the one in their files.
     pub stale: Vec<StaleObject>,
     /// Objects of which no version is in force.
     pub left_out: Vec<ObjectKey>,
-    /// Documents of kinds that are none of our business.
+    /// Documents of kinds that Fairway ignores.
     pub skipped: usize,
 }
 
-/// An object whose last good version is in force because its document is at fault.
+/// An object that keeps its last good version because its document is at fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleObject {
     /// The object.
@@ -42,7 +42,7 @@ pub struct StaleObject {
 }
 
 impl StaleObject {
-    /// One that comes from an API server.
+    /// An object of an API server.
     pub fn without_place(key: ObjectKey) -> Self {
         Self { key, file: String::new(), line: 0 }
     }
@@ -75,8 +75,8 @@ impl Catalog {
         Resolution { objects, findings, stale, left_out, skipped }
     }
 
-    /// As [`Self::resolve`], without a copy of each object: one that did not change since the last
-    /// time is the very same value.
+    /// As [`Self::resolve`], without a copy of each object: an unchanged object is the same shared value
+    /// as before.
     pub fn resolve_shared(&mut self) -> Resolution<Arc<Object>> {
         let mut findings = self.findings_of_files();
         let (mut candidates, orphans) = self.candidates(&mut findings);
@@ -119,7 +119,7 @@ impl Catalog {
         resolution
     }
 
-    /// Keeps what is in force now, and drops what no document stands for any more.
+    /// Keeps what is in force now, and drops objects without a document.
     fn remember(&mut self, in_force: Vec<Arc<Version>>, dropped: &[ObjectKey]) {
         for key in dropped {
             self.held.remove(key);
@@ -137,7 +137,7 @@ impl Catalog {
     }
 
     /// The objects that may be in force, in the order of their keys, and the objects that were in
-    /// force but that no document stands for. Second definitions are noted.
+    /// force but have no document any more. Duplicate definitions are noted.
     fn candidates(&self, findings: &mut Vec<Finding>) -> (Vec<Candidate<'_>>, Vec<&ObjectKey>) {
         let mut entries: Vec<(&str, &Entry)> = self
             .files
@@ -149,7 +149,7 @@ impl Catalog {
         let mut candidates = Vec::with_capacity(entries.len());
         let mut orphans = Vec::new();
         let wanted = Wanted::by(self.held.values().map(|held| &*held.version));
-        // Both sides are in the order of keys, so one walk pairs them.
+        // Both sides are sorted by key, so one walk pairs them.
         let mut held = self.held.iter().peekable();
         for group in entries.chunk_by(|(_, a), (_, b)| a.key == b.key) {
             let Some((_, first)) = group.first() else { continue };
@@ -165,9 +165,9 @@ impl Catalog {
         (candidates, orphans)
     }
 
-    /// Decides about an object that was in force and has no document now: it may be in a document
-    /// that cannot be read, or its file is still awaited after a restart; else it is gone. The
-    /// ones that are `wanted` are asked about once more: a session may hang on one.
+    /// Decides about an object that was in force and has no document now: it may be in an unreadable
+    /// document, or its file has not been read since a restart; otherwise it is gone. Those that are
+    /// `wanted` are checked once more: a session may depend on one.
     fn sort_out<'a>(
         &'a self,
         key: &'a ObjectKey,
@@ -196,7 +196,7 @@ impl Catalog {
     }
 }
 
-/// Those that a document stands for, and that are not among `admitted`, which are in the same order.
+/// Objects that have a document and are not among `admitted`, which has the same order.
 fn left_out(candidates: &[Candidate<'_>], admitted: &[Admitted]) -> Vec<ObjectKey> {
     let mut admitted = admitted.iter().map(|it| it.position).peekable();
     let positions = candidates.iter().enumerate();
@@ -206,7 +206,7 @@ fn left_out(candidates: &[Candidate<'_>], admitted: &[Admitted]) -> Vec<ObjectKe
     left_out.map(|(_, candidate)| candidate.key.clone()).collect()
 }
 
-/// Decides which of an object's documents counts: the first that is good, or that was.
+/// Decides which of an object's documents counts: the first that is valid, or was.
 fn candidate<'a>(
     group: &[(&'a str, &'a Entry)],
     held: Option<&'a Arc<Version>>,
@@ -226,7 +226,7 @@ fn candidate<'a>(
             object: Some(finding_object(&other.key)),
             field: None,
             message: format!(
-                "is defined already at {file}:{}; this one does not count, remove one",
+                "is defined already at {file}:{}; this definition is ignored, remove one",
                 entry.line
             ),
         });

@@ -1,9 +1,9 @@
-//! Which version of each object is in force: the rules between objects admit one of it or none.
+//! Which version of each object is in force: the rules between objects admit one of its versions or none.
 //!
-//! Objects that did not change go first, so that a new one never pushes out one that works; then
-//! those that changed longer ago, where that is known; among equals the order is that of names.
-//! Where an object that was in force would be lost because another changed, it is that change that
-//! is at fault, and is taken back. Where nobody remembers what was in force, the later change is.
+//! Unchanged objects go first, so that a new one never replaces one that works; then those that
+//! changed longer ago, if that is known; ties are broken by name. Where an object that was in force
+//! would be lost because another changed, that change is the fault, and is reverted. Where it is not
+//! known what was in force, the later change is the fault.
 //! Knows no files.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ pub(super) struct Problem {
     causes: Vec<Cause>,
 }
 
-/// Another object that the problem could be blamed on, and what to say of that one then.
+/// Another object that may be the cause of the problem, and the message for it.
 struct Cause {
     key: ObjectKey,
     path: FieldPath,
@@ -44,7 +44,7 @@ impl Problem {
         Self { path, message: message.into(), causes: Vec::new() }
     }
 
-    /// The other object counts as the cause if it changed and this one works without the change.
+    /// The other object is the cause if it changed and this one is valid without the change.
     pub(super) fn because(
         mut self,
         key: &ObjectKey,
@@ -58,20 +58,20 @@ impl Problem {
 
 /// A rule between objects of one kind, or between them and kinds admitted before.
 pub(super) trait Rule {
-    /// All reasons not to admit the version, beside those admitted before.
+    /// All reasons to refuse the version, given those admitted before.
     fn problems(&self, version: &Version) -> Vec<Problem>;
 
     /// The version is admitted, and later ones may depend on it.
     fn admit(&mut self, version: &Arc<Version>);
 
-    /// Whether the version that was in force last stays although it is refused now, because to
-    /// lose it would be worse; remembers it then.
+    /// Whether the version that was in force last stays although it is refused now, because losing it
+    /// would be worse; if so, remembers it.
     fn keep(&mut self, _version: &Arc<Version>) -> bool {
         false
     }
 }
 
-/// No two objects of a kind have one name: others name them without a namespace.
+/// No two objects of a kind have the same name: references to them have no namespace.
 #[derive(Default)]
 pub(super) struct Names(BTreeMap<String, ObjectKey>);
 
@@ -80,8 +80,8 @@ impl Names {
         let other = self.0.get(&version.key.name.name)?;
         let message = |other: &ObjectKey| {
             format!(
-                "is the name of another {}, in namespace {}, and others name it without a namespace; \
-                 expected another name",
+                "is the name of another {}, in namespace {}, and references to it have no \
+                 namespace; expected another name",
                 other.kind, other.name.namespace
             )
         };
@@ -98,18 +98,18 @@ impl Names {
 /// An object that may be in force.
 pub(super) struct Candidate<'a> {
     pub(super) key: &'a ObjectKey,
-    /// What its document says.
+    /// The version in its document.
     pub(super) current: Option<&'a Arc<Version>>,
-    /// What was in force last.
+    /// The version that was in force last.
     pub(super) held: Option<&'a Arc<Version>>,
     pub(super) file: &'a str,
     pub(super) line: usize,
-    /// No document stands for it: it is in force only while something else needs it.
+    /// It has no document: it is in force only while another object needs it.
     pub(super) is_lost: bool,
 }
 
 impl Candidate<'_> {
-    /// Whether what was in force last is still what the document says, as far as can be known.
+    /// Whether the version in force last is still the one in the document, as far as is known.
     fn is_unchanged(&self) -> bool {
         match (self.current, self.held) {
             (Some(current), Some(held)) => is_same(current, held),
@@ -122,7 +122,7 @@ impl Candidate<'_> {
         self.current.or(self.held)?.changed_at.as_deref()
     }
 
-    /// Whether nobody remembers either to have been in force, and this one was changed later.
+    /// Whether neither is known to have been in force, and this one changed later.
     fn is_younger(&self, other: &Candidate<'_>) -> bool {
         let are_new = self.held.is_none() && other.held.is_none();
         are_new && self.changed_at().zip(other.changed_at()).is_some_and(|(this, that)| this > that)
@@ -142,16 +142,16 @@ pub(super) struct Admitted {
     /// Of the candidate.
     pub(super) position: usize,
     pub(super) version: Arc<Version>,
-    /// It is at fault, and stays nevertheless.
+    /// It has a fault, and stays nevertheless.
     pub(super) is_kept: bool,
 }
 
-/// The versions in force, and the findings on the way there.
+/// The versions in force, and the findings.
 #[derive(Default)]
 pub(super) struct Settlement {
     pub(super) admitted: Vec<Admitted>,
     pub(super) findings: Vec<Finding>,
-    /// For each object that would be lost, what that could be blamed on.
+    /// For each object that would be lost, the possible causes.
     lost: Vec<Vec<Cause>>,
 }
 
@@ -173,8 +173,8 @@ fn is_free(kind: Kind) -> bool {
     }
 }
 
-/// Settles all candidates, which are in the order of their keys. A change that is taken back is
-/// none any more: its candidate has no current version.
+/// Settles all candidates, which are sorted by key. A reverted change is dropped: its candidate has
+/// no current version.
 pub(super) fn settle(candidates: &mut [Candidate<'_>], backend: BackendKind) -> Settlement {
     let mut taken_back = Vec::new();
     loop {
@@ -189,8 +189,8 @@ pub(super) fn settle(candidates: &mut [Candidate<'_>], backend: BackendKind) -> 
     }
 }
 
-/// Takes back one change for each object that would be lost, if there is one to blame. There are
-/// as many rounds of this as there are changes at most, and mostly one.
+/// Reverts one change for each object that would be lost, if a change caused it. There are at most
+/// as many rounds of this as changes, and usually one.
 fn take_back(candidates: &mut [Candidate<'_>], lost: Vec<Vec<Cause>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut culprits = BTreeSet::new();
@@ -292,9 +292,9 @@ impl Settlement {
                 rule.admit(version);
                 return self.add(position, version);
             }
-            // What was in force last, and comes last, worked before these changed.
+            // The version in force last, which is tried last, worked before these changed.
             causes = problems.iter_mut().flat_map(|it| std::mem::take(&mut it.causes)).collect();
-            // The second version is only a way out; its faults are no news.
+            // The second version is only a fallback; its faults are not reported.
             if refused.is_none() {
                 let findings = problems.into_iter().map(|it| finding(version, Severity::Fault, it));
                 self.findings.extend(findings);
@@ -316,7 +316,7 @@ impl Settlement {
         }
     }
 
-    /// Adds what objects in force still need of those that are gone, or have it no more.
+    /// Adds the deleted objects, or earlier versions, that objects in force still need.
     fn add_needed(&mut self, candidates: &[Candidate<'_>], now: &Supplies, former: &Supplies) {
         let needing: Vec<_> = self
             .versions()
@@ -345,7 +345,7 @@ impl Settlement {
         }
     }
 
-    /// What is odd about what documents say now; of what is not in force there are faults.
+    /// Warnings about the documents' current versions; versions that are not in force have faults instead.
     fn add_warnings(&mut self, candidates: &[Candidate<'_>]) {
         let current = self.admitted.iter().filter(|admitted| {
             let candidate = candidates.get(admitted.position);

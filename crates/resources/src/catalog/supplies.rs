@@ -1,7 +1,7 @@
-//! Who has what others need, and what stays of one that lost it.
+//! Which objects satisfy the references of others, and what stays of an object that no longer does.
 //!
-//! A session does not end because its Secret or BFDProfile is gone, nor a route because the name of
-//! its community is: what was needed stays in force as it was. Knows no files.
+//! A session does not end because its Secret or BFDProfile is deleted, nor is a route withdrawn
+//! because its community's name is: the referenced object stays in force as it was. Knows no files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use fairway_model::{AoKeyReference, BfdKeyReference, Kind, Object, ObjectName};
 use super::needs::{Need, needs};
 use super::version::Version;
 
-/// Whether objects of this kind have what others need by name.
+/// Whether other objects refer to objects of this kind by name.
 pub(super) fn is_supplier(kind: Kind) -> bool {
     matches!(kind, Kind::Secret | Kind::BfdProfile | Kind::Community)
 }
 
-/// Who has what, by the names under which it is asked for.
+/// The objects by the names under which they are referenced.
 #[derive(Default)]
 pub(super) struct Supplies {
     secrets: BTreeMap<ObjectName, Arc<Version>>,
@@ -25,7 +25,7 @@ pub(super) struct Supplies {
 }
 
 impl Supplies {
-    /// What these versions have. Of those that have the same, the first counts.
+    /// What these versions provide. Of several that provide the same, the first counts.
     pub(super) fn of<'a>(versions: impl Iterator<Item = &'a Arc<Version>>) -> Self {
         let mut supplies = Self::default();
         for version in versions {
@@ -49,7 +49,7 @@ impl Supplies {
         supplies
     }
 
-    /// Who has it.
+    /// The object that satisfies the reference.
     pub(super) fn supplier(&self, need: &Need<'_>) -> Option<&Arc<Version>> {
         match need {
             Need::Password(secret) => self.secrets.get(*secret).filter(|it| has_password(it)),
@@ -76,7 +76,7 @@ fn has_password(version: &Version) -> bool {
     version.secret().is_some_and(|it| it.password.is_some())
 }
 
-/// What some objects need, to ask which others must not be forgotten.
+/// The references of some objects, to find which others must not be forgotten.
 #[derive(Default)]
 pub(super) struct Wanted<'a> {
     secrets: BTreeSet<&'a ObjectName>,
@@ -85,7 +85,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// What these versions need.
+    /// The references of these versions.
     pub(super) fn by(versions: impl Iterator<Item = &'a Version>) -> Self {
         let mut wanted = Self::default();
         for need in versions.flat_map(needs) {
@@ -100,7 +100,7 @@ impl<'a> Wanted<'a> {
         wanted
     }
 
-    /// Whether `version` may have some of it.
+    /// Whether `version` may satisfy one of them.
     pub(super) fn includes(&self, version: &Version) -> bool {
         match &*version.object {
             Object::Secret(it) => self.secrets.contains(&it.name),
@@ -113,7 +113,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What an object says now, and what is needed of what it said before.
+/// The current version of an object, with the referenced parts of its former version.
 pub(super) fn united(current: &Version, former: &Version, need: &Need<'_>) -> Version {
     let object = match (&*current.object, &*former.object, need) {
         (Object::Secret(now), Object::Secret(before), Need::Password(_)) => {

@@ -1,6 +1,6 @@
 //! One version of an object, and where it was read.
 //!
-//! Knows no rule; those between objects ask it what it is.
+//! Knows no rule; the rules between objects query it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use fairway_model::{
 
 use crate::field_lines::FieldLines;
 
-/// What one document said.
+/// The content of one document.
 #[derive(Debug)]
 pub(super) struct Version {
     pub(super) key: ObjectKey,
@@ -21,7 +21,7 @@ pub(super) struct Version {
     pub(super) lines: FieldLines,
     /// Its document on one line, for [`super::Catalog::last_good`].
     pub(super) source: Box<str>,
-    /// When its spec was changed last, where somebody keeps account of that.
+    /// When its spec was changed last, if that is recorded.
     pub(super) changed_at: Option<Box<str>>,
 }
 
@@ -50,7 +50,7 @@ impl Version {
         secret: Secret -> Secret,
     }
 
-    /// The same place with something else in it.
+    /// The same place with other content.
     pub(super) fn with(&self, object: Object) -> Self {
         Self {
             key: self.key.clone(),

@@ -1,7 +1,7 @@
-//! What is legal and worth a word: names that nobody has, selectors that select nothing, pools that
-//! nobody announces, peers that no node has.
+//! Warnings about valid configuration: references to names that do not exist, selectors that select
+//! nothing, pools that are not announced, peers that no node has.
 //!
-//! Only of objects whose documents are in force. Knows no files.
+//! Only about objects with documents that are in force. Knows no files.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::settle::Problem;
 use super::version::Version;
 use crate::field_path::FieldPath;
 
-/// What can be said of each of `current`, some of what is in force.
+/// The warnings about each of `current`, some of what is in force.
 pub(super) fn warnings<'a>(
     current: impl Iterator<Item = &'a Version>,
     in_force: impl Iterator<Item = &'a Arc<Version>> + Clone,
@@ -37,7 +37,7 @@ pub(super) fn warnings<'a>(
     found.collect()
 }
 
-/// What is in force, as far as warnings ask for it.
+/// What is in force, as far as warnings need it.
 struct Facts<'a> {
     nodes: Nodes,
     namespaces: Vec<&'a Namespace>,
@@ -46,10 +46,10 @@ struct Facts<'a> {
     pools: Vec<&'a Pool>,
     /// Pools that an advertisement of either kind names.
     named_pools: BTreeSet<&'a str>,
-    /// Advertisements that choose pools in other ways.
+    /// Advertisements that select pools in other ways.
     choosing: Vec<&'a BgpAdvertisement>,
     layer2: Vec<&'a Layer2Advertisement>,
-    /// Peers for whom the kernel asks everybody in a range for a key.
+    /// Ranges with a key, which the kernel requires of every connection from them.
     signed_ranges: Vec<&'a Peer>,
 }
 
@@ -98,8 +98,8 @@ impl<'a> Facts<'a> {
         idle.into_iter().chain(shadowed).collect()
     }
 
-    /// A peer without a key in a range that has one: the kernel asks for the key of everybody in a
-    /// range, and knows no exception.
+    /// A peer without a key inside a range with a key: the kernel requires the key of every address in
+    /// the range, without exceptions.
     fn shadowed(&self, it: &Peer) -> Option<Problem> {
         let (field, address, length) = match it.remote {
             Remote::Address(address) => ("spec.peerAddress", address, u8::MAX),
@@ -115,8 +115,8 @@ impl<'a> Facts<'a> {
         Some(Problem::new(
             FieldPath::of(field),
             format!(
-                "is in {range} of BGPPeer/{}: the kernel asks everybody who dials from there for \
-                 the key of that range, so this peer is accepted only with that key; expected one \
+                "is in {range} of BGPPeer/{}: the kernel requires the key of that range for every \
+                 connection from it, so this peer is accepted only with that key; expected a key \
                  of its own (password, passwordSecret or tcpAO)",
                 other.name.name
             ),
@@ -132,8 +132,8 @@ impl<'a> Facts<'a> {
         if !is_announced {
             problems.push(Problem::new(
                 FieldPath::default(),
-                "no BGPAdvertisement covers the pool, and no L2Advertisement: its addresses are \
-                 not announced",
+                "no BGPAdvertisement and no L2Advertisement covers the pool: its addresses are not \
+                 announced",
             ));
         }
         let Some(allocation) = &it.allocation else { return problems };
@@ -173,7 +173,7 @@ impl<'a> Facts<'a> {
         problems
     }
 
-    /// Names in a field that no object of the kind has.
+    /// Names in a field to which no object of the kind corresponds.
     fn unknown(&self, field: &str, kind: Kind, version: &Version) -> Vec<Problem> {
         let known = if kind == Kind::BgpPeer { &self.peers } else { &self.pool_names };
         let list = FieldPath::of("spec").key(field);

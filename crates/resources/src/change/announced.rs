@@ -1,4 +1,4 @@
-//! What changes of pools, advertisements and communities do.
+//! The effects of changes of pools, advertisements and communities.
 
 use super::Change;
 use super::Effect::{
@@ -78,7 +78,7 @@ pub(super) const COMMUNITY: &[Change] = &[
     Change::of(Moves, Nothing),
 ];
 
-/// This version answers for nothing on the local segment yet.
+/// This version does not answer on the local segment yet.
 pub(super) const LAYER2_ADVERTISEMENT: &[Change] = &[
     Change::field("metadata.name", Nothing),
     Change::field("metadata.namespace", Nothing),

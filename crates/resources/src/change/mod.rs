@@ -1,8 +1,8 @@
-//! What a change of each field of each kind does to routers, while the daemon runs.
+//! The effect of a change of each field of each kind on routers, while the daemon runs.
 //!
-//! One table, for the documentation and for whoever says beforehand what a change would do. Holds
-//! answers and finds none: `diff` says what a change does to one node; tests make each change under
-//! a running daemon and look at its neighbours. Tests of `resources` see that no field is missing.
+//! One table, for the documentation and for code that predicts the effect of a change. Holds
+//! results only: `diff` computes what a change does to one node; tests make each change under
+//! a running daemon and observe its neighbours. Tests of `resources` check that no field is missing.
 
 mod announced;
 mod peers;
@@ -14,43 +14,43 @@ use fairway_seam::ChangeEffect;
 /// What routers notice of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// What happens to the session of the peer that it is about.
+    /// The effect on the session of the peer.
     Session(ChangeEffect),
-    /// The peer begins or ends on this node.
+    /// The peer is added or removed on this node.
     PeerComesOrGoes,
-    /// BFD signs otherwise, or wants otherwise what it hears to be signed.
+    /// BFD signs differently, or requires different signatures.
     ExchangesBfdKeys,
-    /// BFD hears no longer what comes from afar.
+    /// BFD no longer accepts packets from farther away.
     HearsLess,
-    /// The session ends, for there are more routes than it may have.
+    /// The session ends, since there are more routes than the limit.
     TooManyPrefixes,
-    /// Routes that it is about are announced or withdrawn.
+    /// The affected routes are announced or withdrawn.
     Routes,
-    /// All routes of this node are.
+    /// All routes of this node are announced or withdrawn.
     AllRoutes,
-    /// Routes that it is about are sent again, in place of what they were.
+    /// The affected routes are sent again, replacing the earlier ones.
     Attributes,
-    /// The same on iBGP alone.
+    /// As `Attributes`, on iBGP only.
     AttributesInside,
-    /// The same on eBGP alone.
+    /// As `Attributes`, on eBGP only.
     AttributesOutside,
-    /// Other prefixes stand for the same addresses.
+    /// The same addresses are announced with other prefixes.
     Prefixes,
-    /// A Service has other addresses, or more, or fewer.
+    /// A Service gets other addresses, or more, or fewer.
     Addresses,
-    /// Addresses that are given out later.
+    /// Only later assignments change.
     LaterAddresses,
     /// It is another object.
     OtherObject,
-    /// FRR's configuration has other lines of the operator's.
+    /// The operator's lines in FRR's configuration change.
     FrrLines,
-    /// A fault: what was in force before stays.
+    /// A fault: the earlier version stays in force.
     Kept,
     /// Nothing.
     Nothing,
 }
 
-/// What is changed.
+/// The part that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// A field, as the path to it, with `[]` for any element of a list.
@@ -61,20 +61,20 @@ pub enum Part {
     OtherFields,
     /// A new object.
     Appears,
-    /// Its document is gone.
+    /// Its document is deleted.
     Vanishes,
-    /// Its document is at fault.
+    /// Its document becomes invalid.
     Breaks,
-    /// Its document is in another file, or in another place of its file.
+    /// Its document moves to another file, or to another place in its file.
     Moves,
 }
 
 /// A line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// What is changed.
+    /// The part that changes.
     pub part: Part,
-    /// Under which circumstances the effect is this; empty for all, or all others.
+    /// Under which conditions this effect applies; empty for all, or all others.
     pub when: &'static str,
     /// What routers notice.
     pub effect: Effect,
@@ -113,27 +113,27 @@ impl Change {
 }
 
 impl Effect {
-    /// What it is, for operators.
+    /// The effect in words, for operators.
     pub fn words(self) -> &'static str {
         match self {
             Self::Session(effect) => session_words(effect),
             Self::PeerComesOrGoes => {
-                "the peer is dialled, or told Peer De-configured (6/3); the sessions of others stay \
-                 up"
+                "the session of the peer starts, or ends with Peer De-configured (6/3); other \
+                 sessions stay up"
             }
             Self::ExchangesBfdKeys => {
                 "nothing, if both sides change within the detection time of BFD; else the session \
                  ends with BFD Down (6/10)"
             }
             Self::HearsLess => {
-                "nothing, if what comes over several hops has the new TTL still; else the session ends \
-                 with BFD Down (6/10)"
+                "nothing, if multihop BFD packets still arrive with the new TTL; else the session \
+                 ends with BFD Down (6/10)"
             }
             Self::TooManyPrefixes => {
                 "the session ends with Maximum Number of Prefixes Reached (6/1), and is tried again \
                  after 30 s"
             }
-            Self::Routes => "the routes that it is about are announced or withdrawn, and no others",
+            Self::Routes => "the affected routes are announced or withdrawn, and no others",
             Self::AllRoutes => {
                 "all routes of the node are withdrawn, or announced again; sessions stay up"
             }
@@ -144,20 +144,20 @@ impl Effect {
             Self::AttributesOutside => {
                 "eBGP: one UPDATE in place of each route, it is never withdrawn; iBGP: nothing"
             }
-            Self::Prefixes => "other prefixes are announced, and those of before withdrawn",
+            Self::Prefixes => "the new prefixes are announced, and the old ones withdrawn",
             Self::Addresses => {
-                "addresses that still fit stay; what no longer fits is given up and withdrawn, and \
-                 what is missing is given and announced; other Services keep theirs"
+                "addresses that are still allowed stay; others are released and withdrawn, and \
+                 missing ones are assigned and announced; other Services keep theirs"
             }
             Self::LaterAddresses => {
-                "nothing: what has been given out stays, and only addresses given out later follow it"
+                "nothing: assigned addresses stay, and only later assignments follow the change"
             }
             Self::FrrLines => {
-                "with `--bgp frr` FRR is told the lines that differ, and what it refuses is a fault; \
-                 else nothing"
+                "with `--bgp frr` FRR gets the lines that differ, and a line that it refuses is a \
+                 fault; else nothing"
             }
-            Self::OtherObject => "it is another object: the old one is gone, the new one appears",
-            Self::Kept => "a fault: what was in force before stays, and nothing is noticed",
+            Self::OtherObject => "it is another object: the old one is deleted, the new one added",
+            Self::Kept => "a fault: the earlier version stays in force, and routers notice nothing",
             Self::Nothing => "nothing",
         }
     }
@@ -166,12 +166,11 @@ impl Effect {
 fn session_words(effect: ChangeEffect) -> &'static str {
     match effect {
         ChangeEffect::OtherPeer => {
-            "it is another peer: the old one is told Peer De-configured (6/3), the new one is dialled"
+            "it is another peer: the old session ends with Peer De-configured (6/3), the new one \
+             starts"
         }
         ChangeEffect::NewSession => "a new session (6/6)",
-        ChangeEffect::NewExternalSession => {
-            "a new session (6/6); it is for routers in another AS only"
-        }
+        ChangeEffect::NewExternalSession => "a new session (6/6); for eBGP only",
         ChangeEffect::ExchangesKeys => {
             "the session stays up, if both sides change within the hold time"
         }
@@ -180,10 +179,10 @@ fn session_words(effect: ChangeEffect) -> &'static str {
              is down changes nothing; without `shutdown` it is dialled at once"
         }
         ChangeEffect::AsksAgain => {
-            "what is no longer wanted goes, and the router is asked for its routes (ROUTE-REFRESH); \
-             one that cannot be asked gets a new session (6/6)"
+            "routes that are no longer accepted are removed, and the router is asked for its \
+             routes (ROUTE-REFRESH); without that capability it gets a new session (6/6)"
         }
-        ChangeEffect::SaysAgain => "routes that change by it are sent again or withdrawn",
+        ChangeEffect::SaysAgain => "the affected routes are sent again or withdrawn",
         ChangeEffect::Nothing => "nothing",
     }
 }
@@ -197,7 +196,7 @@ mod tests {
     #[test]
     fn what_a_peer_changes_is_what_its_session_makes_of_it() {
         for PeerSetting { field, written, effect } in PeerSetting::ALL {
-            // Behind it stands which other field decides.
+            // It is followed by another field that decides.
             let names = written.split(" beside ").next().unwrap_or_default();
             for name in names.split('`').skip(1).step_by(2) {
                 let path = if name.starts_with("metadata.") {
@@ -215,7 +214,7 @@ mod tests {
                     is_it && says
                 };
                 let found = Change::all(Kind::BgpPeer).iter().find(fits);
-                assert!(found.is_some(), "{field}: no line says {effect:?} of {path}");
+                assert!(found.is_some(), "{field}: no line has {effect:?} for {path}");
             }
         }
     }

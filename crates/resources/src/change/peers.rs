@@ -1,4 +1,4 @@
-//! What changes of BGPPeers, of the Secrets that they need, and of what is for FRR alone, do.
+//! The effects of changes of BGPPeers, of the Secrets that they need, and of FRR's extra lines.
 
 use fairway_seam::ChangeEffect::{
     AsksAgain, Down, ExchangesKeys, NewExternalSession, NewSession, OtherPeer, SaysAgain,
@@ -77,7 +77,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toAdvertise.allowed.prefixes[].le", Session(SaysAgain)),
     Change::field("spec.toAdvertise.nextHop.ipv4", Session(SaysAgain)),
     Change::field("spec.toAdvertise.nextHop.ipv6", Session(SaysAgain)),
-    Change::field("spec.bfdProfile", Kept).when("no BFDProfile is called that"),
+    Change::field("spec.bfdProfile", Kept).when("no BFDProfile has that name"),
     Change::field("spec.bfdProfile", ExchangesBfdKeys).when("that has another key"),
     Change::field("spec.bfdProfile", Nothing),
     Change::field("spec.bfdStrict", Nothing),
@@ -132,7 +132,7 @@ pub(super) const SECRET: &[Change] = &[
     Change::of(Moves, Nothing),
 ];
 
-/// Only the one called `bgpextras` is read.
+/// Only the one named `bgpextras` is read.
 pub(super) const CONFIG_MAP: &[Change] = &[
     Change::field("metadata.name", FrrLines),
     Change::field("metadata.namespace", Nothing),

@@ -1,4 +1,4 @@
-//! What changes of Services, their endpoints and Nodes do.
+//! The effects of changes of Services, their endpoints and Nodes.
 
 use fairway_seam::ChangeEffect::NewSession;
 
@@ -11,7 +11,7 @@ use super::Part::{Appears, Breaks, Key, Moves, OtherFields, Vanishes};
 const SHARES: &str = "it shares its address, and may no longer";
 const OTHER_FAMILY: &str = "another family, or one more or less";
 const SELECTED: &str = "`namespaceSelectors` of an IPAddressPool select it";
-const DRAINED: &str = "first they are drained for its wait";
+const DRAINED: &str = "the node first drains for its wait";
 const WEIGHTED: &str = "`linkBandwidth: auto`, and the number of ready endpoints here changes";
 
 pub(super) const SERVICE: &[Change] = &[
@@ -80,7 +80,7 @@ pub(super) const ENDPOINT_SLICE: &[Change] = &[
 ];
 
 pub(super) const NODE: &[Change] = &[
-    Change::field("metadata.name", AllRoutes).when("what it said of this node counts no longer"),
+    Change::field("metadata.name", AllRoutes).when("it no longer applies to this node"),
     Change::field("metadata.namespace", Nothing),
     Change::of(
         Key("metadata.labels", "node.kubernetes.io/exclude-from-external-load-balancers"),
@@ -95,10 +95,10 @@ pub(super) const NODE: &[Change] = &[
     Change::of(Key("metadata.annotations", "metallb.io/drain"), AllRoutes).when(DRAINED),
     Change::field("metadata.annotations", Nothing),
     Change::field("spec.taints[].key", AllRoutes)
-        .when("to or from `metallb.io/drain`; first they are drained for its wait"),
+        .when("to or from `metallb.io/drain`; the node first drains for its wait"),
     Change::field("spec.taints[].key", Nothing),
     Change::field("spec.taints[].value", AllRoutes)
-        .when("of `metallb.io/drain`, to or from `false`; first they are drained for its wait"),
+        .when("of `metallb.io/drain`, to or from `false`; the node first drains for its wait"),
     Change::field("spec.taints[].value", Nothing),
     Change::field("status.addresses[].type", Session(NewSession))
         .when("another IPv4 address is the first `InternalIP`, and the peer has no `routerID`"),
@@ -111,9 +111,9 @@ pub(super) const NODE: &[Change] = &[
     Change::field("status.conditions[].status", AllRoutes).when("of `NetworkUnavailable`"),
     Change::field("status.conditions[].status", Nothing),
     Change::of(OtherFields, Nothing),
-    Change::of(Appears, AllRoutes).when("it says that this node is not to announce"),
+    Change::of(Appears, AllRoutes).when("it excludes this node from announcing"),
     Change::of(Appears, Nothing),
-    Change::of(Vanishes, AllRoutes).when("it said that this node is not to announce"),
+    Change::of(Vanishes, AllRoutes).when("it excluded this node from announcing"),
     Change::of(Vanishes, Nothing),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),

@@ -1,7 +1,7 @@
 //! The schemas of single fields.
 //!
-//! What serde reads by hand has its schema by hand: beside the types of `fields` and `hidden`, one
-//! line each. Knows no kinds.
+//! Types with hand-written serde readers have hand-written schemas: beside the types of `fields` and
+//! `hidden`, one line each. Knows no kinds.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::fields::{BandwidthValue, GoDuration, Text};
 use crate::hidden::{HiddenList, HiddenMapping, KeyText};
 use crate::report::List;
 
-/// Defines the schema of a type that is part of others' schemas.
+/// Defines the schema of a type that is part of other schemas.
 macro_rules! schema {
     ([$($generic:tt)*] $type:ty, $name:literal, $generator:ident => $schema:expr) => {
         impl<$($generic)*> JsonSchema for $type {

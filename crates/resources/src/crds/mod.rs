@@ -1,8 +1,8 @@
 //! The CustomResourceDefinitions of all our kinds.
 //!
-//! Made from the types that the parsers read, so field names, types, bounds and defaults are
-//! written once. This file adds what no type says: names, versions, printer columns. Knows no API
-//! server; `fairway crds` prints what comes out, and `deploy/crds` holds it.
+//! Generated from the types that the parsers read, so field names, types, bounds and defaults are
+//! written once. This file adds what the types do not contain: names, versions, printer columns. Knows
+//! no API server; `fairway crds` prints the result, and `deploy/crds` holds it.
 
 pub(super) mod field_schemas;
 pub(super) mod rules;
@@ -50,13 +50,13 @@ struct Kind {
     group: &'static str,
     kind: &'static str,
     plural: &'static str,
-    /// The last one is what objects are stored as.
+    /// The last one is the storage version.
     versions: &'static [Version],
 }
 
 struct Version {
     name: &'static str,
-    /// What clients of a version are told that should not be used any more.
+    /// The warning for clients of a deprecated version.
     deprecation: Option<&'static str>,
     description: &'static str,
     spec: fn() -> Value,
@@ -65,7 +65,7 @@ struct Version {
     columns: &'static [Column],
 }
 
-/// A column of `kubectl get`: its head, the type and the path of what is in it.
+/// A column of `kubectl get`: its heading, the type and the path of its value.
 type Column = (&'static str, &'static str, &'static str);
 
 /// Columns that are shown only on `-o wide`; MetalLB's number for it.
@@ -144,7 +144,7 @@ const KINDS: [Kind; 10] = [
                 ("Auto Assign", "boolean", ".spec.autoAssign"),
                 ("Avoid Buggy IPs", "boolean", ".spec.avoidBuggyIPs"),
                 ("Addresses", "string", ".spec.addresses"),
-                // Beside MetalLB's: how full it is.
+                // Beyond MetalLB's columns: the usage.
                 ("Used IPv4", "integer", ".status.assignedIPv4"),
                 ("Free IPv4", "integer", ".status.availableIPv4"),
                 ("Used IPv6", "integer", ".status.assignedIPv6"),
@@ -159,7 +159,8 @@ const KINDS: [Kind; 10] = [
         versions: &[Version {
             name: "v1beta1",
             deprecation: None,
-            description: "Which addresses routers are told, how, by which nodes and over which peers.",
+            description: "Which addresses are announced to routers, how, from which nodes and to \
+                          which peers.",
             spec: schema::<bgp_advertisement::RawSpec>,
             is_spec_required: false,
             status: schema::<EmptyStatus>,
@@ -229,7 +230,7 @@ const KINDS: [Kind; 10] = [
         versions: &[Version {
             name: "v1beta1",
             deprecation: None,
-            description: "Which peers a node has told about a Service. Written by the speaker.",
+            description: "The peers to which a node announces a Service. Written by the speaker.",
             spec: nothing,
             is_spec_required: false,
             status: schema::<ServiceBgpStatus>,
@@ -265,7 +266,7 @@ const KINDS: [Kind; 10] = [
         versions: &[Version {
             name: "v1beta1",
             deprecation: None,
-            description: "How a BGP session of a node is. Written by the speaker.",
+            description: "The state of a BGP session of a node. Written by the speaker.",
             spec: nothing,
             is_spec_required: false,
             status: schema::<BgpSessionStateStatus>,
@@ -280,15 +281,15 @@ const KINDS: [Kind; 10] = [
     },
 ];
 
-/// The structural schema of a type as it is read. It refers to nothing outside itself.
+/// The structural schema of a type as it is read. It is self-contained.
 fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|it| it.inline_subschemas = true);
     structural(settings.into_generator().into_root_schema_for::<T>().as_value())
 }
 
 /// Fields of an older version are fields of the newer one, of the same name and shape, so an object
-/// of one is an object of the other: no webhook has to be there. Where MetalLB was before, its
-/// webhook is, and the API server refuses a definition with both; so it is said that there is none.
+/// of one is an object of the other: no conversion webhook is needed. Where MetalLB was installed, its
+/// webhook is, and the API server refuses a definition with both; so `webhook` is explicitly null.
 fn without_conversion() -> Value {
     json!({ "strategy": "None", "webhook": null })
 }

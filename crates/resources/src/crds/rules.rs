@@ -1,7 +1,7 @@
-//! Rules that the API server checks in CEL: what no bound of one number can say.
+//! CEL rules that the API server checks: constraints beyond the bounds of one number.
 //!
-//! MetalLB has the same, so that what it takes is taken and what it refuses at once is refused at
-//! once. Knows no kinds; the raw types name them.
+//! MetalLB has the same rules, so the API server accepts and refuses the same objects. Knows no
+//! kinds; the raw types name them.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub(crate) struct Rule {
     message: &'static str,
 }
 
-/// `connectTime`; what a BGPPeer's parser asks, too.
+/// `connectTime`; the parser of a BGPPeer requires the same.
 pub(crate) const CONNECT_TIME: &[Rule] = &[
     Rule {
         rule: "duration(self).getSeconds() >= 1 && duration(self).getSeconds() <= 65535",
@@ -24,11 +24,11 @@ pub(crate) const CONNECT_TIME: &[Rule] = &[
     },
 ];
 
-/// A field that stays as it was created.
+/// A field that cannot change after creation.
 pub(crate) const IMMUTABLE: &[Rule] =
     &[Rule { rule: "self == oldSelf", message: "cannot be changed after creation" }];
 
-/// The spec of a BGPAdvertisement. Absent lengths have their defaults by then.
+/// The spec of a BGPAdvertisement. Absent lengths have their defaults at that point.
 pub(crate) const NO_AGGREGATION_OF_SELECTED_SERVICES: &[Rule] = &[Rule {
     rule: "!has(self.serviceSelectors) || size(self.serviceSelectors) == 0 || \
            ((!has(self.aggregationLength) || self.aggregationLength == 32) && \

@@ -1,13 +1,13 @@
-//! A JSON schema as CustomResourceDefinitions want it.
+//! A JSON schema in the form that CustomResourceDefinitions require.
 //!
-//! They take only a part of JSON schema ("structural schemas"): no `null` beside another type, no
-//! `additionalProperties: false` (unknown fields are pruned anyway), no title. Numbers say how wide
-//! they are. Knows no kinds.
+//! They support only a part of JSON schema ("structural schemas"): no `null` beside another type, no
+//! `additionalProperties: false` (unknown fields are pruned anyway), no title. Numbers state their
+//! width. Knows no kinds.
 
 use serde_json::{Map, Value, json};
 
-/// The keywords of a schema, in the order in which they are written. What is not here comes last,
-/// and is nothing that the API server knows.
+/// The keywords of a schema, in the order in which they are written. Others come last, and are
+/// unknown to the API server.
 pub(super) const KEYWORDS: [&str; 21] = [
     "description",
     "type",
@@ -32,8 +32,8 @@ pub(super) const KEYWORDS: [&str; 21] = [
     "x-kubernetes-validations",
 ];
 
-/// What says nothing here: how the schema was made, bounds that were taken back, and what absent
-/// fields are read as.
+/// Keywords without meaning here: generator details, removed bounds, and the defaults that absent
+/// fields have anyway.
 fn is_superfluous(keyword: &str, value: &Value) -> bool {
     matches!(keyword, "$schema" | "title")
         || (keyword == "additionalProperties" && *value == Value::Bool(false))
@@ -76,7 +76,7 @@ pub(super) fn structural(schema: &Value) -> Value {
         made.insert(keyword.clone(), value);
     }
     if made.contains_key("x-kubernetes-int-or-string") {
-        // Stands for the type.
+        // Replaces the type.
         made.remove("type");
     } else if made.get("type").is_some_and(|it| it == "integer") && !made.contains_key("format") {
         made.insert("format".to_owned(), width(&made));
@@ -92,12 +92,12 @@ fn into_fields(schema: Value) -> Option<Map<String, Value>> {
     if let Value::Object(fields) = schema { Some(fields) } else { None }
 }
 
-/// The word of an enum whose words have descriptions of their own.
+/// The value of an enum that has a description for each value.
 fn word(schema: &Value) -> Option<Value> {
     schema.get("const").cloned()
 }
 
-/// Who leaves a field out writes no `null`.
+/// An absent field is not written as `null`.
 fn without_null(types: &Value) -> Value {
     let Value::Array(types) = types else { return types.clone() };
     let types: Vec<_> = types.iter().filter(|it| *it != "null").cloned().collect();
@@ -116,7 +116,7 @@ fn width(schema: &Map<String, Value>) -> Value {
     if fits("minimum") && fits("maximum") { json!("int32") } else { json!("int64") }
 }
 
-/// A doc comment without its line breaks and without marks of Rust's.
+/// A doc comment without its line breaks and Rust's markup.
 fn sentence(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "")
 }

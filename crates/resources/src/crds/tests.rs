@@ -1,4 +1,4 @@
-//! Our definitions against MetalLB's fields, and against what our own parsers take.
+//! Our definitions against MetalLB's fields, and against our own parsers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use super::*;
 use crate::yaml::documents;
 use crate::yaml::write::flow;
 
-/// MetalLB's fields, written down field by field.
+/// MetalLB's fields, one per line.
 const METALLB_FIELDS: &str = include_str!("metallb.txt");
 
-/// What makes a LabelSelector.
+/// The fields of a LabelSelector.
 const SELECTOR: [&str; 6] = [
     "matchLabels object of string",
     "matchExpressions array",
@@ -22,7 +22,7 @@ const SELECTOR: [&str; 6] = [
     "matchExpressions[].values array",
 ];
 
-/// The sections of the table: what heads them, and their lines.
+/// The sections of the table: their headings and lines.
 fn expected() -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut sections: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut head = None;
@@ -36,7 +36,7 @@ fn expected() -> BTreeMap<&'static str, Vec<&'static str>> {
     sections
 }
 
-/// The same of our definitions.
+/// The same for our definitions.
 fn present() -> BTreeMap<String, Vec<String>> {
     let mut sections = BTreeMap::new();
     for CustomResourceDefinition { object, .. } in CustomResourceDefinition::all() {
@@ -141,20 +141,20 @@ fn every_field_of_metallb_is_there_as_it_has_it() {
             differences.push(format!("{head}: the columns, or their order"));
         }
         let (wanted, ours) = (BTreeSet::from_iter(wanted), BTreeSet::from_iter(ours));
-        differences.extend(wanted.difference(&ours).map(|it| format!("{head}: not there: {it}")));
-        differences.extend(ours.difference(&wanted).map(|it| format!("{head}: too much: {it}")));
+        differences.extend(wanted.difference(&ours).map(|it| format!("{head}: missing: {it}")));
+        differences.extend(ours.difference(&wanted).map(|it| format!("{head}: unexpected: {it}")));
     }
     assert!(differences.is_empty(), "\n{}\n", differences.join("\n"));
 }
 
-/// What a line of the table says of our definition.
+/// The part of a line of the table that is about our definition.
 fn ours_of(line: &str) -> &str {
     if let Some(field) = line.strip_prefix("+ ") {
         return field;
     }
     let Some(difference) = line.strip_prefix("~ ") else { return line };
     let (metallb, ours) = difference.split_once(" => ").unwrap();
-    let (ours, why) = ours.split_once(" # ").expect("each difference says why");
+    let (ours, why) = ours.split_once(" # ").expect("each difference has a reason");
     assert!(metallb != ours && !why.is_empty());
     ours
 }
@@ -168,7 +168,7 @@ fn fields_of_ours_are_never_required_of_who_does_not_use_them() {
     }
 }
 
-/// Every schema with the path to it, in all our specs.
+/// All schemas in all our specs, with their paths.
 fn schemas_of(schema: &Value) -> Vec<(Vec<String>, Value)> {
     let mut found = Vec::new();
     let mut waiting = vec![(Vec::new(), schema.clone())];
@@ -193,7 +193,7 @@ fn only(path: &[String], value: Value) -> Value {
     })
 }
 
-/// Where MetalLB's schema takes what neither its parser nor ours does.
+/// Where MetalLB's schema accepts what neither its parser nor ours does.
 const LOOSER: [&str; 5] = [
     "myASN below the minimum",
     "myASN at the minimum",
@@ -202,10 +202,10 @@ const LOOSER: [&str; 5] = [
     "serviceAllocation.priority",
 ];
 
-/// Where an object of an older version reads as one of this version that it does not allow.
+/// Where an object of an older version reads as an object that this version does not allow.
 const OLDER: [&str; 1] = ["peerPort below the minimum"];
 
-/// Fields that this version refuses whatever they say.
+/// Fields that this version always refuses.
 const NOT_YET: [&str; 1] = ["installRoutes"];
 
 fn assert_parser_agrees<T: for<'de> Deserialize<'de>>(schema: &Value, checked: &mut u32) {
@@ -284,7 +284,7 @@ fn every_keyword_is_one_that_the_api_server_knows() {
                     && !(path.len() == 1 && is_plain.contains(&path[0].as_str()));
                 assert!(
                     !needs_words || schema.get("description").is_some(),
-                    "{said}: says nothing"
+                    "{said}: has no effect"
                 );
             }
         }

@@ -1,19 +1,19 @@
-//! A value as YAML that people read: block style, in the order of the value.
+//! A value as readable YAML: block style, in the order of the value.
 //!
-//! What is written reads back as the same value. Knows no kinds.
+//! The output reads back as the same value. Knows no kinds.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Text that is longer is folded into lines of this many characters.
+/// Longer text is folded into lines of this many characters.
 const WIDTH: usize = 100;
 
 /// The value as a document of its own, without `---`.
 pub(crate) fn block(value: &Value) -> String {
     let mut out = String::new();
     write(value, 0, &mut out);
-    // What follows a key begins behind it, and what is alone begins with a line.
+    // What follows a key begins after it; top-level values begin on a line of their own.
     out.trim_start_matches(['\n', ' ']).to_owned()
 }
 
@@ -30,7 +30,7 @@ fn write(value: &Value, depth: usize, out: &mut String) {
                 indent(depth, out);
                 out.push('-');
                 match element {
-                    // The first field stands behind the dash.
+                    // The first field follows the dash.
                     Value::Object(fields) if !fields.is_empty() => {
                         let mut inner = String::new();
                         write_fields(fields, depth + 1, &mut inner);
@@ -53,7 +53,7 @@ fn write_fields(fields: &serde_json::Map<String, Value>, depth: usize, out: &mut
         indent(depth, out);
         out.push_str(&scalar(key));
         out.push(':');
-        // Lists stand below their key, further in.
+        // Lists are below their key, further indented.
         write(value, depth + 1, out);
     }
 }
@@ -85,7 +85,7 @@ fn write_text(text: &str, depth: usize, out: &mut String) {
     out.push('\n');
 }
 
-/// Plain where it cannot be anything but this text, else in quotes as in JSON.
+/// Plain where it can only be this text, else in quotes as in JSON.
 fn scalar(text: &str) -> String {
     let word = text.strip_prefix('.').unwrap_or(text);
     let is_plain = word.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -96,7 +96,7 @@ fn scalar(text: &str) -> String {
     if is_plain { text.to_owned() } else { Value::from(text).to_string() }
 }
 
-/// Words that some reader takes for something else than text.
+/// Words that some parsers do not read as text.
 fn is_word_of_yaml(text: &str) -> bool {
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
     words.iter().any(|word| word.eq_ignore_ascii_case(text))
@@ -142,7 +142,7 @@ text: \"one: two\"
         assert_eq!(block(&value), expected);
     }
 
-    /// Text that some reader would take for something else, one a line.
+    /// Text that some parsers do not read as text, one per line.
     const TEXTS: &str = r#"
 
 a

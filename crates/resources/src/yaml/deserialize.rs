@@ -1,7 +1,7 @@
 //! The bridge from trees to serde.
 //!
-//! Reads `null` as Kubernetes does: an absent field, empty text, an empty list. Says what is wrong
-//! in words for users, since serde's errors end up in findings. Knows no kinds.
+//! Reads `null` as Kubernetes does: an absent field, empty text, an empty list. Errors are in words
+//! for users, since serde's errors end up in findings. Knows no kinds.
 
 use std::fmt;
 
@@ -131,7 +131,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.value {
             _ if self.is_null() => visitor.visit_map(Fields { entries: [].iter(), value: None }),
-            // Structs would also read lists, field by field; no manifest means that.
+            // Structs would also accept lists, field by field; no manifest is meant that way.
             Value::Sequence(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.deserialize_any(visitor),
         }
@@ -159,8 +159,8 @@ impl<'de> de::Deserializer<'de> for &'de Node {
 fn visit_integer<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, ReadError> {
     if scalar::is_octal_to_some(text) {
         return Err(ReadError::Value(format!(
-            "{text} begins with 0, so that kubectl reads another number (octal) than is written; \
-             leave the 0 out, or put text in quotes"
+            "{text} begins with 0, which kubectl reads as octal; remove the 0, or put text in \
+             quotes"
         )));
     }
     match scalar::integer(text) {
@@ -188,7 +188,7 @@ impl<'de> de::SeqAccess<'de> for Elements<'de> {
     }
 }
 
-/// A list element: as the value itself, but `null` is no element.
+/// A list element: as the value itself, but `null` is not an element.
 struct Element<'de>(&'de Node);
 
 impl<'de> de::Deserializer<'de> for Element<'de> {

@@ -1,8 +1,8 @@
-//! YAML and JSON text into documents: trees whose values know their lines.
+//! YAML and JSON text into documents: trees in which each value has its line.
 //!
-//! A document that is broken says where, keeps what could be read of it, and leaves the other
-//! documents of its file alone. Whatever a file contains, memory and time are bounded. Knows no
-//! kinds; the catalog reads files with it.
+//! A broken document reports where, keeps the part that can be read, and does not affect the other
+//! documents of its file. Memory and time are bounded, whatever a file contains. Knows no kinds; the
+//! catalog reads files with it.
 
 pub(super) mod block;
 pub(super) mod deserialize;
@@ -22,7 +22,7 @@ use super::field_path::FieldPath;
 /// The largest file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Something wrong with a document before any kind is known.
+/// A fault in a document, found before its kind is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct YamlFault {
     /// The field, where that is known.
@@ -35,7 +35,7 @@ pub(super) struct YamlFault {
 /// One document of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
-    /// Its content; what could be read of it when it is broken.
+    /// Its content; the readable part if it is broken.
     pub(super) root: Option<Node>,
     pub(super) faults: Vec<YamlFault>,
     /// Whether it was read to its end. If not, fields may be missing.
@@ -47,7 +47,7 @@ pub(super) fn is_blank(text: &str) -> bool {
     without_mark(text).trim().is_empty()
 }
 
-/// The text without the byte order mark that some editors put in front.
+/// The text without a byte order mark, which some editors write.
 fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -81,7 +81,7 @@ fn parse(part: Part<'_>) -> Vec<Document> {
             None => return documents,
             Some(Ok(event)) => event,
             Some(Err(error)) => {
-                // What is open at the end is at fault on the last line, not behind it.
+                // What is open at the end is at fault on the last line, not after it.
                 let lines = part.text.trim_end().lines().count().max(1);
                 let line = part.lines_before + error.marker().line().clamp(1, lines);
                 documents.push(broken(builder, line, syntax(&error, part)));
@@ -126,7 +126,7 @@ fn broken(builder: TreeBuilder, line: usize, message: String) -> Document {
     document
 }
 
-/// The parser's words, or better ones for what happens most.
+/// The parser's message, or a better one for the most frequent errors.
 fn syntax(error: &ScanError, part: Part<'_>) -> String {
     let line = part.text.lines().nth(error.marker().line().saturating_sub(1)).unwrap_or_default();
     let indentation = line.split(|c: char| !c.is_whitespace()).next().unwrap_or_default();
@@ -134,7 +134,7 @@ fn syntax(error: &ScanError, part: Part<'_>) -> String {
         return "the line is indented with a tab; YAML allows only spaces there".to_owned();
     }
     if error.info().contains("must be followed by a valid YAML whitespace") {
-        return "a tab stands behind a colon or dash; expected a space".to_owned();
+        return "a tab follows a colon or dash; expected a space".to_owned();
     }
     if error.info().contains("unknown anchor") {
         return "the alias has no anchor above it; expected one that &name defines".to_owned();

@@ -1,7 +1,7 @@
 //! The tree of one YAML document: values, each with its line.
 //!
-//! Answers what stands where. Knows no kinds and no rules; `report` reads typed values from it,
-//! and takes faulty ones out to see what else is wrong.
+//! Knows no kinds and no rules; `report` reads typed values from it, and removes faulty ones to find
+//! the remaining faults.
 
 use super::scalar::ScalarKind;
 use crate::field_path::{FieldPath, Segment};
@@ -16,12 +16,12 @@ pub(crate) struct Node {
 /// What a node holds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// The text as written (quotes resolved) and what it means.
+    /// The text as written (quotes resolved) and its meaning.
     Scalar(Box<str>, ScalarKind),
     Sequence(Vec<Node>),
     /// In the order written; no key twice.
     Mapping(Vec<Entry>),
-    /// A list element that was faulty and is read as absent, so that those behind it keep their
+    /// A faulty list element that is read as absent, so that those after it keep their
     /// positions.
     Removed,
 }
@@ -101,7 +101,7 @@ impl Node {
         line
     }
 
-    /// Takes the field at `path` out, or marks the list element there as removed. Says whether
+    /// Removes the field at `path`, or marks the list element there as removed. Returns whether
     /// there was one.
     pub(crate) fn remove(&mut self, path: &FieldPath) -> bool {
         let Some((last, parents)) = path.segments().split_last() else { return false };

@@ -1,7 +1,7 @@
-//! What an unquoted YAML word means: the core schema of YAML 1.2.
+//! The meaning of an unquoted YAML word: the core schema of YAML 1.2.
 //!
-//! Also marks the words that kubectl takes for booleans, so that a field that wants a boolean can
-//! take them and every other field still sees text. Knows nothing of fields.
+//! Also marks the words that kubectl reads as booleans, so that a boolean field accepts them and every
+//! other field still sees text. Knows nothing of fields.
 
 /// What a scalar is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// The value of a whole number; `None` for what is none or does not fit.
+/// The value of a whole number; `None` if it is not one or does not fit.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     if let Some(digits) = text.strip_prefix("0x") {
         return radix(digits, 16);
@@ -54,7 +54,7 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     if is_digits(unsigned(text)) { text.parse().ok() } else { None }
 }
 
-/// Whether a whole number is octal to readers of YAML 1.1, as kubectl is, and decimal to others.
+/// Whether a whole number is octal in YAML 1.1, as for kubectl, and decimal in YAML 1.2.
 pub(crate) fn is_octal_to_some(text: &str) -> bool {
     let digits = unsigned(text);
     digits.len() > 1 && digits.starts_with('0') && is_digits(digits)

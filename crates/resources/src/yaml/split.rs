@@ -1,8 +1,8 @@
 //! Where one YAML document of a file ends and the next begins.
 //!
-//! A line that begins with `---` separates documents wherever it stands, inside quotes too
-//! (YAML 1.2.2 §9.1.2), so a file can be cut before it is parsed, and a document that is broken
-//! takes no other with it. Knows nothing of what is between the lines.
+//! A line that begins with `---` separates documents wherever it is, even inside quotes
+//! (YAML 1.2.2 §9.1.2), so a file can be split before it is parsed, and a broken document does not
+//! affect the others. Knows nothing of what is between the lines.
 
 /// A part of a file that holds one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Part<'a> {
     pub(super) text: &'a str,
 }
 
-/// Cuts `text` in front of `---` lines and behind `...` lines.
+/// Splits `text` before `---` lines and after `...` lines.
 pub(super) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     let mut rest = text;
     let mut lines_before = 0;
@@ -32,7 +32,7 @@ pub(super) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
 /// The bytes and the lines of the first part.
 fn first_part(text: &str) -> (usize, usize) {
     let (mut bytes, mut lines) = (0, 0);
-    // Directives and comments belong to the document behind them.
+    // Directives and comments belong to the document after them.
     let mut only_preamble = true;
     for line in text.split_inclusive('\n') {
         if is_marker(line, "---") {

@@ -1,6 +1,6 @@
 //! From parser events to a tree, within bounds.
 //!
-//! Resolves anchors, aliases and merge keys, and refuses what a hostile file would use to exhaust
+//! Resolves anchors, aliases and merge keys, and refuses what a hostile file could use to exhaust
 //! memory: depth, nodes and bytes are counted after aliases are expanded. Knows no kinds; `yaml`
 //! feeds it one document at a time.
 
@@ -13,14 +13,14 @@ use super::node::{Entry, Node, Value};
 use super::scalar::{self, ScalarKind};
 use crate::field_path::{FieldPath, Segment};
 
-/// Mappings and lists inside each other.
+/// The maximum nesting depth of mappings and lists.
 pub(super) const DEPTH_MAX: usize = 64;
 /// Nodes of one document, aliases expanded; about 10,000 large objects in one `List`.
 pub(super) const NODES_MAX: usize = 1_000_000;
 /// Bytes of text of one document, aliases expanded.
 pub(super) const TEXT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What makes a document unusable beyond YAML's grammar.
+/// Why a document is unusable although its YAML grammar is valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TreeError {
     #[error("mappings and lists are more than {DEPTH_MAX} levels deep")]
@@ -39,7 +39,7 @@ pub(super) enum TreeError {
     Tag(String),
 }
 
-/// A key that a mapping gives twice.
+/// A duplicate key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DuplicateKey {
     pub(super) path: FieldPath,
@@ -58,7 +58,7 @@ struct MappingFrame {
     entries: Vec<Entry>,
     /// Lines of the keys so far.
     seen: BTreeMap<Box<str>, usize>,
-    /// The key whose value comes next.
+    /// The key of the next value.
     key: Option<Key>,
     /// Values of merge keys, applied when all own keys are known.
     merged: Vec<Node>,
@@ -119,10 +119,10 @@ impl TreeBuilder {
         }
     }
 
-    /// The tree; what there is of it when the document broke off.
+    /// The tree; what there is of it when the document ends prematurely.
     pub(super) fn finish(mut self) -> (Option<Node>, Vec<DuplicateKey>) {
         while !self.frames.is_empty() {
-            // What is incomplete is only read for the object's name.
+            // An incomplete document is only read for the object's name.
             if self.close().is_err() {
                 break;
             }
@@ -206,7 +206,7 @@ impl TreeBuilder {
         self.grow(size)?;
         let node = self.anchors.get(&anchor).map(|anchored| anchored.node.clone());
         match node {
-            // The line of the alias: that is what the reader of the fault has to look at.
+            // The line of the alias: that is where the user has to look.
             Some(node) => self.place(Node { line, value: node.value }, 0),
             None => Ok(()),
         }
@@ -216,7 +216,7 @@ impl TreeBuilder {
     fn place(&mut self, node: Node, anchor: usize) -> Result<(), TreeError> {
         if anchor != 0 {
             let size = measure(&node);
-            // The copy counts too, or nested anchors would multiply a document by its depth.
+            // The copy counts too; otherwise nested anchors would multiply a document by its depth.
             self.grow(size)?;
             self.anchors.insert(anchor, Anchored { node: node.clone(), size });
         }
@@ -259,7 +259,7 @@ impl TreeBuilder {
     }
 }
 
-/// Adds the fields that merge keys bring; a mapping's own come first, then the first to bring one.
+/// Adds the fields of merge keys; a mapping's own fields take precedence, then the first merged one.
 fn merge(frame: &mut MappingFrame) -> Result<(), TreeError> {
     for node in std::mem::take(&mut frame.merged) {
         let sources = match node.value {

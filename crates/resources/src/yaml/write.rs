@@ -1,13 +1,13 @@
-//! A tree as text again, on one line, in YAML's flow style.
+//! Writes a tree as text, on one line, in YAML's flow style.
 //!
-//! For keeping the last good version of an object: what is written reads back as the same tree,
-//! lines apart. Knows no files; the catalog stores the text.
+//! For the last good version of an object: the output reads back as the same tree, except for the
+//! lines. Knows no files; the catalog stores the text.
 
 use super::node::{Node, Value};
 use super::scalar::ScalarKind;
 
-/// The tree as one line, without the fields that `skip` names by how many keys they are below the
-/// root and their own key. Text is quoted as in JSON; other scalars stand as they were written.
+/// The tree as one line, without the fields that `skip` selects by the number of keys above them and
+/// their own key. Text is quoted as in JSON; other scalars are unchanged.
 pub(crate) fn flow(node: &Node, skip: &dyn Fn(usize, &str) -> bool) -> String {
     let mut out = String::new();
     write(node, 0, skip, &mut out);
