@@ -11,17 +11,17 @@
 //! - [`source`]: where resources come from; nothing else knows.
 //! - [`model`]: facts about the cluster, and the index that holds them.
 //! - [`allocator`]: which Service has which address.
-//! - [`plan`]: what this node should do about it.
-//! - [`drain`]: whether this node is in service, or about to leave.
-//! - [`history`]: what changed last of each Service.
-//! - [`controller`], [`speaker`]: who gives addresses, who announces them.
-//! - [`cluster`]: both for Kubernetes, without the connection to it.
-//! - [`host`]: what every daemon on a node has: its clock, its disk, what it shows.
-//! - [`kubernetes`]: the connection, and the two daemons on either side of it.
+//! - [`plan`]: what this node announces, and why not.
+//! - [`drain`]: whether this node is in service or being drained.
+//! - [`history`]: the last change of each Service.
+//! - [`controller`], [`speaker`]: allocation of addresses, and their announcement.
+//! - [`cluster`]: both for Kubernetes, without the connection to the API server.
+//! - [`host`]: what every daemon on a node has: clock, state directory, drain state, what it shows.
+//! - [`kubernetes`]: the connection to the API server, and the loops of the two daemons.
 //! - [`standalone`]: both in one process, fed from files.
-//! - `service`: what systemd is told: ready, how it is, alive.
-//! - [`metrics`]: what Prometheus and a kubelet may ask.
-//! - [`admin`]: the socket that `fairway show` talks to, and what it prints.
+//! - `service`: notifications to systemd: readiness, status, watchdog.
+//! - [`metrics`]: the HTTP endpoints for Prometheus and the kubelet.
+//! - [`admin`]: the admin socket that `fairway show` connects to, and what it prints.
 //! - [`cli`]: the command line.
 //!
 //! `model`, `allocator`, `plan`, `drain`, `history`, `cluster` and `resources` are pure: no clock,

@@ -244,7 +244,7 @@ fn expect_told(leaving: Child) -> Result<()> {
     let output = leaving.wait_with_output().context("waiting for fairway drain")?;
     let [said, progress] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
     ensure!(output.status.success(), "fairway drain: {}: {progress}", output.status);
-    let expected = "1 neighbor was told that all routes are withdrawn";
+    let expected = "the withdrawal of all routes was sent to 1 neighbor, whose session stays up";
     ensure!(said.lines().count() == 1 && said.contains(expected), "it says {said}");
     ensure!(progress.contains("s until all routes are withdrawn"), "meanwhile it says {progress}");
     Ok(())
