@@ -1,7 +1,7 @@
-//! `fairway drain`: orders for the loop, and how far they have come.
+//! `fairway drain`: orders for the loop, and their progress.
 //!
-//! An order is given once; whoever gave it asks again until it is done, so that a client that goes
-//! away leaves nothing behind.
+//! An order is given once; the client then polls until it is complete, so that a client that disconnects
+//! leaves nothing behind.
 
 use std::time::Duration;
 
@@ -13,63 +13,63 @@ use super::Answer;
 use super::observer::Observer;
 use crate::drain::{DrainOrder, DrainStatus, DrainStep};
 
-/// Orders that may wait for the loop: no more than there are clients, and each waits for its own.
+/// Orders that may wait for the loop: at most one per client.
 pub const ORDERS_MAX: usize = 16;
 
-/// What a client asks.
+/// The request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum DrainRequest {
-    /// Out of service, after a wait.
+    /// Take the node out of service, after a wait.
     Begin {
-        /// How long the wait is.
+        /// The length of the wait.
         wait_milliseconds: u64,
     },
-    /// Back into service.
+    /// Bring the node back into service.
     Undo,
-    /// How far is it?
+    /// Only report the progress.
     Look,
 }
 
-/// How far it is.
+/// The progress of a drain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainReport {
-    /// What the request has changed.
+    /// What the request changed.
     pub step: DrainStep,
-    /// Whether a restart will know it; nothing was asked to be kept where that was no order.
+    /// Whether the order is on disk and survives a restart; true for a request that is not an order.
     pub is_kept: bool,
-    /// How the node is.
+    /// The state of the node.
     pub status: DrainStatus,
-    /// Its Node has the mark that takes it out of service, whatever the operator orders.
+    /// Whether its Node has the mark that takes it out of service regardless of orders.
     pub is_marked: bool,
-    /// Unix time, by the same clock.
+    /// Unix time, from the same clock.
     pub now_epoch_seconds: u64,
-    /// Neighbours with a session that have heard all of that.
+    /// Neighbours with a session that have been sent all of that.
     pub told: usize,
-    /// Those that have not: something for them is not yet written to their sockets.
+    /// Neighbours with a session that have not: an UPDATE for them is not yet written to their sockets.
     pub untold: Vec<String>,
-    /// Those without a session, who may have kept routes of before and cannot be told.
+    /// Neighbours without a session, which may still keep earlier routes and cannot be sent the withdrawal.
     pub away: Vec<String>,
 }
 
-/// What the loop is to do, and where it says that it has.
+/// An order for the loop, and the channel for its completion.
 #[derive(Debug)]
 pub struct Order {
-    /// What.
+    /// The order.
     pub what: DrainOrder,
     answer: oneshot::Sender<(DrainStep, bool)>,
 }
 
 impl Order {
-    /// It has been done, and is on disk if it `is_kept`.
+    /// Reports that the order is in effect, and whether it is on disk (`is_kept`).
     pub fn done(self, step: DrainStep, is_kept: bool) {
-        // Who asked may be gone; the order stands.
+        // The client may have disconnected; the order stands.
         let _ = self.answer.send((step, is_kept));
     }
 }
 
-/// Has the loop do what is asked, and looks how far it is.
+/// Passes the request on to the loop, and reports the progress.
 pub(super) async fn drain(
     request: DrainRequest,
     orders: &mpsc::Sender<Order>,
@@ -102,7 +102,7 @@ async fn order(what: DrainOrder, orders: &mpsc::Sender<Order>) -> Option<(DrainS
     done.await.ok()
 }
 
-/// How many neighbours with a session know that the node is as `status` says, and who does not.
+/// How many neighbours with a session have been sent what `status` means, and which have not.
 fn heard_of(status: DrainStatus, bgp: &BgpView) -> (usize, Vec<String>) {
     let is_acted_on = bgp.drain == status.state();
     let established = bgp.peers.iter().filter(|peer| peer.state == SessionState::Established);
@@ -115,7 +115,8 @@ fn heard_of(status: DrainStatus, bgp: &BgpView) -> (usize, Vec<String>) {
     (told.len(), untold.into_iter().map(name).collect())
 }
 
-/// Who has no session. A range is nobody in particular, and who is shut down is not missed.
+/// Neighbours without a session. A listen range is not a neighbour, and a peer that is shut down is not
+/// expected.
 fn away(bgp: &BgpView) -> Vec<String> {
     let is_missed =
         |peer: &&PeerView| !peer.config.key.is_range() && peer.config.shutdown.is_none();

@@ -1,4 +1,4 @@
-//! The sockets that FRR's daemons have, so that vtysh and the exporters for FRR work on us.
+//! FRR's vty sockets, so that vtysh and the exporters for FRR work with Fairway.
 //!
 //! ```text
 //!  bgpd.vty ┐            line                 Question                      Reply
@@ -6,9 +6,8 @@
 //!  zebra.vty┘                    (grammar)                 (`show` renders)
 //! ```
 //!
-//! Read-only: what is no `show` command, and what FRR has and we do not, gets FRR's own refusal.
-//! Everything but `socket` is pure. The words are FRR's, the code behind them is that of `fairway
-//! show`.
+//! Read-only: commands other than `show`, and those that FRR has and Fairway does not, get FRR's own refusal.
+//! Everything but `socket` is pure. The text is FRR's, rendered by the code of `fairway show`.
 
 mod commands;
 mod grammar;
@@ -22,7 +21,7 @@ mod tests;
 
 pub use socket::Sockets;
 
-/// A daemon of FRR that we stand in for.
+/// A daemon of FRR that Fairway stands in for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Daemon {
     Bgpd,
@@ -42,7 +41,7 @@ impl Daemon {
         }
     }
 
-    /// What it calls itself when it refuses a command.
+    /// Its name in refusals.
     fn tag(self) -> &'static str {
         match self {
             Self::Bgpd => "BGP",

@@ -251,8 +251,8 @@ fn routes_of_a_neighbor_that_is_away_for_long_say_when_they_go() {
     let line = "      Time until Long-lived stale route deleted: 3000\n";
     assert!(lines.contains(line), "{lines}");
     let lines = text(&lab, &neighbors("10.1.2.2")).unwrap();
-    let line = "    Stale routes: 3 IPv4 Unicast; the neighbor is away for long, they are the last \
-                resort; removed in 3000 seconds\n";
+    let line = "    Stale routes: 3 IPv4 Unicast; the neighbor is away, long-lived stale routes are \
+                used as a last resort; removed in 3000 seconds\n";
     assert!(lines.contains(line), "{lines}");
     assert!(restarts(&lab, "10.1.2.2").get("gracefulRestartTimerMsecs").is_none());
     let back = away(StalePhase::Back, 3);
