@@ -1,5 +1,4 @@
-//! Gives Services their addresses, says when that changes, and hands what must survive a restart
-//! to the state directory.
+//! Assigns addresses to Services, logs changes, and hands what must survive a restart to the state directory.
 //!
 //! Knows no node, no router and no session. The standalone loop calls it after every change of
 //! the index.
@@ -17,7 +16,7 @@ use tracing::{info, warn};
 use crate::allocator::{Allocator, Memory, Outcomes, ReleaseMark};
 use crate::model::{Changes, ClusterIndex, ObjectName};
 
-/// The allocator, and who was said to have what.
+/// The allocator, and the outcomes that were logged last.
 #[derive(Debug, Default)]
 pub struct Controller {
     allocator: Allocator,
@@ -25,12 +24,12 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Goes on from what `allocator` remembers.
+    /// Continues from what `allocator` remembers.
     pub fn new(allocator: Allocator) -> Self {
         Self { allocator, said: BTreeMap::new() }
     }
 
-    /// Decides anew, and logs what is different: the Services that it answers with.
+    /// Runs the allocator and logs the differences; returns the Services that changed.
     pub fn converge(
         &mut self,
         now: Instant,
@@ -47,7 +46,7 @@ impl Controller {
         changed
     }
 
-    /// What was decided last.
+    /// The latest outcomes.
     pub fn outcomes(&self) -> &Outcomes {
         self.allocator.outcomes()
     }
@@ -67,7 +66,7 @@ impl Controller {
         self.allocator.withdrawn(up_to)
     }
 
-    /// When [`Self::converge`] is due though nothing changed.
+    /// When [`Self::converge`] is due even if nothing changes.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.allocator.next_deadline()
     }
@@ -86,7 +85,7 @@ impl Controller {
         }
         if let Some(reason) = &now.reason {
             let pending = now.is_pending();
-            warn!(%service, pending, %reason, "service does not have all that it asks for");
+            warn!(%service, pending, %reason, "service does not have all requested addresses");
         }
         if now.is_pending() {
             self.said.remove(service);

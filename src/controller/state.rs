@@ -4,9 +4,9 @@
 //! no allocator and no resource beyond what a file holds, and does not decide when to save. The
 //! controller calls it.
 //!
-//! A reader sees the old file or the new one, never a part (written beside, flushed, renamed). A
-//! file that makes no sense is moved aside and named in the error, so that the daemon can go on
-//! without it and nobody's data is destroyed.
+//! A reader sees the old file or the new one, never a part (written beside, flushed, renamed). A file that
+//! cannot be parsed is moved aside and named in the error, so that the daemon can continue without it and no
+//! data is destroyed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -23,30 +23,30 @@ use crate::model::ObjectName;
 
 /// The name of the file that holds the addresses of Services.
 pub const ASSIGNMENTS_FILE: &str = "assignments.json";
-/// The format that this build reads and writes. It counts what an older build would misread; a field
-/// that such a build can do without (`released`) is no new version.
+/// The format that this build reads and writes. The number changes when an older build would misread the
+/// file; a field that an older build can ignore (`released`) is not a new version.
 const ASSIGNMENTS_VERSION: u64 = 1;
-/// So many unreadable files are kept beside each other; who has more has other troubles.
+/// The maximum of unreadable files that are kept beside each other.
 const SET_ASIDE_MAX: u32 = 1000;
 
-/// Why a text is not what a file of the state directory should hold.
+/// Why a text is not a valid state file.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// Not JSON, or not of the expected shape.
     #[error("damaged: {0}")]
     Json(#[from] serde_json::Error),
-    /// No object with a number `version`.
-    #[error("damaged: it is no JSON object with a \"version\"")]
+    /// Not an object with a number `version`.
+    #[error("damaged: not a JSON object with a \"version\"")]
     NoVersion,
     /// Written by another, probably newer, Fairway.
-    #[error("it has format version {found}, and this Fairway reads version {supported}")]
+    #[error("format version {found} is not supported; this Fairway reads version {supported}")]
     Version {
-        /// What the file says.
+        /// The version in the file.
         found: u64,
-        /// What is understood here.
+        /// The version that this build reads.
         supported: u64,
     },
-    /// Whoever it belongs to cannot use it.
+    /// The content is well formed, and its owner cannot use it.
     #[error("{0}")]
     Content(String),
     /// A Service is in it more than once.
@@ -54,30 +54,30 @@ pub enum FormatError {
     Duplicate(ObjectName),
 }
 
-/// Why state could not be read or written.
+/// Why state cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The file makes no sense; it is out of the way, and there is no state.
-    #[error("{}: {cause}; it is now {}, and we go on without it", path.display(), aside.display())]
+    /// The file cannot be parsed; it is moved aside, and there is no state.
+    #[error("{}: {cause}; moved to {}, continuing without it", path.display(), aside.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What it is called now.
+        /// Its new path.
         aside: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be parsed.
         cause: FormatError,
     },
-    /// The file makes no sense and cannot even be moved: the next save would destroy it.
-    #[error("{}: {cause}; and it cannot be moved aside: {error}", path.display())]
+    /// The file cannot be parsed and cannot be moved either: the next save would destroy it.
+    #[error("{}: {cause}; cannot move it aside: {error}", path.display())]
     Stuck {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be parsed.
         cause: FormatError,
         /// Why it cannot be moved.
         error: io::Error,
     },
-    /// The system refuses to let us read it.
+    /// The system refuses to read it.
     #[error("cannot read {}: {error}", path.display())]
     Read {
         /// The file.
@@ -85,7 +85,7 @@ pub enum StateError {
         /// The system's answer.
         error: io::Error,
     },
-    /// The system refuses to let us write it. What was there before still is.
+    /// The system refuses to write it. The earlier content is intact.
     #[error("cannot write {}: {error}", path.display())]
     Write {
         /// The file.
@@ -103,7 +103,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// The file `name` in `directory`. Nothing is touched yet.
+    /// The file `name` in `directory`. Nothing is accessed yet.
     pub fn new(directory: impl Into<PathBuf>, name: impl Into<String>) -> Self {
         Self { directory: directory.into(), name: name.into() }
     }
@@ -113,7 +113,7 @@ impl StateFile {
         self.directory.join(&self.name)
     }
 
-    /// What it holds; `None` if there is no such file. What `decode` refuses is set aside.
+    /// The content; `None` if there is no such file. A file that `decode` refuses is moved aside.
     pub fn load<T>(
         &self,
         decode: impl FnOnce(&str) -> Result<T, FormatError>,
@@ -124,7 +124,7 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StateError::Read { path, error }),
         };
-        // Bytes that are no text become text that is no JSON, and get their message from there.
+        // Bytes that are not UTF-8 become text that is not JSON, and `decode` reports that.
         match decode(&String::from_utf8_lossy(&bytes)) {
             Ok(value) => Ok(Some(value)),
             Err(cause) => Err(match self.set_aside() {
@@ -134,7 +134,7 @@ impl StateFile {
         }
     }
 
-    /// Replaces its content. The directory is made if it is not there; both are for our eyes only.
+    /// Replaces its content. Creates a missing directory; both are accessible to this user only.
     pub fn save(&self, text: &str) -> Result<(), StateError> {
         self.replace(text).map_err(|error| StateError::Write { path: self.path(), error })
     }
@@ -144,7 +144,7 @@ impl StateFile {
         let fresh = self.directory.join(format!("{}.new", self.name));
         let written = write_flushed(&fresh, text).and_then(|()| fs::rename(&fresh, self.path()));
         if let Err(error) = written {
-            // The first error is the one to tell; a left-over is overwritten next time.
+            // The first error is the one to report; a left-over is overwritten next time.
             let _ = fs::remove_file(&fresh);
             return Err(error);
         }
@@ -165,19 +165,19 @@ impl StateFile {
 fn write_flushed(path: &Path, text: &str) -> io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // The mode above counts for new files only, and this one may be a left-over.
+    // The mode above applies to new files only, and this one may be a left-over.
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
-/// Reads from `directory` what the allocator should remember; nothing if there is no file.
+/// Reads the allocator's memory from `directory`; empty if there is no file.
 pub fn load(directory: &Path) -> Result<Memory, StateError> {
     let memory = StateFile::new(directory, ASSIGNMENTS_FILE).load(decode_assignments)?;
     Ok(memory.unwrap_or_default())
 }
 
-/// Writes to `directory` what the allocator should remember.
+/// Writes the allocator's memory to `directory`.
 pub fn save(directory: &Path, memory: &Memory) -> Result<(), StateError> {
     StateFile::new(directory, ASSIGNMENTS_FILE).save(&encode_assignments(memory))
 }
@@ -198,7 +198,7 @@ struct ServiceRecord {
     addresses: Vec<IpAddr>,
 }
 
-/// An address that was given back not long ago, and who had it.
+/// An address that was released not long ago, and the Service that had it.
 #[derive(Serialize, Deserialize)]
 struct ReleasedRecord {
     address: IpAddr,
@@ -206,7 +206,7 @@ struct ReleasedRecord {
     name: String,
 }
 
-/// The text of the assignments file; the order is kept, for it is that of age.
+/// The text of the assignments file, in order of age.
 pub fn encode_assignments(memory: &Memory) -> String {
     let services = memory.assignments.iter().map(|(name, assignment)| ServiceRecord {
         namespace: name.namespace.clone(),
@@ -226,7 +226,7 @@ pub fn encode_assignments(memory: &Memory) -> String {
     })
 }
 
-/// What [`encode_assignments`] wrote.
+/// Parses the text of [`encode_assignments`].
 pub fn decode_assignments(text: &str) -> Result<Memory, FormatError> {
     let document = decode_document(text, ASSIGNMENTS_VERSION)?;
     let document: AssignmentsDocument = serde_json::from_value(document)?;
@@ -246,8 +246,8 @@ pub fn decode_assignments(text: &str) -> Result<Memory, FormatError> {
     Ok(Memory { assignments, released: released.collect() })
 }
 
-/// The text of a document that this module knows nothing of but its version. `body` is what the
-/// document holds besides; a `version` in it gives way.
+/// The text of a document of which this module knows only the version. `body` is the rest of the document; a
+/// `version` in it is overwritten.
 pub fn encode_document(version: u64, body: serde_json::Map<String, Value>) -> String {
     let mut document = serde_json::Map::from_iter([("version".to_owned(), Value::from(version))]);
     document.extend(body.into_iter().filter(|(key, _)| key != "version"));
@@ -266,8 +266,8 @@ pub fn decode_document(text: &str, supported: u64) -> Result<Value, FormatError>
 
 /// A document as text.
 pub(super) fn text(document: &impl Serialize) -> String {
-    // Strings, numbers and lists always have a JSON form; were that ever to fail, an empty file
-    // would be noticed and set aside at the next start.
+    // Strings, numbers and lists always have a JSON form; if that ever fails, an empty file
+    // is detected and moved aside at the next start.
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text
@@ -296,7 +296,7 @@ mod tests {
         Memory { assignments, released: vec![gone] }
     }
 
-    /// The last assignment alone, as builds wrote it that knew no released addresses.
+    /// The last assignment only, as builds without released addresses wrote it.
     fn short() -> Memory {
         Memory { assignments: memory().assignments.split_off(1), released: Vec::new() }
     }
@@ -400,12 +400,12 @@ mod tests {
     fn a_directory_that_cannot_be_written_is_an_error_and_loses_nothing() {
         let root = tempfile::tempdir().unwrap();
         save(root.path(), &memory()).unwrap();
-        // Below a plain file nobody can make a directory, not even root.
+        // Below a plain file no user can create a directory, not even root.
         let blocked = root.path().join(ASSIGNMENTS_FILE).join("below");
         let error = save(&blocked, &memory()).unwrap_err();
         assert!(matches!(error, StateError::Write { .. }), "{error}");
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o500)).unwrap();
-        // Root may write anywhere; everybody else is refused. Either way the content is whole.
+        // Root may write anywhere; other users are refused. Either way the content is whole.
         let result = save(root.path(), &short());
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let expected = if result.is_ok() { short() } else { memory() };
