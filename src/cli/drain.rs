@@ -88,9 +88,7 @@ fn drain(socket: &Path, wait: Duration) -> Result<String> {
     progress.end();
     let told = match report.told {
         0 => "no neighbor has a session".to_owned(),
-        1 => {
-            "the withdrawal of all routes was sent to 1 neighbor, whose session stays up".to_owned()
-        }
+        1 => "the withdrawal of all routes was sent to 1 neighbor; its session stays up".to_owned(),
         told => format!(
             "the withdrawal of all routes was sent to {told} neighbors; their sessions stay up"
         ),

@@ -32,7 +32,7 @@ pub struct Published {
     pub history: Arc<History>,
     /// Faults and warnings of the resources.
     pub findings: Vec<Finding>,
-    /// Objects whose last good version is in force.
+    /// Objects with their last good version in force.
     pub stale: Vec<StaleObject>,
     /// The files and folders that are read.
     pub sources: Vec<String>,

@@ -151,7 +151,7 @@ impl Daemon {
         }
     }
 
-    /// The generation whose withdrawals are awaited ([`Backend::withdrawn`]).
+    /// The generation of the awaited withdrawals ([`Backend::withdrawn`]).
     pub(super) fn awaits_withdrawals(&self) -> Option<u64> {
         self.withdrawing.awaited()
     }

@@ -229,7 +229,7 @@ pub(super) fn json(session: &SessionView) -> Object {
     object.optional("unknownCapabilities", (!unknown.is_empty()).then_some(unknown))
 }
 
-/// The families whose routes the neighbour offered to keep as long-lived stale.
+/// The families in the neighbour's long-lived graceful restart capability.
 fn families_long_lived(session: &SessionView) -> Option<Vec<AddressFamily>> {
     let offers = graceful_restart::offered_long_lived(session)?.iter();
     Some(offers.filter_map(|offer| offer.family.family()).collect())

@@ -80,7 +80,7 @@ fn times(peer: &PeerView) -> (u16, u32, u16) {
     )
 }
 
-/// The state of a family whose routes both sides keep.
+/// The state of a family with graceful restart on both sides.
 struct FamilyFacts {
     family: AddressFamily,
     forwarding: bool,

@@ -87,7 +87,7 @@ pub struct Snapshot<'a> {
     pub history: &'a History,
     /// Faults and warnings of the files.
     pub findings: &'a [Finding],
-    /// Objects whose last good version is in force instead of what their files contain.
+    /// Objects with their last good version in force instead of what their files contain.
     pub stale: &'a [StaleObject],
     /// The files and folders that are read.
     pub sources: &'a [String],

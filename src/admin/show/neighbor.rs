@@ -115,7 +115,7 @@ pub(super) fn exceeded_maximum(peer: &PeerView) -> bool {
     peer.state < SessionState::OpenSent && cause == Some(&ResetCause::NotificationSent(6, 1))
 }
 
-/// FRR's word for a neighbour whose routes are kept while it restarts.
+/// FRR's word for a neighbour that restarts while its routes are kept.
 const RESTARTING: &str = "NSF passive";
 
 /// Whether it is away while its routes are kept.

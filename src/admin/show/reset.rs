@@ -36,7 +36,7 @@ fn due_to(cause: &ResetCause) -> (&'static str, u8) {
     })
 }
 
-/// The same for the end of the last session of `peer`: FRR has a separate name for one whose routes are kept.
+/// The same for the end of the last session of `peer`: FRR has a separate name for one with its routes kept.
 fn due_to_of(peer: &PeerView, cause: &ResetCause) -> (&'static str, u8) {
     match cause {
         ResetCause::PeerClosed if peer.stale.is_some() => ("NSF peer closed the session", 22),

@@ -23,7 +23,7 @@ mod status {
     pub(super) const CONFIGURATION_FAILED: u8 = 13;
 }
 
-/// The release of FRR whose text is used where releases differ.
+/// The release of FRR that provides the text where releases differ.
 const DIALECT: &str = "8.4";
 
 /// An answer to one line.

@@ -247,7 +247,7 @@ fn expect_told(leaving: Child) -> Result<()> {
     let output = leaving.wait_with_output().context("waiting for fairway drain")?;
     let [said, progress] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
     ensure!(output.status.success(), "fairway drain: {}: {progress}", output.status);
-    let expected = "the withdrawal of all routes was sent to 1 neighbor, whose session stays up";
+    let expected = "the withdrawal of all routes was sent to 1 neighbor; its session stays up";
     ensure!(said.lines().count() == 1 && said.contains(expected), "it says {said}");
     ensure!(progress.contains("s until all routes are withdrawn"), "meanwhile it says {progress}");
     Ok(())
