@@ -64,7 +64,7 @@ pub(super) async fn run(
                 has_failed = true;
                 warn!(
                     %error, %listen,
-                    "no webhook: cannot listen on this address (--webhook-listen); trying again"
+                    "no webhook: cannot listen (--webhook-listen); trying again"
                 );
             }
             Err(_) => {}
