@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes what is made of the chart: what kustomize takes, and the tables of docs/kubernetes.md. So none of
-# them can differ from it.
+# Writes the files that are generated from the chart: the kustomize bases, and the tables of
+# docs/kubernetes.md, so that none of them can differ from it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ Usage: scripts/manifests.sh [--check]
 
 Renders deploy/helm/fairway into deploy/base, deploy/components and the tables of docs/kubernetes.md.
 
-  --check   writes nothing: exit status 1 and the difference when something is stale
+  --check   write nothing: exit status 1 and the difference if something is stale
 EOT
 }
 
@@ -33,7 +33,7 @@ esac
 helm=$(scripts/helm.sh)
 chart=deploy/helm/fairway page=docs/kubernetes.md
 
-# One template of a chart; the line that helm says about a link is left out.
+# One template of a chart, without helm's line about a symbolic link.
 template() {
     "$helm" template fairway "$1" --namespace metallb-system --show-only "templates/$2" "${@:3}" \
         2> >(grep -v 'found symbolic link' >&2) | sed '/^# Source: /d'
@@ -56,7 +56,7 @@ render components/prometheus podmonitor.yaml prometheus.podMonitor.enabled=true
 render components/prometheus prometheusrule.yaml prometheus.prometheusRule.enabled=true
 render components/prometheus dashboard.yaml prometheus.grafanaDashboard.enabled=true
 
-# The tables know templates and schema, so a copy of the chart has them beside it.
+# The tables read templates and schema, so a copy of the chart has them beside it.
 cp -rL "$chart" "$scratch/chart"
 cp "$chart/values.schema.json" "$scratch/chart/files/schema.json"
 cp scripts/tables/*.yaml "$scratch/chart/templates/"
@@ -64,7 +64,7 @@ mkdir -p "$scratch/docs"
 cp "$page" "$scratch/$page"
 for table in values permissions; do
     template "$scratch/chart" "$table.yaml" | sed -n 's/^  |/|/p' >"$scratch/$table"
-    # Between its two marks.
+    # Between the two marks.
     sed -i -e "/<!-- $table -->/,/<!-- end -->/{/<!-- $table -->/{p;r $scratch/$table
 }; /<!-- end -->/!d}" "$scratch/$page"
 done
