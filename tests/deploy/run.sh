@@ -277,7 +277,7 @@ EOT
     may speaker no get secrets/tor-2 -n metallb-system
     helm upgrade fairway "$chart" -n metallb-system -f tests/deploy/metallb-values.yaml \
         --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false >"$folder/notes"
-    grep -qF "mean nothing here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.memberlist, speaker.startupProbe" \
+    grep -qF "have no effect here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.memberlist, speaker.startupProbe" \
         "$folder/notes" || fail "the notes do not name what is unused: $(<"$folder/notes")"
     helm uninstall fairway -n metallb-system >/dev/null
     kubectl get ipaddresspool public -n metallb-system >/dev/null || fail "helm uninstall took the definitions along"
