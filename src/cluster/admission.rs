@@ -90,7 +90,7 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
     };
     let is_known = |finding: &Finding| finding.is_fault() || !is_about(finding, "spec.peers");
     let findings = findings.into_iter().filter(is_known);
-    // A change of an annotation on an object that is faulty already does not make it worse.
+    // An update without a change of spec or labels does not make a faulty object worse.
     let is_same = !is_new && request.get("oldObject").is_some_and(|old| asks_the_same(old, object));
     let is_awaited = |finding: &Finding| {
         kind == Some(Kind::BgpAdvertisement) && !is_broken && is_about(finding, "spec.communities")

@@ -1,9 +1,8 @@
 //! Which Secrets to read, and when: those that peers and BFD profiles refer to, and no others.
 //!
 //! Returns the next request, and which Secrets are not known yet. Each Secret is read by its name, so the
-//! service account needs no right to list Secrets that are none of its business. It is read at once when it
-//! is first referenced, and again every minute, since there is no watch. Knows no key and no peer. The belief
-//! of a process owns one.
+//! service account needs no right to list Secrets. It is read at once when it is first referenced, and again
+//! every minute, since there is no watch. Knows no key and no peer. The belief of a process owns one.
 //!
 //! A failure changes nothing, and no Secret waits for another.
 
