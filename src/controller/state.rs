@@ -375,7 +375,10 @@ mod tests {
         let file = root.path().join(ASSIGNMENTS_FILE);
         fs::write(&file, r#"{"version": 2, "services": {}, "more": true}"#).unwrap();
         let error = load(root.path()).unwrap_err().to_string();
-        assert!(error.contains("format version 2, and this Fairway reads version 1"), "{error}");
+        assert!(
+            error.contains("format version 2 is not supported; this Fairway reads version 1"),
+            "{error}"
+        );
         assert!(root.path().join(format!("{ASSIGNMENTS_FILE}.unreadable-1")).exists());
     }
 

@@ -116,7 +116,7 @@ fn a_file_that_was_cut_short_is_set_aside_and_said() {
 #[test]
 fn a_file_of_the_future_is_set_aside_and_said() {
     let text = "{\"version\": 2, \"routes\": \"in a way of tomorrow\"}";
-    start_with(text, "it has format version 2, and this Fairway reads version 1");
+    start_with(text, "format version 2 is not supported; this Fairway reads version 1");
 }
 
 #[test]

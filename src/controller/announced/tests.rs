@@ -128,5 +128,5 @@ fn texts_of_the_wrong_shape_are_refused() {
     }
     let future = encode(&example()).replace("\"version\": 1", "\"version\": 2");
     let error = decode(&future).unwrap_err().to_string();
-    assert_eq!(error, "it has format version 2, and this Fairway reads version 1");
+    assert_eq!(error, "format version 2 is not supported; this Fairway reads version 1");
 }

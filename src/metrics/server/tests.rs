@@ -74,7 +74,10 @@ async fn a_daemon_is_alive_at_once_and_ready_when_everything_was_read() {
     assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200 OK\r\n"));
     let unready = get(address, "/readyz").await;
     assert!(unready.starts_with("HTTP/1.1 503 "), "{unready}");
-    assert!(unready.ends_with("\r\n\r\nnot everything has been read yet\n"), "{unready}");
+    assert!(
+        unready.ends_with("\r\n\r\nnot ready: not all objects have been read yet\n"),
+        "{unready}"
+    );
     counters.loaded();
     assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200 OK\r\n"));
     let page = get(address, "/metrics?name[]=x").await;

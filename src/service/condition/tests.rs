@@ -77,8 +77,8 @@ fn a_session_without_its_end_of_rib_is_waited_for() {
     let condition = look(&[told(1), with_session_but_not_told(2)], Some(SECONDS(3)));
     assert_eq!(
         condition.text,
-        "2 of 2 neighbors Established, 2,468 routes announced; waiting for tor-2 (not told \
-         everything yet)"
+        "2 of 2 neighbors Established, 2,468 routes announced; waiting for tor-2 (not all routes \
+         sent yet)"
     );
     assert!(!condition.is_ready);
 }

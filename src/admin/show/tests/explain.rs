@@ -353,5 +353,5 @@ fn routes_of_a_key_that_nobody_has_are_no_trouble() {
     history.note(3, [&name], &lab.outcomes, &lab.plan);
     lab.history = history;
     let section = section(&lab, "BGP");
-    assert!(section.contains("before that 203.0.113.10/32 was for 10.99.0.1"), "{section}");
+    assert!(section.contains("before that 203.0.113.10/32 was planned for 10.99.0.1"), "{section}");
 }

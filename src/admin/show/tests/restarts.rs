@@ -183,7 +183,7 @@ fn a_neighbor_that_is_back_shows_what_it_preserved() {
       Stale Path Remaining(sec): 354
         Configured Selection Deferral Time(sec): 60
         LLGR Stale Path Time(sec): 7200
-    Stale routes: 2 IPv4 Unicast, 1 IPv6 Unicast; the neighbor is back and has not said them \
+    Stale routes: 2 IPv4 Unicast, 1 IPv6 Unicast; the neighbor is back and has not sent them \
                     again; removed in 354 seconds
   Message statistics:
 ";

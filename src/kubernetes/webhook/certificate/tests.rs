@@ -62,10 +62,10 @@ fn a_secret_that_is_none_of_ours_says_what_it_lacks() {
     let why = |secret: &Value| Identity::of(secret).unwrap_err().to_string();
     assert_eq!(why(&json!({})), "it has no tls.crt");
     assert_eq!(why(&json!({ "data": { "tls.crt": "" } })), "it has no tls.crt");
-    assert_eq!(why(&json!({ "data": { "tls.crt": "?" } })), "its tls.crt is no text in base64");
+    assert_eq!(why(&json!({ "data": { "tls.crt": "?" } })), "its tls.crt is not base64 text");
     let mut texts = issue(&hosts(), None, NOW).unwrap();
     texts["tls.key"] = json!("key");
-    assert!(why(&stored(&texts)).starts_with("its tls.key is no PEM"));
+    assert!(why(&stored(&texts)).starts_with("its tls.key is not PEM"));
     // The key of another certificate.
     texts["tls.key"] = issue(&hosts(), None, NOW).unwrap()["tls.key"].clone();
     assert!(why(&stored(&texts)).starts_with("its certificate cannot be used"));
