@@ -41,7 +41,7 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- $own := (get .root.Values .part).image }}
 {{- $repository := coalesce $own.repository $all.repository }}
 {{- if contains "metallb/" $repository }}
-{{- fail (printf "%s.image.repository is %s: an image of MetalLB; name one of Fairway's, or leave it out" .part $repository) }}
+{{- fail (printf "%s.image.repository is %s: an image of MetalLB; set an image of Fairway, or remove the value" .part $repository) }}
 {{- end }}
 {{- $tag := coalesce $own.tag $all.tag .root.Chart.AppVersion -}}
 image: {{ printf "%s:%s" $repository $tag | quote }}
@@ -52,7 +52,7 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 {{- define "fairway.frrImage" -}}
 {{- $image := .Values.speaker.frr.image }}
 {{- if contains "frrouting/" $image.repository }}
-{{- fail (printf "speaker.frr.image.repository is %s, which has no agent of Fairway's; name one that was built from frr/docker, or leave it out" $image.repository) }}
+{{- fail (printf "speaker.frr.image.repository is %s, which lacks Fairway's agent; set an image built from frr/docker, or remove the value" $image.repository) }}
 {{- end }}
 {{- printf "%s:%s" (default "fairway-frr" $image.repository) (coalesce $image.tag .Values.speaker.image.tag .Values.image.tag .Chart.AppVersion) | quote }}
 {{- end }}
