@@ -69,7 +69,7 @@ chart() {
     refused "/speaker/secretNames" helm template x "$chart" --set speaker.secretNames=tor-1
     refused "does not match pattern" helm template x "$chart" --set speaker.stateHostPath=var/lib
     refused "an image of MetalLB" helm template x "$chart" --set speaker.image.repository=quay.io/metallb/speaker
-    refused "no agent of Fairway" helm template x "$chart" --set speaker.frr.enabled=true,speaker.frr.image.repository=quay.io/frrouting/frr
+    refused "lacks Fairway's agent" helm template x "$chart" --set speaker.frr.enabled=true,speaker.frr.image.repository=quay.io/frrouting/frr
     refused "speaker.bfdRealtime has no effect" helm template x "$chart" --set speaker.frr.enabled=true,speaker.bfdRealtime=true
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
