@@ -1,6 +1,6 @@
-//! Tells the binary which commit it was built from.
+//! Records in the binary which commit it was built from.
 //!
-//! A build outside a checkout (a container, a tarball) may say so in `FAIRWAY_COMMIT`.
+//! A build outside a checkout (a container, a tarball) can set `FAIRWAY_COMMIT`.
 
 use std::process::Command;
 

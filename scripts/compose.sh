@@ -8,13 +8,13 @@ usage() {
 Usage: scripts/compose.sh [up | frr | down | logs | routes]      default: up
 
   up        build and start Fairway, FRR and BIRD, and wait until both routers have routes of both families
-  frr       beside what is up: a second Fairway that has FRR speak for it
+  frr       also start a second Fairway, with FRR as its BGP speaker
   down      remove containers, network, volume and the lab's images
-  logs      what the containers said
-  routes    what the routers have
+  logs      the logs of the containers
+  routes    the routes on the routers
 
 FAIRWAY_BUILD=source compiles Fairway inside the image build, FAIRWAY_BUILD=host takes a static binary from
-`make static`. Without it: source, if the Rust image is here or can be pulled, else host.
+`make static`. Without it: source, if the Rust image is present or can be pulled, else host.
 EOT
 }
 
@@ -85,8 +85,8 @@ Up. To try next:
   docker compose exec fairway fairway show bgp summary
   docker compose exec frr vtysh -c 'show bgp ipv4 unicast'
   docker compose exec bird birdc show route all
-  mv examples/compose/web.yaml /tmp/    and look again: its routes are gone; move it back, they return
-  scripts/compose.sh frr                 and the same with FRR as the speaker
+  mv examples/compose/web.yaml /tmp/    its routes are withdrawn; move it back, and they return
+  scripts/compose.sh frr                 the same with FRR as the speaker
   scripts/compose.sh down
 EOT
 }

@@ -10,11 +10,11 @@ usage() {
     cat <<EOT
 Usage: scripts/docker.sh COMMAND
 
-  ready             make sure that an engine answers, that compose is there and that $base_image is there
+  ready             make sure that an engine answers, and that compose and $base_image are present
   engine            only the engine: use the running one, else (as root) start one
   base              only the base image: pull it, else build it with debootstrap
   compose ARG...    run compose with these arguments, 'docker compose' where it works, else docker-compose
-  stop              stop the engine that this script started; leaves any other alone
+  stop              stop the engine that this script started; does not touch any other
 EOT
 }
 
@@ -24,24 +24,24 @@ die() {
     exit 1
 }
 
-# A client that cannot reach its engine takes its time on some machines; a probe must not.
+# A client that cannot reach its engine may hang for long on some machines; a probe must not.
 engine_answers() { timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 engine() {
     command -v docker >/dev/null || die "no docker command here; run: scripts/setup.sh docker"
     engine_answers && return
-    [[ -z ${DOCKER_HOST:-} ]] || die "nothing answers at DOCKER_HOST=$DOCKER_HOST"
+    [[ -z ${DOCKER_HOST:-} ]] || die "no engine answers at DOCKER_HOST=$DOCKER_HOST"
     [[ $(id -u) == 0 ]] ||
         die "no engine answers user $(id -un); start it (sudo systemctl start docker), or join the group docker"
     if [[ -d /run/systemd/system ]]; then
         say "starting the docker service"
-        systemctl start docker || die "it did not start; see: journalctl -u docker"
+        systemctl start docker || die "the docker service did not start; see: journalctl -u docker"
     else
         command -v dockerd >/dev/null || die "no dockerd here; run: scripts/setup.sh docker"
         mkdir -p "$run_dir"
         rm -f "$run_dir/pid"
         say "starting dockerd, log in $run_dir/log"
-        # A session of its own, so that it outlives this terminal, and no inherited pipe is held open by it.
+        # In a new session, so that it outlives this terminal and holds no inherited pipe open.
         setsid --fork bash -c "echo \$\$ >$run_dir/pid; exec dockerd" >"$run_dir/log" 2>&1 </dev/null
     fi
     local waited
@@ -52,7 +52,7 @@ engine() {
         fi
         if [[ -s $run_dir/pid && ! -d /proc/$(<"$run_dir/pid") ]]; then
             tail -n 5 "$run_dir/log" >&2
-            die "dockerd ended; its log is $run_dir/log"
+            die "dockerd exited; its log is $run_dir/log"
         fi
         ((waited % 25)) || say "waiting for the engine"
         sleep 0.2
@@ -61,7 +61,7 @@ engine() {
 }
 
 stop() {
-    [[ -s $run_dir/pid ]] || die "no engine of ours is recorded"
+    [[ -s $run_dir/pid ]] || die "no engine started by this script is recorded"
     local pid
     pid=$(<"$run_dir/pid")
     if [[ $(cat "/proc/$pid/comm" 2>/dev/null) == dockerd ]]; then
@@ -72,14 +72,14 @@ stop() {
     rm -f "$run_dir/pid"
 }
 
-# Debian 12 has only the old docker-compose. The plugin in Debian 13 is one file that runs here too: it is
-# fetched with an apt configuration of its own, so that no source is left behind on the machine.
+# Debian 12 has only the old docker-compose. The plugin in Debian 13 is one file that runs here as well: it is
+# fetched with a separate apt configuration, so that no source is left behind on the machine.
 fetch_compose_plugin() {
     command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
     local dir url plugin=${DOCKER_CONFIG:-$HOME/.docker}/cli-plugins/docker-compose
     url=$("$scripts/mirror.sh")
     dir=$(mktemp -d)
-    chmod 755 "$dir" # apt reads as a user of its own
+    chmod 755 "$dir" # apt reads as a separate user
     mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url trixie main" >"$dir/sources.list"
     local apt=(apt-get -q -o "Dir::Etc::SourceList=$dir/sources.list" -o Dir::Etc::SourceParts=/dev/null
@@ -107,7 +107,7 @@ compose() {
     if docker compose version >/dev/null 2>&1; then
         exec docker compose "$@"
     fi
-    # The old one builds in the classic way unless told otherwise, and that has no cache mounts.
+    # The old one uses the classic builder by default, which has no cache mounts.
     [[ ${FAIRWAY_BUILD:-source} == host ]] || export DOCKER_BUILDKIT=1 COMPOSE_DOCKER_CLI_BUILD=1
     exec docker-compose "$@"
 }
@@ -127,7 +127,7 @@ base() {
     fi
     rm -rf "$dir"/root/var/cache/apt/archives/*.deb "$dir"/root/var/lib/apt/lists/* \
         "$dir"/root/usr/share/{doc,man}/*
-    # Packages that are installed on top must not start their services, nor ask.
+    # Packages that are installed on top must not start their services or ask questions.
     printf '#!/bin/sh\nexit 101\n' >"$dir/root/usr/sbin/policy-rc.d"
     chmod 755 "$dir/root/usr/sbin/policy-rc.d"
     tar -C "$dir/root" -c . | docker import -c 'CMD ["bash"]' - "$base_image" >/dev/null

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What FRR prints for the commands of crates/frr/src/status, recorded anew into crates/frr/tests/answers/VERSION:
-# this machine's FRR, and that below the root of scripts/trixie.sh. Two routers of this machine are
-# its neighbours. Needs root, FRR, and the network tools of scripts/setup.sh.
+# Records what FRR prints for the commands of crates/frr/src/status into crates/frr/tests/answers/VERSION: for
+# this machine's FRR, and for the one below the root of scripts/trixie.sh. Two routers of this machine are its
+# neighbours. Needs root, FRR, and the network tools of scripts/setup.sh.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -21,14 +21,14 @@ end() {
 }
 trap end EXIT
 
-# VERSION FOLDER PROGRAM ARGUMENT...: where the folder is seen, is written @.
+# VERSION FOLDER PROGRAM ARGUMENT...: @ stands for the folder as the program sees it.
 run() {
     local version=$1 folder=$2
     shift 2
     if [ "$version" = 8.4 ]; then
         "${@//@/$folder}"
     else
-        # The folder is the one that mgmtd has its sockets in, whatever it is told.
+        # The folder is the one that mgmtd has its sockets in, regardless of its options.
         unshare --mount sh -c 'mount -t proc proc "$0/proc" && mount --bind "$1" "$0$2" && shift 2 &&
             exec chroot "$0" "$@"' "$trixie" "$folder" "$inside" "${@//@/$inside}"
     fi
@@ -73,10 +73,10 @@ router() {
     vtysh --vty_socket "$folder" "$@"
 }
 
-# VERSION COMMAND: of the FRR that is recorded.
+# VERSION COMMAND: on the FRR that is recorded.
 node() { run "$1" "$work/node" vtysh --vty_socket @ -c "$2" 2>&1 || true; }
 
-# VERSION WHAT PATTERN: until the answer has it.
+# VERSION COMMAND PATTERN: wait until the answer matches.
 await() {
     local deadline=$((SECONDS + 30))
     until node "$1" "$2" | grep -q "$3"; do
@@ -203,7 +203,7 @@ exit
 CONFIGURATION
 }
 
-# VERSION: all scenes of one.
+# VERSION: all scenes of one version.
 version() {
     local version=$1 namespace daemons=(zebra bfdd bgpd)
     [ "$version" = 8.4 ] || daemons=(mgmtd "${daemons[@]}")
@@ -298,7 +298,7 @@ TWO
     record "$version" steady
 
     kill -9 "$(cat "$work/one/bgpd.pid")"
-    # Its BFD goes with it, so the session whose routes are kept is the one without.
+    # Its BFD goes down as well, so the session that keeps its routes is the one without BFD.
     await "$version" 'show bgp neighbors fd01::2 json' 'gracefulRestartTimerMsecs'
     record "$version" restarting
 

@@ -11,7 +11,7 @@ Prints the path of helm 3: that of FAIRWAY_HELM, if it is set; else the one on t
 ${XDG_CACHE_HOME:-$HOME/.cache}/fairway/helm/VERSION/helm, which is built when it is missing: from Go's
 modules, as scripts/helm/go.mod names them, at the lowest priority and once (five minutes on two cores).
 
-  --find   builds nothing: exit status 3 when there is none
+  --find   build nothing: exit status 3 if there is none
 EOT
 }
 
@@ -36,7 +36,7 @@ case ${1:-} in
 esac
 
 if [[ -n ${FAIRWAY_HELM:-} ]]; then
-    [[ -x $FAIRWAY_HELM ]] || die "FAIRWAY_HELM is $FAIRWAY_HELM, and that is no program"
+    [[ -x $FAIRWAY_HELM ]] || die "FAIRWAY_HELM is $FAIRWAY_HELM, which is not an executable file"
     echo "$FAIRWAY_HELM"
     exit
 fi
@@ -47,7 +47,7 @@ fi
 
 version_of() { sed -n "s|^\(require \)\?[[:space:]]*$1 v\([0-9.]*\).*|\2|p" go.mod; }
 version=$(version_of helm.sh/helm/v3)
-[[ -n $version ]] || die "go.mod does not say which version of helm.sh/helm/v3 is wanted"
+[[ -n $version ]] || die "go.mod has no version of helm.sh/helm/v3"
 folder=${XDG_CACHE_HOME:-${HOME:?}/.cache}/fairway/helm/$version
 if [[ -x $folder/helm ]]; then
     echo "$folder/helm"
@@ -61,7 +61,7 @@ exec 9>"$folder/.lock"
 flock 9
 if [[ ! -x $folder/helm ]]; then
     say "building helm $version, which takes minutes"
-    # The Kubernetes that it believes to talk to where there is none: the one of its client library.
+    # The Kubernetes version that it assumes without a cluster: that of its client library.
     minor=$(version_of k8s.io/client-go)
     minor=${minor#0.} minor=${minor%%.*}
     at=helm.sh/helm/v3

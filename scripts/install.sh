@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts Fairway into the system, or takes it out again. `make install`, `make uninstall` and `make deb` call it.
+# Installs or uninstalls Fairway. `make install`, `make uninstall` and `make deb` call it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,9 +13,9 @@ usage() {
 Usage: scripts/install.sh [--uninstall]
 
 Installs the binary, its man pages, completions, systemd unit and system user below PREFIX (default
-/usr/local), and an example configuration in /etc/fairway, unless there is one. Never starts anything.
+/usr/local), and an example configuration in /etc/fairway, unless one exists. Never starts a service.
 
-  DESTDIR      put all of it below this folder, for a package
+  DESTDIR      install below this folder, for a package
   FAIRWAY_BIN  the binary (default: the one of \`make build\`)
 EOT
 }
@@ -27,7 +27,7 @@ die() {
 }
 
 install_files() {
-    [[ -x $binary ]] || die "there is no $binary; run: make build"
+    [[ -x $binary ]] || die "$binary does not exist; run: make build"
     local to=$root$prefix man=$root$prefix/share/man/man1 shell
     install -D -m 0755 "$binary" "$to/bin/fairway"
     install -d -m 0755 "$man"
@@ -43,15 +43,15 @@ install_files() {
     sed "s|/usr/bin/fairway|$prefix/bin/fairway|" packaging/fairway.service |
         install -D -m 0644 /dev/stdin "$to/lib/systemd/system/fairway.service"
     install -D -m 0644 packaging/fairway.sysusers "$to/lib/sysusers.d/fairway.conf"
-    # Files with passwords will be there: for root and the daemon alone.
+    # Files with passwords will be there: only for root and the daemon.
     [[ -d $config ]] || install -d -m 0750 "$config"
     [[ -e $config/fairway.yaml ]] || install -m 0640 packaging/fairway.yaml "$config/fairway.yaml"
 }
 
-# What a package does when it is unpacked.
+# What a package does after it is unpacked.
 set_up() {
     if ! command -v systemd-sysusers >/dev/null; then
-        say "there is no systemd-sysusers here: make a user and a group fairway, and give /etc/fairway to the group"
+        say "no systemd-sysusers on this machine: create a user and a group fairway, and give /etc/fairway to the group"
         return
     fi
     systemd-sysusers "$prefix/lib/sysusers.d/fairway.conf"
@@ -66,7 +66,7 @@ uninstall_files() {
         "$to/share/bash-completion/completions/fairway" "$to"/share/zsh/{vendor-completions,site-functions}/_fairway \
         "$to/share/fish/vendor_completions.d/fairway.fish" \
         "$to/lib/systemd/system/fairway.service" "$to/lib/sysusers.d/fairway.conf"
-    say "removed; what is yours is still there: $config, $root/var/lib/fairway, and the user fairway"
+    say "removed; kept: $config, $root/var/lib/fairway, and the user fairway"
 }
 
 case ${1:-} in

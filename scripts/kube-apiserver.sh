@@ -12,7 +12,7 @@ names, if it is set; else ${XDG_CACHE_HOME:-$HOME/.cache}/fairway/kube-apiserver
 built when they are missing: from Go's modules, as scripts/kube-apiserver/go.mod names them, at the
 lowest priority and once (ten to twenty minutes on two cores). etcd is Debian's.
 
-  --find   builds nothing: exit status 3 when there is none
+  --find   build nothing: exit status 3 if there is none
 EOT
 }
 
@@ -40,13 +40,13 @@ is_whole() { [[ -x $1/kube-apiserver && -x $1/kubectl && -x $1/etcd ]]; }
 
 if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
     is_whole "$KUBEBUILDER_ASSETS" ||
-        die "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, and kube-apiserver, kubectl or etcd is not there"
+        die "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, which lacks kube-apiserver, kubectl or etcd"
     echo "$KUBEBUILDER_ASSETS"
     exit
 fi
 
 version=$(sed -n 's|^\(require \)\?[[:space:]]*k8s.io/kubernetes v\([0-9.]*\).*|\2|p' go.mod)
-[[ -n $version ]] || die "go.mod does not say which version of k8s.io/kubernetes is wanted"
+[[ -n $version ]] || die "go.mod has no version of k8s.io/kubernetes"
 folder=${XDG_CACHE_HOME:-${HOME:?}/.cache}/fairway/kube-apiserver/$version
 if is_whole "$folder"; then
     echo "$folder"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what `make test` needs beside a Rust toolchain. Run again, it finds nothing to do.
+# Installs what `make test` needs besides a Rust toolchain. Safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,12 +9,12 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
 
   rust      a C linker and make; checks that cargo is there and new enough
   routers   FRR, BIRD, GoBGP, OpenBGPD: the peers of the interoperability tests
-  trixie    Debian 13 in a directory of its own (scripts/trixie.sh): FRR 10 and BIRD 3
+  trixie    Debian 13 in a separate root directory (scripts/trixie.sh): FRR 10 and BIRD 3
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
   kubernetes  etcd and openssl, for the API server that scripts/kube-apiserver.sh builds
   deploy    jq, and what `make test-deploy` needs to fetch promtool
-  vm        QEMU and what scripts/vm.sh makes its initrd with: for tests that need another kernel
+  vm        QEMU and the tools for the initrd of scripts/vm.sh: for tests that need another kernel
   lint      shellcheck, for `make lint`
   deb       dpkg-deb, and cargo-deb by `cargo install`, for `make deb`
 
@@ -73,7 +73,7 @@ install_packages() {
             die "this needs root, and there is no sudo; as root run: apt-get install -y $*"
         as_root=(sudo)
     fi
-    # One at a time: two would take each other's policy file for the machine's own.
+    # One at a time: two would each take the other's policy file for the machine's own.
     exec 9>"${TMPDIR:-/tmp}/fairway-setup-$(id -u).lock"
     flock 9
 
@@ -91,7 +91,7 @@ install_packages() {
     say "installing: $*"
     "${apt[@]}" install -y --no-install-recommends --no-remove "$@" >&2
 
-    # Nor should what is here for tests come up with the next boot.
+    # Services that are installed for tests must not start with the next boot either.
     local package unit
     if [[ -d /run/systemd/system ]]; then
         for package in "$@"; do
@@ -144,15 +144,15 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     if ((${#missing[@]})); then
         install_packages "${missing[@]}"
     fi
-    say "all packages are here: ${wanted[*]}"
+    say "all packages are installed: ${wanted[*]}"
 else
-    say "this is not Debian; install these yourself, under the names they have here: ${wanted[*]}"
+    say "this is not Debian; install these packages yourself, under the names of this system: ${wanted[*]}"
 fi
 
 [[ " ${groups[*]} " != *" trixie "* ]] || scripts/trixie.sh
 if [[ " ${groups[*]} " == *" rust "* ]]; then check_rust; fi
 if [[ " ${groups[*]} " == *" deb "* ]] && ! command -v cargo-deb >/dev/null; then
-    # Not optimized: building it would take longer than all that it will ever do.
+    # Not optimized: an optimized build would take longer than it ever saves.
     say "installing cargo-deb, which takes a minute"
     cargo install --locked --quiet --debug --no-default-features cargo-deb
 fi

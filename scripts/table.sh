@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Copies a generated table into pages, between their two marks.
+# Copies a generated table into pages, between two marks.
 set -euo pipefail
 
 usage() {
     cat <<'EOT'
 Usage: [MARK=interop] scripts/table.sh TABLE PAGE...
 
-Replaces what stands between <!-- MARK:begin --> and <!-- MARK:end --> in each PAGE by the lines of
+Replaces the lines between <!-- MARK:begin --> and <!-- MARK:end --> in each PAGE by the lines of
 TABLE that begin with |.
 Example: scripts/table.sh target/interop.md docs/interop.md
 EOT

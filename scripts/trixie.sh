@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a root directory with Debian 13, whose FRR and BIRD are a generation younger than those of Debian 12.
+# Creates a root directory with Debian 13, which has newer versions of FRR and BIRD than Debian 12.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -10,10 +10,10 @@ usage() {
     cat <<EOT
 Usage: scripts/trixie.sh [--path]
 
-Makes $root (FAIRWAY_TRIXIE, else fairway/trixie in XDG_CACHE_HOME or /var/cache), as root or
-through sudo; half a minute and 450 MB. Once it is there, does nothing.
+Creates $root (FAIRWAY_TRIXIE, else fairway/trixie in XDG_CACHE_HOME or /var/cache), as root or
+through sudo; half a minute and 450 MB. Does nothing if it exists.
 
-  --path    only says where it is, or will be
+  --path    only print where it is, or will be
 EOT
 }
 
@@ -23,13 +23,13 @@ die() {
     exit 1
 }
 
-# What is in it, for a later version of this script that wants more.
+# Its packages, so that a later version of this script can notice that some are missing.
 is_complete() { [[ $(cat "$root/etc/fairway-packages" 2>/dev/null) == "${packages[*]}" ]]; }
 
 # Debian into the directory $1, from the archive $2.
 fill() {
-    # Nothing may start by itself; and /proc is mounted in a namespace of its own, so it never stays behind.
-    # Not with debootstrap's --include: the packages that FRR needs fail to set themselves up there.
+    # No service may start; and /proc is mounted in a separate mount namespace, so it is never left behind.
+    # Not with debootstrap's --include: the setup of the packages that FRR needs fails there.
     debootstrap --variant=minbase trixie "$1" "$2" &&
         printf '#!/bin/sh\nexit 101\n' >"$1/usr/sbin/policy-rc.d" &&
         chmod 755 "$1/usr/sbin/policy-rc.d" &&
@@ -46,7 +46,7 @@ make_root() {
     rm -rf --one-file-system "$building" "$root"
     if ! fill "$building" "$url" >"$log" 2>&1; then
         tail -n 5 "$log" >&2
-        die "that failed; see $log"
+        die "building $root failed; see $log"
     fi
     mv "$building" "$root"
     rm -f "$log"
@@ -73,7 +73,7 @@ if ! is_complete; then
     command -v debootstrap >/dev/null || die "no debootstrap here; run: scripts/setup.sh trixie"
     umask 022
     mkdir -p "$(dirname "$root")"
-    # Two at a time would build over each other; the second finds the first one's.
+    # Two at a time would overwrite each other; the second one finds the result of the first.
     exec 9>"$root.lock"
     flock 9
     is_complete || make_root

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Runs a command on another kernel: a small VM whose root is this machine's own, read-only with
-# a throw-away layer above it. What is installed here runs there, and nothing it writes stays.
+# Runs a command on another kernel: in a small VM with this machine's own root, read-only with a temporary
+# layer above it. Programs of this machine run there, and nothing that they write stays.
 set -euo pipefail
 
 usage() {
     cat <<'EOT'
 Usage: scripts/vm.sh [--suite SUITE] [--seconds N] [--memory MIB] COMMAND [ARGUMENT...]
 
-  --suite SUITE   whose newest kernel: a suite of Debian (default trixie-backports, which has
+  --suite SUITE   the Debian suite of the kernel, the newest one (default trixie-backports, which has
                   TCP-AO, VRF, IPVS, dummy and netem; bookworm has 6.1, without TCP-AO)
   --seconds N     ends the VM after N seconds (default 300)
   --memory MIB    memory of the VM (default 2048)
 
 COMMAND runs as root in the current folder, with PATH, HOME and all variables that begin with
-FAIRWAY_, RUST_, CARGO or XDG_. All that it prints comes to stdout, and its exit status is that of
-this script; 124 is the time limit, 125 a VM that did not come up. What it writes is gone
-afterwards, but for /run/out, which is the folder that FAIRWAY_VM_OUT names.
+FAIRWAY_, RUST_, CARGO or XDG_. Its output goes to stdout, and its exit status is that of
+this script; 124 means the time limit, 125 a VM that did not start. Files that it writes are
+lost, except in /run/out, which is the folder FAIRWAY_VM_OUT.
 
 The VM is emulated (QEMU's TCG), so that it runs anywhere: ten times slower than the machine.
-Kernels are taken from the Debian mirror of this machine once, and kept in
+Kernels are fetched from the Debian mirror of this machine once, and kept in
 ${XDG_CACHE_HOME:-/var/cache}/fairway/kernels. What it needs: scripts/setup.sh vm
 EOT
 }
@@ -69,13 +69,13 @@ fetch() {
     mkdir -p "$apt"/{state/lists,cache/archives}/partial
     echo "deb [signed-by=$keys] ${mirror:-http://deb.debian.org/debian} $suite main" >"$apt/sources"
     : >"$apt/status"
-    # An apt of its own, which knows this suite and nothing else.
+    # A separate apt configuration with only this suite.
     local own=(-qq -o Dir::State="$apt/state" -o Dir::State::status="$apt/status"
         -o Dir::Cache="$apt/cache" -o Dir::Etc::sourcelist="$apt/sources"
         -o Dir::Etc::sourceparts=/dev/null -o Dir::Etc::preferencesparts=/dev/null
         -o APT::Architecture=amd64 -o APT::Sandbox::User=)
     apt-get "${own[@]}" update >&2
-    # The image, or the parts that newer ones are made of; not what would install them.
+    # The image, or the parts of newer ones; not the packages that would install them.
     local packages
     mapfile -t packages < <(apt-cache "${own[@]}" depends --recurse --no-recommends --no-suggests \
         --no-conflicts --no-breaks --no-replaces --no-enhances linux-image-amd64 |
@@ -98,7 +98,7 @@ fetch() {
     depmod -b "$into" "$(<"$into/version")"
 }
 
-# What mounts this machine's root: busybox, a handful of modules, and an init.
+# The initrd that mounts this machine's root: busybox, some modules, and an init.
 make_initrd() {
     local into=$1 version root=$1/initrd module
     version=$(<"$into/version")
@@ -149,7 +149,7 @@ if [[ ! -e $kernel/initrd.img ]]; then
     chmod 755 "$fresh"
     fetch "$fresh" || die "cannot get the kernel of $suite"
     make_initrd "$fresh"
-    # Who was first, wins; both are the same.
+    # The first one wins; both are the same.
     mv -T "$fresh" "$kernel" 2>/dev/null || [[ -e $kernel/initrd.img ]] ||
         die "cannot keep the kernel in $kernel"
     trap - EXIT
@@ -163,7 +163,7 @@ fi
 rm -f "$out/status" "$out/console"
 {
     echo '#!/bin/bash'
-    # The first thing that runs on the new root. What it prints goes to the port that is our stdout.
+    # Runs first on the new root. Its output goes to the port that is connected to our stdout.
     echo 'mkdir -p /dev/pts /dev/shm; mount -t devpts devpts /dev/pts; mount -t tmpfs shm /dev/shm'
     echo 'mount -t cgroup2 cgroup2 /sys/fs/cgroup; ln -sf /proc/self/fd /dev/fd; ip link set lo up'
     echo 'exec </dev/null >/dev/vport0p1 2>&1'
@@ -173,20 +173,19 @@ rm -f "$out/status" "$out/console"
     printf 'cd %q && (' "$PWD"
     printf ' %q' "$@"
     echo ' )'
-    # Nothing to unmount: all that is written is thrown away.
+    # Nothing to unmount: all that is written is discarded.
     echo 'echo $? >/run/out/status; sync; echo o >/proc/sysrq-trigger; sleep 10'
 } >"$out/init"
 chmod +x "$out/init"
 
-# An input that stays silent: at the end of its input QEMU would close the output, too.
+# An input that stays open: at the end of its input QEMU would close the output as well.
 rm -f "$out/silence"
 mkfifo "$out/silence"
 exec 3<>"$out/silence"
 rm "$out/silence"
 
 say "Linux $(<"$kernel/version"), at most $seconds s"
-# One processor: a kernel that changes its own code while another one runs it has been seen to die
-# in emulation.
+# One processor: a kernel that patches its own code while another processor runs it has crashed in emulation.
 qemu=(qemu-system-x86_64
     -machine q35 -accel tcg -cpu max -smp 1 -m "$memory"
     -nodefaults -display none -no-reboot
@@ -207,8 +206,8 @@ timeout --foreground --kill-after=5 "$seconds" "${qemu[@]}" <&3 || status=$?
 if [[ -s $out/status ]]; then
     exit "$(<"$out/status")"
 fi
-[[ $status != 124 ]] || say "the time limit of $seconds s has come"
+[[ $status != 124 ]] || say "the time limit of $seconds s has passed"
 say "the VM's console:"
 tail -n 30 "$out/console" >&2 || true
 [[ $status == 124 ]] && exit 124
-die "the VM ended without a word"
+die "the VM ended without an exit status"

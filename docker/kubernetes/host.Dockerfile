@@ -5,7 +5,8 @@ RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libcap2-bin \
     && rm -rf /var/lib/apt/lists/*
 COPY docker/bin/fairway /image/usr/local/bin/fairway
-# Permitted, not effective: with `=ep` the kernel refuses to start a program that is not given both.
+# Permitted, not effective: with `=ep` the kernel refuses to start a program in a container that lacks one of
+# them.
 RUN setcap cap_net_bind_service,cap_net_raw,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway
 
 FROM scratch

@@ -2,7 +2,7 @@
 #   docker buildx build --platform linux/amd64,linux/arm64 -f docker/kubernetes/source.Dockerfile .
 FROM --platform=$BUILDPLATFORM rust:1-bookworm AS compiler
 ARG TARGETARCH
-# The compiler runs on the machine that builds; what it makes may be for another.
+# The compiler runs on the build machine; its output may be for another architecture.
 RUN case $TARGETARCH in \
         amd64) echo x86_64-unknown-linux-gnu x86_64-linux-gnu-gcc gcc-x86-64-linux-gnu ;; \
         arm64) echo aarch64-unknown-linux-gnu aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu ;; \
@@ -25,7 +25,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     && export "CC_$name=$compiler" "CARGO_TARGET_$(echo "$name" | tr a-z A-Z)_LINKER=$compiler" \
     && RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --bin fairway --target "$target" \
     && install -D -m 0755 "target/$target/release/fairway" /image/usr/local/bin/fairway
-# Permitted, not effective: with `=ep` the kernel refuses to start a program that is not given both.
+# Permitted, not effective: with `=ep` the kernel refuses to start a program in a container that lacks one of
+# them.
 RUN setcap cap_net_bind_service,cap_net_raw,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway
 
 FROM scratch

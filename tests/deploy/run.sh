@@ -69,8 +69,8 @@ chart() {
     refused "/speaker/secretNames" helm template x "$chart" --set speaker.secretNames=tor-1
     refused "does not match pattern" helm template x "$chart" --set speaker.stateHostPath=var/lib
     refused "an image of MetalLB" helm template x "$chart" --set speaker.image.repository=quay.io/metallb/speaker
-    refused "no agent of Fairway" helm template x "$chart" --set speaker.frr.enabled=true,speaker.frr.image.repository=quay.io/frrouting/frr
-    refused "speaker.bfdRealtime is of no use" helm template x "$chart" --set speaker.frr.enabled=true,speaker.bfdRealtime=true
+    refused "lacks Fairway's agent" helm template x "$chart" --set speaker.frr.enabled=true,speaker.frr.image.repository=quay.io/frrouting/frr
+    refused "speaker.bfdRealtime has no effect" helm template x "$chart" --set speaker.frr.enabled=true,speaker.bfdRealtime=true
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
     ok "values of MetalLB's chart are taken"
@@ -277,7 +277,7 @@ EOT
     may speaker no get secrets/tor-2 -n metallb-system
     helm upgrade fairway "$chart" -n metallb-system -f tests/deploy/metallb-values.yaml \
         --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false >"$folder/notes"
-    grep -qF "mean nothing here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.memberlist, speaker.startupProbe" \
+    grep -qF "have no effect here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.memberlist, speaker.startupProbe" \
         "$folder/notes" || fail "the notes do not name what is unused: $(<"$folder/notes")"
     helm uninstall fairway -n metallb-system >/dev/null
     kubectl get ipaddresspool public -n metallb-system >/dev/null || fail "helm uninstall took the definitions along"

@@ -152,7 +152,10 @@ fn asks(machine: &Machine) -> Result<()> {
     machine.ask(&format!("{member} {summary}"))?;
     let refused = machine.run(&format!("{nobody} {summary}"))?;
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    ensure!(!refused.status.success() && why.contains("as a member"), "{why}");
+    ensure!(
+        !refused.status.success() && why.contains("a member of its group can connect"),
+        "{why}"
+    );
     Ok(())
 }
 

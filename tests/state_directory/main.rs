@@ -116,7 +116,7 @@ fn a_file_that_was_cut_short_is_set_aside_and_said() {
 #[test]
 fn a_file_of_the_future_is_set_aside_and_said() {
     let text = "{\"version\": 2, \"routes\": \"in a way of tomorrow\"}";
-    start_with(text, "it has format version 2, and this Fairway reads version 1");
+    start_with(text, "format version 2 is not supported; this Fairway reads version 1");
 }
 
 #[test]
@@ -146,10 +146,10 @@ fn a_state_directory_that_cannot_be_written_is_read_and_said() {
         "cannot write",
         "state/",
         "Permission denied",
-        "a restart may forget what changed",
+        "a restart may lose the latest changes",
     ]);
     set_mode(&place.path("state"), 0o700);
-    daemon.wait_for_line(&["state is on disk again"]);
+    daemon.wait_for_line(&["state is saved again"]);
     assert!(!fs::read_to_string(place.announced()).unwrap().contains("203.0.113.2/32"));
 }
 
@@ -187,7 +187,7 @@ fn a_full_disk_delays_no_route_and_is_said() {
     let session = complete_session(&router);
     assert_eq!(flags(&session), (N, 0));
     let cause = if full.is_some() { "No space left on device" } else { "File too large" };
-    let consequence = "trying again, until then a restart may forget what changed";
+    let consequence = "trying again, until then a restart may lose the latest changes";
     daemon.wait_for_line(&["ERROR", "cannot write", "state/", cause, consequence]);
     if full.is_some() {
         free_disk(&daemon, &place);
@@ -198,7 +198,7 @@ fn a_full_disk_delays_no_route_and_is_said() {
 fn free_disk(daemon: &Daemon, place: &Place) {
     let state = format!("/proc/{}/root{}", daemon.process(), place.path("state").display());
     fs::remove_file(format!("{state}/ballast")).unwrap();
-    daemon.wait_for_line(&["state is on disk again"]);
+    daemon.wait_for_line(&["state is saved again"]);
     wait_for_text(Path::new(&format!("{state}/announced.json")), "203.0.113.2/32");
 }
 

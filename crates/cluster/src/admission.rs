@@ -1,10 +1,10 @@
-//! Whether the API server should take an object: the answers of a validating webhook.
+//! Whether the API server should accept an object: the answers of a validating webhook.
 //!
-//! Takes an AdmissionReview (admission.k8s.io/v1) and gives it back with the response. An object is
-//! refused for what is wrong with itself, alone or beside what is in force, and for nothing that
-//! another object may still bring: a community, a BFDProfile or a Secret that is made a moment
-//! later. Nobody's safety depends on it: what gets past it, or was there before, keeps its last good
-//! version. Pure; the edge has the connection.
+//! Takes an AdmissionReview (admission.k8s.io/v1) and returns it with the response. An object is refused for
+//! its own faults, alone or beside what is in force, and never for something that another object may still
+//! bring: a community, a BFDProfile or a Secret that is created a moment later. Safety does not depend on it:
+//! an object that gets past it, or was there before, keeps its last good version. Pure; the edge has the
+//! connection.
 
 use fairway_model::Kind;
 use fairway_resources::{Finding, parse_value};
@@ -16,31 +16,30 @@ use super::write::shortened;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
-/// People read it, and the API server puts it into a log.
+/// The user reads it, and the API server logs it.
 const MESSAGE_BYTES_MAX: usize = 8000;
-/// Each is a header of the answer to the user, who reads the first few.
+/// Each is a header of the response to the user, who reads the first few.
 const WARNINGS_MAX: usize = 20;
 
-/// What is said of an object.
+/// The verdict on an object.
 #[derive(Debug, Default)]
 struct Verdict {
     refusal: Option<Refusal>,
     warnings: Vec<String>,
 }
 
-/// Why it is not to be taken.
+/// Why it is refused.
 #[derive(Debug)]
 struct Refusal {
-    /// As of HTTP.
+    /// An HTTP status.
     code: u16,
-    /// As `metav1.StatusReason` has it.
+    /// A `metav1.StatusReason`.
     reason: &'static str,
     message: String,
 }
 
-/// Answers an AdmissionReview. `in_force`: what is, once all of it is known; before that, objects are
-/// judged alone. `namespace` is that of the objects that configure us. Whatever comes gets an
-/// answer.
+/// Answers an AdmissionReview. `in_force`: the objects in force, once all are known; before that, objects are
+/// judged alone. `namespace` is that of the objects that configure Fairway. Every input gets an answer.
 pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Value {
     let is_review = text(review, "apiVersion") == API_VERSION && text(review, "kind") == KIND;
     let request = review.get("request").filter(|it| is_review && it.is_object());
@@ -49,7 +48,7 @@ pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Val
         None => Verdict::refused(
             400,
             "BadRequest",
-            format!("is no review; expected an {KIND} of {API_VERSION} with a request"),
+            format!("is not a review; expected an {KIND} of {API_VERSION} with a request"),
         ),
     };
     verdict.into_review(request.map(|it| text(it, "uid")).unwrap_or_default())
@@ -59,7 +58,7 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
     let is_new = match text(request, "operation") {
         "CREATE" => true,
         "UPDATE" => false,
-        // What goes is wrong with nobody: what needs it keeps it.
+        // A deletion is always allowed: objects that refer to it keep the last good version.
         _ => return Verdict::default(),
     };
     let Some(object) = request.get("object") else { return Verdict::default() };
@@ -82,7 +81,7 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
     }
     let is_broken = parsed.is_broken();
     let findings = match (in_force, kind) {
-        // Whoever gives out addresses reads no peers, and knows nothing of what they need.
+        // The controller does not read peers, so it can judge only its own kinds beside others.
         (Some(in_force), Some(kind)) if !is_broken && CONTROLLER_KINDS.contains(&kind) => {
             in_force.findings_if(kind, object)
         }
@@ -90,7 +89,7 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
     };
     let is_known = |finding: &Finding| finding.is_fault() || !is_about(finding, "spec.peers");
     let findings = findings.into_iter().filter(is_known);
-    // Who changes a label of an object that is at fault already does not make it worse.
+    // An update without a change of spec or labels does not make a faulty object worse.
     let is_same = !is_new && request.get("oldObject").is_some_and(|old| asks_the_same(old, object));
     let is_awaited = |finding: &Finding| {
         kind == Some(Kind::BgpAdvertisement) && !is_broken && is_about(finding, "spec.communities")
@@ -103,8 +102,7 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
     }
 }
 
-/// Whether an object of ours asks for the same as before: by its spec, and by the labels that others
-/// select it by.
+/// Whether an object of ours is unchanged for Fairway: its spec, and the labels that others select it by.
 fn asks_the_same(old: &Value, new: &Value) -> bool {
     ["/spec", "/metadata/labels"].into_iter().all(|it| old.pointer(it) == new.pointer(it))
 }
@@ -113,7 +111,7 @@ fn is_about(finding: &Finding, field: &str) -> bool {
     finding.field.as_deref().is_some_and(|it| it.starts_with(field))
 }
 
-/// The field and what is wrong with it.
+/// The field and its fault.
 fn said(finding: &Finding) -> String {
     match &finding.field {
         Some(field) => format!("{field}: {}", finding.message),
@@ -121,7 +119,7 @@ fn said(finding: &Finding) -> String {
     }
 }
 
-/// The same with the object: who applies a file with many objects gets the warnings of all.
+/// The same with the object: a user who applies a file with many objects gets the warnings of all.
 fn warning(finding: &Finding) -> String {
     match &finding.object {
         Some(object) => format!("{}/{}: {}", object.kind, object.name, said(finding)),
@@ -147,7 +145,7 @@ impl Verdict {
         Self { refusal: Some(Refusal { code, reason, message }), warnings: Vec::new() }
     }
 
-    /// The review that goes back. `uid` is that of the request.
+    /// The review with the response. `uid` is that of the request.
     fn into_review(self, uid: &str) -> Value {
         let mut response = Map::new();
         response.insert("uid".to_owned(), json!(uid));

@@ -1,11 +1,11 @@
-//! What one process believes of the cluster: a reflector for each kind it reads, the Secrets that
-//! are named, and what is in force of all that.
+//! What one process knows of the cluster: a reflector for each kind it reads, the referenced Secrets, and the
+//! objects in force.
 //!
-//! Answers what became other with each reply of the API server. Decides nothing; the cores of the
-//! controller and of the speaker own one each.
+//! Returns what changed with each reply of the API server. Decides nothing; the cores of the controller and
+//! of the speaker own one each.
 //!
-//! Of an object that breaks, the last good version stays in force. Until every kind has been
-//! listed once, nothing that came is in force: half a cluster reads as if the rest was deleted.
+//! Of an object that becomes faulty, the last good version stays in force. Until every kind has been listed
+//! once, nothing received is in force: a partial list would look as if the rest was deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use super::object_text::ObjectText;
 use super::reflector::{Delta, Reflector, Reply, Request, name_of};
 use super::secrets::{Knowledge, SecretReply, Secrets};
 
-/// What is believed.
+/// See the module.
 #[derive(Debug, Clone)]
 pub struct Belief {
     reflectors: BTreeMap<Kind, Reflector>,
     secrets: Secrets,
     in_force: InForce,
-    /// Every kind has been listed: what is in force follows each change.
+    /// Every kind has been listed: each change takes effect.
     is_complete: bool,
 }
 
 impl Belief {
-    /// Nothing is known of these kinds yet. What `backend` cannot do is a fault. `seed` is for the
+    /// Nothing is known of these kinds yet. What `backend` does not support is a fault. `seed` is for the
     /// jitter of pauses.
     pub fn new(kinds: &[Kind], backend: BackendKind, seed: u64) -> Self {
         let mut random = Rng::seeded(seed);
@@ -44,7 +44,7 @@ impl Belief {
         }
     }
 
-    /// Goes on from what an earlier run believed, until the API server has said everything anew.
+    /// Continues from the objects of an earlier run, until the API server has listed everything again.
     pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
         let mut changes = self.in_force.restore(objects);
         self.in_force.take_is_other();
@@ -52,31 +52,31 @@ impl Belief {
         changes
     }
 
-    /// The facts in force.
+    /// The index of the objects in force.
     pub fn index(&self) -> &Arc<ClusterIndex> {
         self.in_force.index()
     }
 
-    /// What the index was made of.
+    /// The objects that the index was built from.
     pub fn in_force(&self) -> impl Iterator<Item = &ObjectText> {
         self.in_force.texts()
     }
 
-    /// What is in force once every kind has been listed; half a cluster allows no judgement.
+    /// The objects in force once every kind has been listed; a partial list allows no verdict.
     pub fn complete(&self) -> Option<&InForce> {
         self.is_complete.then_some(&self.in_force)
     }
 
-    /// Whether [`Self::in_force`] is other than when this was asked last.
+    /// Whether [`Self::in_force`] has changed since the last call.
     pub fn take_is_other(&mut self) -> bool {
         self.in_force.take_is_other()
     }
 
-    /// What is wrong with the objects that configure us, and what is odd; without files and lines.
-    /// Whoever does not read the peers cannot tell what is odd, only what is wrong.
+    /// Faults and warnings of the objects that configure Fairway; without files and lines. A process that
+    /// does not read the peers can report only the faults.
     pub fn findings(&self) -> Vec<Finding> {
         let awaited = self.secrets.with(Knowledge::Nothing);
-        // Before there is an answer nobody knows whether a Secret lacks anything.
+        // Before the first answer it is unknown whether a Secret lacks anything.
         let waiting = match awaited.is_empty() {
             true => BTreeSet::new(),
             false => self.in_force.naming(&awaited),
@@ -90,12 +90,12 @@ impl Belief {
         findings.chain(self.secrets.with(Knowledge::Unreadable).iter().map(unreadable)).collect()
     }
 
-    /// The objects of which an earlier version is in force than the last one, which is at fault.
+    /// The objects with an earlier version in force, because the last one is faulty.
     pub fn stale(&self) -> &BTreeSet<ObjectKey> {
         self.in_force.stale()
     }
 
-    /// What is wrong with a Service as the API server gave it last.
+    /// The faults of the latest version of a Service.
     pub fn faults_of_service(&self, name: &ObjectName) -> &[Finding] {
         self.in_force.faults(&ObjectKey { kind: Kind::Service, name: name.clone() })
     }
@@ -105,7 +105,7 @@ impl Belief {
         self.reflectors.values().all(Reflector::is_synced)
     }
 
-    /// Whether a list came that contradicts what was seen, and is not believed yet.
+    /// Whether a list arrived that contradicts what was seen, and is not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.reflectors.values().any(Reflector::is_in_doubt)
     }
@@ -115,30 +115,30 @@ impl Belief {
         self.reflectors.get(&kind).into_iter().flat_map(|it| it.items().keys())
     }
 
-    /// The object as the API server gave it last.
+    /// The latest version of the object from the API server.
     pub fn last_seen(&self, kind: Kind, name: &ObjectName) -> Option<Value> {
         self.reflectors.get(&kind)?.items().get(name).map(ObjectText::value)
     }
 
-    /// `metadata.uid` of an object as the API server gave it last.
+    /// `metadata.uid` of the latest version from the API server.
     pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<String> {
         self.reflectors.get(&kind)?.items().get(name)?.uid()
     }
 
-    /// Whether it is the last version of a Service, EndpointSlice or Namespace that is in force; an
-    /// older one is, where that one is at fault.
+    /// Whether the latest version of a Service, EndpointSlice or Namespace is in force; if it is faulty, an
+    /// older one is.
     pub fn is_in_force(&self, kind: Kind, name: &ObjectName) -> bool {
         let last = self.reflectors.get(&kind).and_then(|it| it.items().get(name));
         let key = ObjectKey { kind, name: name.clone() };
         last.is_some_and(|last| self.in_force.is_version(&key, last))
     }
 
-    /// Asks for everything anew: what was seen so far may be older than something that others know.
+    /// Lists everything again: what was seen so far may be older than what other processes know.
     pub fn relist(&mut self) {
         self.reflectors.values_mut().for_each(Reflector::relist);
     }
 
-    /// The next thing to ask the API server.
+    /// The next request to the API server.
     pub fn next_request(&mut self, now: Instant) -> Option<(Kind, Request)> {
         let mut requests = self.reflectors.iter_mut();
         requests.find_map(|(kind, it)| Some((*kind, it.next_request(now)?)))
@@ -149,14 +149,14 @@ impl Belief {
         self.secrets.next_request(now)
     }
 
-    /// When there may be something to ask.
+    /// When the next request is due.
     pub fn next_deadline(&self) -> Option<Instant> {
         let reflectors = self.reflectors.values().map(Reflector::next_deadline);
         reflectors.chain(self.secrets.next_deadline()).min()
     }
 
-    /// Takes what the API server said about a kind; answers what became other in the index, and
-    /// which objects were seen in a new version.
+    /// Handles an answer about a kind; returns what changed in the index, and which objects were received in
+    /// a new version.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) -> (Changes, Vec<Delta>) {
         let Some(reflector) = self.reflectors.get_mut(&kind) else { return Default::default() };
         let deltas = reflector.handle(now, reply);
@@ -178,7 +178,7 @@ impl Belief {
         (changes, deltas)
     }
 
-    /// Takes what the API server said about a Secret; answers what became other in the index.
+    /// Handles an answer about a Secret; returns what changed in the index.
     pub fn handle_secret(
         &mut self,
         now: Instant,
@@ -201,8 +201,8 @@ impl Belief {
         self.settle()
     }
 
-    /// All kinds are there for the first time: what an earlier run believed and nobody has any
-    /// more goes. (Secrets are not among them; each stays until it is asked for.)
+    /// All kinds are complete for the first time: objects of the earlier run that no longer exist are
+    /// removed. (Secrets are not among them; each stays until it is requested.)
     fn take_over(&mut self) -> Changes {
         let seen: Vec<_> = self.reflectors.iter().map(|(kind, it)| (*kind, it.items())).collect();
         let is_seen = |key: &ObjectKey| {
@@ -222,8 +222,8 @@ impl Belief {
         changes
     }
 
-    /// Lets the rules between objects hold. Whether a Secret that nobody names any more is there
-    /// makes no difference to them, so it goes with the next change.
+    /// Applies the rules between objects. An unreferenced Secret makes no difference to them, so it is
+    /// removed with the next change.
     fn settle(&mut self) -> Changes {
         if !self.in_force.is_unsettled() {
             return Changes::default();
@@ -233,7 +233,7 @@ impl Belief {
         changes
     }
 
-    /// Asks for the Secrets that are named now, and forgets the others.
+    /// Requests the Secrets that are referenced now, and forgets the others.
     fn name_secrets(&mut self) -> Changes {
         for name in self.secrets.set_named(self.in_force.secrets_named()) {
             self.in_force.gone(&ObjectKey { kind: Kind::Secret, name });
@@ -249,10 +249,9 @@ fn unreadable(secret: &ObjectName) -> Finding {
         line: None,
         object: Some(FindingObject { kind: Kind::Secret.to_string(), name: secret.name.clone() }),
         field: None,
-        message:
-            "cannot be read from the API server; it is asked for again, and so long the peers \
-                  that name it stay as they were"
-                .to_owned(),
+        message: "cannot be read from the API server; trying again, until then the peers that \
+                  refer to it stay unchanged"
+            .to_owned(),
     }
 }
 

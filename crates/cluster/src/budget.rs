@@ -1,7 +1,7 @@
-//! How many requests may leave: so many at once, and then so many a second.
+//! A rate limit for requests: a burst, and then a number per second.
 //!
-//! Answers whether one more may, and when to ask again. Knows neither what is asked nor whether it
-//! succeeds. Whoever writes many objects or posts Events owns one.
+//! Answers whether one more may be sent, and when to ask again. Knows neither the requests nor their results.
+//! Everything that writes many objects or posts Events owns one.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use fairway_ground::Instant;
 /// A token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// What one costs.
+    /// The cost of one request.
     interval: Duration,
-    /// What may be spent at once.
+    /// The size of the burst.
     whole: Duration,
-    /// When nothing is spent any more.
+    /// When the whole burst is available again.
     full_at: Instant,
 }
 
 impl Budget {
-    /// Nothing is spent yet. Both at least 1.
+    /// A full bucket. Both arguments are at least 1.
     pub fn new(burst: u32, per_second: u32) -> Self {
         let interval = Duration::from_secs(1) / per_second.max(1);
         Self { interval, whole: interval * burst.max(1), full_at: Instant::ZERO }
     }
 
-    /// Spends one, if there is one left.
+    /// Takes one, if one is left.
     pub fn take(&mut self, now: Instant) -> bool {
         let may = self.next_at(now) <= now;
         if may {
@@ -34,7 +34,7 @@ impl Budget {
         may
     }
 
-    /// When there is one: `now`, or later.
+    /// When the next one is available: `now`, or later.
     pub fn next_at(&self, now: Instant) -> Instant {
         let spent = (self.full_at.max(now) + self.interval).since(now);
         now + spent.saturating_sub(self.whole)

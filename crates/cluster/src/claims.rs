@@ -1,8 +1,8 @@
-//! Which Service names which address in its status, and since when nobody names it any more.
+//! Which Services claim which address in their status, and since when an address is unclaimed.
 //!
-//! Answers from what was seen alone, so a follower knows as much as the leader: an address that was
-//! named a moment ago is still on its way out of routers. Reads raw objects, since an address that
-//! an unreadable Service names is taken, too. Decides nothing. The controller owns one.
+//! Answers only from received objects, so a follower knows as much as the leader: an address that was claimed
+//! a moment ago is still being withdrawn from routers. Reads raw objects, since an address that an unreadable
+//! Service claims is in use as well. Decides nothing. The controller owns one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,8 +11,7 @@ use fairway_ground::Instant;
 use fairway_model::ObjectName;
 use serde_json::Value;
 
-/// Of so many released addresses at most the time is known; the oldest are forgotten first. What
-/// a /16 holds.
+/// How many released addresses are remembered at most, the oldest are forgotten first: the size of a /16.
 const RELEASED_MAX: usize = 65_536;
 
 /// The addresses in `status.loadBalancer.ingress`.
@@ -22,7 +21,7 @@ pub fn status_addresses(service: &Value) -> BTreeSet<IpAddr> {
     texts.filter_map(|text| text.parse().ok()).collect()
 }
 
-/// Who had an address, and when that was seen to be over.
+/// The Services that had an address, and when its release was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Released {
     pub(super) former: ObjectName,
@@ -39,7 +38,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// `service` names these addresses now; none when it is gone. Answers which it no longer names.
+    /// `service` claims these addresses now; none if it is deleted. Returns those it no longer claims.
     pub(super) fn set(
         &mut self,
         now: Instant,
@@ -83,27 +82,27 @@ impl Claims {
         }
     }
 
-    /// Whether nobody names any address.
+    /// Whether no address is claimed.
     pub(super) fn is_empty(&self) -> bool {
         self.by_address.is_empty()
     }
 
-    /// Who names `address`.
+    /// The Services that claim `address`.
     pub(super) fn users(&self, address: IpAddr) -> impl Iterator<Item = &ObjectName> {
         self.by_address.get(&address).into_iter().flatten()
     }
 
-    /// Every address that is named, with those who name it.
+    /// Every claimed address, with the Services that claim it.
     pub(super) fn named(&self) -> impl Iterator<Item = (IpAddr, &BTreeSet<ObjectName>)> {
         self.by_address.iter().map(|(address, users)| (*address, users))
     }
 
-    /// Since when nobody names `address`, if that was seen.
+    /// Since when `address` is unclaimed, if its release was seen.
     pub(super) fn released(&self, address: IpAddr) -> Option<&Released> {
         self.released.get(&address)
     }
 
-    /// Every address that was seen to be released and is not named since, oldest first.
+    /// Every address that was seen to be released and is still unclaimed, oldest first.
     pub(super) fn all_released(&self) -> impl Iterator<Item = (IpAddr, &Released)> {
         self.by_time.iter().filter_map(|(_, address)| Some((*address, self.released.get(address)?)))
     }

@@ -1,7 +1,7 @@
-//! What a process says of the objects that configure it, as MetalLB does: a ConfigurationState.
+//! The ConfigurationState: what a process reports of the objects that configure it, as MetalLB does.
 //!
-//! Answers what the object and its status are to be. Knows neither when nor how often; the controller
-//! and the reports of the speaker write it.
+//! Builds the object and its status. Knows neither when nor how often; the controller and the reports of the
+//! speaker write it.
 
 use fairway_ground::Utc;
 use fairway_resources::Finding;
@@ -12,22 +12,22 @@ use serde_json::{Map, Value, json};
 
 use super::write::{OwnPod, label_value, own_reference, shortened};
 
-/// So many faults are told in full; the logs have all.
+/// How many faults are reported in full; the log has all.
 const FAULTS_MAX: usize = 20;
-/// A message of a condition holds four times as much.
+/// A message of a condition may be four times as long.
 const SUMMARY_BYTES_MAX: usize = 8000;
 
-/// Who says it.
+/// The reporting process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Component {
-    /// The controller that leads.
+    /// The leading controller.
     Controller,
     /// The speaker of this node.
     Speaker(String),
 }
 
 impl Component {
-    /// What the object is called.
+    /// The name of the object.
     pub fn object_name(&self) -> String {
         match self {
             Self::Controller => "controller".to_owned(),
@@ -35,7 +35,7 @@ impl Component {
         }
     }
 
-    /// The object with its name alone, and what `add` adds to its metadata.
+    /// The object with only its name, and what `add` adds to its metadata.
     fn object(
         &self,
         namespace: &str,
@@ -69,7 +69,7 @@ impl Component {
     }
 }
 
-/// What is at fault, for people; empty when all is in force.
+/// The faults as text; empty if all objects are in force.
 pub fn fault_summary<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> String {
     let faults: Vec<&Finding> = findings.into_iter().filter(|it| it.is_fault()).collect();
     let mut texts: Vec<String> = faults.iter().take(FAULTS_MAX).map(|it| it.to_string()).collect();
@@ -80,7 +80,7 @@ pub fn fault_summary<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Str
     shortened(texts.join("; "), SUMMARY_BYTES_MAX)
 }
 
-/// The object without its status, for an apply. It goes with the Pod, if that is known.
+/// The object without its status, for server-side apply. It is owned by the Pod, if that is known.
 pub fn configuration_object(component: &Component, namespace: &str, pod: Option<&OwnPod>) -> Value {
     let owners = pod.map(|it| json!([own_reference(it)]));
     let object = component.object(namespace, |metadata| {
@@ -90,8 +90,8 @@ pub fn configuration_object(component: &Component, namespace: &str, pod: Option<
     object.into()
 }
 
-/// What an apply of its status sends. `summary` comes from [`fault_summary`]; `since`: when that was
-/// found, in seconds since 1970.
+/// Its status, for server-side apply. `summary` comes from [`fault_summary`]; `since`: when that was found,
+/// in seconds since 1970.
 pub fn configuration_status(
     component: &Component,
     namespace: &str,

@@ -1,13 +1,12 @@
-//! The controller in a cluster: who has which address, and what to write of it.
+//! The controller in a cluster: assigns addresses to Services, and writes their status.
 //!
-//! Answers what to ask the API server, and which Service status to write. Announces nothing. Any
-//! number of controllers may run; the one that holds the Lease writes. Pure: time and replies come
-//! in, actions go out.
+//! Returns the requests to the API server, and the writes of Service status. Announces nothing. Any number of
+//! controllers may run; the one that holds the Lease writes. Pure: time and replies come in, actions go out.
 //!
-//! The status of the Services is the only memory. Whoever wins the Lease lists everything anew
-//! (what the leader before it wrote last must not be missing), adopts every address that a status
-//! names, and only then gives what is missing. It does neither before it can know which addresses
-//! were released a moment ago: a router may still send traffic for those to whoever had them.
+//! The status of the Services is the only memory. The controller that acquires the Lease lists everything
+//! again (so that the last writes of the previous leader are included), adopts every address in a status, and
+//! only then assigns missing ones. It does neither before it can know which addresses were released a moment
+//! ago: a router may still send traffic for those to their previous Services.
 
 mod events;
 mod lack;
@@ -46,7 +45,7 @@ use super::writes::{Permission, WRITES_MAX, WriteReply, Writes};
 pub use lack::ADDRESS_CONDITION;
 pub use service_status::POOL_ANNOTATION;
 
-/// Everything a controller decides by.
+/// The kinds that a controller decides by.
 pub const CONTROLLER_KINDS: [Kind; 7] = [
     Kind::IpAddressPool,
     // For the rules between these and the pools.
@@ -57,37 +56,37 @@ pub const CONTROLLER_KINDS: [Kind; 7] = [
     Kind::Service,
     Kind::Namespace,
 ];
-/// An address is given to another Service when no status has named it for so long: speakers hear of
-/// it within a second, and within this after a watch that broke. (`Ours:` until speakers report.)
+/// An address is assigned to another Service once no status has claimed it for this long: speakers receive
+/// the change within a second, and within this time after a broken watch. (`Ours:` until speakers report.)
 pub const WITHDRAWAL_BOUND: Duration = Duration::from_secs(10);
 
-/// Who this controller is.
+/// The identity and the settings of this controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerSettings {
-    /// Names this run of this process and no other.
+    /// Identifies this run of this process.
     pub identity: String,
-    /// Services of which class it serves; those without a class when `None`.
+    /// The loadBalancerClass of the Services to serve; those without a class when `None`.
     pub load_balancer_class: Option<String>,
-    /// Where pools and what it says of itself are.
+    /// The namespace of the pools and of its ConfigurationState.
     pub namespace: String,
-    /// The Pod it runs in, if that is known: what it says of itself goes with the Pod.
+    /// The Pod it runs in, if known: its ConfigurationState is deleted with the Pod.
     pub pod: Option<OwnPod>,
-    /// What the clock on the wall says at [`Instant::ZERO`], for the times in statuses.
+    /// The Unix time at [`Instant::ZERO`], for the times in statuses.
     pub epoch_seconds: u64,
     /// For the jitter of pauses.
     pub seed: u64,
 }
 
-/// What the controller wants done.
+/// An action for the edge.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ControllerAction {
-    /// Ask the API server. It takes the place of what was asked about this kind before.
+    /// Send a request about a kind, in place of the earlier one.
     Ask(Kind, Request),
     /// Read or write the Lease.
     Lease(LeaseRequest),
-    /// Write something.
+    /// Write an object.
     Write(ObjectWrite),
-    /// Say something.
+    /// Post an Event.
     Event(EventRecord),
 }
 
@@ -98,15 +97,15 @@ pub struct ControllerCore {
     belief: Belief,
     lease: Lease,
     claims: Claims,
-    /// Since when every release was seen.
+    /// Since when every release has been observed.
     watches_since: Option<Instant>,
-    /// The Lease is new, so nobody was there to release anything.
+    /// The Lease is new, so no earlier leader can have released anything.
     is_first: bool,
     tenure: Option<Tenure>,
-    /// Services to be looked at, and those for which it is too early.
+    /// Services to check now, and those to check later.
     dirty: BTreeSet<ObjectName>,
     postponed: BTreeSet<(Instant, ObjectName)>,
-    /// Services whose address another still names, who may not have it any more.
+    /// Services that wait for an address which another Service still claims without a right to it.
     blocked: BTreeSet<ObjectName>,
     writes: Writes,
     events: Events,
@@ -135,7 +134,7 @@ impl ControllerCore {
         }
     }
 
-    /// What the API server said about a kind.
+    /// Handles an answer about a kind.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
         let (changes, deltas) = self.belief.handle(now, kind, reply);
         match kind {
@@ -158,7 +157,7 @@ impl ControllerCore {
         }
     }
 
-    /// What was said about the Lease.
+    /// Handles an answer about the Lease.
     pub fn handle_lease(&mut self, now: Instant, reply: LeaseReply) {
         match self.lease.handle(now, reply) {
             LeaseChange::Won { is_first } => {
@@ -171,7 +170,7 @@ impl ControllerCore {
         }
     }
 
-    /// What became of a write.
+    /// Handles the result of a write.
     pub fn handle_write(
         &mut self,
         now: Instant,
@@ -185,20 +184,20 @@ impl ControllerCore {
                 match reply {
                     WriteReply::Done => self.written(now, name),
                     WriteReply::Conflict | WriteReply::Missing => self.events.forget(name),
-                    WriteReply::Failed => {} // It may have been written: the watch tells.
+                    WriteReply::Failed => {} // It may have been written: the watch shows that.
                 }
                 self.look_at_one(name.clone());
             }
             WrittenKind::IpAddressPool => self.pool_statuses.end(now, name, reply),
             WrittenKind::ConfigurationState => self.own_state.end(now, reply),
-            // Others write these.
+            // Other components write these.
             WrittenKind::ServiceBgpStatus
             | WrittenKind::ServiceL2Status
             | WrittenKind::BgpSessionState => {}
         }
     }
 
-    /// What to do next; `None` until something happens or [`Self::next_deadline`] has come.
+    /// The next action; `None` until an event arrives or [`Self::next_deadline`] has passed.
     pub fn poll_action(&mut self, now: Instant) -> Option<ControllerAction> {
         if self.lease.expire(now) {
             self.tenure = None;
@@ -217,7 +216,7 @@ impl ControllerCore {
         self.next_write(now).map(ControllerAction::Write)
     }
 
-    /// When something happens by itself.
+    /// When the next action is due without an event.
     pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let postponed = self.postponed.first().map(|(at, _)| *at);
         let decides = match &self.tenure {
@@ -231,18 +230,18 @@ impl ControllerCore {
         all.into_iter().flatten().min()
     }
 
-    /// To be done before the process ends: another controller need not wait then.
+    /// The last action before the process ends: releases the Lease, so that another controller need not wait.
     pub fn leave(&mut self, now: Instant) -> Option<ControllerAction> {
         self.tenure = None;
         self.lease.release(now).map(ControllerAction::Lease)
     }
 
-    /// Whether it decides.
+    /// Whether it leads and decides.
     pub fn is_leading(&self) -> bool {
         self.tenure.is_some()
     }
 
-    /// Whether the API server says something that is not believed yet.
+    /// Whether an answer of the API server is not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.belief.is_in_doubt()
     }
@@ -257,22 +256,22 @@ impl ControllerCore {
         judge(self.belief.complete(), review, &self.settings.namespace)
     }
 
-    /// What is wrong with objects.
+    /// Faults and warnings of the objects.
     pub fn findings(&self) -> Vec<Finding> {
         self.belief.findings()
     }
 
-    /// The facts in force.
+    /// The index of the objects in force.
     pub fn index(&self) -> &ClusterIndex {
         self.belief.index()
     }
 
-    /// How many Events were not said, for there were too many at a time.
+    /// How many Events were dropped because there were too many at a time.
     pub fn events_left_out(&self) -> u64 {
         self.events.left_out()
     }
 
-    /// What became of each Service; `None` while another leads.
+    /// The outcome of each Service; `None` while another controller leads.
     pub fn outcomes(&self) -> Option<&Outcomes> {
         self.tenure.as_ref().map(Tenure::outcomes)
     }
@@ -295,7 +294,7 @@ impl ControllerCore {
         }
     }
 
-    /// Pools are others, or say something else of themselves.
+    /// The pools changed, or their statuses.
     fn note_pools(&mut self, now: Instant, deltas: &[Delta]) {
         for delta in deltas {
             if let Delta::Deleted(name) = delta {
@@ -307,7 +306,7 @@ impl ControllerCore {
         }
     }
 
-    /// These addresses are named by one Service less.
+    /// One Service less claims each of these addresses.
     fn check_later(&mut self, now: Instant, dropped: Vec<IpAddr>) {
         if dropped.is_empty() {
             return;
@@ -318,14 +317,14 @@ impl ControllerCore {
         }
     }
 
-    /// It is other than it was. Who begins to lead looks at all anyway.
+    /// The Service changed. A new leader checks all of them anyway.
     fn look_at_one(&mut self, name: ObjectName) {
         if self.tenure.is_some() {
             self.dirty.insert(name);
         }
     }
 
-    /// The allocator decided something else about these.
+    /// The outcome of these Services changed.
     fn look_at(&mut self, now: Instant, touched: BTreeSet<ObjectName>) {
         if !touched.is_empty() {
             self.pool_statuses.stir(now);
@@ -334,7 +333,7 @@ impl ControllerCore {
         }
     }
 
-    /// When a leader may decide. `None` while it cannot be told.
+    /// When a leader may decide. `None` while that is unknown.
     fn begins_at(&self, now: Instant) -> Option<Instant> {
         self.lease.leads_until(now)?;
         if !self.belief.is_synced() {
@@ -357,14 +356,14 @@ impl ControllerCore {
         self.dirty.extend(self.belief.names(Kind::Service).cloned());
     }
 
-    /// Addresses whose withdrawal must have reached every router by now.
+    /// Addresses that must have been withdrawn from every router by now.
     fn note_withdrawn(&mut self, now: Instant) {
         let Some(tenure) = &mut self.tenure else { return };
         let touched = tenure.note_withdrawn(now, &self.claims, self.belief.index());
         self.look_at(now, touched);
     }
 
-    /// What is wrong with the objects that it decides by.
+    /// The faults of the objects that it decides by.
     fn summary(&self) -> String {
         fault_summary(&self.belief.findings())
     }
@@ -416,14 +415,14 @@ impl ControllerCore {
                 Permission::At(at) => {
                     self.postponed.insert((at, name));
                 }
-                // Its next version, and the answer to a write, make it dirty.
+                // Its next version, and the answer to a write, mark it dirty.
                 Permission::Later => {}
             }
         }
         None
     }
 
-    /// The Service is as it should be.
+    /// The Service has the desired status.
     fn written(&mut self, now: Instant, name: &ObjectName) {
         self.events.written(now, name);
         if let Some(tenure) = &mut self.tenure {
@@ -431,13 +430,13 @@ impl ControllerCore {
         }
     }
 
-    /// How the Service should be; `None` where nothing can be said.
+    /// The desired status of the Service; `None` if it is undecided.
     fn wanted(&mut self, now: Instant, name: &ObjectName, seen: &Value) -> Option<Wish> {
         let tenure = self.tenure.as_ref()?;
         let class = self.settings.load_balancer_class.as_deref();
         let as_seen = Wish::as_seen(seen);
         if !self.belief.is_in_force(Kind::Service, name) && is_to_be_served(seen, class) {
-            // What it says cannot be used: it keeps what it has.
+            // A faulty Service keeps what it has.
             return Some(Wish {
                 lack: Lack::of_broken(self.belief.faults_of_service(name)).into(),
                 ..as_seen
@@ -449,7 +448,7 @@ impl ControllerCore {
         self.events.warn_of_old_names(now, name, seen);
         let lack: Said = outcome.reason.as_ref().and_then(|it| Lack::of(name, it)).into();
         if outcome.is_unchecked() {
-            // Losing a pool is far more often an accident than a wish.
+            // The loss of a pool is far more often an accident than intended.
             let is_pending = as_seen.addresses.is_empty();
             return Some(if is_pending { Wish { lack, ..as_seen } } else { as_seen });
         }
@@ -460,7 +459,7 @@ impl ControllerCore {
         let pool = outcome.pool.clone().filter(|_| !addresses.is_empty());
         if addresses.len() < outcome.addresses.len() {
             self.blocked.insert(name.clone());
-            // It lacks nothing that another is not about to give back.
+            // It lacks only an address that another Service is about to release.
             return Some(Wish { addresses, pool, ..as_seen });
         }
         Some(Wish { addresses, pool, lack })

@@ -1,10 +1,9 @@
-//! Which version of each object is in force, and the index of what they say.
+//! Which version of each object is in force, and the index of their facts.
 //!
-//! Objects that configure us go through the catalog, as files do: the rules between them hold, and
-//! of one that is at fault the last good version stays. Services, EndpointSlices and Namespaces
-//! depend on no others and there are many, so each is put into the index by itself, at a cost that
-//! does not grow with how many there are. Knows no API server; the belief of a process owns one,
-//! and the simulation asks another what is so.
+//! Objects that configure Fairway go through the catalog, as files do: the rules between them apply, and of a
+//! faulty one the last good version stays. Services, EndpointSlices and Namespaces depend on no others and
+//! there are many, so each is put into the index by itself, at a cost that does not grow with their number.
+//! Knows no API server; the belief of a process owns one, and the simulation compares it with another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,38 +15,38 @@ use serde_json::Value;
 use super::object_text::ObjectText;
 use super::reflector::name_of;
 
-/// Objects as an API server gives them, by kind and name.
+/// Objects as received from an API server, by kind and name.
 type Texts = BTreeMap<ObjectKey, ObjectText>;
 
-/// What is in force.
+/// See the module.
 #[derive(Debug, Clone, Default)]
 pub struct InForce {
     catalog: Catalog,
-    /// What the catalog said last, for the next time.
+    /// The catalog's last result, for comparison with the next.
     objects: Vec<Arc<Object>>,
     findings: Vec<Finding>,
     stale: BTreeSet<ObjectKey>,
-    /// What was read last of the kinds that the catalog settles.
+    /// The latest versions of the kinds that the catalog settles.
     latest: Texts,
-    /// Of those kinds, the versions in force.
+    /// The versions in force of those kinds.
     settled: Texts,
-    /// Of the other kinds.
+    /// The versions in force of the other kinds.
     direct: Texts,
-    /// What is wrong with what was read last of those; none of most.
+    /// The faults of the latest versions of the latter; most have none.
     faults: BTreeMap<ObjectKey, Vec<Finding>>,
     index: Arc<ClusterIndex>,
-    /// The catalog may come to something else.
+    /// The catalog has changed since it was last resolved.
     is_unsettled: bool,
-    /// Versions in force are others than when somebody asked last.
+    /// The versions in force changed since the last call of `take_is_other`.
     is_other: bool,
 }
 
-/// Whether no rule is about this kind and another object.
+/// Whether no rule relates this kind to another object.
 fn is_direct(kind: Kind) -> bool {
     matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Namespace)
 }
 
-/// Which object of ours a value is.
+/// The key of an object of our kinds.
 fn key_of(value: &Value) -> Option<ObjectKey> {
     let kind = value.get("kind")?.as_str()?;
     let kind = Kind::ALL.into_iter().find(|it| it.to_string() == kind)?;
@@ -55,12 +54,12 @@ fn key_of(value: &Value) -> Option<ObjectKey> {
 }
 
 impl InForce {
-    /// Nothing yet. What `backend` cannot do is a fault.
+    /// Empty. What `backend` does not support is a fault.
     pub fn for_backend(backend: BackendKind) -> Self {
         Self { catalog: Catalog::for_backend(backend), ..Self::default() }
     }
 
-    /// Goes on from what an earlier run had in force.
+    /// Continues from the objects of an earlier run.
     pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
         let mut changes = Changes::default();
         for text in objects {
@@ -78,7 +77,7 @@ impl InForce {
         changes
     }
 
-    /// An object is new, or another version. Answers what became other by that alone.
+    /// An object is new, or has a new version. Returns what changed by that alone.
     pub fn read(&mut self, kind: Kind, text: &ObjectText) -> Changes {
         let value = text.value();
         let key = ObjectKey { kind, name: name_of(&value) };
@@ -90,7 +89,7 @@ impl InForce {
         Changes::default()
     }
 
-    /// An object is gone. Answers what became other by that alone.
+    /// An object was deleted. Returns what changed by that alone.
     pub fn gone(&mut self, key: &ObjectKey) -> Changes {
         if is_direct(key.kind) {
             self.faults.remove(key);
@@ -101,7 +100,7 @@ impl InForce {
         Changes::default()
     }
 
-    /// Lets the rules between all that was read hold; to be called after each batch of changes.
+    /// Applies the rules between all objects; to be called after each batch of changes.
     pub fn settle(&mut self) -> Changes {
         if !std::mem::take(&mut self.is_unsettled) {
             return Changes::default();
@@ -131,59 +130,59 @@ impl InForce {
         self.is_unsettled
     }
 
-    /// The facts.
+    /// The index.
     pub fn index(&self) -> &Arc<ClusterIndex> {
         &self.index
     }
 
-    /// What the index was made of.
+    /// The objects that the index was built from.
     pub fn texts(&self) -> impl Iterator<Item = &ObjectText> {
         self.settled.values().chain(self.direct.values())
     }
 
-    /// Whether [`Self::texts`] are others than when this was asked last.
+    /// Whether [`Self::texts`] has changed since the last call.
     pub fn take_is_other(&mut self) -> bool {
         std::mem::take(&mut self.is_other)
     }
 
-    /// Whether it is this version of a Service, EndpointSlice or Namespace that is in force.
+    /// Whether this version of a Service, EndpointSlice or Namespace is in force.
     pub fn is_version(&self, key: &ObjectKey, object: &ObjectText) -> bool {
         self.direct.get(key) == Some(object)
     }
 
-    /// All keys that something is known of.
+    /// The keys of all known objects.
     pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
         self.latest.keys().chain(self.direct.keys())
     }
 
-    /// What is wrong or odd with the objects that configure us: without files and lines.
+    /// Faults and warnings of the objects that configure Fairway: without files and lines.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// What would be wrong or odd with an object of a kind that configures us, if this were its last
+    /// The faults and warnings of an object of a kind that configures Fairway, if this were its latest
     /// version. Changes nothing.
     pub fn findings_if(&self, kind: Kind, value: &Value) -> Vec<Finding> {
         let key = ObjectKey { kind, name: name_of(value) };
         self.catalog.findings_if(&key, value).into_iter().map(without_place).collect()
     }
 
-    /// The objects of which an earlier version is in force than the last one.
+    /// The objects with an earlier version in force, because the last one is faulty.
     pub fn stale(&self) -> &BTreeSet<ObjectKey> {
         &self.stale
     }
 
-    /// What is wrong with the last version of a Service, EndpointSlice or Namespace.
+    /// The faults of the latest version of a Service, EndpointSlice or Namespace.
     pub fn faults(&self, key: &ObjectKey) -> &[Finding] {
         self.faults.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The Secrets that somebody has to get.
+    /// The Secrets that are referenced.
     pub fn secrets_named(&self) -> BTreeSet<ObjectName> {
         self.catalog.secrets_named()
     }
 
-    /// The objects that name one of these Secrets, as findings call them.
+    /// The objects that refer to one of these Secrets, as findings name them.
     pub fn naming(&self, secrets: &BTreeSet<ObjectName>) -> BTreeSet<FindingObject> {
         let keys = self.catalog.naming(secrets).into_iter();
         keys.map(|key| FindingObject { kind: key.kind.to_string(), name: key.name.name }).collect()
@@ -215,7 +214,7 @@ impl InForce {
     }
 }
 
-/// An object of an API server is named by kind and name alone.
+/// An object of an API server is identified by kind and name alone.
 fn without_place(finding: Finding) -> Finding {
     Finding { file: String::new(), line: None, ..finding }
 }

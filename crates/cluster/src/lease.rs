@@ -1,32 +1,32 @@
-//! Who of several controllers may write: one Lease, and what time says about it.
+//! Which of several controllers may write: one Lease, and its timing.
 //!
-//! Answers until when this process is the leader, and what to ask or write next. Knows no Service.
-//! The controller owns one.
+//! Answers until when this process is the leader, and what to request next. Knows no Service. The controller
+//! owns one.
 //!
-//! Nobody's clock is compared with another's: a candidate waits a whole lease from when it saw the
-//! Lease change last. The leader counts from before its renewal left, stops [`RENEW_DEADLINE`]
-//! later, and whatever it has written by then arrives within [`WRITE_TIMEOUT`] or never. The sum is
-//! no longer than [`LEASE_DURATION`], so a write of the old leader is over when the new one begins.
+//! Clocks of different processes are never compared: a candidate waits a whole lease from when it saw the
+//! Lease change last. The leader counts from before it sent its renewal, stops [`RENEW_DEADLINE`] later, and
+//! whatever it has written by then arrives within [`WRITE_TIMEOUT`] or never. The sum is no longer than
+//! [`LEASE_DURATION`], so a write of the old leader is over when the new one starts.
 
 use std::time::Duration;
 
 use fairway_ground::{Instant, Rng};
 
-/// How long the others wait for a leader that is silent.
+/// How long the others wait for a leader that does not renew.
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How long a leader writes without having renewed.
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// After this a request is given up, by both ends (`timeoutSeconds`, and the connection is closed).
+/// After this a request is abandoned, by both ends (`timeoutSeconds`, and the connection is closed).
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two looks at the Lease.
+/// The interval between two reads of the Lease.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A Lease as it is in the API.
+/// A Lease as stored in the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// `spec.holderIdentity`; empty when it was given back.
+    /// `spec.holderIdentity`; empty when it was released.
     pub holder: String,
-    /// `spec.leaseTransitions`: how often the holder was another. It counts the epochs.
+    /// `spec.leaseTransitions`: how often the holder changed. It counts the epochs.
     pub transitions: u64,
     /// `metadata.resourceVersion`.
     pub resource_version: String,
@@ -35,40 +35,40 @@ pub struct LeaseRecord {
 /// The answer to a request about the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseReply {
-    /// It is as the record says: read, or just written.
+    /// The Lease has this content: read, or just written.
     Is(LeaseRecord),
-    /// There is none.
+    /// There is no Lease.
     Missing,
-    /// Somebody else wrote it, or made it, meanwhile.
+    /// Another process wrote or created it meanwhile.
     Conflict,
-    /// No answer. What was asked may have happened.
+    /// No answer. The request may have succeeded.
     Failed,
 }
 
-/// What to ask.
+/// A request about the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseRequest {
     /// Read it.
     Read,
-    /// Write it, if it is still what was read. The time of renewal is for the edge to put in.
+    /// Write it, if it is unchanged since it was read. The edge sets the time of renewal.
     Write {
         /// `spec.holderIdentity`.
         holder: String,
         /// `spec.leaseTransitions`.
         transitions: u64,
-        /// What was read; `None` makes a new one.
+        /// The version that was read; `None` creates a new Lease.
         resource_version: Option<String>,
     },
 }
 
-/// What a reply leads to.
+/// The effect of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeaseChange {
     /// As before.
     None,
     /// This process leads from now on.
     Won {
-        /// Nobody ever led before.
+        /// There was no leader before.
         is_first: bool,
     },
 }
@@ -85,9 +85,9 @@ enum Asked {
 pub(super) struct Lease {
     identity: String,
     seen: Option<LeaseRecord>,
-    /// When the Lease was seen to be other than before.
+    /// When the Lease was last seen to change.
     seen_at: Instant,
-    /// It was looked for and not found.
+    /// It was read and does not exist.
     is_missing: bool,
     /// The epoch that this process leads in, and until when unless it is renewed.
     leads: Option<(u64, Instant)>,
@@ -97,7 +97,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// A candidate. `identity` names this run of this process and no other.
+    /// A candidate. `identity` identifies this run of this process.
     pub(super) fn new(identity: String, seed: u64) -> Self {
         Self {
             identity,
@@ -111,19 +111,19 @@ impl Lease {
         }
     }
 
-    /// Until when this process may begin to write; `None` when it does not lead.
+    /// Until when this process may start writes; `None` when it does not lead.
     pub(super) fn leads_until(&self, now: Instant) -> Option<Instant> {
         self.leads.map(|(_, until)| until).filter(|until| now < *until)
     }
 
-    /// When something happens by itself.
+    /// When the next action is due without an event.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let until = self.leads.map(|(_, until)| until);
         let next = (self.asked == Asked::Nothing).then_some(self.next_at);
         until.into_iter().chain(next).min()
     }
 
-    /// Forgets an epoch that has run out; answers whether one has.
+    /// Forgets an epoch that has expired; returns whether one has.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
         let is_over = self.leads.is_some_and(|(_, until)| until <= now);
         if is_over {
@@ -132,7 +132,7 @@ impl Lease {
         is_over
     }
 
-    /// What to ask now, if anything.
+    /// The request to send now, if any.
     pub(super) fn next_request(&mut self, now: Instant) -> Option<LeaseRequest> {
         if self.asked != Asked::Nothing || now < self.next_at {
             return None;
@@ -147,7 +147,7 @@ impl Lease {
         Some(LeaseRequest::Write { holder: self.identity.clone(), transitions, resource_version })
     }
 
-    /// The epoch to write, if the Lease is to be taken or renewed.
+    /// The epoch to write, if the Lease is to be acquired or renewed.
     fn wants(&self, now: Instant) -> Option<u64> {
         match (&self.leads, &self.seen) {
             (Some((epoch, _)), Some(seen))
@@ -164,7 +164,7 @@ impl Lease {
         }
     }
 
-    /// Gives the Lease back, for another to take it at once; nothing where it is not held.
+    /// Releases the Lease, so that another controller can acquire it at once; none if it is not held.
     pub(super) fn release(&mut self, now: Instant) -> Option<LeaseRequest> {
         let (epoch, _) = self.leads.take().filter(|(_, until)| now < *until)?;
         let seen = self.seen.take()?;
@@ -195,8 +195,8 @@ impl Lease {
                 self.next_at = now;
             }
             LeaseReply::Conflict => {
-                // Somebody was faster, or it is our own renewal whose answer was lost: the next
-                // read tells which.
+                // Another process was faster, or it is our own renewal and its answer was lost: the next
+                // read shows which.
                 (self.seen, self.is_missing) = (None, false);
                 self.next_at = now;
             }

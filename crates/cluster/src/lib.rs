@@ -7,9 +7,9 @@
 //!                                            └───► SpeakerCore ────► sessions, snapshot on disk
 //! ```
 //!
-//! Pure: time and replies come in, actions go out. Objects are JSON, read by the parsers that read
-//! files. Whoever has the connection to the API server drives them; `cluster-simulation` does so
-//! with a server, a network and routers that fail in every way we know.
+//! Pure: time and replies come in, actions go out. Objects are JSON, read by the parsers that read files. The
+//! edge with the connection to the API server drives them; `cluster-simulation` does so with a server, a
+//! network and routers that fail in every way we know.
 
 mod admission;
 mod belief;

@@ -1,7 +1,7 @@
-//! An object as it is kept: the text of its JSON.
+//! An object in its stored form: the text of its JSON.
 //!
-//! A tree of values takes ten times the room, and of ten thousand objects nearly all are kept to be
-//! compared, or to be written to disk. Whoever reads one makes the tree again, in microseconds.
+//! A tree of values takes ten times the memory, and of ten thousand objects nearly all are kept only to be
+//! compared or written to disk. A reader parses the text again, in microseconds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is read without the rest.
+/// The fields that are read without parsing the rest.
 #[derive(Deserialize)]
 struct Head {
     metadata: Metadata,
@@ -20,18 +20,18 @@ struct Metadata {
     uid: Option<String>,
 }
 
-/// See the module. Cheap to clone. Its `Debug` form hides it, for it may be a Secret.
+/// See the module. Cheap to clone. Its `Debug` form hides the content, which may be a Secret.
 #[derive(Clone)]
 pub struct ObjectText(Arc<str>);
 
 impl ObjectText {
     /// The object.
     pub fn value(&self) -> Value {
-        // It was made from one, so that it can be read.
+        // The text was made from a value, so it parses.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// `metadata.uid`, without the tree.
+    /// `metadata.uid`, without building the tree.
     pub fn uid(&self) -> Option<String> {
         serde_json::from_str::<Head>(&self.0).ok()?.metadata.uid
     }

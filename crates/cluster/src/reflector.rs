@@ -1,21 +1,20 @@
-//! What one client believes of one kind, from lists and watches.
+//! One client's copy of one kind, from lists and watches.
 //!
-//! Answers what is other than it was, and what to ask next. Knows no socket and no meaning: an
-//! object is a name, a uid, a resource version and the rest. The belief of a process owns one for
-//! each kind.
+//! Returns what changed, and what to request next. Knows no socket and no meaning: an object is a name, a
+//! uid, a resource version and the rest. The belief of a process owns one for each kind.
 //!
-//! What is gone is known from a DELETED event, or from a list that lacks it: each list is compared
-//! with what was believed, so nothing that vanished unseen lives on. A failure changes nothing.
+//! A deletion is known from a DELETED event, or from a list that lacks the object: each list is compared with
+//! the copy, so an object that vanished unseen is removed. A failure changes nothing.
 //!
-//! `Ours:` client-go begins with a list at version `0`, and goes back in time when the replica that
-//! answers lags. Here every list is a consistent read (no version): since 1.31 the server answers
-//! it from memory, and a world that is over is never told.
+//! `Ours:` client-go starts with a list at version `0`, and goes back in time when the replica that answers
+//! lags. Here every list is a consistent read (no version): since 1.31 the server answers it from memory, and
+//! an outdated state is never returned.
 //!
-//! `Ours:` client-go, and with it MetalLB, believes every list that succeeds. Here two kinds are
-//! doubted, and believed when they were repeated for [`DOUBT`]: one that is older than what was
-//! seen already (a storage that came back from a backup gives versions a second time; nothing else
-//! may answer a consistent read that way), and one that leaves nothing of what there was (a server
-//! in front of a wrong or empty storage says that of everything). Events are believed at once.
+//! `Ours:` client-go, and with it MetalLB, trusts every list that succeeds. Here two kinds of list are in
+//! doubt, and trusted once they were repeated for [`DOUBT`]: one that is older than what was seen already (a
+//! storage that was restored from a backup assigns versions a second time; nothing else may answer a
+//! consistent read that way), and one that leaves none of the known objects (a server in front of a wrong or
+//! empty storage answers that for everything). Events are trusted at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,23 +27,23 @@ use serde_json::Value;
 use super::object_text::ObjectText;
 use super::version;
 
-/// What to ask the API server. It takes the place of what was asked before: that is to be given
-/// up, and a reply to it is not to be handed in any more.
+/// A request to the API server. It replaces the earlier one, which is to be cancelled; replies to that one
+/// must not be handed in any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Objects as of now: no `resourceVersion`, and `limit` [`PAGE_OBJECTS`].
     List {
-        /// Where the page begins; `None`: at the beginning.
+        /// The start of the page; `None`: the first page.
         continue_token: Option<String>,
     },
     /// What changes after this version, with bookmarks.
     Watch {
-        /// Where to go on.
+        /// The version to continue from.
         resource_version: String,
     },
 }
 
-/// What came of it.
+/// A reply.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// A page of a list, or all of it.
@@ -53,51 +52,51 @@ pub enum Reply {
         items: Vec<Arc<Value>>,
         /// The version of the list.
         resource_version: String,
-        /// Where the next page begins; `None`: this is the last one.
+        /// The start of the next page; `None`: this is the last one.
         continue_token: Option<String>,
     },
     /// ADDED or MODIFIED, while watching.
     Applied(Arc<Value>),
     /// DELETED: the last state of the object.
     Deleted(Arc<Value>),
-    /// BOOKMARK: nothing else happened up to here.
+    /// BOOKMARK: no other change up to here.
     Bookmark(String),
     /// 410: the version or the page is too old, or the server has forgotten it.
     Gone,
-    /// The watch ended as watches do.
+    /// The watch ended normally.
     Closed,
-    /// Anything else that is no answer.
+    /// Any other failure.
     Failed,
 }
 
-/// What is other. Replayed in order they give [`Reflector::items`].
+/// A change. Replayed in order they give [`Reflector::items`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
     /// New, or another version.
     Applied(ObjectText),
-    /// Gone. Also said when another object took the name unseen, before that one is applied.
+    /// Deleted. Also returned when another object took the name unseen, before that one is applied.
     Deleted(ObjectName),
 }
 
-/// Objects of a page: about a megabyte of Services, and what client-go asks for.
+/// Objects per page: about a megabyte of Services, and what client-go requests.
 pub const PAGE_OBJECTS: u32 = 500;
-/// Objects that are believed at most; etcd cannot hold more of any size. A list of more fails.
+/// The maximum of objects; etcd cannot hold more of any size. A larger list fails.
 const OBJECTS_MAX: usize = 1_000_000;
 /// The first pause after a failure; doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// The longest one: a server that comes back is noticed within that.
+/// The longest pause: how late a server that comes back is noticed at most.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// A list that takes longer is asked for again.
+/// A list that takes longer is requested again.
 const LIST_MAX: Duration = Duration::from_secs(60);
-/// A watch that is silent for so long is dead: bookmarks come about every minute. A list follows.
+/// A watch that is silent for this long is dead: bookmarks come about every minute. A list follows.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
-/// A watch that lasted so long was none of a server that is in trouble.
+/// After this long the end of a watch does not count as a failure.
 const WATCH_HEALTHY: Duration = Duration::from_secs(10);
-/// A list even if no watch ever breaks: what a server forgot to tell does not live for ever.
+/// The interval of lists even if no watch ever breaks: so an event that a server failed to send is corrected.
 const RELIST_INTERVAL: Duration = Duration::from_secs(3600);
 /// For how long a doubtful list has to be repeated.
 const DOUBT: Duration = Duration::from_secs(30);
-/// How often at least.
+/// How often it has to be repeated at least.
 const DOUBTFUL_LISTS: u32 = 3;
 
 /// An object of a list, and its name.
@@ -105,31 +104,31 @@ type Item = (ObjectName, ObjectText);
 
 #[derive(Debug, Clone)]
 enum Phase {
-    /// Nothing is under way; the next request may go out then.
+    /// No request; the next one may be sent then.
     Idle { not_before: Instant },
-    /// A list, of which these objects are there already.
+    /// A list, of which these objects have arrived.
     Listing { items: Vec<Item>, asked_at: Instant },
-    /// A page of that list came; the next one is asked for at once.
+    /// A page of that list arrived; the next one is requested at once.
     Paging { items: Vec<Item>, continue_token: String },
-    /// A watch, which said something last at `heard_at`.
+    /// A watch; its last message arrived at `heard_at`.
     Watching { since: Instant, heard_at: Instant },
 }
 
-/// A list that was not believed.
+/// A list that is in doubt.
 #[derive(Debug, Clone, Copy)]
 struct Doubt {
     since: Instant,
     lists: u32,
 }
 
-/// The belief about one kind.
+/// The copy of one kind.
 #[derive(Debug, Clone)]
 pub struct Reflector {
     items: BTreeMap<ObjectName, ObjectText>,
-    /// The newest version that was told: where the next watch begins, and what no list may be
-    /// older than. Empty before the first list.
+    /// The newest version received: where the next watch starts; a list must not be older. Empty before the
+    /// first list.
     version: String,
-    /// Only a list can say what is true.
+    /// Only a list can show the current state.
     needs_list: bool,
     phase: Phase,
     is_synced: bool,
@@ -140,7 +139,7 @@ pub struct Reflector {
 }
 
 impl Reflector {
-    /// Believes nothing. `seed` is for the jitter of its pauses.
+    /// An empty copy. `seed` is for the jitter of its pauses.
     pub fn new(seed: u64) -> Self {
         Self {
             items: BTreeMap::new(),
@@ -155,29 +154,29 @@ impl Reflector {
         }
     }
 
-    /// Whether it has believed a list since it began, or since [`Self::relist`].
+    /// Whether it has accepted a list since the start, or since [`Self::relist`].
     pub fn is_synced(&self) -> bool {
         self.is_synced
     }
 
-    /// What is believed, by name.
+    /// The objects, by name.
     pub fn items(&self) -> &BTreeMap<ObjectName, ObjectText> {
         &self.items
     }
 
-    /// Whether lists come that contradict what was seen, and are not believed yet.
+    /// Whether lists arrive that contradict what was seen, and are not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.doubt.is_some()
     }
 
-    /// Asks for a list that is not older than this moment.
+    /// Requests a list that is not older than this moment.
     pub fn relist(&mut self) {
         self.needs_list = true;
         self.is_synced = false;
         self.phase = Phase::Idle { not_before: Instant::ZERO };
     }
 
-    /// When [`Self::next_request`] has something to ask, unless a reply comes before.
+    /// When [`Self::next_request`] has a request, unless a reply comes before.
     pub fn next_deadline(&self) -> Instant {
         match &self.phase {
             Phase::Idle { not_before } => *not_before,
@@ -189,7 +188,7 @@ impl Reflector {
         }
     }
 
-    /// What to ask now, if anything.
+    /// The request to send now, if any.
     pub fn next_request(&mut self, now: Instant) -> Option<Request> {
         if now < self.next_deadline() {
             return None;
@@ -204,8 +203,8 @@ impl Reflector {
                 self.pause(now);
                 return None;
             }
-            // It is time for a list; or the watch is silent, as it is at a server whose versions
-            // are behind ours since its storage came back from a backup.
+            // A list is due; or the watch is silent, as with a server with versions behind
+            // ours since its storage was restored from a backup.
             Phase::Watching { .. } => self.needs_list = true,
         }
         if self.needs_list {
@@ -216,8 +215,8 @@ impl Reflector {
         Some(Request::Watch { resource_version: self.version.clone() })
     }
 
-    /// The answer to the last request, or one more event of a watch. What does not belong to that
-    /// request is left alone.
+    /// Handles the reply to the last request, or one more event of a watch. A reply that does not belong to
+    /// that request is ignored.
     pub fn handle(&mut self, now: Instant, reply: Reply) -> Vec<Delta> {
         let idle = Phase::Idle { not_before: now };
         match (reply, std::mem::replace(&mut self.phase, idle)) {
@@ -225,7 +224,7 @@ impl Reflector {
                 Reply::Listed { items: page, resource_version, continue_token },
                 Phase::Listing { mut items, .. },
             ) => {
-                // As text at once: the trees of a whole list never stand beside each other.
+                // As text at once: the trees of a whole list are never in memory together.
                 items.extend(page.iter().map(|it| (name_of(it), ObjectText::from(&**it))));
                 if items.len() > OBJECTS_MAX {
                     self.pause(now);
@@ -285,7 +284,7 @@ impl Reflector {
         self.phase = Phase::Idle { not_before: now + self.random.jittered(doubled) };
     }
 
-    /// The whole list is there.
+    /// The list is complete.
     fn listed(&mut self, now: Instant, items: Vec<Item>, version: String) -> Vec<Delta> {
         let is_older = version::is_older(&version, &self.version);
         let is_emptied = items.is_empty() && !self.items.is_empty();
@@ -313,7 +312,7 @@ impl Reflector {
             }
             self.items.insert(name, object);
         }
-        // First what is gone: it may be in the way of what came.
+        // Deletions first: they may conflict with new objects.
         let mut all: Vec<Delta> = gone.into_keys().map(Delta::Deleted).collect();
         all.append(&mut deltas);
         all
@@ -344,8 +343,8 @@ impl Reflector {
         deltas
     }
 
-    /// Goes on to the version of an event; false: it is no news. An event of before where the
-    /// watch began comes from a server with another history: only a list helps.
+    /// Advances to the version of an event; false: it is not newer. An event from before the start of the
+    /// watch comes from a server with another history: only a list helps.
     fn follow(&mut self, now: Instant, version: Option<&str>) -> bool {
         let Some(version) = version.filter(|version| !version.is_empty()) else {
             self.needs_list = true;
@@ -377,7 +376,7 @@ pub fn version_of(object: &Value) -> Option<&str> {
     metadata(object, "resourceVersion")
 }
 
-/// Without a JSON pointer, which costs an allocation for each of its words.
+/// Without a JSON pointer, which costs an allocation per component.
 fn metadata<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
     object.get("metadata")?.get(field)?.as_str()
 }

@@ -1,11 +1,10 @@
-//! Which Secrets to get, and when: those that peers and BFD profiles name, and no others.
+//! Which Secrets to read, and when: those that peers and BFD profiles refer to, and no others.
 //!
-//! Answers what to ask next, and what of it is not known yet. Each Secret is asked for by its name:
-//! whoever runs us then needs no right to list what it must not know. It is asked for at once when
-//! it is named first, and again every minute, for there is no watch. Knows no key and no peer. The
-//! belief of a process owns one.
+//! Returns the next request, and which Secrets are not known yet. Each Secret is read by its name, so the
+//! service account needs no right to list Secrets. It is read at once when it is first referenced, and again
+//! every minute, since there is no watch. Knows no key and no peer. The belief of a process owns one.
 //!
-//! A failure changes nothing, and one Secret never waits for another.
+//! A failure changes nothing, and no Secret waits for another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,14 +15,14 @@ use fairway_ground::{Instant, Rng};
 use fairway_model::ObjectName;
 use serde_json::Value;
 
-/// What came of asking for a Secret. Its `Debug` form hides it.
+/// The answer to a request. Its `Debug` form hides the Secret.
 #[derive(Clone)]
 pub enum SecretReply {
     /// The Secret, with its `apiVersion` and `kind`.
     Is(Arc<Value>),
-    /// 404: there is none of that name.
+    /// 404: there is no Secret of that name.
     Missing,
-    /// Anything else that is no answer; a refusal (403), too.
+    /// Any other failure, including a refusal (403).
     Failed,
 }
 
@@ -37,32 +36,31 @@ impl fmt::Debug for SecretReply {
     }
 }
 
-/// After an answer the next question comes so much later: a key changes rarely, and both ends of a
-/// session change it within minutes.
+/// The interval after an answer: a key changes rarely, and both ends of a session change it within minutes.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// The first pause after a failure; doubles up to [`INTERVAL`].
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// A question without any answer is asked again.
+/// A request without an answer is sent again after this time.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// Questions under way at a time: a thousand peers must not flood the API server when it is back.
+/// Requests in progress at a time: a thousand peers must not flood the API server when it is back.
 const IN_FLIGHT_MAX: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// To be asked for then.
+    /// To be requested then.
     Due(Instant),
-    /// Asked for at that time.
+    /// Requested at that time.
     Asked(Instant),
 }
 
 /// What is known of one Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Knowledge {
-    /// Nobody has answered yet.
+    /// There was no answer yet.
     Nothing,
     /// It could not be read so far.
     Unreadable,
-    /// There was an answer: it, or that it is missing.
+    /// There was an answer: the Secret, or that it is missing.
     Answered,
 }
 
@@ -73,7 +71,7 @@ struct Named {
     knowledge: Knowledge,
 }
 
-/// All Secrets that are named.
+/// All referenced Secrets.
 #[derive(Debug, Clone)]
 pub(super) struct Secrets {
     named: BTreeMap<ObjectName, Named>,
@@ -86,7 +84,7 @@ impl Secrets {
         Self { named: BTreeMap::new(), random: Rng::seeded(seed) }
     }
 
-    /// These are named now. Answers with those that no longer are.
+    /// Sets the referenced Secrets. Returns those that are no longer referenced.
     pub(super) fn set_named(&mut self, names: BTreeSet<ObjectName>) -> Vec<ObjectName> {
         let gone = self.named.keys().filter(|name| !names.contains(*name));
         let gone: Vec<_> = gone.cloned().collect();
@@ -99,7 +97,7 @@ impl Secrets {
         gone
     }
 
-    /// The next one to ask for.
+    /// The next one to request.
     pub(super) fn next_request(&mut self, now: Instant) -> Option<ObjectName> {
         if self.next_deadline().is_none_or(|at| now < at) {
             return None;
@@ -120,7 +118,7 @@ impl Secrets {
         Some(name.clone())
     }
 
-    /// When there is something to ask.
+    /// When the next request is due.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let is_full = self.in_flight() >= IN_FLIGHT_MAX;
         let deadlines = self.named.values().filter_map(|it| match it.phase {
@@ -130,7 +128,7 @@ impl Secrets {
         deadlines.min()
     }
 
-    /// Takes an answer; whether it is one to a question.
+    /// Handles an answer; returns whether it belongs to a request.
     pub(super) fn handle(&mut self, now: Instant, name: &ObjectName, reply: &SecretReply) -> bool {
         let Some(named) = self.named.get_mut(name) else { return false };
         if !matches!(named.phase, Phase::Asked(_)) {
@@ -155,7 +153,7 @@ impl Secrets {
         true
     }
 
-    /// Those of which so much is known.
+    /// The Secrets in this state.
     pub(super) fn with(&self, knowledge: Knowledge) -> BTreeSet<ObjectName> {
         let named = self.named.iter().filter(|(_, it)| it.knowledge == knowledge);
         named.map(|(name, _)| name.clone()).collect()
@@ -229,7 +227,7 @@ mod tests {
         assert_eq!(secrets.next_request(now), Some(name("a")));
         assert_eq!(secrets.set_named(BTreeSet::from([name("b")])), [name("a")]);
         assert!(!secrets.handle(now, &name("a"), &is()));
-        assert!(!secrets.handle(now, &name("b"), &is()), "nobody asked yet");
+        assert!(!secrets.handle(now, &name("b"), &is()), "there was no request yet");
     }
 
     #[test]

@@ -1,13 +1,12 @@
-//! The speaker of one node in a cluster: what it believes, and what it announces therefore.
+//! The speaker of one node in a cluster: its copy of the objects, and its announcements.
 //!
-//! Answers what to ask the API server, what to announce and what to keep on disk. Gives no address
-//! to anybody: it announces what a Service's status says, where a pool holds it. Pure: time and
-//! replies come in, actions go out; the edge has the sockets and files.
+//! Returns the requests to the API server, the announcements and the snapshot for the disk. Assigns no
+//! addresses: it announces what a Service's status has, if a pool contains it. Pure: time and replies come
+//! in, actions go out; the edge has the sockets and files.
 //!
-//! Nothing is withdrawn because somebody does not answer. While the API server is away, what was
-//! believed last stays in force; a speaker that starts meanwhile goes on from the snapshot that the
-//! run before it left. Until all kinds were listed once it `awaits_sources`, so that no router is
-//! told that this is all (RFC 4724 §4.1).
+//! Nothing is withdrawn because the API server does not answer: while it is unreachable, the last known state
+//! stays in force; a speaker that starts meanwhile continues from the snapshot of the previous run. Until all
+//! kinds were listed once it `awaits_sources`, so that no router gets End-of-RIB too early (RFC 4724 §4.1).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,8 +23,8 @@ use super::object_text::ObjectText;
 use super::reflector::{Reply, Request};
 use super::secrets::SecretReply;
 
-/// Everything a speaker decides by, but for Secrets, which it gets one by one, and for what is for
-/// FRR alone.
+/// The kinds that a speaker decides by, without Secrets, which it reads one by one, and without the kind that
+/// only FRR needs.
 pub const SPEAKER_KINDS: [Kind; 10] = [
     Kind::BgpPeer,
     Kind::BfdProfile,
@@ -38,27 +37,27 @@ pub const SPEAKER_KINDS: [Kind; 10] = [
     Kind::Node,
     Kind::Namespace,
 ];
-/// So many updates of the plan are kept for whoever takes them; the oldest go first. Whoever logs
-/// takes them after every step.
+/// How many updates of the plan are kept; the oldest are dropped first. The edge takes them after every step,
+/// for the log.
 pub const UPDATES_MAX: usize = 64;
 
-/// Who this speaker is.
+/// The identity and the settings of this speaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpeakerSettings {
     /// Its node.
     pub node: String,
-    /// Services of which class it announces; those without a class when `None`.
+    /// The loadBalancerClass of the Services to announce; those without a class when `None`.
     pub load_balancer_class: Option<String>,
     /// `--ignore-exclude-lb`.
     pub ignore_exclude_label: bool,
-    /// Who speaks BGP: what he cannot do is a fault.
+    /// Which backend speaks BGP: what it does not support is a fault.
     pub backend: BackendKind,
     /// For the jitter of pauses.
     pub seed: u64,
 }
 
-/// What a speaker reads, with this backend. A kind that nobody needs is not asked for: who has no
-/// permission for it would never have read everything.
+/// The kinds that a speaker reads with this backend. A kind that is not needed is not requested: without the
+/// permission for it, the speaker would never be synced.
 pub(super) fn speaker_kinds(backend: BackendKind) -> Vec<Kind> {
     let mut kinds = SPEAKER_KINDS.to_vec();
     if let BackendKind::Frr { .. } = backend {
@@ -67,41 +66,41 @@ pub(super) fn speaker_kinds(backend: BackendKind) -> Vec<Kind> {
     kinds
 }
 
-/// What the speaker wants done.
+/// An action for the edge.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpeakerAction {
-    /// Ask the API server. It takes the place of what was asked about this kind before.
+    /// Send a request about a kind, in place of the earlier one.
     Ask(Kind, Request),
-    /// Get this Secret.
+    /// Read this Secret.
     GetSecret(ObjectName),
-    /// Make this true on the wire.
+    /// Hand these announcements to the backend.
     Announce(Announced),
-    /// Keep [`SpeakerCore::snapshot`] for the next start, in place of what was kept before.
+    /// Save [`SpeakerCore::snapshot`] for the next start, in place of the earlier one.
     Persist,
 }
 
-/// What is to be announced.
+/// The announcements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Announced {
     /// The sessions.
     pub peers: Vec<PeerConfig>,
     /// The routes.
     pub routes: Arc<[DesiredRoute]>,
-    /// What FRR is to be told in the operator's words.
+    /// The operator's own lines for FRR.
     pub extras: Option<Arc<Extras>>,
-    /// There may be more than that.
+    /// There may be more objects than are known.
     pub awaits_sources: bool,
 }
 
-/// The objects that were in force, for a start without the API server. Holds Secrets: it is for
-/// the owner's eyes alone.
+/// The objects that were in force, for a start without the API server. Contains Secrets: readable by its
+/// owner only.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
-    /// As the API server gave them, by kind and name.
+    /// As received from the API server, by kind and name.
     pub objects: Vec<ObjectText>,
 }
 
-/// What became other in the facts, and in the plan therefore.
+/// What changed in the facts, and consequently in the plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Updates {
     /// In the facts.
@@ -121,13 +120,13 @@ pub struct SpeakerCore {
     has_node: bool,
     to_announce: bool,
     to_persist: bool,
-    /// Facts that the plan does not follow yet: a burst of them is one plan.
+    /// Changes that the plan does not include yet: a burst of them is one plan.
     pending: Changes,
     updates: Updates,
 }
 
 impl SpeakerCore {
-    /// A speaker that has just started, with what the run before it kept.
+    /// A speaker that has just started, with the snapshot of the previous run.
     pub fn new(settings: SpeakerSettings, snapshot: Option<Snapshot>) -> Self {
         let belief = Belief::new(&speaker_kinds(settings.backend), settings.backend, settings.seed);
         let options = PlanOptions {
@@ -152,30 +151,30 @@ impl SpeakerCore {
         speaker
     }
 
-    /// What the API server said about a kind.
+    /// Handles an answer about a kind.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
         let was_synced = self.belief.is_synced();
         let (changes, _) = self.belief.handle(now, kind, reply);
         let is_synced_now = !was_synced && self.belief.is_synced();
         self.to_persist |= is_synced_now;
-        // That this is all there is, is news of its own.
+        // The completion of the lists is a change of its own.
         self.to_announce |= is_synced_now;
         self.pending.absorb(changes);
     }
 
-    /// What the API server said about a Secret that was to be got.
+    /// Handles an answer about a requested Secret.
     pub fn handle_secret(&mut self, now: Instant, name: &ObjectName, reply: &SecretReply) {
         let changes = self.belief.handle_secret(now, name, reply);
         self.pending.absorb(changes);
     }
 
-    /// What the next run should know.
+    /// The snapshot for the next run.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { objects: self.belief.in_force().cloned().collect() }
     }
 
-    /// What to do next; `None` until something happens or [`Self::next_deadline`] has come. The
-    /// wire comes before the disk: no route waits for a flush.
+    /// The next action; `None` until an event arrives or [`Self::next_deadline`] has passed. The wire comes
+    /// before the disk: no route waits for a flush.
     pub fn poll_action(&mut self, now: Instant) -> Option<SpeakerAction> {
         self.follow();
         if std::mem::take(&mut self.to_announce) {
@@ -190,58 +189,57 @@ impl SpeakerCore {
         self.belief.next_secret(now).map(SpeakerAction::GetSecret)
     }
 
-    /// When something happens by itself.
+    /// When the next action is due without an event.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.belief.next_deadline()
     }
 
-    /// How to end the sessions when the process is told to end: for good when the node is gone.
+    /// How to end the sessions when the process is terminated: for good if the node is gone.
     pub fn how_to_leave(&self) -> Leave {
         if self.belief.is_synced() && !self.has_node { Leave::ForGood } else { Leave::ForRestart }
     }
 
-    /// Whether the API server says something that is not believed yet.
+    /// Whether an answer of the API server is not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.belief.is_in_doubt()
     }
 
-    /// The facts in force.
+    /// The index of the objects in force.
     pub fn index(&self) -> &ClusterIndex {
         self.belief.index()
     }
 
-    /// What is wrong or odd with the objects that configure us.
+    /// Faults and warnings of the objects that configure Fairway.
     pub fn findings(&self) -> Vec<Finding> {
         self.belief.findings()
     }
 
-    /// The objects of which an earlier version is in force than the last one.
+    /// The objects with an earlier version in force, because the last one is faulty.
     pub fn stale(&self) -> &BTreeSet<ObjectKey> {
         self.belief.stale()
     }
 
-    /// The facts in force, for whoever looks at them for longer: the next change copies them while
-    /// they are held.
+    /// The index, for readers that hold it for longer: the next change copies it while it is held.
     pub fn index_shared(&self) -> Arc<ClusterIndex> {
         Arc::clone(self.belief.index())
     }
 
-    /// `metadata.uid` of an object as the API server gave it last.
+    /// `metadata.uid` of the latest version from the API server.
     pub fn uid(&self, kind: Kind, name: &ObjectName) -> Option<String> {
         self.belief.uid(kind, name)
     }
 
-    /// What became other since this was taken last, or since the start: for the log and the history.
+    /// What changed since the last call, or since the start: for the log and the history.
     pub fn take_updates(&mut self) -> Updates {
         std::mem::take(&mut self.updates)
     }
 
-    /// What becomes of each Service.
+    /// The outcome of each Service.
     pub fn outcomes(&self) -> &Outcomes {
         &self.outcomes
     }
 
-    /// The plan in force; nothing is announced of it without a Node.
+    /// The plan in force; without a Node, nothing of it is announced.
     pub fn plan(&self) -> Option<&NodePlan> {
         self.has_node.then(|| self.planner.plan())
     }
@@ -254,7 +252,7 @@ impl SpeakerCore {
     fn announced(&self) -> Announced {
         let (peers, routes, extras) = match self.plan() {
             Some(plan) => (plan.peers.clone(), Arc::clone(&plan.routes), plan.extras.clone()),
-            None => Default::default(), // Whoever took the node away wants no traffic there.
+            None => Default::default(), // A deleted Node is to get no traffic.
         };
         Announced { peers, routes, extras, awaits_sources: !self.belief.is_synced() }
     }
@@ -305,7 +303,7 @@ impl SpeakerCore {
     }
 }
 
-/// What the status says, as an answer of the allocator that gave it.
+/// The addresses in the status, in the form of an allocator's outcome.
 fn outcome(service: &Service, index: &ClusterIndex, pools: &PoolLookup<'_>) -> Outcome {
     let addresses = service.status_addresses.clone();
     let names: BTreeSet<&ObjectName> =

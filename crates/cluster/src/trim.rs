@@ -1,15 +1,15 @@
-//! What is kept of an object that arrives.
+//! What is kept of a received object.
 //!
-//! Answers with the object less what nothing here reads: a Node lists its images, a slice the
-//! addresses of its pods, and every object says who wrote which of its fields. Of ten thousand that
-//! is most of the memory. Decides nothing; whoever has the connection to the API server calls it.
+//! Returns the object without the fields that nothing here reads: a Node lists its images, a slice the
+//! addresses of its pods, and every object its managed fields. Of ten thousand objects that is most of the
+//! memory. Decides nothing; the edge with the connection to the API server calls it.
 
 use fairway_model::Kind;
 use serde_json::{Map, Value};
 
-/// In which kubectl repeats the whole object.
+/// The annotation in which kubectl repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// What is read of the `spec` of a Service.
+/// The fields of the `spec` of a Service that are read.
 const SERVICE_SPEC: &[&str] = &[
     "type",
     "ports",
@@ -24,10 +24,10 @@ const SERVICE_SPEC: &[&str] = &[
 ];
 /// The label of a slice that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The one condition of a Node that decides about anything.
+/// The only condition of a Node that affects a decision.
 const NODE_CONDITION: &str = "NetworkUnavailable";
 
-/// The object without what nobody reads.
+/// The object without the fields that are not read.
 pub fn trimmed(kind: Kind, mut object: Value) -> Value {
     let Some(fields) = object.as_object_mut() else { return object };
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -51,7 +51,7 @@ pub fn trimmed(kind: Kind, mut object: Value) -> Value {
 }
 
 fn trim_metadata(kind: Kind, metadata: &mut Map<String, Value>) {
-    // Which of two configuration objects changed last is read from there.
+    // They show which of two configuration objects changed last.
     if !kind.is_ours() {
         for field in ["managedFields", "ownerReferences", "creationTimestamp", "generation"] {
             metadata.shift_remove(field);
@@ -86,7 +86,7 @@ fn trim_slice(fields: &mut Map<String, Value>) {
         if let Some(conditions) = endpoint.get_mut("conditions").and_then(Value::as_object_mut) {
             keep(conditions, &["ready", "serving"]);
         }
-        // That there is one counts, and which one does not.
+        // Only the presence of an address counts.
         if let Some(addresses) = endpoint.get_mut("addresses").and_then(Value::as_array_mut) {
             addresses.truncate(1);
             addresses.shrink_to_fit();
@@ -113,7 +113,7 @@ fn trim_node(fields: &mut Map<String, Value>) {
     }
 }
 
-/// In a map of its own, since one that has shrunk keeps its room.
+/// In a new map, since one that has shrunk keeps its memory.
 fn keep(fields: &mut Map<String, Value>, names: &[&str]) {
     let kept = std::mem::take(fields).into_iter();
     *fields = kept.filter(|(name, _)| names.contains(&name.as_str())).collect();

@@ -1,10 +1,10 @@
 //! Which of two resource versions is the older one.
 //!
-//! Kubernetes promises since 1.35 that versions of one resource are decimal integers that grow, of
-//! any length; etcd made them so all along.
+//! Kubernetes promises since 1.35 that versions of one resource are decimal integers that grow, of any
+//! length; etcd has always created them so.
 //!
-//! `Ours:` we rely on that promise with older servers, too, but only to refuse what is old: a
-//! version that is no such number says nothing about age, and what carries it is believed.
+//! `Ours:` we rely on that promise with older servers as well, but only to refuse what is old: a version that
+//! is not such a number has no age, and its object is accepted.
 
 use std::cmp::Ordering;
 

@@ -1,14 +1,14 @@
-//! What a core wants written to the API server, and said in Events.
+//! The writes and the Events of a core.
 //!
-//! Plain values: the cores make them, the edge turns them into requests, and the answer comes back
-//! as a [`WriteReply`](super::WriteReply). Knows no pace and no meaning.
+//! Plain values: the cores build them, the edge turns them into requests, and the answer comes back as a
+//! [`WriteReply`](super::WriteReply). Knows no rate and no meaning.
 
 use fairway_ground::Instant;
 use fairway_model::{Kind, ObjectName};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// How long the value of a label may be.
+/// The longest value of a label.
 const LABEL_BYTES_MAX: usize = 63;
 
 /// The kinds that Fairway writes.
@@ -28,35 +28,35 @@ pub enum WrittenKind {
     BgpSessionState,
 }
 
-/// One request that changes something.
+/// One request that changes an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectWrite {
-    /// What kind of object.
+    /// The kind of the object.
     pub kind: WrittenKind,
-    /// Which one.
+    /// Its name.
     pub name: ObjectName,
-    /// What to do with it.
+    /// The change.
     pub how: WriteHow,
-    /// The request is given up then, and must not leave later than that either.
+    /// The request is cancelled then, and must not be sent later than that either.
     pub not_after: Instant,
 }
 
-/// What to do with an object.
+/// The change of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WriteHow {
-    /// JSON merge patch (RFC 7396) of the status subresource. With `metadata.resourceVersion` in
-    /// it, whoever wrote since wins, and the answer is a conflict.
+    /// JSON merge patch (RFC 7396) of the status subresource. With `metadata.resourceVersion` in it, a later
+    /// writer wins, and the answer is a conflict.
     MergeStatus(Value),
-    /// Server-side apply of an object without its status; makes it where there is none. Takes
-    /// fields from other managers.
+    /// Server-side apply of an object without its status; creates it if it does not exist. Takes fields over
+    /// from other managers.
     Apply(Value),
     /// Server-side apply of its status subresource.
     ApplyStatus(Value),
-    /// Away with it.
+    /// Deletes the object.
     Delete,
 }
 
-/// The Pod that a process runs in: what belongs to the process alone is deleted with it.
+/// The Pod that a process runs in: objects of this process alone are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnPod {
     /// Its name.
@@ -65,10 +65,10 @@ pub struct OwnPod {
     pub uid: String,
 }
 
-/// An Event to be posted; nobody waits for it.
+/// An Event to be posted, without waiting for the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRecord {
-    /// The kind of what it is about.
+    /// The kind of the object that it is about.
     pub kind: Kind,
     /// Its name.
     pub name: ObjectName,
@@ -76,13 +76,13 @@ pub struct EventRecord {
     pub uid: String,
     /// Warning, or else Normal.
     pub is_warning: bool,
-    /// One word, of MetalLB where it has one.
+    /// One word, MetalLB's if it has one.
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
 }
 
-/// `text`, or as much of it as fits, and a sign that there was more.
+/// `text`, or as much of it as fits, with a mark that it is shortened.
 pub(super) fn shortened(mut text: String, bytes_max: usize) -> String {
     if text.len() > bytes_max {
         let end = (0..=bytes_max).rev().find(|it| text.is_char_boundary(*it));
@@ -92,13 +92,13 @@ pub(super) fn shortened(mut text: String, bytes_max: usize) -> String {
     text
 }
 
-/// The Pod as an owner of objects.
+/// The Pod as an owner reference.
 pub(super) fn own_reference(pod: &OwnPod) -> Value {
     json!({ "apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid })
 }
 
-/// `text`, or something that is unlike every other and can be the value of a label: names of nodes
-/// and interfaces may be what labels may not.
+/// `text`, or a unique replacement that is valid as the value of a label: names of nodes and interfaces may
+/// be invalid there.
 pub(super) fn label_value(text: &str) -> String {
     let is_word = |it: char| it.is_ascii_alphanumeric();
     let is_inner = |it: char| is_word(it) || matches!(it, '-' | '_' | '.');
@@ -107,7 +107,7 @@ pub(super) fn label_value(text: &str) -> String {
     if is_value || text.is_empty() { text.to_owned() } else { digest(text) }
 }
 
-/// Sixteen digits that stand for `text`.
+/// Sixteen digits derived from `text`.
 pub(super) fn digest(text: &str) -> String {
     let bytes = Sha256::digest(text);
     let number = bytes.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));

@@ -1,7 +1,7 @@
 //! When an object may be written: never twice over the same version, never in a hot loop.
 //!
-//! Answers whether a write may leave now, and when to ask again. Knows neither what is written nor
-//! why. The controller owns one for Services and one for pools.
+//! Answers whether a write may be sent now, and when to ask again. Knows neither its content nor its reason.
+//! The controller owns one for Services and one for pools.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use fairway_ground::Instant;
 use fairway_model::ObjectName;
 
-/// How often one Service is written in [`WINDOW`] at most, whoever may write against us.
+/// How often one Service is written in [`WINDOW`] at most, even against another writer.
 pub const WRITES_MAX: usize = 10;
 /// The time in which writes are counted.
 pub const WINDOW: Duration = Duration::from_secs(60);
-/// Writes under way at a time: enough to fill a connection, and no burden for the API server.
+/// Writes in progress at a time: enough to fill a connection, without overloading the API server.
 pub(super) const IN_FLIGHT_MAX: usize = 32;
 /// The first pause after a write without an answer; doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 pub enum WriteReply {
     /// Written.
     Done,
-    /// 409: the object is another one by now, and the watch brings it.
+    /// 409: the object has changed, and the watch brings the new version.
     Conflict,
     /// 404.
     Missing,
@@ -32,27 +32,27 @@ pub enum WriteReply {
     Failed,
 }
 
-/// Whether a write may leave.
+/// Whether a write may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Permission {
     Now,
     /// Not before.
     At(Instant),
-    /// Not before the object is seen in another version, or another write is answered.
+    /// Not before a new version of the object is received, or another write is answered.
     Later,
 }
 
 #[derive(Debug, Clone, Default)]
 struct History {
     is_in_flight: bool,
-    /// The version that was written over, or that somebody else has written over.
+    /// The version that was overwritten by this or another writer.
     spent: Option<String>,
-    /// The version of the write that is under way.
+    /// The version of the write in progress.
     version: String,
     failures: u32,
     not_before: Instant,
     recent: VecDeque<Instant>,
-    /// The object went while a write was under way.
+    /// The object was deleted while a write was in progress.
     is_gone: bool,
 }
 
@@ -71,12 +71,12 @@ impl Writes {
         Self { writes_max, histories: BTreeMap::new(), in_flight: 0 }
     }
 
-    /// Whether no other write may leave before one is answered.
+    /// Whether no other write may be sent before one is answered.
     pub(super) fn are_enough(&self) -> bool {
         self.in_flight >= IN_FLIGHT_MAX
     }
 
-    /// Whether `name`, seen in `version`, may be written.
+    /// Whether `name`, received in `version`, may be written.
     pub(super) fn may_write(&self, now: Instant, name: &ObjectName, version: &str) -> Permission {
         let Some(history) = self.histories.get(name) else { return Permission::Now };
         if history.is_in_flight || history.spent.as_deref() == Some(version) {
@@ -87,7 +87,7 @@ impl Writes {
         if at <= now { Permission::Now } else { Permission::At(at) }
     }
 
-    /// A write leaves.
+    /// A write is sent.
     pub(super) fn begin(&mut self, now: Instant, name: &ObjectName, version: &str) {
         let history = self.histories.entry(name.clone()).or_default();
         history.is_in_flight = true;
@@ -99,7 +99,7 @@ impl Writes {
         self.in_flight = self.in_flight.saturating_add(1);
     }
 
-    /// It is answered.
+    /// A write is answered.
     pub(super) fn end(&mut self, now: Instant, name: &ObjectName, reply: WriteReply) {
         let Some(history) = self.histories.get_mut(name).filter(|it| it.is_in_flight) else {
             return;
@@ -123,7 +123,7 @@ impl Writes {
         }
     }
 
-    /// The object is gone.
+    /// The object was deleted.
     pub(super) fn forget(&mut self, name: &ObjectName) {
         match self.histories.get_mut(name) {
             Some(history) if history.is_in_flight => history.is_gone = true,

@@ -1,4 +1,4 @@
-//! How a daemon on a node was asked to run, with the defaults of the machine filled in.
+//! The options of a daemon on a node, with the defaults of the machine filled in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -15,26 +15,26 @@ use crate::admin::{SocketError, SocketMode, vty};
 use crate::host::seed;
 use crate::metrics::HttpListen;
 
-/// The port that BGP has (RFC 4271 §8.2.1), of both families.
+/// The port of BGP (RFC 4271 §8.2.1), of both families.
 const BGP_ADDRESSES: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 179),
     SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 179),
 ];
 
-/// What `fairway run` and `fairway speaker` are told alike.
+/// The common options of `fairway run` and `fairway speaker`.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     /// The name of this node.
     pub node: String,
-    /// Services of which class are ours; `None`: those without one.
+    /// The loadBalancerClass of the Services to serve; `None`: those without one.
     pub load_balancer_class: Option<String>,
-    /// Who speaks BGP.
+    /// Which backend speaks BGP.
     pub backend: BackendOptions,
     /// The admin socket.
     pub socket: PathBuf,
-    /// Who may use it, and FRR's.
+    /// Which users may connect to it, and to FRR's sockets.
     pub socket_mode: SocketMode,
-    /// Where the sockets of FRR's daemons are opened, if they are.
+    /// Where FRR's vty sockets are opened, if at all.
     pub vty_dir: Option<PathBuf>,
     /// Where metrics are served.
     pub metrics_listen: HttpListen,
@@ -42,28 +42,28 @@ pub struct HostOptions {
     pub state_dir: PathBuf,
 }
 
-/// Who speaks BGP, and what he is told.
+/// Which backend speaks BGP, and its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackendOptions {
-    /// We do.
+    /// Fairway's own sessions.
     Native {
         /// Where to accept connections; empty means the default.
         bgp_listen: Vec<ListenOption>,
-        /// BFD goes before all other work.
+        /// BFD runs with real-time priority.
         bfd_realtime: bool,
     },
-    /// FRR does.
+    /// FRR.
     Frr {
-        /// Where its daemons' sockets are.
+        /// Where the sockets of its daemons are.
         socket_dir: PathBuf,
-        /// From one change of its configuration to the next.
+        /// The shortest time between two changes of its configuration.
         min_interval: Duration,
     },
 }
 
 impl BackendOptions {
-    /// As resources are judged by. Which version FRR has is known once it answers; what that one
-    /// cannot do is a fault then (`BgpView::faults`).
+    /// The backend to judge resources by. The version of FRR is known only once it answers; what that version
+    /// does not support is a fault then (`BgpView::faults`).
     pub(crate) fn kind(&self) -> BackendKind {
         match self {
             Self::Native { .. } => BackendKind::Native,
@@ -72,17 +72,17 @@ impl BackendOptions {
     }
 }
 
-/// Where connections are accepted when nobody said where.
+/// Where connections are accepted without `--bgp-listen`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsaid {
     /// Port 179 of both families.
     Listen,
-    /// There, once somebody needs it: in a cluster another daemon may own the port.
+    /// Port 179 once a peer needs it: in a cluster another daemon may own the port.
     ListenWhenNeeded,
 }
 
 impl HostOptions {
-    /// Starts who speaks to the routers, after what an earlier run left behind.
+    /// Starts the backend, which continues from what an earlier run left behind.
     pub(crate) fn start_backend(
         &self,
         unsaid: Unsaid,
@@ -103,14 +103,14 @@ impl HostOptions {
         }
     }
 
-    /// FRR's sockets, where they are asked for.
+    /// FRR's sockets, if configured.
     pub(crate) fn vty_sockets(&self) -> Result<Option<vty::Sockets>, SocketError> {
         let directory = self.vty_dir.as_deref();
         directory.map(|it| vty::Sockets::open(it, self.socket_mode)).transpose()
     }
 }
 
-/// What these values ask for.
+/// The listening addresses that the options ask for.
 fn listen(options: &[ListenOption], unsaid: Unsaid) -> Listen {
     if options.is_empty() {
         let only_when_needed = unsaid == Unsaid::ListenWhenNeeded;

@@ -12,13 +12,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
-    /// A human must act.
+    /// The operator must act.
     Error,
     /// A neighbour or a user did something wrong.
     Warn,
     /// What changed.
     Info,
-    /// Why.
+    /// The reason for a change.
     Debug,
     /// Everything.
     Trace,
@@ -33,15 +33,15 @@ pub enum LogFormat {
     Json,
 }
 
-/// Lines that wait while nobody reads stderr; then lines are lost, and the daemon is not.
+/// Bounds the memory while stderr is not read; further lines are dropped so that the daemon never blocks.
 const LINES_MAX: usize = 8192;
 
-/// Libraries with a log of their own. What goes wrong in them comes to us as an error, and is said
-/// once and in our words; all they say is in the trace.
+/// Libraries with a log of their own. Their failures reach us as errors, which are logged once in our words;
+/// their own log lines appear at level `trace` only.
 const LIBRARIES: [&str; 6] = ["kube_client", "hyper", "hyper_util", "rustls", "tower", "h2"];
 
-/// Starts logging. Called once, before anything else happens. Lines are written by a thread of
-/// their own; dropping the guard writes what is left.
+/// Starts logging. Called once, before anything else. A separate thread writes the lines; dropping the guard
+/// writes the remaining ones.
 pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,

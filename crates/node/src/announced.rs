@@ -1,8 +1,8 @@
-//! `announced.json`: the routes that were announced last, for the run after this one.
+//! `announced.json`: the routes that were announced last, for the next run.
 //!
-//! Pure: values to text and back. Routes of equal attributes to equal peers stand together, so that
-//! a thousand prefixes cost little more than their text. Holds no key and no password. The saver of
-//! `standalone` writes it, and the daemon reads it once, when it starts.
+//! Pure: values to text and back. Routes of equal attributes to equal peers are grouped, so that a thousand
+//! prefixes cost little more than their text. Holds no key and no password. The saver of `host` writes it,
+//! and the daemon reads it once, when it starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -19,18 +19,18 @@ pub const ANNOUNCED_FILE: &str = "announced.json";
 /// The format that this build reads and writes.
 const ANNOUNCED_VERSION: u64 = 1;
 
-/// What one run announced last.
+/// The routes that one run announced last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Announced {
-    /// The kernel's name for the time since the machine started; `None` where it does not say.
+    /// The kernel's boot ID; `None` if the kernel does not provide one.
     pub boot_id: Option<String>,
     /// The routes.
     pub routes: Vec<DesiredRoute>,
 }
 
 impl Announced {
-    /// What it means to a run on a machine whose boot is `boot_id`: the kernel has forwarded all the
-    /// time if it is the same one.
+    /// What it means to a run on a machine with this `boot_id`: if it is the same boot, the kernel has
+    /// forwarded all the time.
     pub fn into_earlier_run(self, boot_id: Option<&str>) -> EarlierRun {
         let forwarding = boot_id.is_some() && self.boot_id.as_deref() == boot_id;
         EarlierRun { routes: self.routes, forwarding }
@@ -45,7 +45,7 @@ struct Document {
     groups: Vec<Group>,
 }
 
-/// Routes that differ in nothing but the prefix.
+/// Routes that differ only in the prefix.
 #[derive(Serialize, Deserialize)]
 struct Group {
     peers: Vec<PeerRecord>,
@@ -53,7 +53,7 @@ struct Group {
     prefixes: Vec<String>,
 }
 
-/// A neighbour: one of the first three.
+/// A neighbour: exactly one of the first three is set.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct PeerRecord {
@@ -67,7 +67,7 @@ struct PeerRecord {
     vrf: Option<String>,
 }
 
-/// What is not there is not set.
+/// An absent field is not set.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct AttributesRecord {
@@ -109,7 +109,7 @@ pub fn encode(announced: &Announced) -> String {
     })
 }
 
-/// What [`encode`] wrote. Its routes come in the order of the groups.
+/// Parses the text of [`encode`]. The routes come in the order of the groups.
 pub fn decode(text: &str) -> Result<Announced, FormatError> {
     let document = decode_document(text, ANNOUNCED_VERSION)?;
     let Document { boot_id, groups, .. } = serde_json::from_value(document)?;

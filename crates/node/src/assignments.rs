@@ -13,8 +13,8 @@ use crate::document::{FormatError, decode_document, text};
 
 /// The name of the file that holds the addresses of Services.
 pub const ASSIGNMENTS_FILE: &str = "assignments.json";
-/// The format that this build reads and writes. It counts what an older build would misread; a field
-/// that such a build can do without (`released`) is no new version.
+/// The format that this build reads and writes. The number changes when an older build would misread the
+/// file; a field that an older build can ignore (`released`) is not a new version.
 const ASSIGNMENTS_VERSION: u64 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -33,7 +33,7 @@ struct ServiceRecord {
     addresses: Vec<IpAddr>,
 }
 
-/// An address that was given back not long ago, and who had it.
+/// An address that was released not long ago, and the Service that had it.
 #[derive(Serialize, Deserialize)]
 struct ReleasedRecord {
     address: IpAddr,
@@ -41,7 +41,7 @@ struct ReleasedRecord {
     name: String,
 }
 
-/// The text of the assignments file; the order is kept, for it is that of age.
+/// The text of the assignments file, in order of age.
 pub fn encode_assignments(memory: &Memory) -> String {
     let services = memory.assignments.iter().map(|(name, assignment)| ServiceRecord {
         namespace: name.namespace.clone(),
@@ -61,7 +61,7 @@ pub fn encode_assignments(memory: &Memory) -> String {
     })
 }
 
-/// What [`encode_assignments`] wrote.
+/// Parses the text of [`encode_assignments`].
 pub fn decode_assignments(text: &str) -> Result<Memory, FormatError> {
     let document = decode_document(text, ASSIGNMENTS_VERSION)?;
     let document: AssignmentsDocument = serde_json::from_value(document)?;

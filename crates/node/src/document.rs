@@ -6,24 +6,24 @@ use fairway_model::ObjectName;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Why a text is not what a file of the state directory should hold.
+/// Why a text is not a valid state file.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// Not JSON, or not of the expected shape.
     #[error("damaged: {0}")]
     Json(#[from] serde_json::Error),
-    /// No object with a number `version`.
-    #[error("damaged: it is no JSON object with a \"version\"")]
+    /// Not an object with a number `version`.
+    #[error("damaged: not a JSON object with a \"version\"")]
     NoVersion,
     /// Written by another, probably newer, Fairway.
-    #[error("it has format version {found}, and this Fairway reads version {supported}")]
+    #[error("format version {found} is not supported; this Fairway reads version {supported}")]
     Version {
-        /// What the file says.
+        /// The version in the file.
         found: u64,
-        /// What is understood here.
+        /// The version that this build reads.
         supported: u64,
     },
-    /// Whoever it belongs to cannot use it.
+    /// The content is well formed, and its owner cannot use it.
     #[error("{0}")]
     Content(String),
     /// A Service is in it more than once.
@@ -31,8 +31,8 @@ pub enum FormatError {
     Duplicate(ObjectName),
 }
 
-/// The text of a document that this module knows nothing of but its version. `body` is what the
-/// document holds besides; a `version` in it gives way.
+/// The text of a document of which this module knows only the version. `body` is the rest of the document; a
+/// `version` in it is overwritten.
 pub fn encode_document(version: u64, body: serde_json::Map<String, Value>) -> String {
     let mut document = serde_json::Map::from_iter([("version".to_owned(), Value::from(version))]);
     document.extend(body.into_iter().filter(|(key, _)| key != "version"));
@@ -51,8 +51,8 @@ pub fn decode_document(text: &str, supported: u64) -> Result<Value, FormatError>
 
 /// A document as text.
 pub(crate) fn text(document: &impl Serialize) -> String {
-    // Strings, numbers and lists always have a JSON form; were that ever to fail, an empty file
-    // would be noticed and set aside at the next start.
+    // Strings, numbers and lists always have a JSON form; if that ever fails, an empty file
+    // is detected and moved aside at the next start.
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text

@@ -1,19 +1,19 @@
-//! Which released addresses are free for others once which plan has reached every neighbour.
+//! Which released addresses become available for other Services once a plan has reached every neighbour.
 //!
-//! Pure. The daemon notes each plan that it hands to the backend, and says when one has been written.
-//! Two are remembered, the one that is waited for and the newest: so changes that come faster than
-//! neighbours read neither pile up nor put off what is waited for.
+//! Pure. The daemon records each plan that it hands to the backend, and reports when one has been written.
+//! Two are remembered, the one that is awaited and the newest: so changes that come faster than neighbours
+//! read neither pile up nor delay the awaited one.
 
 use fairway_allocator::ReleaseMark;
 
-/// A plan, and what was released before it was made.
+/// A plan, and the releases before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Handed {
     generation: u64,
     released: ReleaseMark,
 }
 
-/// What is on its way.
+/// The plans that are not written yet.
 #[derive(Debug, Clone, Default)]
 pub struct Withdrawing {
     awaited: Option<Handed>,
@@ -22,7 +22,7 @@ pub struct Withdrawing {
 }
 
 impl Withdrawing {
-    /// The plan of this generation was handed over, and holds nothing that was released so far.
+    /// The plan of this generation was handed over, and contains nothing that was released up to `released`.
     pub fn handed(&mut self, generation: u64, released: ReleaseMark) {
         let last = self.newest.or(self.awaited).map_or(self.done, |handed| handed.released);
         if released <= last {
@@ -37,7 +37,7 @@ impl Withdrawing {
         self.awaited.map(|handed| handed.generation)
     }
 
-    /// It has reached everybody: what is free now.
+    /// The awaited plan has reached all neighbours: returns what is available now.
     pub fn reached(&mut self) -> Option<ReleaseMark> {
         let handed = self.awaited.take()?;
         self.awaited = self.newest.take();
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// So many marks, one after the other.
+    /// A sequence of marks.
     fn marks(count: u8) -> Vec<ReleaseMark> {
         let mut allocator = Allocator::default();
         let former = ObjectName::new("default", "web");

@@ -16,7 +16,7 @@ type Direction = (&'static str, &'static str, fn(&AddPathOffer) -> bool);
 
 const DIRECTIONS: [Direction; 2] = [("tx", "TX", |it| it.send), ("rx", "RX", |it| it.receive)];
 
-/// Who offered `is_it` for `family`.
+/// Which side offered `is_it` for `family`.
 fn offer(session: &SessionView, family: AddressFamily, is_it: fn(&AddPathOffer) -> bool) -> Offer {
     Offer::of(session, |capability| {
         let Capability::AddPath(offers) = capability else { return false };
@@ -24,12 +24,12 @@ fn offer(session: &SessionView, family: AddressFamily, is_it: fn(&AddPathOffer) 
     })
 }
 
-/// Whether all that is offered is shown here.
+/// Whether everything that is offered is shown here.
 pub(super) fn is_shown(offers: &[AddPathOffer]) -> bool {
     offers.iter().all(|offer| offer.family.family().is_some())
 }
 
-/// `addPath`: by family what was offered, as FRR 8.4 has it.
+/// `addPath`: what was offered for each family, as FRR 8.4 has it.
 pub(super) fn json(session: &SessionView) -> Option<Object> {
     let of_family = |family: AddressFamily| {
         let direction = |(name, _, is_it): Direction| {
@@ -47,7 +47,7 @@ pub(super) fn json(session: &SessionView) -> Option<Object> {
     (!families.is_empty()).then_some(families)
 }
 
-/// The lines under `AddPath:`, with it; nothing when nobody offered anything.
+/// The `AddPath:` section; empty if neither side offered anything.
 pub(super) fn text(session: &SessionView) -> String {
     let mut lines = String::new();
     for family in AddressFamily::ALL {

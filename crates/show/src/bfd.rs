@@ -1,14 +1,14 @@
-//! `show bfd peers [brief|counters]` and `show bfd peer`: the paths that BFD watches.
+//! `show bfd peers [brief|counters]` and `show bfd peer`: the BFD sessions.
 //!
-//! FRR's keys and lines, in FRR's order. Left out are FRR's `label` and `interface` where a session is
-//! not bound to one. Sessions that nobody wants any more, and that only say so, are not shown.
+//! FRR's keys and lines, in FRR's order. Left out are FRR's `label`, and `interface` if a session is not
+//! bound to one. Sessions that are no longer configured and only announce AdminDown are not shown.
 //!
-//! Ours, behind FRR's: in JSON `agreed-...`, `detection-time`, `polling`, `remote-demand`,
-//! `remote-control-plane-independent`, `authentication`, `stalls`, `detections-put-off`, `dropped`
-//! and `realtime`; among the counters `transmit-failures`, `echo-looped`, `stalls`,
-//! `detections-put-off` and `dropped`; in both `trouble` and `ended`, which hold for all sessions, as
-//! `realtime` does: FRR's JSON has no place beside them. In the text the lines below `Agreed`, and what
-//! there is to say of stalls, of what was dropped, of the realtime class, and of what does not work.
+//! Ours, after FRR's: in JSON `agreed-...`, `detection-time`, `polling`, `remote-demand`,
+//! `remote-control-plane-independent`, `authentication`, `stalls`, `detections-put-off`, `dropped` and
+//! `realtime`; among the counters `transmit-failures`, `echo-looped`, `stalls`, `detections-put-off` and
+//! `dropped`; in both `trouble` and `ended`, which hold for all sessions, as `realtime` does: FRR's JSON has
+//! no place beside them. In the text the lines below `Agreed`, and those on stalls, dropped packets, the
+//! real-time class, and failures.
 
 mod json;
 mod text;
@@ -40,13 +40,13 @@ fn find<'a>(snapshot: &Snapshot<'a>, peer: &str) -> Result<&'a BfdSessionView, S
     sessions(snapshot.bgp).find(is_it).ok_or_else(|| ShowError::NoSuchBfdPeer(peer.to_owned()))
 }
 
-/// What holds for all sessions, below `text`.
+/// `text`, followed by what holds for all sessions.
 fn with_node(snapshot: &Snapshot<'_>, text: String) -> String {
     let node = snapshot.bgp.bfd.as_ref().map(text::node).filter(|node| !node.is_empty());
     node.map_or_else(|| text.clone(), |node| format!("{text}\n{node}"))
 }
 
-/// All sessions for people.
+/// All sessions as text.
 pub(super) fn text(snapshot: &Snapshot<'_>, detail: BfdDetail) -> String {
     let all = sessions(snapshot.bgp);
     let blocks: Vec<String> = match detail {
@@ -59,14 +59,14 @@ pub(super) fn text(snapshot: &Snapshot<'_>, detail: BfdDetail) -> String {
     with_node(snapshot, format!("BFD Peers:\n{}", blocks.join("\n")))
 }
 
-/// All sessions for programs.
+/// All sessions as JSON.
 pub(super) fn json(snapshot: &Snapshot<'_>, detail: BfdDetail) -> Value {
     let node = snapshot.bgp.bfd.as_ref();
     let of = |it| Value::from(object(it, detail, node));
     Value::Array(sessions(snapshot.bgp).map(of).collect())
 }
 
-/// One session for people.
+/// One session as text.
 pub(super) fn peer_text(
     snapshot: &Snapshot<'_>,
     peer: &str,
@@ -80,7 +80,7 @@ pub(super) fn peer_text(
     Ok(with_node(snapshot, format!("BFD Peer:\n{one}")))
 }
 
-/// One session for programs.
+/// One session as JSON.
 pub(super) fn peer_json(
     snapshot: &Snapshot<'_>,
     peer: &str,

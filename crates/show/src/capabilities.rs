@@ -1,6 +1,6 @@
-//! Which side of a session offered what, in FRR's words.
+//! Which side of a session offered which capability, in FRR's words.
 //!
-//! What has no name here is printed with its bytes.
+//! Capabilities without a name here are printed as bytes.
 
 use std::fmt::Write;
 
@@ -16,10 +16,10 @@ use super::{add_path, graceful_restart};
 
 const FOUR_OCTET_AS: u8 = 65;
 const ROLE: u8 = 9;
-/// What FRR prints of a name that did not come.
+/// What FRR prints for a missing name.
 const NO_NAME: &str = "n/a";
 const ROUTE_REFRESH: u8 = 2;
-/// The number that Cisco used for ROUTE-REFRESH before there was one.
+/// The number that Cisco used for ROUTE-REFRESH before RFC 2918.
 const ROUTE_REFRESH_OLD: u8 = 128;
 
 /// Capabilities of which only the presence is shown, above and below route refresh in FRR's
@@ -32,7 +32,7 @@ const EXTENDED_NEXT_HOP: (u8, &str, &str) = (5, "extendedNexthop", "Extended nex
 const ENHANCED_REFRESH: (u8, &str, &str) = (70, "enhancedRouteRefresh", "Enhanced Route Refresh");
 const GRACEFUL_RESTART: (u8, &str, &str) = (64, "gracefulRestart", "Graceful Restart Capability");
 
-/// What the neighbour calls itself (draft-walton-bgp-hostname-capability), fit for a terminal.
+/// The neighbour's host name (draft-walton-bgp-hostname-capability), fit for a terminal.
 pub(super) fn hostname(session: &SessionView) -> Option<String> {
     session.capabilities_received.iter().find_map(hostname_of)
 }
@@ -42,7 +42,7 @@ fn hostname_of(capability: &Capability) -> Option<String> {
     (!host.is_empty()).then(|| shown(host))
 }
 
-/// The domain that the neighbour says it is in, fit for a terminal.
+/// The neighbour's domain name, fit for a terminal.
 fn domain(session: &SessionView) -> Option<String> {
     session.capabilities_received.iter().find_map(|capability| match capability {
         Capability::HostName { domain, .. } if !domain.is_empty() => Some(shown(domain)),
@@ -50,7 +50,7 @@ fn domain(session: &SessionView) -> Option<String> {
     })
 }
 
-/// What the neighbour says it runs (draft-abraitis-bgp-version-capability), fit for a terminal.
+/// The neighbour's software version (draft-abraitis-bgp-version-capability), fit for a terminal.
 pub(super) fn software_version(session: &SessionView) -> Option<String> {
     session.capabilities_received.iter().find_map(|capability| match capability {
         Capability::SoftwareVersion(version) => Some(shown(version)),
@@ -58,13 +58,13 @@ pub(super) fn software_version(session: &SessionView) -> Option<String> {
     })
 }
 
-/// The role that the neighbour says it has (RFC 9234 §4.1), in FRR's word.
+/// The neighbour's role (RFC 9234 §4.1), in FRR's word.
 pub(super) fn remote_role(session: &SessionView) -> Option<&'static str> {
     let code = session.capabilities_received.iter().find_map(Capability::role)?;
     Role::from_code(code).map(Role::name)
 }
 
-/// What the neighbour said of next hops of another family (RFC 8950).
+/// What the neighbour offered for next hops of another family (RFC 8950).
 fn theirs_by_family(session: &SessionView) -> Option<&[NextHopEncoding]> {
     session.capabilities_received.iter().find_map(|capability| match capability {
         Capability::ExtendedNextHop(offers) => Some(offers.as_slice()),
@@ -72,7 +72,7 @@ fn theirs_by_family(session: &SessionView) -> Option<&[NextHopEncoding]> {
     })
 }
 
-/// The families that it takes IPv6 next hops for.
+/// The families for which it accepts IPv6 next hops.
 fn families_over_ipv6(session: &SessionView) -> impl Iterator<Item = AddressFamily> + '_ {
     let offers = theirs_by_family(session).unwrap_or_default().iter();
     offers.filter(|offer| offer.next_hop_afi == 2).filter_map(|offer| offer.family.family())
@@ -113,7 +113,7 @@ fn is_named(capability: &Capability) -> bool {
     }
 }
 
-/// Code and value of what the neighbour offered and nothing here has a name for.
+/// Code and value of the capabilities that the neighbour offered and that have no name here.
 fn unnamed(session: &SessionView) -> impl Iterator<Item = (u8, String)> + '_ {
     session.capabilities_received.iter().filter(|it| !is_named(it)).map(|capability| {
         let encoded = capability.encode();
@@ -186,7 +186,7 @@ pub(super) fn json(session: &SessionView) -> Object {
     object.optional("unknownCapabilities", (!unknown.is_empty()).then_some(unknown))
 }
 
-/// The families whose routes the neighbour would have kept for long.
+/// The families in the neighbour's long-lived graceful restart capability.
 fn families_long_lived(session: &SessionView) -> Option<Vec<AddressFamily>> {
     let offers = graceful_restart::offered_long_lived(session)?.iter();
     Some(offers.filter_map(|offer| offer.family.family()).collect())
@@ -197,7 +197,7 @@ fn long_lived_by_peer(session: &SessionView) -> Option<Object> {
     Some(families.map(|family| (family_key(family).to_owned(), "received".into())).collect())
 }
 
-/// What FRR prints below the capability of graceful restart.
+/// What FRR prints below the graceful restart capability.
 fn graceful_restart_lines(session: &SessionView) -> Option<String> {
     let offer = graceful_restart::offered(session)?;
     let families: Vec<_> = graceful_restart::families(offer)

@@ -1,4 +1,4 @@
-//! What can be asked, and how much of the backend's state the answer needs.
+//! The queries, and how much of the backend's state each answer needs.
 
 use fairway_ground::AddressFamily;
 use fairway_seam::ViewScope;
@@ -17,16 +17,16 @@ pub enum ShowCommand {
     },
     /// `show bgp [ipv4|ipv6] neighbors [PEER]`.
     BgpNeighbors {
-        /// An address or the name of a BGPPeer; everybody when absent.
+        /// An address or the name of a BGPPeer; all neighbours when absent.
         peer: Option<String>,
-        /// Only those configured for it; all when absent.
+        /// Only neighbours configured for it; all when absent.
         family: Option<AddressFamily>,
     },
     /// `show bgp [ipv4|ipv6] neighbors [PEER] graceful-restart`.
     BgpGracefulRestart {
-        /// An address or the name of a BGPPeer; everybody when absent.
+        /// An address or the name of a BGPPeer; all neighbours when absent.
         peer: Option<String>,
-        /// Only those configured for it; all when absent.
+        /// Only neighbours configured for it; all when absent.
         family: Option<AddressFamily>,
     },
     /// `show bgp [ipv4|ipv6 unicast] neighbors PEER advertised-routes` and the like.
@@ -69,7 +69,7 @@ pub enum ShowCommand {
         /// Only this one; all when absent.
         address: Option<String>,
     },
-    /// `show bgp peer-group [GROUP]`, of which there are none here.
+    /// `show bgp peer-group [GROUP]`; Fairway has no peer groups.
     BgpPeerGroups {
         /// Only this one.
         group: Option<String>,
@@ -101,8 +101,7 @@ pub enum ShowCommand {
     Config,
 }
 
-/// Which families a summary is about. FRR's JSON has a layer for the family unless one table was
-/// asked for by its full name.
+/// Which families a summary covers. FRR's JSON has a layer for the family unless one table was named in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SummaryFamilies {
@@ -130,13 +129,13 @@ pub enum SummaryFilter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PeerRoutes {
-    /// `advertised-routes`: what it was told.
+    /// `advertised-routes`: the routes sent to it.
     Advertised,
-    /// `received-routes`: what it announces and `toReceive` lets in, as it was said.
+    /// `received-routes`: the routes that it announces and `toReceive` accepts, as received.
     Received,
     /// `routes`: the same, as rows of the table.
     Accepted,
-    /// `filtered-routes`: what was refused, which is not kept.
+    /// `filtered-routes`: the refused routes, which are not kept.
     Filtered,
 }
 
@@ -144,21 +143,21 @@ pub enum PeerRoutes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommunityFilter {
-    /// What they must carry.
+    /// The community that they must carry.
     pub text: String,
-    /// It is a large community.
+    /// Whether it is a large community.
     pub is_large: bool,
-    /// They must carry no other.
+    /// Whether they must carry no other.
     pub is_exact: bool,
 }
 
-/// How much `show bfd peers` says.
+/// How much `show bfd peers` shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BfdDetail {
     /// Everything.
     Full,
-    /// A line for each.
+    /// One line per session.
     Brief,
     /// Packets and events.
     Counters,
@@ -199,12 +198,12 @@ impl ShowCommand {
     }
 }
 
-/// For whom.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }

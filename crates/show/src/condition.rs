@@ -1,4 +1,4 @@
-//! Is the daemon ready, and how is it, in a line? Pure: facts in, an answer out.
+//! Is the daemon ready, and its status line. Pure: facts in, an answer out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,35 +6,34 @@ use std::time::Duration;
 use fairway_plan::NodePlan;
 use fairway_seam::{BgpView, PeerView, SessionState};
 
-/// How long routes may wait for a neighbour that has no session, after the sources have spoken. What
-/// starts after us, and wants to know that it can be reached, should not wait for a router that is
-/// off.
+/// How long the daemon waits for a neighbour without a session, after all sources have been read. Units that
+/// start after this one, and need to be reachable, should not wait for a router that is off.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many neighbours are named; a line is to be read.
+/// How many neighbours are named, to keep the line short.
 const NAMES_MAX: usize = 3;
 
-/// What is known.
+/// The facts.
 #[derive(Debug)]
 pub struct Facts<'a> {
-    /// How long ago all sources had spoken for the first time.
+    /// How long ago all sources had been read for the first time.
     pub since_sources: Option<Duration>,
-    /// What they ask for.
+    /// The plan for them.
     pub plan: &'a NodePlan,
     /// The sessions.
     pub view: &'a BgpView,
-    /// Objects, or parts of them, that are at fault.
+    /// Objects, or parts of them, that are faulty.
     pub faults: usize,
-    /// That traffic should not come here, in words.
+    /// The drain state as text, unless the node is in service.
     pub drain: Option<String>,
 }
 
-/// What follows.
+/// The result.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// The first routes are out, as far as they will be soon.
+    /// The first routes are advertised, except to neighbours that are not expected soon.
     pub is_ready: bool,
-    /// How it is, in one line.
+    /// The status line.
     pub text: String,
 }
 
@@ -44,7 +43,7 @@ pub fn condition(facts: &Facts<'_>) -> Condition {
         return Condition { is_ready: false, text: "reading the configuration".to_owned() };
     };
     let by_key: BTreeMap<_, _> = facts.view.peers.iter().map(|it| (it.config.key, it)).collect();
-    // A range is nobody in particular, and who is shut down is not missed.
+    // A listen range is not a neighbour, and a peer that is shut down is not expected.
     let awaited = facts.plan.peers.iter().filter(|it| !it.key.is_range() && it.shutdown.is_none());
     let (mut missing, mut set_aside) = (Vec::new(), Vec::new());
     for config in awaited {
@@ -60,13 +59,13 @@ pub fn condition(facts: &Facts<'_>) -> Condition {
     Condition { is_ready, text: text(facts, missing, set_aside) }
 }
 
-/// What a neighbour lacks of having been told everything.
+/// Why a neighbour has not got all routes.
 fn lacks(peer: Option<&PeerView>) -> Option<&'static str> {
     let Some(peer) = peer else { return Some(SessionState::Idle.name()) };
     match &peer.session {
         Some(session) if peer.state == SessionState::Established => {
             let is_told = session.families.iter().all(|it| *session.end_of_rib_sent.of(it));
-            (!is_told).then_some("not told everything yet")
+            (!is_told).then_some("not all routes sent yet")
         }
         _ => Some(peer.state.name()),
     }
@@ -104,7 +103,7 @@ fn text(facts: &Facts<'_>, missing: Vec<String>, set_aside: Vec<String>) -> Stri
     parts.join("; ")
 }
 
-/// The first few, and how many more there are.
+/// The first few, and the number of the others.
 fn listed(mut names: Vec<String>) -> String {
     let more = names.len().saturating_sub(NAMES_MAX);
     names.truncate(NAMES_MAX);
@@ -118,7 +117,7 @@ fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// So many of them.
+/// A number with its noun.
 fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(number))
@@ -132,7 +131,7 @@ fn grouped(number: u64) -> String {
     }
 }
 
-/// A line break would begin another word to the service manager.
+/// A line break would start another assignment for the service manager.
 fn in_one_line(name: &str) -> String {
     name.chars().map(|it| if it.is_control() { '?' } else { it }).collect()
 }

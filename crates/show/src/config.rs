@@ -1,4 +1,4 @@
-//! `show config`: what was read, what is in force, and what is wrong with the rest.
+//! `show config`: the sources, the objects in force, and the findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::columns::aligned;
 use super::drain::DrainView;
 use super::object::Object;
 
-/// `lines` under a title, or the title and `none`.
+/// `lines` below a title, or the title and `none`.
 fn section(title: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return format!("{title}: none\n");
@@ -28,7 +28,7 @@ fn stale_line(stale: &StaleObject) -> String {
     format!("{place}{}: an earlier version is in force", stale.key)
 }
 
-/// Sources, counts, and whatever needs attention.
+/// Sources, counts, and what needs attention.
 pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     let stale: BTreeSet<&ObjectKey> = snapshot.stale.iter().map(|it| &it.key).collect();
     let mut counts: BTreeMap<Kind, (usize, usize)> = BTreeMap::new();
@@ -56,9 +56,8 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     .concat()
 }
 
-/// Everything in force, with `file` and `line` of what makes an object stale; and beside it the
-/// sources, the findings, what this node had to leave out, what the backend could not bring about,
-/// and whether it is drained.
+/// The objects in force, with `file` and `line` of what makes an object stale; beside them the sources, the
+/// findings, what this node left out, what the backend could not apply, and the drain state.
 pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     let stale: BTreeMap<&ObjectKey, &StaleObject> =
         snapshot.stale.iter().map(|it| (&it.key, it)).collect();

@@ -1,5 +1,5 @@
-//! What is said of a node that is out of service. FRR has no words for it: this is ours, and only
-//! there when there is something to say.
+//! The drain state. FRR has no output for it: this is ours, and present only for a node that is out of
+//! service.
 
 use fairway_model::Node;
 use fairway_node::drain::DrainStatus;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Snapshot;
 
-/// Whether a node is in service, and whether its Node is marked to be out of it.
+/// Whether a node is in service, and whether its Node has the drain mark.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DrainView {
     status: DrainStatus,
@@ -19,7 +19,7 @@ impl DrainView {
         Self { status: snapshot.drain, is_marked: snapshot.node.drain.is_some() }
     }
 
-    /// A line for people; nothing of a node in service.
+    /// A line of text; empty for a node in service.
     pub(super) fn line(self) -> String {
         let mark = match self.is_marked {
             true => format!("; its Node is marked {}", Node::DRAIN_MARK),
@@ -31,7 +31,7 @@ impl DrainView {
         }
     }
 
-    /// `state`, `sinceEpochSeconds`, while draining `untilEpochSeconds`, and `isMarked` if it is.
+    /// `state`, `sinceEpochSeconds`, while draining `untilEpochSeconds`, and `isMarked` if set.
     pub(super) fn json(self) -> Option<Value> {
         if self.status == DrainStatus::InService {
             return None;

@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Snapshot;
 
-/// How far it is.
+/// The progress of a drain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainReport {
-    /// What the request has changed.
+    /// What the request changed.
     pub step: DrainStep,
-    /// Whether a restart will know it; nothing was asked to be kept where that was no order.
+    /// Whether the order is on disk and survives a restart; true for a request that is not an order.
     pub is_kept: bool,
-    /// How the node is.
+    /// The state of the node.
     pub status: DrainStatus,
-    /// Its Node has the mark that takes it out of service, whatever the operator orders.
+    /// Whether its Node has the mark that takes it out of service regardless of orders.
     pub is_marked: bool,
-    /// Unix time, by the same clock.
+    /// Unix time, from the same clock.
     pub now_epoch_seconds: u64,
-    /// Neighbours with a session that have heard all of that.
+    /// Neighbours with a session that have been sent all of that.
     pub told: usize,
-    /// Those that have not: something for them is not yet written to their sockets.
+    /// Neighbours with a session that have not: an UPDATE for them is not yet written to their sockets.
     pub untold: Vec<String>,
-    /// Those without a session, who may have kept routes of before and cannot be told.
+    /// Neighbours without a session, which may still keep earlier routes and cannot be sent the withdrawal.
     pub away: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl DrainReport {
     }
 }
 
-/// How many neighbours with a session know that the node is as `status` says, and who does not.
+/// How many neighbours with a session have been sent what `status` means, and which have not.
 fn heard_of(status: DrainStatus, bgp: &BgpView) -> (usize, Vec<String>) {
     let is_acted_on = bgp.drain == status.state();
     let established = bgp.peers.iter().filter(|peer| peer.state == SessionState::Established);
@@ -60,7 +60,8 @@ fn heard_of(status: DrainStatus, bgp: &BgpView) -> (usize, Vec<String>) {
     (told.len(), untold.into_iter().map(name).collect())
 }
 
-/// Who has no session. A range is nobody in particular, and who is shut down is not missed.
+/// Neighbours without a session. A listen range is not a neighbour, and a peer that is shut down is not
+/// expected.
 fn away(bgp: &BgpView) -> Vec<String> {
     let is_missed =
         |peer: &&PeerView| !peer.config.key.is_range() && peer.config.shutdown.is_none();

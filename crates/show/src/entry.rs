@@ -1,6 +1,6 @@
-//! `show bgp ipv4|ipv6 unicast PREFIX`: one prefix, its attributes, and who has been told.
+//! `show bgp ipv4|ipv6 unicast PREFIX`: one prefix, its attributes, and the peers it is advertised to.
 //!
-//! Left out: `lastUpdate`, since when an entry changed last is not kept; for the same reason
+//! Left out: `lastUpdate`, since the time of the last change of an entry is not kept; for the same reason
 //! `version` is that of the table.
 
 use std::fmt::Write;
@@ -21,7 +21,7 @@ use super::route::{
 };
 use super::{ShowError, Snapshot};
 
-/// The entry that `text` means: the prefix itself, or the longest one around an address.
+/// The entry for `text`: the prefix itself, or the longest one that covers an address.
 fn find<'a>(
     snapshot: &Snapshot<'a>,
     family: AddressFamily,
@@ -29,7 +29,7 @@ fn find<'a>(
 ) -> Result<Option<Entry<'a>>, ShowError> {
     let malformed = || ShowError::MalformedPrefix { text: text.to_owned(), family };
     let address = text.parse::<IpAddr>().ok();
-    // Bits behind the length do not matter here, as in FRR.
+    // Bits after the prefix length are ignored, as in FRR.
     let prefix = text.parse::<IpNet>().ok().and_then(|net| Prefix::try_from(net).ok());
     let wanted = address.map(Prefix::host).or(prefix).ok_or_else(malformed)?;
     if wanted.family() != family {
@@ -44,7 +44,7 @@ fn find<'a>(
     })
 }
 
-/// The neighbours that have been told of `prefix`.
+/// The neighbours that `prefix` is advertised to.
 fn advertised_to(snapshot: &Snapshot<'_>, prefix: Prefix) -> Vec<PeerKey> {
     let peers = snapshot.bgp.peers.iter();
     peers
@@ -98,7 +98,7 @@ fn lines(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Str
     text
 }
 
-/// When a stale path goes, in seconds, while its neighbour is away: FRR's title and key for it.
+/// When a stale path is removed, in seconds, while its neighbour is away: FRR's title and key for it.
 fn removal(
     snapshot: &Snapshot<'_>,
     path: EntryPath<'_>,
@@ -114,8 +114,7 @@ fn removal(
     Some((title, key, stale.phase_ends_in.as_secs()))
 }
 
-/// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not
-/// interpreted.
+/// One path in FRR's lines. Ours: why a path is not the best, and attributes that are not interpreted.
 fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Instance) -> String {
     let (head, next_hop, from, router_id, kind) = match path {
         EntryPath::Originated(_) => {
@@ -184,7 +183,7 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
     text
 }
 
-/// The entry as an object; an empty one when there is none.
+/// The entry as an object; an empty one if there is no such entry.
 pub(super) fn json(
     snapshot: &Snapshot<'_>,
     family: AddressFamily,

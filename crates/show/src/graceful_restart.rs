@@ -1,8 +1,8 @@
-//! What outlives a session and for how long, in FRR's words: a part of `show bgp neighbors`, and
-//! `show bgp neighbors [PEER] graceful-restart`.
+//! Which routes outlive a session and for how long, in FRR's words: a part of `show bgp neighbors`, and `show
+//! bgp neighbors [PEER] graceful-restart`.
 //!
-//! Each neighbour says here for itself whether it is on, so that FRR's mark for what the instance
-//! says, `*`, stands nowhere. Ours: `staleRoutes` and its line, since FRR names only the timers.
+//! Each neighbour has its own setting, so FRR's mark for the setting of the instance, `*`, never appears.
+//! Ours: `staleRoutes` and its line, since FRR shows only the timers.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::neighbor::is_established;
 use super::object::Object;
 use super::time::milliseconds;
 
-/// What the neighbour's OPEN says of its restarts.
+/// The graceful restart capability of the neighbour's OPEN.
 pub(super) fn offered(session: &SessionView) -> Option<&RestartOffer> {
     session.capabilities_received.iter().find_map(|capability| match capability {
         Capability::GracefulRestart(offer) => Some(offer),
@@ -24,7 +24,7 @@ pub(super) fn offered(session: &SessionView) -> Option<&RestartOffer> {
     })
 }
 
-/// What it says of being away for longer (RFC 9494).
+/// Its long-lived graceful restart capability (RFC 9494).
 pub(super) fn offered_long_lived(session: &SessionView) -> Option<&[LongLivedOffer]> {
     session.capabilities_received.iter().find_map(|capability| match capability {
         Capability::LongLivedGracefulRestart(offers) => Some(offers.as_slice()),
@@ -32,18 +32,18 @@ pub(super) fn offered_long_lived(session: &SessionView) -> Option<&[LongLivedOff
     })
 }
 
-/// The families of an offer that are known here, and whether their routes were used all the time.
+/// The families of an offer that are known here, and their F bits (forwarding state preserved).
 pub(super) fn families(offer: &RestartOffer) -> impl Iterator<Item = (AddressFamily, bool)> + '_ {
     offer.families.iter().filter_map(|it| Some((it.family.family()?, it.forwarding)))
 }
 
-/// The session and what the neighbour offered for it, while it is up.
+/// The session and the neighbour's offer for it, while it is up.
 fn in_force(peer: &PeerView) -> Option<(&SessionView, &RestartOffer)> {
     let session = peer.session.as_ref().filter(|_| is_established(peer))?;
     Some((session, offered(session)?))
 }
 
-/// What is asked for; `None` where no route outlives a session.
+/// The configured restart support; `None` if no route outlives a session.
 fn wanted(peer: &PeerView) -> Option<GracefulRestart> {
     peer.config.graceful_restart
 }
@@ -61,12 +61,12 @@ fn remote_mode(peer: &PeerView) -> &'static str {
     }
 }
 
-/// How long the neighbour may still be away.
+/// How long the neighbour may still stay away.
 fn restart_time_left(peer: &PeerView) -> Option<Duration> {
     peer.stale.as_ref().filter(|it| it.phase == StalePhase::Away).map(|it| it.phase_ends_in)
 }
 
-/// How long it may still take to say its routes again.
+/// How long the neighbour may still take to send its routes again.
 fn stale_path_time_left(peer: &PeerView) -> Option<Duration> {
     peer.stale.as_ref().filter(|it| it.phase == StalePhase::Back).map(|it| it.phase_ends_in)
 }
@@ -81,7 +81,7 @@ fn times(peer: &PeerView) -> (u16, u32, u16) {
     )
 }
 
-/// What there is to say of a family that both sides keep routes of.
+/// The state of a family with graceful restart on both sides.
 struct FamilyFacts {
     family: AddressFamily,
     forwarding: bool,
@@ -152,7 +152,7 @@ fn modes_and_timers(peer: &PeerView) -> Object {
 }
 
 impl FamilyFacts {
-    /// All routes are said before the marker, so that it is always one after them.
+    /// All routes are sent before End-of-RIB, so it is always sent after the update.
     fn json(&self, peer: &PeerView) -> Object {
         let markers = Object::new()
             .field("endOfRibSend", self.end_of_rib_sent)
@@ -194,7 +194,7 @@ impl FamilyFacts {
     }
 }
 
-/// What is kept, why, and for how long.
+/// Which routes are kept, why, and for how long.
 fn stale_routes(stale: &StaleView) -> Object {
     let phase = match stale.phase {
         StalePhase::Away => "away",
@@ -269,8 +269,10 @@ fn modes_and_timers_text(peer: &PeerView) -> String {
 fn stale_line(stale: &StaleView) -> String {
     let phase = match stale.phase {
         StalePhase::Away => "the neighbor is away",
-        StalePhase::LongLived => "the neighbor is away for long, they are the last resort",
-        StalePhase::Back => "the neighbor is back and has not said them again",
+        StalePhase::LongLived => {
+            "the neighbor is away, long-lived stale routes are used as a last resort"
+        }
+        StalePhase::Back => "the neighbor is back and has not sent them again",
     };
     let count = |family: AddressFamily| {
         let routes = *stale.routes.of(family);
@@ -281,8 +283,8 @@ fn stale_line(stale: &StaleView) -> String {
     format!("    Stale routes: {}; {phase}; removed in {removed_in} seconds\n", counts.join(", "))
 }
 
-/// What stands above the neighbours of `show bgp neighbors graceful-restart`. There is no mode of
-/// the instance here: who says nothing has none.
+/// What precedes the neighbours in `show bgp neighbors graceful-restart`. The instance has no mode here,
+/// which FRR shows as Disable.
 pub(super) const HEAD: &str = "
 Codes: GR - Graceful Restart, * -  Inheriting Global GR Config,
        Restart - GR Mode-Restarting, Helper - GR Mode-Helper,

@@ -1,4 +1,4 @@
-//! Bytes for people.
+//! Bytes as hexadecimal text.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The BGP instance that FRR would have: what the heads of its tables say.
+//! The BGP instance that FRR would have: the heads of its tables.
 //!
 //! FRR has one AS and one router ID; here each peer may have its own, as in MetalLB. The heads
 //! show those of the first peer, and each peer's own are beside it.
@@ -11,10 +11,10 @@ use super::object::Object;
 /// LOCAL_PREF of a route that carries none.
 pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
 
-/// What FRR calls the main table.
+/// FRR's name of the main table.
 pub const VRF_DEFAULT: &str = "default";
 
-/// What a head says.
+/// The contents of a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instance<'a> {
     /// The VRF it runs in.
@@ -73,7 +73,7 @@ impl<'a> Instance<'a> {
         )
     }
 
-    /// Which VRF. The number of another one than the main table is not known here.
+    /// Which VRF. The number of a VRF other than the main table is not known here.
     pub(super) fn vrf_fields(&self) -> Object {
         let id = (self.vrf_name == VRF_DEFAULT).then_some(0);
         Object::new().optional("vrfId", id).field("vrfName", self.vrf_name)

@@ -65,12 +65,12 @@ pub use neighbor::called as neighbors_called;
 use serde_json::Value;
 use table::Selection;
 
-/// Everything that can be shown, as it was at one moment.
+/// The state of the daemon at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshot<'a> {
     /// Unix time.
     pub now_epoch_seconds: u64,
-    /// The same, when the daemon began.
+    /// The start of the daemon, in Unix time.
     pub started_epoch_seconds: u64,
     /// The commit that this daemon was built from.
     pub commit: &'a str,
@@ -78,8 +78,8 @@ pub struct Snapshot<'a> {
     pub node: &'a Node,
     /// The BGP identifier towards peers that set none.
     pub router_id: RouterId,
-    /// The VRF that is looked at. With the name of the main one, neighbours of all VRFs may be
-    /// among the peers, each named with its own.
+    /// The VRF of the query. With the name of the main one, neighbours of all VRFs may be among the peers,
+    /// each with the name of its own.
     pub vrf_name: &'a str,
     /// What the BGP backend does and sees.
     pub bgp: &'a BgpView,
@@ -87,13 +87,13 @@ pub struct Snapshot<'a> {
     pub index: &'a ClusterIndex,
     /// The addresses of the Services.
     pub outcomes: &'a Outcomes,
-    /// What this node should do.
+    /// What this node announces.
     pub plan: &'a NodePlan,
-    /// What changed last of each Service.
+    /// The last change of each Service.
     pub history: &'a History,
-    /// What is wrong or odd in the files.
+    /// Faults and warnings of the files.
     pub findings: &'a [Finding],
-    /// Objects of which an earlier version is in force than their files say.
+    /// Objects with their last good version in force instead of what their files contain.
     pub stale: &'a [StaleObject],
     /// The files and folders that are read.
     pub sources: &'a [String],
@@ -101,56 +101,56 @@ pub struct Snapshot<'a> {
     pub drain: DrainStatus,
 }
 
-/// Why there is nothing to show. Where FRR answers programs with an object instead, so do we:
-/// then the JSON is no error.
+/// Why there is nothing to show. Where FRR answers programs with an object instead, so do we; then the JSON
+/// is not an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShowError {
-    /// Nobody is called that, by address or by name.
+    /// No neighbour has this address or name.
     #[error("% No such neighbor in this view/vrf")]
     NoSuchNeighbor,
     /// It is not configured for that family.
     #[error("% No such neighbor or address family")]
     NoSuchFamily,
-    /// What `toReceive` refuses is not kept.
+    /// Routes that `toReceive` refuses are not kept.
     #[error("% Inbound soft reconfiguration not enabled")]
     RefusedRoutesNotKept,
     /// No route covers it.
     #[error("% Network not in table")]
     NetworkNotInTable,
-    /// What was given as a prefix is none, or is of the other family.
+    /// The text is not a prefix, or is of the other family.
     #[error("% Malformed address: {text:?} is neither a prefix nor an address of {family}")]
     MalformedPrefix {
-        /// What was given.
+        /// The text.
         text: String,
-        /// The table that was asked.
+        /// The table of the query.
         family: AddressFamily,
     },
-    /// What was given as a community is none.
+    /// The text is not a community.
     #[error("% Community malformed: {0}")]
     MalformedCommunity(String),
-    /// What was given as a large community is none.
+    /// The text is not a large community.
     #[error("% Large-community malformed")]
     MalformedLargeCommunity,
     /// There are no peer groups here.
     #[error("% No such peer-group")]
     NoSuchPeerGroup,
-    /// No LoadBalancer Service is called that; with what is wrong with its document, if that is why.
+    /// No LoadBalancer Service has this name; with the faults of its document, if that is why.
     #[error("there is no Service {wanted} of type LoadBalancer{}", because(.faults))]
     NoSuchService {
-        /// What was asked for.
+        /// The name of the query.
         wanted: String,
-        /// Faults of documents that may be it.
+        /// Faults of documents that may define it.
         faults: Vec<String>,
     },
-    /// Several are.
+    /// Several Services have this name.
     #[error("there are several Services {wanted}; ask for one of {}", .names.join(", "))]
     SeveralServices {
-        /// What was asked for.
+        /// The name of the query.
         wanted: String,
         /// Their names with their namespaces.
         names: Vec<String>,
     },
-    /// Nobody is watched by BFD at that address.
+    /// No BFD session has this address.
     #[error("% Unable to find 'peer {0}'")]
     NoSuchBfdPeer(String),
 }
@@ -159,7 +159,7 @@ fn because(faults: &[String]) -> String {
     faults.iter().map(|fault| format!("\n  {fault}")).collect()
 }
 
-/// The answer to `command`, to be printed as it is.
+/// The answer to `command`, to be printed unchanged.
 pub fn render(
     command: &ShowCommand,
     format: Format,
@@ -171,7 +171,7 @@ pub fn render(
     }
 }
 
-/// The answer for people.
+/// The answer as text.
 pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<String, ShowError> {
     match command {
         ShowCommand::BgpSummary { families, filter } => {
@@ -212,7 +212,7 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
     }
 }
 
-/// The answer for programs.
+/// The answer as JSON.
 pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Value, ShowError> {
     let object = match command {
         ShowCommand::BgpSummary { families, filter } => summary::json(snapshot, *families, *filter),

@@ -9,7 +9,7 @@ use fairway_seam::{BgpView, PeerView, ResetCause, SessionState};
 
 use super::{Snapshot, capabilities};
 
-/// What FRR calls the family of an address in `idType` and `afi`.
+/// FRR's word for the family of an address in `idType` and `afi`.
 pub(super) fn family_word(family: AddressFamily) -> &'static str {
     match family {
         AddressFamily::Ipv4Unicast => "ipv4",
@@ -22,9 +22,8 @@ pub(super) fn find<'a>(snapshot: &Snapshot<'a>, wanted: Option<&str>) -> Vec<&'a
     called(snapshot.bgp, wanted)
 }
 
-/// The neighbours called `wanted`: those with this address (one for each VRF), else all with this
-/// name (peers of several namespaces may share one) or on this interface. Everybody when nobody is
-/// asked for.
+/// The neighbours that `wanted` names: those with this address (one for each VRF), else all with this name
+/// (peers of several namespaces may share one) or on this interface. All neighbours without `wanted`.
 pub fn called<'a>(view: &'a BgpView, wanted: Option<&str>) -> Vec<&'a PeerView> {
     let peers = view.peers.iter();
     match wanted {
@@ -42,7 +41,7 @@ pub fn called<'a>(view: &'a BgpView, wanted: Option<&str>) -> Vec<&'a PeerView> 
     }
 }
 
-/// Its AS: as its OPEN said, else as it is configured; 0 where that leaves it open, as FRR has it.
+/// Its AS: from its OPEN, else from the configuration; 0 if that leaves it open, as FRR has it.
 pub(super) fn remote_asn(peer: &PeerView) -> u32 {
     match (&peer.session, peer.config.remote_as) {
         (Some(session), _) => session.remote_asn.get(),
@@ -52,27 +51,27 @@ pub(super) fn remote_asn(peer: &PeerView) -> u32 {
     }
 }
 
-/// What FRR prints of a role that nobody configured or said.
+/// What FRR prints for a role that is neither configured nor received.
 const NO_ROLE: &str = "undefined";
 
-/// Our part in the session (RFC 9234), in FRR's word.
+/// The local role (RFC 9234), in FRR's word.
 pub(super) fn local_role(peer: &PeerView) -> &'static str {
     peer.config.external_role().map_or(NO_ROLE, Role::name)
 }
 
-/// Its part, as its OPEN said.
+/// The remote role from its OPEN.
 pub(super) fn remote_role(peer: &PeerView) -> &'static str {
     peer.session.as_ref().and_then(capabilities::remote_role).unwrap_or(NO_ROLE)
 }
 
-/// The address of an unnumbered neighbour, in FRR's words; `None` for one that has one as its name.
+/// The address of an unnumbered neighbour, in FRR's words; `None` for one that is named by its address.
 pub(super) fn address_on_link(peer: &PeerView) -> Option<String> {
     peer.config.key.interface()?;
     let session = peer.session.as_ref();
     Some(session.map_or_else(|| "none".to_owned(), |it| it.remote.ip().to_string()))
 }
 
-/// What names it, in FRR's word.
+/// The kind of its key, in FRR's word.
 pub(super) fn id_type(key: PeerKey) -> &'static str {
     match key.remote {
         Remote::Address(address) => family_word(AddressFamily::of(address)),
@@ -92,7 +91,7 @@ pub(super) fn carries(peer: &PeerView, family: AddressFamily) -> bool {
     session.is_some_and(|session| session.families.contains(family))
 }
 
-/// How many routes of `family` it was told.
+/// How many routes of `family` were sent to it.
 pub(super) fn sent(peer: &PeerView, family: AddressFamily) -> u32 {
     *peer.prefixes_advertised.of(family)
 }
@@ -102,21 +101,21 @@ pub(super) fn accepted(peer: &PeerView, family: AddressFamily) -> u32 {
     *peer.prefixes_accepted.of(family)
 }
 
-/// Whether it is left alone because it announced too many prefixes.
+/// Whether its session is down because it announced too many prefixes.
 pub(super) fn exceeded_maximum(peer: &PeerView) -> bool {
     let cause = peer.last_reset.as_ref().map(|reset| &reset.cause);
     peer.state < SessionState::OpenSent && cause == Some(&ResetCause::NotificationSent(6, 1))
 }
 
-/// FRR's word for a neighbour whose routes are kept while it restarts.
+/// FRR's word for a neighbour that restarts while its routes are kept.
 const RESTARTING: &str = "NSF passive";
 
-/// Whether it is away and its routes are not.
+/// Whether it is away while its routes are kept.
 pub(super) fn is_restarting(peer: &PeerView) -> bool {
     !is_established(peer) && peer.stale.is_some()
 }
 
-/// What keeps it down, in FRR's words for the column of the summary.
+/// Why it is down, in FRR's words for the column of the summary.
 pub(super) fn peer_state(peer: &PeerView) -> &'static str {
     match peer {
         peer if peer.config.shutdown.is_some() => "Admin",
@@ -135,7 +134,7 @@ pub(super) fn state_name(peer: &PeerView) -> String {
     }
 }
 
-/// Its key, with FRR's mark for one that nobody named.
+/// Its key, with FRR's mark for a dynamic neighbour.
 pub(super) fn marked_key(peer: &PeerView) -> String {
     let mark = if peer.config.is_dynamic() { "*" } else { "" };
     format!("{mark}{}", peer.config.key)
@@ -146,13 +145,13 @@ pub(super) fn hops_away(peer: &PeerView) -> u8 {
     peer.config.ttl_security_hops.map_or_else(|| peer.config.ttl(), NonZeroU8::get)
 }
 
-/// The keepalive interval that is offered: what the operator wants, else a third of the hold time.
+/// The keepalive interval that is offered: the configured one, else a third of the hold time.
 pub(super) fn keepalive_configured(peer: &PeerView) -> Duration {
     let hold_time = peer.config.hold_time.duration().unwrap_or_default();
     peer.config.keepalive_interval.unwrap_or(hold_time / 3)
 }
 
-/// Hold time and keepalive interval in use; what would be offered while there is no session.
+/// Hold time and keepalive interval in use; those that would be offered if there is no session.
 pub(super) fn timers_in_use(peer: &PeerView) -> (Duration, Duration) {
     match &peer.session {
         Some(session) => (

@@ -1,4 +1,4 @@
-//! `show bgp neighbors [PEER] [graceful-restart]`: which neighbours are meant, and what is said of nobody.
+//! `show bgp neighbors [PEER] [graceful-restart]`: selects the neighbours, and answers if there are none.
 
 use fairway_ground::AddressFamily;
 use fairway_seam::PeerView;
@@ -7,7 +7,7 @@ use super::drain::DrainView;
 use super::object::Object;
 use super::{ShowError, Snapshot, graceful_restart, neighbor, neighbors_json, neighbors_text};
 
-/// Those called `wanted`, or everybody who is configured for `family`.
+/// Those that `wanted` names, or all that are configured for `family`.
 fn find<'a>(
     snapshot: &Snapshot<'a>,
     wanted: Option<&str>,
@@ -20,7 +20,7 @@ fn find<'a>(
     peers
 }
 
-/// One neighbour after the other.
+/// All selected neighbours as text.
 pub(super) fn text(
     snapshot: &Snapshot<'_>,
     wanted: Option<&str>,
@@ -34,7 +34,7 @@ pub(super) fn text(
     Ok(peers.into_iter().map(one).collect::<Vec<_>>().join("\n"))
 }
 
-/// An object by address.
+/// An object keyed by address.
 pub(super) fn json(
     snapshot: &Snapshot<'_>,
     wanted: Option<&str>,
@@ -47,7 +47,7 @@ pub(super) fn json(
     by_address(&find(snapshot, wanted, family), wanted, one)
 }
 
-/// What outlives the sessions with them.
+/// Their graceful restart state as text.
 pub(super) fn graceful_restart_text(
     snapshot: &Snapshot<'_>,
     wanted: Option<&str>,
@@ -61,7 +61,7 @@ pub(super) fn graceful_restart_text(
     Ok(graceful_restart::HEAD.to_owned() + &texts.collect::<String>())
 }
 
-/// The same by address.
+/// The same as an object keyed by address.
 pub(super) fn graceful_restart_json(
     snapshot: &Snapshot<'_>,
     wanted: Option<&str>,

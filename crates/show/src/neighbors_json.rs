@@ -1,11 +1,11 @@
 //! One neighbour as an object, with FRR's keys in FRR's order.
 //!
 //! FRR's keys that are left out. Not known from a snapshot: `bgpInUpdateElapsedTimeMsecs`,
-//! `estimatedRttInMsecs`, `nexthop`, `nexthopGlobal`, `nexthopLocal`, `bgpConnection`. About
-//! things that do not exist here: `peerGroup`, `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
+//! `estimatedRttInMsecs`, `nexthop`, `nexthopGlobal`, `nexthopLocal`, `bgpConnection`. About things that do
+//! not exist here: `peerGroup`, `updateGroupId`, `subGroupId`, `packetQueueLength`, `routeMapFor...`,
 //! `readThread`, `writeThread`, `bgpTimerConfiguredConditionalAdvertisementsSec`,
-//! `extendedOptionalParametersLength`. Not true here: `reducePrefixNumAndClearIpBgp`, since a
-//! session that ended for too many prefixes comes back by itself.
+//! `extendedOptionalParametersLength`. Not true here: `reducePrefixNumAndClearIpBgp`, since a session that
+//! ended because of too many prefixes comes back by itself.
 //!
 //! Ours: `notAccepted`, `setAside`, `waitsForBfd`, `lastNotification`, `lastErrorText`, `nextConnectInMsec`,
 //! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`,
@@ -91,7 +91,7 @@ fn timers(peer: &PeerView, now_epoch_seconds: u64) -> Object {
         .field("bgpTimerKeepAliveIntervalMsecs", milliseconds(keepalive))
 }
 
-/// FRR's sixteen. There are no queues and no CAPABILITY messages here, so those are 0.
+/// FRR's sixteen counters. There are no queues and no CAPABILITY messages here, so those are 0.
 fn message_statistics(peer: &PeerView) -> Object {
     let (sent, received) = (peer.messages.sent, peer.messages.received);
     Object::new()
@@ -113,9 +113,9 @@ fn message_statistics(peer: &PeerView) -> Object {
         .field("totalRecv", received.total())
 }
 
-/// Both policies exist without being written: nothing comes in but what `toReceive` allows, and
-/// nothing goes out but what advertisements and `toAdvertise` say. `sentPrefixCounter` is absent,
-/// not 0, without a session that carries the family.
+/// FRR shows both policies as configured: only routes that `toReceive` allows come in, and only routes from
+/// advertisements and `toAdvertise` go out. `sentPrefixCounter` is absent, not 0, without a session that
+/// carries the family.
 fn families(peer: &PeerView) -> Object {
     let maximum = peer.config.import.maximum;
     let families = peer.config.families.iter();
@@ -170,7 +170,7 @@ fn connection(peer: &PeerView) -> Object {
         .optional("peerBfdInfo", peer_bfd::json(peer))
 }
 
-/// What was not taken from it, and what it does not get.
+/// The routes that were refused from it, and those that it does not get.
 fn refusals(peer: &PeerView) -> Object {
     let malformed = Object::new()
         .field("attributeDiscard", peer.malformed.attribute_discards)

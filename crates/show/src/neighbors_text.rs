@@ -1,8 +1,7 @@
-//! One neighbour for people, in FRR's lines.
+//! One neighbour as text, in FRR's lines.
 //!
-//! Lines whose facts are unknown here, or are about things that do not exist here, are left out:
-//! see `neighbors_json`. Ours are those on stale, refused and unannounced prefixes, on malformed
-//! UPDATEs, `Last error` and `Drain`.
+//! Lines about facts that are unknown or do not exist here are left out: see `neighbors_json`. Ours are those
+//! on stale, refused and unannounced prefixes, on malformed UPDATEs, `Last error` and `Drain`.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -125,7 +124,7 @@ fn message_statistics(peer: &PeerView) -> String {
         let _ = writeln!(text, "    {title:15}{sent:>10} {received:>10}");
     }
     if peer.panics > 0 {
-        let _ = writeln!(text, "  Sessions ended by a fault of ours: {}", peer.panics);
+        let _ = writeln!(text, "  Sessions reset by an internal error: {}", peer.panics);
     }
     text.push_str("  Minimum time between advertisement runs is 0 seconds\n");
     let MalformedCounters { attribute_discards, treated_as_withdraw, resets } = peer.malformed;
@@ -207,14 +206,15 @@ fn connection(peer: &PeerView) -> String {
         text.push_str("Peer Authentication Enabled\n");
     }
     if let Some(why) = &peer.set_aside {
-        let _ = writeln!(text, "It is set aside: {why}");
+        let _ = writeln!(text, "Session set aside: {why}");
     }
     if peer.waits_for_bfd {
-        text.push_str("It waits for BFD (bfdStrict): no session before BFD is Up\n");
+        text.push_str("Waiting for BFD (bfdStrict): no session before BFD is Up\n");
     }
     if let Some(why) = peer.not_accepted {
-        let dialled = if peer.config.is_dialled() { ", it is only dialled" } else { "" };
-        let _ = writeln!(text, "Its connections are refused{dialled}: {why}");
+        let dialled =
+            if peer.config.is_dialled() { ", only outgoing connections are used" } else { "" };
+        let _ = writeln!(text, "Incoming connections are refused{dialled}: {why}");
     }
     text
 }

@@ -1,8 +1,8 @@
 //! `show bgp nexthop`: the next hops of accepted paths, and the neighbours with a session.
 //!
-//! FRR tracks next hops in the kernel's table and names interfaces, networks and times. Here a
-//! path whose next hop is not on a network of this machine is not accepted at all, so every one
-//! that is listed is valid; the rest is not known and left out.
+//! FRR tracks next hops in the kernel's table and shows interfaces, networks and times. Here a path whose
+//! next hop is not on a network of this machine is not accepted at all, so every listed one is valid; the
+//! rest is not known and left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ fn next_hops(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> BTreeMap<IpAddr, 
     found
 }
 
-/// A line for each.
+/// One line per next hop.
 pub(super) fn text(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> String {
     let next_hops = next_hops(snapshot, wanted);
     if wanted.is_some() && next_hops.is_empty() {
@@ -51,7 +51,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> String {
     text
 }
 
-/// An object by family and address, as in FRR 10.
+/// An object keyed by family and address, as in FRR 10.
 pub(super) fn json(snapshot: &Snapshot<'_>, wanted: Option<&str>) -> Object {
     let next_hops = next_hops(snapshot, wanted);
     let of_family = |family: AddressFamily| -> Object {

@@ -1,4 +1,4 @@
-//! A JSON object whose keys stay in the order they are written in.
+//! A JSON object that keeps the order of its keys.
 
 use serde_json::{Map, Value};
 

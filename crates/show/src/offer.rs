@@ -4,7 +4,7 @@ use fairway_ground::AddressFamily;
 use fairway_seam::SessionView;
 use fairway_seam::capability::Capability;
 
-/// Who offered something.
+/// Which side offered something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) ours: bool,

@@ -30,8 +30,8 @@ impl EntryPath<'_> {
         }
     }
 
-    /// `nexthops`: one, or the global and the link-local address, of which the second is used, as
-    /// in FRR. `host` is who it is.
+    /// `nexthops`: one, or the global and the link-local address, of which the second is used, as in FRR.
+    /// `host` is the name of the neighbour.
     pub(super) fn next_hops(self, host: Option<&str>, detail: Detail) -> Vec<Value> {
         let link_local = self.link_local();
         let first = match self {

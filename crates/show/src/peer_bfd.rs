@@ -1,7 +1,7 @@
-//! What BFD says of the path to a neighbour, in `show bgp neighbors`.
+//! The BFD state of the path to a neighbour, in `show bgp neighbors`.
 //!
-//! FRR prints bgpd's own defaults for the intervals here, whatever the profile says; here are those
-//! of the profile. Ours: `strict`, where there is no session before BFD is Up.
+//! FRR prints bgpd's own defaults for the intervals here, whatever the profile sets; these are those of the
+//! profile. Ours: `strict`, if there is no session before BFD is Up.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn last_update(peer: &PeerView) -> String {
     clock_with_days(peer.liveness_since.unwrap_or(Duration::ZERO))
 }
 
-/// For programs; `None` where nobody watches the path.
+/// As JSON; `None` if BFD does not monitor the path.
 pub(super) fn json(peer: &PeerView) -> Option<Object> {
     let bfd = peer.config.bfd.as_ref()?;
     let object = Object::new()
@@ -33,7 +33,7 @@ pub(super) fn json(peer: &PeerView) -> Option<Object> {
     Some(object)
 }
 
-/// For people; empty where nobody watches the path.
+/// As text; empty if BFD does not monitor the path.
 pub(super) fn text(peer: &PeerView) -> String {
     let Some(bfd) = &peer.config.bfd else { return String::new() };
     format!(

@@ -1,13 +1,12 @@
-//! `show bgp neighbors PEER advertised-routes` and its like: what one neighbour has been told, and
-//! what it told us and was accepted.
+//! `show bgp neighbors PEER advertised-routes` and its like: the routes sent to one neighbour, and those
+//! accepted from it.
 //!
-//! FRR shows advertised routes as they were before the last changes: next hop 0.0.0.0, an empty
-//! path. Here they are as they were sent: our next hop, our AS in the path, and MED and LOCAL_PREF
-//! only if they were in the UPDATE. Received routes are those that passed `toReceive`: what it
-//! refuses is counted and not kept, which FRR calls a lack of soft reconfiguration. Unless one
-//! family is asked for, both are in one table. Ours in JSON:
-//! `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, and `otherPaths` of a prefix that
-//! has several (RFC 7911), of which FRR shows one.
+//! FRR shows advertised routes as they were before the last changes: next hop 0.0.0.0, an empty path. Here
+//! they are as sent: our next hop, our AS in the path, and MED and LOCAL_PREF only if they were in the
+//! UPDATE. Received routes are those that passed `toReceive`: refused ones are counted and not kept, which
+//! FRR reports as soft reconfiguration not enabled. Unless the query names a family, both are in one table.
+//! Ours in JSON: `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, and `otherPaths` of a prefix
+//! that has several (RFC 7911), of which FRR shows one.
 
 use std::fmt::Write;
 
@@ -21,12 +20,12 @@ use super::route::{Row, communities, large_communities};
 use super::table::{self, Selection};
 use super::{PeerRoutes, ShowError, Snapshot, neighbor};
 
-/// Who told whom.
+/// The direction of the routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
-    /// What it has been told.
+    /// Routes sent to the neighbour.
     Advertised,
-    /// What it announces, as far as it was accepted.
+    /// Routes announced by the neighbour and accepted.
     Received,
 }
 
@@ -38,7 +37,7 @@ impl Direction {
         }
     }
 
-    /// FRR weighs what it originates, and nearly all that is advertised here is.
+    /// FRR gives a weight to what it originates, and nearly all that is advertised here is.
     fn weight(self) -> u32 {
         match self {
             Self::Advertised => 32_768,
@@ -63,13 +62,13 @@ fn instance<'a>(snapshot: &Snapshot<'a>, peer: &PeerView) -> Instance<'a> {
     }
 }
 
-/// Whose routes, and which way they went; or how else the question is answered.
+/// The neighbour and the direction; or the answer if there are no such routes.
 enum Asked<'a> {
     Routes(&'a PeerView, Direction),
     Rows(PeerKey),
 }
 
-/// The neighbour that is meant, if it can be asked for those routes.
+/// The selected neighbour, if it has those routes.
 fn find<'a>(
     snapshot: &Snapshot<'a>,
     wanted: &str,
@@ -98,7 +97,7 @@ fn of_family(
     routes.filter(|it| family.is_none_or(|family| it.prefix.family() == family)).collect()
 }
 
-/// The routes in FRR's columns; nothing at all when there are none, as in FRR.
+/// The routes in FRR's columns; empty if there are none, as in FRR.
 pub(super) fn text(
     snapshot: &Snapshot<'_>,
     wanted: &str,
@@ -136,7 +135,7 @@ pub(super) fn text(
     Ok(text)
 }
 
-/// The routes by prefix. Without any, the head is absent, as in FRR 8.4.
+/// The routes keyed by prefix. Without any, the head is absent, as in FRR 8.4.
 pub(super) fn json(
     snapshot: &Snapshot<'_>,
     wanted: &str,
@@ -160,7 +159,7 @@ pub(super) fn json(
         .field("filteredPrefixCounter", 0)
 }
 
-/// Why there is no answer, for programs.
+/// Why there is no answer, as JSON.
 pub(super) fn warning(error: &ShowError) -> Object {
     Object::new().field("warning", error.to_string().trim_start_matches("% "))
 }

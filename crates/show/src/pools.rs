@@ -1,4 +1,4 @@
-//! `show pools`: what each pool holds and how much of it is used.
+//! `show pools`: the ranges of each pool, and how much of it is used.
 //!
 //! Renders what [`PoolUse`] counts.
 
@@ -23,7 +23,7 @@ impl Item<'_> {
     }
 }
 
-/// A range as a prefix where it is one.
+/// A range as a prefix, if it is one.
 fn range_text(range: AddressRange) -> String {
     let lengths = 0..=range.family().address_bits();
     let mut prefixes = lengths.filter_map(|length| Prefix::new(range.first(), length).ok());
@@ -39,10 +39,10 @@ pub(super) fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
     pools.zip(usage).map(|(pool, usage)| Item { pool, usage }).collect()
 }
 
-/// What stands for everybody.
+/// Stands for all namespaces and Services.
 const ALL: &str = "<all>";
 
-/// Whom a pool is kept for, in few words.
+/// The Services that a pool is dedicated to, in short form.
 fn kept_for(allocation: &ServiceAllocation) -> String {
     let mut words: Vec<String> = Vec::new();
     if !allocation.namespaces.is_empty() {
@@ -61,7 +61,7 @@ fn kept_for(allocation: &ServiceAllocation) -> String {
     words.join("; ")
 }
 
-/// One row for each pool.
+/// One row per pool.
 pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     let items = items(snapshot);
     if items.is_empty() {
@@ -89,8 +89,8 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     aligned(&rows)
 }
 
-/// One object for each pool, with the counters of MetalLB's status, and how many are free for who
-/// asks for no address; those saturate at the largest int64.
+/// One object per pool, with the counters of MetalLB's status, and the number of addresses that are free for
+/// automatic assignment; they saturate at the largest int64.
 pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     let counter = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
     let object = |item: &Item<'_>| {

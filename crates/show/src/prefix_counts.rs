@@ -1,6 +1,7 @@
-//! `show bgp ipv4|ipv6 unicast neighbors PEER prefix-counts`: how many of its paths are where.
+//! `show bgp ipv4|ipv6 unicast neighbors PEER prefix-counts`: how many paths of a neighbour are in each
+//! table.
 //!
-//! What `toReceive` refuses is not kept, so `Adj-in` counts what was accepted.
+//! Routes that `toReceive` refuses are not kept, so `Adj-in` counts the accepted ones.
 
 use std::fmt::Write;
 
@@ -49,7 +50,7 @@ fn counts(
     Ok(Counts { peer: peer.config.key.to_string(), accepted, rows })
 }
 
-/// A line for each number.
+/// One line per counter.
 pub(super) fn text(
     snapshot: &Snapshot<'_>,
     wanted: &str,

@@ -1,7 +1,7 @@
 //! Why the last session ended, in FRR's words.
 //!
-//! FRR counts the wait for the first connection as a reset; here there is none before an attempt
-//! has failed. An attempt that TCP refused is FRR's wait for an OPEN that never comes.
+//! FRR counts the wait for the first connection as a reset; here there is none before an attempt has failed.
+//! An attempt that TCP refused corresponds to FRR's wait for an OPEN that never comes.
 
 use fairway_seam::notification::{self, cease};
 use fairway_seam::{LastReset, PeerView, ResetCause};
@@ -12,7 +12,7 @@ use super::time::{clock, milliseconds};
 /// Cease / Hard Reset (RFC 8538 §3): nothing may be kept.
 const HARD_RESET: (u8, u8) = (6, 9);
 
-/// What the operator did: FRR names that, and not the Cease that it sends for it.
+/// Actions of the operator: FRR names the action instead of the Cease that it sends.
 const BY_THE_OPERATOR: [(ResetCause, &str, u8); 2] = [
     (ResetCause::NotificationSent(6, cease::ADMINISTRATIVE_SHUTDOWN), "Admin. shutdown", 11),
     (ResetCause::NotificationSent(6, cease::ADMINISTRATIVE_RESET), "User reset", 12),
@@ -29,14 +29,13 @@ fn due_to(cause: &ResetCause) -> (&'static str, u8) {
         ResetCause::NotificationReceived(..) => ("BGP Notification received", 13),
         ResetCause::NotificationSent(..) => ("BGP Notification send", 14),
         ResetCause::PeerClosed => ("Peer closed the session", 15),
-        // FRR has a number for each setting; this is the one for what an OPEN says.
+        // FRR has a number for each setting; this is the one for settings carried in the OPEN.
         ResetCause::Left => ("Capability changed", 19),
         ResetCause::ConnectFailed => ("Waiting for peer OPEN", 32),
     })
 }
 
-/// The same for the end of the last session of `peer`: FRR has a name of its own for one whose
-/// routes are kept.
+/// The same for the end of the last session of `peer`: FRR has a separate name for one with its routes kept.
 fn due_to_of(peer: &PeerView, cause: &ResetCause) -> (&'static str, u8) {
     match cause {
         ResetCause::PeerClosed if peer.stale.is_some() => ("NSF peer closed the session", 22),
@@ -44,8 +43,8 @@ fn due_to_of(peer: &PeerView, cause: &ResetCause) -> (&'static str, u8) {
     }
 }
 
-/// FRR's name and number for why there is no session. Before a first attempt has failed, what is
-/// waited for is the other side, unless nobody is to be waited for.
+/// FRR's name and number for why there is no session. Before a first attempt has failed, that is the wait for
+/// the other side, unless there is no side to wait for.
 pub(super) fn reason_of_absence(peer: &PeerView) -> (&'static str, u8) {
     if peer.config.shutdown.is_some() {
         return due_to(&ResetCause::NotificationSent(6, cease::ADMINISTRATIVE_SHUTDOWN));
@@ -63,7 +62,7 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// FRR's words. It says so when a Cease has no subcode.
+    /// FRR's words. FRR states explicitly that a Cease has no subcode.
     fn reason(&self) -> String {
         let (code, subcode) = (self.code, self.subcode);
         let reason = notification::reason(code, subcode);

@@ -13,13 +13,13 @@ use serde_json::Value;
 use super::Snapshot;
 use super::object::Object;
 
-/// The weight that FRR gives to what it originates itself.
+/// The weight that FRR gives to routes that it originates.
 const WEIGHT_ORIGINATED: u32 = 32_768;
 /// Why the only path to a prefix is the best, in FRR's words.
 const ONLY_PATH: &str = "First path received";
 
-/// A prefix and its paths, the best first. Of originated ones there is one for each set of
-/// attributes that some peers are told. All are in use, so the others are its multipath.
+/// A prefix and its paths, the best first. Originated ones have one path per set of attributes that is sent
+/// to some peers. All are in use, so the others count as multipath.
 pub(super) struct Entry<'a> {
     pub(super) prefix: Prefix,
     pub(super) paths: Vec<EntryPath<'a>>,
@@ -33,7 +33,7 @@ pub(super) enum EntryPath<'a> {
 }
 
 impl Entry<'_> {
-    /// Why the first path is the best: the last step that threw another one out.
+    /// Why the first path is the best: the last step of the decision process that removed another one.
     pub(super) fn selection_reason(&self) -> String {
         let lost_at = self.paths.iter().filter_map(|path| match path {
             EntryPath::Originated(_) => None,
@@ -52,13 +52,12 @@ impl EntryPath<'_> {
         matches!(self, Self::Learned(it) if it.path.source.kind == PeerKind::Internal)
     }
 
-    /// Its neighbour restarts and has not said it again.
+    /// Its neighbour is restarting and has not sent it again.
     pub(super) fn is_stale(self) -> bool {
         matches!(self, Self::Learned(it) if it.stale)
     }
 
-    /// The next hop for people. What comes from an unnumbered neighbour goes to its link, and FRR
-    /// names that.
+    /// The next hop as text. FRR shows the interface as the next hop of a route from an unnumbered neighbour.
     pub(super) fn next_hop(self) -> String {
         match self {
             Self::Originated(route) => unspecified(route.prefix.family()).to_string(),
@@ -118,7 +117,7 @@ impl EntryPath<'_> {
         }
     }
 
-    /// Of our own route those that depend on the neighbour are left out.
+    /// For our own routes, those that depend on the neighbour are left out.
     pub(super) fn extended_communities(&self) -> &[ExtendedCommunity] {
         match self {
             Self::Originated(_) => &[],
@@ -154,7 +153,7 @@ pub(super) fn entries<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> Vec
     entries.into_iter().map(sorted).collect()
 }
 
-/// The next hop that FRR shows for what it originates.
+/// The next hop that FRR shows for originated routes.
 pub(super) fn unspecified(family: AddressFamily) -> IpAddr {
     match family {
         AddressFamily::Ipv4Unicast => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -177,7 +176,7 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The row in FRR's columns; what does not fit in one continues on the next line.
+    /// The row in FRR's columns; a cell that is too wide is followed by a line break.
     pub(super) fn line(&self) -> String {
         let number = |value: Option<u32>| value.map(|it| it.to_string()).unwrap_or_default();
         let separator = if self.path.is_empty() { "" } else { " " };
@@ -226,7 +225,7 @@ fn list_object<T: Display>(values: &[T], word: impl Fn(&T) -> String) -> Option<
     (!values.is_empty()).then_some(object)
 }
 
-/// Values with a blank between.
+/// Values separated by blanks.
 pub(super) fn joined<T: Display>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
 }

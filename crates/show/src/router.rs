@@ -11,7 +11,8 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     )
 }
 
-/// The facts as an object. Nothing is kept over a restart but addresses, so none is graceful.
+/// The facts as an object. Only addresses are kept across a restart, so graceful restart of the instance is
+/// off.
 pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     Object::new()
         .field("bgpStartedAt", snapshot.started_epoch_seconds)

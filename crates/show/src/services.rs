@@ -1,7 +1,7 @@
-//! `show services`: which addresses each Service has, who has been told, and what is missing.
+//! `show services`: the addresses of each Service, the peers they are announced to, and what is missing.
 //!
-//! The plan says who should be told, the backend who has been; a peer that should and has not is
-//! a reason. So "announced to" means that an UPDATE has left.
+//! The plan names the planned peers, the backend those that have the route; a planned peer without the route
+//! is a reason. So "announced to" means that an UPDATE has been sent.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ struct Item<'a> {
     name: &'a ObjectName,
     outcome: &'a Outcome,
     lines: Vec<Line>,
-    /// Why it has no address, or fewer than it would like, or is not announced at all.
+    /// Why it has no address, fewer than requested, or is not announced.
     reasons: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ fn item<'a>(told: &Told<'a>, name: &'a ObjectName, outcome: &'a Outcome) -> Item
     let mut reasons: Vec<String> = outcome.reason.iter().map(ToString::to_string).collect();
     let whole = announcement.and_then(|announcement| announcement.reason.as_ref());
     match whole {
-        // Says the same once more.
+        // Repeats the reason that is already there.
         Some(Reason::NotAllocated(_)) if !reasons.is_empty() => {}
         Some(reason) => reasons.push(reason.to_string()),
         None => {}
@@ -78,8 +78,8 @@ fn item<'a>(told: &Told<'a>, name: &'a ObjectName, outcome: &'a Outcome) -> Item
     Item { name, outcome, lines, reasons }
 }
 
-/// Why a Service does not have all it asks for, or not all are told that should be: each reason
-/// once, from the whole to the parts.
+/// Why a Service lacks addresses, or why planned peers lack its routes: each reason once, from the whole to
+/// the parts.
 pub(super) fn missing(told: &Told<'_>, name: &ObjectName, outcome: &Outcome) -> Vec<String> {
     item(told, name, outcome).all_reasons().into_iter().map(str::to_owned).collect()
 }
@@ -150,7 +150,7 @@ impl Item<'_> {
     }
 }
 
-/// One row for each Service.
+/// One row per Service.
 pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     let items = items(snapshot);
     if items.is_empty() {
@@ -162,8 +162,8 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     aligned(&rows)
 }
 
-/// One object for each Service. `reason` is empty for one that has all it asks for; `pool` is
-/// empty without addresses, and `prefix` where no advertisement makes one of an address.
+/// One object per Service. `reason` is empty for one that lacks nothing; `pool` is empty without addresses,
+/// and `prefix` if no advertisement covers an address.
 pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     let items: Vec<Value> = items(snapshot).iter().map(|item| item.object().into()).collect();
     Object::new().field("items", items)

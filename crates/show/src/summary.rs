@@ -39,7 +39,7 @@ struct Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    /// Those that are listed.
+    /// The neighbours that are listed.
     fn listed(&self) -> Vec<&'a PeerView> {
         let is_listed = |peer: &&PeerView| match self.filter {
             SummaryFilter::Everybody => true,
@@ -66,7 +66,7 @@ impl<'a> Family<'a> {
     }
 }
 
-/// The families that have peers and are asked for, IPv4 first.
+/// The families that have peers and are selected, IPv4 first.
 fn families<'a>(
     snapshot: &Snapshot<'a>,
     wanted: SummaryFamilies,
@@ -95,7 +95,7 @@ fn families<'a>(
     families.filter(|it| !it.peers.is_empty() || !it.ranges.is_empty()).collect()
 }
 
-/// One block for each family.
+/// One block per family.
 pub(super) fn text(
     snapshot: &Snapshot<'_>,
     wanted: SummaryFamilies,
@@ -109,7 +109,7 @@ pub(super) fn text(
     families.iter().map(|family| block(family, has_title)).collect()
 }
 
-/// The table of one family. One that was asked for by its full name has no title, as in FRR.
+/// The table of one family. One that the command names in full has no title, as in FRR.
 fn block(family: &Family<'_>, has_title: bool) -> String {
     let listed = family.listed();
     let vrf_name = family.instance.vrf_name;
@@ -156,7 +156,7 @@ fn block(family: &Family<'_>, has_title: bool) -> String {
     text
 }
 
-/// FRR's two lines, where there is somebody to count; and each range by itself, which is ours.
+/// FRR's two lines if there are dynamic neighbours; and a line per range, which is ours.
 fn ranges(family: &Family<'_>) -> String {
     let mut text = String::new();
     let dynamic = family.dynamic_count();
@@ -174,14 +174,14 @@ fn ranges(family: &Family<'_>) -> String {
             config.key, config.name
         );
         if let Some(why) = not_accepted {
-            let _ = write!(text, "; nobody is accepted: {why}");
+            let _ = write!(text, "; no neighbor is accepted: {why}");
         }
         text.push('\n');
     }
     text
 }
 
-/// How often it was up, since when it is not, and why.
+/// How often the session was up, since when it is down, and why.
 fn failed_row(peer: &PeerView, width: usize) -> String {
     let (reason, _) = reset::reason_of_absence(peer);
     format!(
@@ -216,8 +216,8 @@ fn row(peer: &PeerView, family: AddressFamily, width: usize) -> String {
     )
 }
 
-/// What fits: cut at the last blank, as FRR does it. (It prints nothing when there is none; the
-/// beginning says more.)
+/// As much as fits: cut at the last blank, as FRR does it. (FRR prints nothing if there is no blank; the
+/// first characters are more useful.)
 fn description(name: &str) -> String {
     if name.is_empty() {
         return "N/A".to_owned();
@@ -246,7 +246,7 @@ fn memory(bytes: usize) -> String {
     }
 }
 
-/// An object by family; that of the family alone when one was asked for by its full name.
+/// An object keyed by family; that of the family alone when the command names one in full.
 pub(super) fn json(
     snapshot: &Snapshot<'_>,
     wanted: SummaryFamilies,
@@ -300,7 +300,7 @@ fn object(family: &Family<'_>) -> Object {
         .optional("bestPath", (family.filter != SummaryFilter::Failed).then(Object::new))
 }
 
-/// When it was last up, in Unix time.
+/// When the session last came up, in Unix time.
 fn established_epoch(peer: &PeerView, family: &Family<'_>) -> Option<u64> {
     peer.since.map(|since| family.now_epoch_seconds.saturating_sub(since.as_secs()))
 }

@@ -1,6 +1,6 @@
 //! `show bgp ipv4|ipv6 unicast`: what this node originates, and what it accepted.
 //!
-//! `version` of a path is that of the table: when an entry changed last is not kept.
+//! `version` of a path is that of the table: the time of the last change of an entry is not kept.
 
 use fairway_ground::{AddressFamily, Community, LargeCommunity, PeerKey};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(super) enum Selection {
 }
 
 impl Selection {
-    /// What `filter` means.
+    /// The selection that `filter` describes.
     pub(super) fn carrying(filter: &CommunityFilter) -> Result<Self, ShowError> {
         let text = &filter.text;
         Ok(match filter.is_large {
@@ -58,13 +58,13 @@ fn carries<T: PartialEq>(carried: &[T], wanted: &T, is_exact: bool) -> bool {
     carried.contains(wanted) && (!is_exact || carried.len() == 1)
 }
 
-/// The selected paths of an entry, each with its position among all.
+/// The selected paths of an entry, each with its position among all paths.
 fn selected<'a>(entry: &Entry<'a>, selection: &Selection) -> Vec<(usize, EntryPath<'a>)> {
     let paths = entry.paths.iter().copied().enumerate();
     paths.filter(|(_, path)| selection.holds(path)).collect()
 }
 
-/// The table in FRR's columns; of a part of it that is empty, nothing.
+/// The table in FRR's columns; empty if a selection matches nothing.
 pub(super) fn text(
     snapshot: &Snapshot<'_>,
     family: AddressFamily,

@@ -19,7 +19,7 @@ pub(super) fn clock_or_never(duration: Option<Duration>) -> String {
     duration.map_or_else(|| "never".to_owned(), clock)
 }
 
-/// `1 day(s), 2 hour(s), 3 minute(s), 4 second(s)`, without what is 0 in front.
+/// `1 day(s), 2 hour(s), 3 minute(s), 4 second(s)`, without leading zero parts.
 pub(super) fn spelled(duration: Duration) -> String {
     const UNITS: [(u64, &str); 5] = [
         (360 * 86_400, "year(s)"),

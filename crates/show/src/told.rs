@@ -1,4 +1,5 @@
-//! What the backend has told whom: `show services` and `explain` hold it against the plan.
+//! The routes that the backend has sent to each peer: `show services` and `explain` compare them with the
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +9,10 @@ use fairway_seam::{Ineligible, PeerRoute, PeerView};
 use super::Snapshot;
 use super::neighbor::is_established;
 
-/// What the backend has told whom.
+/// The routes that the backend has sent to each peer.
 pub(super) struct Told<'a> {
     snapshot: &'a Snapshot<'a>,
-    /// By what routes for them name: whoever came from a range is behind the range.
+    /// Keyed as routes name them: the neighbours of a range are behind the range.
     peers: BTreeMap<PeerKey, Vec<(&'a PeerView, BTreeSet<Prefix>)>>,
 }
 
@@ -29,15 +30,15 @@ impl<'a> Told<'a> {
         self.snapshot
     }
 
-    /// The route as the first neighbour behind `key` that has it was told it.
+    /// The route as sent to the first neighbour behind `key` that has it.
     pub(super) fn sent(&self, key: PeerKey, prefix: Prefix) -> Option<&'a PeerRoute> {
         let peers = self.peers.get(&key).into_iter().flatten();
         let mut routes = peers.flat_map(|(peer, _)| &peer.advertised);
         routes.find(|route| route.prefix == prefix)
     }
 
-    /// Why the last session of a neighbour without one ended, or the last attempt failed, where it
-    /// would be told of `prefix` with one.
+    /// Why the last session of a neighbour without one ended, or the last attempt failed, if it would be sent
+    /// `prefix` with one.
     pub(super) fn last_failure(&self, key: PeerKey, prefix: Prefix) -> Option<&'a str> {
         let mut peers = self.peers.get(&key)?.iter().map(|(peer, _)| *peer);
         let carries = |peer: &PeerView| peer.config.families.contains(prefix.family());
@@ -46,7 +47,7 @@ impl<'a> Told<'a> {
         down.set_aside.as_deref().or(reset)
     }
 
-    /// What a peer is called.
+    /// The name of a peer.
     pub(super) fn name(&self, key: PeerKey) -> String {
         let known = self.peers.get(&key).and_then(|peers| Some(&peers.first()?.0.config));
         let planned = || self.snapshot.plan.peers.iter().find(|config| config.key == key);
@@ -56,13 +57,13 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Whether somebody behind `key` was told of `prefix`.
+    /// Whether any neighbour behind `key` was sent `prefix`.
     pub(super) fn is_told(&self, key: PeerKey, prefix: Prefix) -> bool {
         let mut peers = self.peers.get(&key).into_iter().flatten();
         peers.any(|(_, prefixes)| prefixes.contains(&prefix))
     }
 
-    /// Why a peer that should have been told has not been; for a range, each neighbour from it.
+    /// Why a planned peer does not have the route; for a range, the reason for each of its neighbours.
     pub(super) fn silence(&self, key: PeerKey, prefix: Prefix) -> Vec<String> {
         let name = self.name(key);
         let Some(peers) = self.peers.get(&key) else {
@@ -79,12 +80,14 @@ impl<'a> Told<'a> {
             let unannounced = peer.unannounced.iter().find(|(it, _)| *it == prefix);
             let family = prefix.family();
             match unannounced {
-                Some((_, reason)) => format!("peer {name} is not told: {reason}"),
-                // A session that comes up will not change it.
+                Some((_, reason)) => format!("peer {name} is not sent the route: {reason}"),
+                // A new session does not change it.
                 None if !peer.config.families.contains(family) => {
-                    format!("peer {name} is not told: {}", Ineligible::Family(family))
+                    format!("peer {name} is not sent the route: {}", Ineligible::Family(family))
                 }
-                None if is_established(peer) => format!("peer {name} has not been told yet"),
+                None if is_established(peer) => {
+                    format!("peer {name} has not been sent the route yet")
+                }
                 None => format!("peer {name} is {}", peer.state.name()),
             }
         });

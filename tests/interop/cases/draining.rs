@@ -60,7 +60,10 @@ pub(super) fn a_drained_node_says_so_then_withdraws_and_comes_back(cell: &Cell) 
     ensure!(again.starts_with("nothing to do: this node is drained since"), "it says {again}");
     ensure!(scene.router.route(PREFIX)?.is_none(), "the restart has brought the route back");
     let log = fs::read_to_string(crate::lab::fairway::log_in(&cell.directory))?;
-    ensure!(log.contains("that ends with `fairway drain --undo`"), "the start did not say so");
+    ensure!(
+        log.contains("to end the drain, run `fairway drain --undo`"),
+        "the start did not say so"
+    );
 
     let undone = output_of(&mut scene.fairway.drain(&["--undo"]))?;
     ensure!(undone.contains("in service again"), "it says {undone}");
@@ -244,7 +247,7 @@ fn expect_told(leaving: Child) -> Result<()> {
     let output = leaving.wait_with_output().context("waiting for fairway drain")?;
     let [said, progress] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
     ensure!(output.status.success(), "fairway drain: {}: {progress}", output.status);
-    let expected = "1 neighbor was told that all routes are withdrawn";
+    let expected = "the withdrawal of all routes was sent to 1 neighbor; its session stays up";
     ensure!(said.lines().count() == 1 && said.contains(expected), "it says {said}");
     ensure!(progress.contains("s until all routes are withdrawn"), "meanwhile it says {progress}");
     Ok(())

@@ -1,4 +1,4 @@
-//! What the API server is told of objects that users write.
+//! The answers of the webhook for objects that users write.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
@@ -33,7 +33,7 @@ fn believing(objects: &[Value]) -> InForce {
     in_force
 }
 
-/// One that all rules are about.
+/// An object that all rules concern.
 fn cluster() -> InForce {
     believing(&[
         pool("public", &["192.0.2.0/24"]),
@@ -128,7 +128,7 @@ fn a_name_of_a_community_is_defined_once() {
     assert!(message.contains("customers is defined by Community"), "{message}");
 }
 
-/// `kubectl apply` sends one object after the other, in any order.
+/// `kubectl apply` sends one object after another, in any order.
 #[test]
 fn what_another_object_may_still_bring_is_a_warning() {
     for (spec, start) in [
@@ -172,7 +172,7 @@ fn an_object_nobody_reads_is_not_made() {
     review["request"]["namespace"] = json!("shop");
     let (message, _) = answer(Some(&cluster()), &review);
     assert_eq!(message, "metadata.namespace: shop is not read; expected metallb-system");
-    // One that is there already may be changed, and taken away.
+    // An existing one may be changed and deleted.
     review["request"]["operation"] = json!("UPDATE");
     review["request"]["object"]["spec"] = json!({ "addresses": ["nowhere"] });
     review["request"]["oldObject"] = object;
@@ -190,7 +190,7 @@ fn whatever_goes_may_go() {
     assert_eq!(updated(broken, without_finalizer).0, "allowed");
 }
 
-/// It was there before the webhook, and somebody annotates it.
+/// It was there before the webhook, and a user annotates it.
 #[test]
 fn an_object_at_fault_may_be_written_as_long_as_it_asks_for_the_same() {
     let old = pool("old", &["192.0.2.128/25"]);
@@ -247,7 +247,7 @@ fn a_long_refusal_is_cut() {
 fn whatever_comes_gets_an_answer() {
     let mut reviews = vec![json!(null), json!([]), json!({}), json!({ "request": {} })];
     let whole = review("CREATE", json!({}), pool("other", &["192.0.2.0/24"]));
-    // Each of its values in turn is something else.
+    // Each of its values in turn is replaced.
     let odd = [json!(null), json!(-1), json!("x"), json!([[]]), json!({ "": {} })];
     let paths = [
         "/apiVersion",

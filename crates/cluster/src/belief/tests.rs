@@ -1,4 +1,4 @@
-//! What is in force when objects contradict each other, and when nobody remembers.
+//! What is in force when objects contradict each other, and after a start without any state.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // What fails here fails the test.
 
@@ -11,7 +11,7 @@ use crate::CONTROLLER_KINDS;
 const NOW: Instant = Instant::from_micros(1_000_000);
 const SYSTEM: &str = "metallb-system";
 
-/// A cluster as the API server tells it, all at once or change by change.
+/// A cluster as the API server reports it, all at once or change by change.
 #[derive(Default)]
 struct Server {
     objects: BTreeMap<ObjectKey, Arc<Value>>,
@@ -81,7 +81,7 @@ impl Server {
         self.put(Kind::Secret, "key", 0, spec)
     }
 
-    /// Whoever starts now hears of everything.
+    /// A process that starts now receives everything.
     fn tell_all(&mut self, belief: &mut Belief) {
         self.version += 1;
         while let Some((kind, request)) = belief.next_request(NOW) {
@@ -150,7 +150,7 @@ fn a_change_that_contradicts_another_object_is_at_fault_and_the_last_good_versio
     assert_eq!(faults(&belief), [expected]);
     assert_eq!(*belief.stale(), BTreeSet::from([pool_key("a")]));
     assert!(belief.index().unknown_pools.is_empty(), "an earlier version is known");
-    // The other one goes.
+    // The other one is deleted.
     let gone = server.objects.remove(&pool_key("b")).unwrap();
     let mut gone = Value::clone(&gone);
     gone["metadata"]["resourceVersion"] = json!("100");
@@ -170,7 +170,7 @@ fn whoever_remembers_nothing_blames_the_later_change_too() {
     assert!(faults(&belief)[0].starts_with("IPAddressPool/a: spec.addresses[0]: "));
     assert_eq!(belief.index().unknown_pools, BTreeSet::from([name("a")]));
     assert_eq!(belief.index(), server.started(&CONTROLLER_KINDS).index());
-    // z is touched last: it is at fault for whoever starts then, and stays for who knows it.
+    // z is changed last: it is faulty for a process that starts then, and stays for a running one.
     server.pool("z", 3, "192.0.2.0/24");
     assert_eq!(pools(&server.started(&CONTROLLER_KINDS)), ["a 192.0.2.255"]);
 }
@@ -191,7 +191,7 @@ fn a_pool_that_shrinks_below_what_an_advertisement_announces_is_at_fault_for_eve
         assert_eq!(new.index().bgp_advertisements.len(), 1);
         assert_eq!(new.index().unknown_pools, BTreeSet::from([name("a")]));
     }
-    // Were it the advertisement that came last, it would be at fault.
+    // If the advertisement had come last, it would be faulty.
     server.pool("a", 3, "192.0.2.0/28");
     server.put(Kind::BgpAdvertisement, "wide", 4, json!({ "aggregationLength": 24 }));
     let new = server.started(&CONTROLLER_KINDS);
@@ -219,7 +219,7 @@ fn a_peer_waits_for_its_secret_and_holds_nobody_up() {
     server.peer("signed", 1, "10.0.0.2", Some("key"));
     let mut belief = server.started(&SPEAKER_KINDS);
     assert_eq!(peers(&belief), ["open"]);
-    assert_eq!(faults(&belief), Vec::<String>::new(), "nobody knows what the Secret lacks");
+    assert_eq!(faults(&belief), Vec::<String>::new(), "it is unknown what the Secret lacks");
     assert_eq!(belief.next_secret(NOW), Some(name("key")));
     assert_eq!(belief.next_secret(NOW), None);
     belief.handle_secret(NOW, &name("key"), &SecretReply::Failed);
@@ -240,7 +240,7 @@ fn a_peer_waits_for_its_secret_and_holds_nobody_up() {
     assert_eq!(faults(&belief), Vec::<String>::new());
 }
 
-/// A belief that has the peer `signed` and its Secret in force.
+/// A cluster that has the peer `signed` and its Secret in force.
 fn signed(server: &mut Server) -> Belief {
     server.peer("signed", 1, "10.0.0.2", Some("key"));
     let mut belief = server.started(&SPEAKER_KINDS);
@@ -252,7 +252,7 @@ fn signed(server: &mut Server) -> Belief {
     belief
 }
 
-/// Asks for the Secret when it is time, and answers.
+/// Requests the Secret when that is due, and answers.
 fn answer(belief: &mut Belief, reply: SecretReply) -> Changes {
     let later = belief.secrets.next_deadline().unwrap();
     belief.next_secret(later).unwrap();
@@ -350,5 +350,5 @@ fn a_service_that_cannot_be_read_stays_as_it_was_and_says_why() {
     assert!(apply(&mut belief, server.put(Kind::Service, "web", 2, broken)).is_empty());
     assert_eq!(belief.index().services[&name("web")].ports[0].port, 80);
     assert_eq!(belief.faults_of_service(&name("web")).len(), 1);
-    assert_eq!(faults(&belief), Vec::<String>::new(), "it configures nobody");
+    assert_eq!(faults(&belief), Vec::<String>::new(), "no peer uses it");
 }

@@ -1,7 +1,7 @@
-//! What is said of Services in Events, and how often.
+//! The Events about Services, and their rate limit.
 //!
-//! An Event tells of what was written: it waits for its write, and is said when that has happened.
-//! So nobody says anything twice, whoever leads. Knows no reason; the controller owns one.
+//! An Event reports a completed write: it is held until the write has succeeded. So no Event is posted twice,
+//! whichever controller leads. Knows no reason; the controller owns one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -17,20 +17,20 @@ use crate::budget::Budget;
 use crate::claims::status_addresses;
 use crate::write::{EventRecord, shortened};
 
-/// So many in a row...
+/// The burst.
 const BURST: u32 = 50;
-/// ... and so many for ever. An API server keeps each of them for an hour.
+/// The rate per second after that. An API server keeps each Event for an hour.
 const PER_SECOND: u32 = 5;
 
-/// What is to be said.
+/// The Events to post.
 #[derive(Debug, Clone)]
 pub(super) struct Events {
-    /// What each write under way would do, and what is to be said then.
+    /// The content of each write in progress, and the Events to post after it.
     waiting: BTreeMap<ObjectName, (Wish, Vec<EventRecord>)>,
     due: VecDeque<EventRecord>,
     budget: Budget,
     left_out: u64,
-    /// Who was told of old annotations.
+    /// The Services that were warned of old annotations.
     warned: BTreeSet<ObjectName>,
 }
 
@@ -47,7 +47,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// A write leaves that makes `seen` be as wished. `given_up`: why an address was taken.
+    /// A write is sent that gives `seen` the desired status. `given_up`: why an address was taken away.
     pub(super) fn wait(
         &mut self,
         name: &ObjectName,
@@ -59,19 +59,19 @@ impl Events {
         self.waiting.insert(name.clone(), (wish, events));
     }
 
-    /// The last write of `name` has happened.
+    /// The last write of `name` has succeeded.
     pub(super) fn written(&mut self, now: Instant, name: &ObjectName) {
         let (_, events) = self.waiting.remove(name).unwrap_or_default();
         events.into_iter().for_each(|event| self.say(now, event));
     }
 
-    /// It has not, or nobody knows any more what it was for.
+    /// The last write of `name` has failed, or its purpose is no longer known.
     pub(super) fn forget(&mut self, name: &ObjectName) {
         self.waiting.remove(name);
     }
 
-    /// Whether the last write of `name` was to make it so, and its answer was lost. Of any other
-    /// nothing is known.
+    /// Whether the last write of `name` had this content, and its answer was lost. Nothing is known of any
+    /// other write.
     pub(super) fn is_so(&mut self, name: &ObjectName, wish: &Wish) -> bool {
         let is_so = self.waiting.get(name).is_some_and(|(it, _)| it == wish);
         if !is_so {
@@ -80,18 +80,18 @@ impl Events {
         is_so
     }
 
-    /// Another has led since: what was written before is no news.
+    /// Another controller has led since: earlier writes are no news.
     pub(super) fn begin_tenure(&mut self) {
         self.waiting.clear();
     }
 
-    /// The Service is gone.
+    /// The Service was deleted.
     pub(super) fn deleted(&mut self, name: &ObjectName) {
         self.forget(name);
         self.warned.remove(name);
     }
 
-    /// Tells once of annotations that have newer names.
+    /// Warns once of annotations that have newer names.
     pub(super) fn warn_of_old_names(&mut self, now: Instant, name: &ObjectName, seen: &Value) {
         let old: Vec<&str> = old_annotations(seen).collect();
         if !old.is_empty() && self.warned.insert(name.clone()) {
@@ -100,12 +100,12 @@ impl Events {
         }
     }
 
-    /// The next one to post.
+    /// The next Event to post.
     pub(super) fn next(&mut self) -> Option<EventRecord> {
         self.due.pop_front()
     }
 
-    /// How many were not said, since the start.
+    /// How many were dropped since the start.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -119,7 +119,7 @@ impl Events {
     }
 }
 
-/// What becomes other by this write, in MetalLB's words.
+/// The changes of this write, in MetalLB's words.
 fn transitions(
     name: &ObjectName,
     seen: &Value,
@@ -131,10 +131,10 @@ fn transitions(
     let mut note = |is_warning, reason, message| {
         events.push(record(name, seen, is_warning, reason, message));
     };
-    // Who makes a Service of another type knows what that means.
+    // A user who changes the type of a Service expects this.
     if !was_ours(seen) && had.iter().any(|it| !wish.addresses.contains(it)) {
         let why = given_up.map_or_else(
-            || "it is another's, or not what the Service asks for".to_owned(),
+            || "it belongs to another Service, or is not what this one requests".to_owned(),
             Reason::to_string,
         );
         let message = format!(

@@ -1,8 +1,8 @@
 //! What a Service lacks, in the words of its condition and its event.
 //!
-//! Answers how a reason of the allocator, or a fault of the object, reads to people who know
-//! MetalLB. Decides nothing. The controller writes the condition into the status, where it is also
-//! the memory of what was said: whoever leads next does not say it again.
+//! Turns a reason of the allocator, or a fault of the object, into MetalLB's words. Decides nothing. The
+//! controller writes the condition into the status, where it also records what was reported: the next leader
+//! does not report it again.
 
 use fairway_allocator::Reason;
 use fairway_model::ObjectName;
@@ -10,23 +10,23 @@ use fairway_resources::Finding;
 
 use crate::write::shortened;
 
-/// The type of the condition. It is there only while something is lacking: `False` without an
-/// address, `True` with fewer than wished for.
+/// The type of the condition. It is present only while something is lacking: `False` without an address,
+/// `True` with fewer than requested.
 pub const ADDRESS_CONDITION: &str = "metallb.io/AddressAssigned";
-/// Longer texts end early: an Event of `events.k8s.io` holds 1024 bytes, and nobody reads more.
+/// Longer texts are shortened: an Event of `events.k8s.io` holds 1024 bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1000;
 
-/// Why a Service has no address, or fewer than it wishes.
+/// Why a Service has no address, or fewer than requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lack {
-    /// One word, of MetalLB.
+    /// One of MetalLB's words.
     pub(super) reason: &'static str,
     /// A sentence.
     pub(super) message: String,
 }
 
 impl Lack {
-    /// What the allocator says of `name`; `None` while it has not decided.
+    /// The text for the allocator's reason about `name`; `None` while it has not decided.
     pub(super) fn of(name: &ObjectName, reason: &Reason) -> Option<Self> {
         let additional = |why: &str| Self {
             reason: "AdditionalAssignFailed",
@@ -51,7 +51,7 @@ impl Lack {
         }
     }
 
-    /// What is wrong with an object that cannot be used.
+    /// The text for the faults of an object that cannot be used.
     pub(super) fn of_broken(findings: &[Finding]) -> Option<Self> {
         let faults: Vec<&Finding> = findings.iter().filter(|it| it.is_fault()).collect();
         let text = |fault: &&Finding| match &fault.field {

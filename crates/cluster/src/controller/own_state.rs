@@ -1,8 +1,7 @@
 //! The ConfigurationState of the controller: when to write it.
 //!
-//! Answers what is to be written next. Nobody watches the object, so it is written anew when another
-//! begins to lead, and now and then; the same content again is no change to the API server. The
-//! controller owns one.
+//! Returns the next write. The object is not watched, so it is written again by each new leader, and now and
+//! then; the same content again is not a change for the API server. The controller owns one.
 
 use std::time::Duration;
 
@@ -14,14 +13,14 @@ use crate::lease::WRITE_TIMEOUT;
 use crate::write::{ObjectWrite, OwnPod, WriteHow, WrittenKind};
 use crate::writes::WriteReply;
 
-/// It comes back so long after somebody deleted it.
+/// How long a deleted object stays missing at most.
 const REPAIR_INTERVAL: Duration = Duration::from_secs(600);
-/// Between two writes, also where findings come and go.
+/// The pause between two writes, even while findings come and go.
 const PAUSE: Duration = Duration::from_secs(1);
-/// After a write without success.
+/// The pause after a failed write.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A write under way.
+/// A write in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     /// The object without its status.
@@ -30,15 +29,15 @@ enum Step {
     Status(String),
 }
 
-/// What is to be written of the ConfigurationState.
+/// The state of the ConfigurationState.
 #[derive(Debug, Clone)]
 pub(super) struct OwnState {
     namespace: String,
     pod: Option<OwnPod>,
-    /// What is at fault, and since when, in seconds since 1970.
+    /// The faults, and since when, in seconds since 1970.
     summary: (String, u64),
     is_there: bool,
-    /// What the status says.
+    /// The content of the status.
     said: Option<String>,
     in_flight: Option<Step>,
     next_at: Instant,
@@ -58,13 +57,13 @@ impl OwnState {
         }
     }
 
-    /// What is at fault now; whoever led before may have said something else.
+    /// Sets the current faults; the previous leader may have written others.
     pub(super) fn begin_tenure(&mut self, now: Instant, summary: String, epoch_seconds: u64) {
         self.summary = (summary, epoch_seconds);
         (self.is_there, self.said, self.next_at) = (false, None, now);
     }
 
-    /// What is at fault now.
+    /// Sets the current faults.
     pub(super) fn set(&mut self, now: Instant, summary: String, epoch_seconds: u64) {
         if summary != self.summary.0 {
             self.summary = (summary, epoch_seconds);
@@ -72,7 +71,7 @@ impl OwnState {
         }
     }
 
-    /// What became of a write.
+    /// Handles the result of a write.
     pub(super) fn end(&mut self, now: Instant, reply: WriteReply) {
         let step = self.in_flight.take();
         self.next_at = match (step, reply) {
@@ -94,12 +93,12 @@ impl OwnState {
         };
     }
 
-    /// When there is something to write.
+    /// When the next write is due.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.in_flight.is_none().then_some(self.next_at)
     }
 
-    /// What to write next.
+    /// The next write.
     pub(super) fn next_write(&mut self, now: Instant) -> Option<ObjectWrite> {
         if self.in_flight.is_some() || now < self.next_at {
             return None;
@@ -108,7 +107,7 @@ impl OwnState {
         let is_said = self.said.as_ref() == Some(summary);
         let (component, namespace) = (Component::Controller, self.namespace.as_str());
         let (step, how) = if !self.is_there || is_said {
-            // Where all is said, it is time to see to it that it still is.
+            // The content is complete, so this is the regular repeat.
             self.said = None;
             let object = configuration_object(&component, namespace, self.pod.as_ref());
             (Step::Object, WriteHow::Apply(object))

@@ -1,8 +1,7 @@
 //! The status of each IPAddressPool: how full it is.
 //!
-//! Answers what is to be written of which pool, when it is other than what the pool says. Counts at
-//! most once a second, whatever happens meanwhile, so a thousand new Services cost few writes.
-//! Whoever wrote last is right, so no version goes along. The controller owns one.
+//! Returns the writes for pools with a changed status. Counts at most once a second, so a thousand new
+//! Services cost few writes. The last writer is right, so no version is sent. The controller owns one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,16 +18,16 @@ use crate::reflector::version_of;
 use crate::write::{ObjectWrite, WriteHow, WrittenKind};
 use crate::writes::{Permission, WriteReply, Writes};
 
-/// How often one pool is written in a minute at most: as often as it is counted.
+/// How often one pool is written per minute at most: once per count.
 const WRITES_MAX: usize = 60;
-/// Between two counts.
+/// The interval between two counts.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is to be written of pools.
+/// The pool statuses to write.
 #[derive(Debug, Clone)]
 pub(super) struct PoolStatuses {
     counted_at: Option<Instant>,
-    /// When to count again; `None`: nothing is other.
+    /// When to count again; `None`: nothing changed.
     due: Option<Instant>,
     todo: VecDeque<(ObjectName, Value)>,
     writes: Writes,
@@ -41,29 +40,29 @@ impl Default for PoolStatuses {
 }
 
 impl PoolStatuses {
-    /// Something that counts may be other.
+    /// Something that affects the counts may have changed.
     pub(super) fn stir(&mut self, now: Instant) {
         let at = self.counted_at.map_or(now, |at| now.max(at + INTERVAL));
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// The pool is gone.
+    /// The pool was deleted.
     pub(super) fn forget(&mut self, name: &ObjectName) {
         self.writes.forget(name);
     }
 
-    /// What became of a write.
+    /// Handles the result of a write.
     pub(super) fn end(&mut self, now: Instant, name: &ObjectName, reply: WriteReply) {
         self.writes.end(now, name, reply);
         self.stir(now);
     }
 
-    /// When there may be something to write, unless a write is answered before.
+    /// When the next write may be due, unless a write is answered before.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.due
     }
 
-    /// What to write next.
+    /// The next write.
     pub(super) fn next_write(
         &mut self,
         now: Instant,
@@ -86,7 +85,7 @@ impl PoolStatuses {
                     return Some(ObjectWrite { kind, name, how, not_after: now + WRITE_TIMEOUT });
                 }
                 Permission::At(at) => self.due = Some(self.due.map_or(at, |due| due.min(at))),
-                // Its next version, and the answer to a write, stir.
+                // Its next version, and the answer to a write, trigger a new count.
                 Permission::Later => {}
             }
         }
@@ -117,7 +116,7 @@ fn status(used: &PoolUse) -> Value {
     })
 }
 
-/// Whether `status` is in the object, whatever else is.
+/// Whether the object has all of `status`, whatever else it has.
 fn says(object: &Value, status: &Value) -> bool {
     let there = object.get("status");
     let mut fields = status.as_object().into_iter().flatten();

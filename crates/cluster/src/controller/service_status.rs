@@ -1,7 +1,7 @@
-//! What is to be written about one Service, as one patch.
+//! The write for one Service, as one patch.
 //!
-//! Answers what differs between the Service as it was seen and as it should be. Decides nothing,
-//! and knows neither allocator nor pace. The controller asks.
+//! Returns the difference between the Service as received and as desired. Decides nothing, and knows neither
+//! allocator nor rate. The controller calls it.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,29 +15,29 @@ use crate::reflector::version_of;
 
 /// The pool that an address is from, as MetalLB writes it.
 pub const POOL_ANNOTATION: &str = "metallb.io/ip-allocated-from-pool";
-/// As MetalLB wrote it before 0.14.9, and never took away. It goes when something else is written.
+/// MetalLB's name for it before 0.14.9, which it never removed. It is removed with the next write.
 const POOL_ANNOTATION_OLD: &str = "metallb.universe.tf/ip-allocated-from-pool";
 
-/// What a Service should have.
+/// The desired state of a Service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Wish {
     /// Its addresses.
     pub(super) addresses: Vec<IpAddr>,
     /// The pool that they are from.
     pub(super) pool: Option<String>,
-    /// What is still lacking.
+    /// What it still lacks.
     pub(super) lack: Said,
 }
 
-/// What the condition should say.
+/// The desired content of the condition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Said {
-    /// Nothing lacks.
+    /// Nothing is lacking.
     #[default]
     Nothing,
-    /// This does.
+    /// This is lacking.
     Lack(Lack),
-    /// What it says already.
+    /// Unchanged.
     Same,
 }
 
@@ -48,15 +48,14 @@ impl From<Option<Lack>> for Said {
 }
 
 impl Wish {
-    /// Everything as it is.
+    /// The current state, unchanged.
     pub(super) fn as_seen(seen: &Value) -> Self {
         let addresses = status_addresses(seen).into_iter().collect();
         let pool = annotation(seen, POOL_ANNOTATION).map(str::to_owned);
         Self { addresses, pool, lack: Said::Same }
     }
 
-    /// The merge patch that makes `seen` be so; `None` where it is so. Whoever wrote since `seen`
-    /// was read wins.
+    /// The merge patch that gives `seen` this state; `None` if it has it. A writer after `seen` wins.
     pub(super) fn patch(&self, seen: &Value, epoch_seconds: u64) -> Option<Value> {
         let mut status = Map::new();
         let addresses: BTreeSet<IpAddr> = self.addresses.iter().copied().collect();
@@ -90,13 +89,13 @@ impl Wish {
         Some(patch.into())
     }
 
-    /// Null, which removes the list, where it has nothing.
+    /// Null, which removes the list, if there are no addresses.
     fn ingress(&self) -> Option<Vec<Value>> {
         let ingress: Vec<Value> = self.addresses.iter().map(|it| json!({ "ip": it })).collect();
         (!ingress.is_empty()).then_some(ingress)
     }
 
-    /// All conditions, those of others too, if ours is to be another.
+    /// All conditions, including those of other writers, if ours changes.
     fn conditions(&self, seen: &Value, epoch_seconds: u64) -> Option<Value> {
         if !self.says_something_else(seen) {
             return None;
@@ -119,7 +118,7 @@ impl Wish {
         Some(if conditions.is_empty() { Value::Null } else { conditions.into() })
     }
 
-    /// Whether the condition of `seen` is not as it should be.
+    /// Whether the condition of `seen` differs from the desired one.
     pub(super) fn says_something_else(&self, seen: &Value) -> bool {
         match (&self.lack, condition(seen)) {
             (Said::Same, _) | (Said::Nothing, None) => false,
@@ -162,14 +161,14 @@ fn spec<'a>(service: &'a Value, field: &str) -> &'a str {
     service.get("spec").map(|spec| text(spec, field)).unwrap_or_default()
 }
 
-/// Whether something of ours is in it, and it is of another type now.
+/// Whether something of ours is in it although it has another type now.
 pub(super) fn was_ours(service: &Value) -> bool {
     let has_something =
         annotation(service, POOL_ANNOTATION).is_some() || condition(service).is_some();
     spec(service, "type") != "LoadBalancer" && has_something
 }
 
-/// Whether it is ours, as far as an object tells that cannot be used.
+/// Whether Fairway serves it, as far as can be read from a faulty object.
 pub(super) fn is_to_be_served(service: &Value, load_balancer_class: Option<&str>) -> bool {
     spec(service, "type") == "LoadBalancer"
         && spec(service, "loadBalancerClass") == load_balancer_class.unwrap_or_default()

@@ -1,7 +1,7 @@
-//! A leader that knows enough to decide: the allocator, and what it let go.
+//! A leader that knows enough to decide: the allocator, and the released addresses.
 //!
-//! Answers who may have which address, and from when on what was let go is free for everybody.
-//! Writes nothing and knows no Lease. The controller makes one each time it begins to lead.
+//! Decides which Service may have which address, and from when on a released address is available for others.
+//! Writes nothing and knows no Lease. The controller creates one each time it starts to lead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,18 +17,18 @@ use crate::claims::Claims;
 #[derive(Debug, Clone)]
 pub(super) struct Tenure {
     allocator: Allocator,
-    /// What the allocator has given, as it was after the last change.
+    /// The assignments after the last change.
     given: BTreeMap<ObjectName, Vec<IpAddr>>,
-    /// Addresses that somebody had and may still name or use, and when they were let go.
+    /// Addresses that a Service had and may still claim or use, and when they were released.
     let_go: BTreeMap<IpAddr, Instant>,
-    /// When to look at which of them.
+    /// When to check which of them.
     checks: BTreeSet<(Instant, IpAddr)>,
     /// Why Services could not keep an address, until that is written.
     given_up: BTreeMap<ObjectName, Reason>,
 }
 
 impl Tenure {
-    /// Adopts what the statuses name, and only then gives what is missing.
+    /// Adopts the addresses in the statuses, and only then assigns missing ones.
     pub(super) fn begin(
         now: Instant,
         load_balancer_class: Option<String>,
@@ -43,8 +43,8 @@ impl Tenure {
             let_go.insert(address, it.at);
         }
         allocator.converge(now, index, &Changes::default());
-        // What a status names and nobody has taken up is nobody's to give: they may not keep it,
-        // cannot be read or are not ours, and routers hear of it until no status names it.
+        // An address in a status that no Service has adopted must not be assigned: its Service may not
+        // keep it, cannot be read or is not ours, and it is announced until no status has it.
         let held: BTreeSet<IpAddr> =
             allocator.outcomes().values().flat_map(|it| it.addresses.iter().copied()).collect();
         for (address, users) in claims.named().filter(|(it, _)| !held.contains(it)) {
@@ -61,47 +61,47 @@ impl Tenure {
         tenure
     }
 
-    /// What became of each Service.
+    /// The outcome of each Service.
     pub(super) fn outcomes(&self) -> &Outcomes {
         self.allocator.outcomes()
     }
 
-    /// Why an address of `name` was taken, until that is written.
+    /// Why an address of `name` was taken away, until that is written.
     pub(super) fn given_up(&self, name: &ObjectName) -> Option<&Reason> {
         self.given_up.get(name)
     }
 
-    /// It is written.
+    /// The reason is written.
     pub(super) fn forget_why(&mut self, name: &ObjectName) {
         self.given_up.remove(name);
     }
 
-    /// Whether the allocator lets `name` have `address`.
+    /// Whether the allocator assigns `address` to `name`.
     pub(super) fn holds(&self, name: &ObjectName, address: IpAddr) -> bool {
         let outcome = self.allocator.outcomes().get(name);
         outcome.is_some_and(|it| it.addresses.contains(&address))
     }
 
-    /// Whether everybody but `name` whose status names `address` may have it. The allocator may
-    /// share it with another as soon as one of its users may not have it any more; that has to be
-    /// written first.
+    /// Whether every Service but `name` with `address` in its status may have it. The allocator may share it
+    /// with another Service as soon as one of its users may not have it any more; that has to be written
+    /// first.
     pub(super) fn is_free_for(&self, name: &ObjectName, address: IpAddr, claims: &Claims) -> bool {
         claims.users(address).all(|user| user == name || self.holds(user, address))
     }
 
-    /// When something happens by itself.
+    /// When the next action is due without an event.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let check = self.checks.first().map(|(at, _)| *at);
         check.into_iter().chain(self.allocator.next_deadline()).min()
     }
 
-    /// These addresses are named by one Service less.
+    /// One Service less claims each of these addresses.
     pub(super) fn check_later(&mut self, now: Instant, dropped: Vec<IpAddr>) {
         self.checks.extend(dropped.into_iter().map(|it| (now + WITHDRAWAL_BOUND, it)));
     }
 
-    /// Lets the allocator follow, and notes which addresses it took from whom. Answers whose
-    /// outcome is other.
+    /// Runs the allocator, and records which addresses it took from which Services. Returns the Services
+    /// with a new outcome.
     pub(super) fn converge(
         &mut self,
         now: Instant,
@@ -130,8 +130,8 @@ impl Tenure {
         touched
     }
 
-    /// Lets others have what must have been withdrawn from every router by now. Answers whose
-    /// outcome is other.
+    /// Makes addresses available that must have been withdrawn from every router by now. Returns the Services
+    /// with a new outcome.
     pub(super) fn note_withdrawn(
         &mut self,
         now: Instant,
@@ -149,7 +149,7 @@ impl Tenure {
                     self.allocator.address_withdrawn(address);
                     is_due = true;
                 }
-                // Whoever names it will be seen to do so no more.
+                // The watch will show when its Service no longer claims it.
                 None => {}
             }
         }
@@ -161,8 +161,8 @@ impl Tenure {
         self.checks.pop_first()
     }
 
-    /// From when on an address that was let go is free for everybody; `None` while a status of
-    /// somebody who should not have it names it.
+    /// From when on a released address is available for others; `None` while the status of a Service without
+    /// a right to it has it.
     fn withdrawn_at(&self, address: IpAddr, claims: &Claims) -> Option<Instant> {
         if !claims.users(address).all(|user| self.holds(user, address)) {
             return None;
@@ -172,7 +172,7 @@ impl Tenure {
         Some(at + WITHDRAWAL_BOUND)
     }
 
-    /// Everything that was given, before anybody asks what changed.
+    /// Records all assignments, before changes are tracked.
     fn remember_all(&mut self) {
         let outcomes = self.allocator.outcomes().iter().filter(|(_, it)| !it.is_pending());
         self.given = outcomes.map(|(name, it)| (name.clone(), it.addresses.clone())).collect();

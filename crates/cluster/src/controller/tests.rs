@@ -1,4 +1,4 @@
-//! What a controller writes and says: stories beside the model API server.
+//! The writes and Events of a controller: stories beside the model API server.
 
 #![allow(
     clippy::unwrap_used,
@@ -173,7 +173,7 @@ fn a_service_of_another_type_keeps_nothing_of_ours() {
         let annotations = &lab.stored(Kind::Service, &default(name))["metadata"]["annotations"];
         assert_eq!(annotations.get(POOL_ANNOTATION), None, "{name}");
     }
-    assert_eq!(lab.said(), [""; 0], "whoever did that knows");
+    assert_eq!(lab.said(), [""; 0], "the user who did that knows");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn without_any_pool_nobody_loses_anything_and_who_waits_says_so() {
     assert_eq!(lab.condition("b").unwrap()["message"], json!(why));
 }
 
-/// MetalLB's controller begins with nothing, too, and takes every address that such a pool gave.
+/// MetalLB's controller starts without pools as well, and then takes away every address of such a pool.
 #[test]
 fn addresses_of_a_pool_that_nobody_can_read_stay_where_they_are() {
     let mut lab = Lab::with_pool("192.0.2.0/24");

@@ -52,7 +52,7 @@ fn watching(items: &[&Arc<Value>], version: u64) -> Reflector {
     reflector
 }
 
-/// Waits for what is asked next.
+/// Waits for the next request.
 fn ask(reflector: &mut Reflector, now: &mut Instant) -> Request {
     for _ in 0..10 {
         *now = (*now).max(reflector.next_deadline());
@@ -135,7 +135,7 @@ fn pages_are_believed_when_all_of_them_are_there() {
     assert_eq!(reflector.next_request(now), Some(next));
     reflector.handle(now, Reply::Gone);
     assert_eq!(reflector.items().len(), 3, "half a list is no list");
-    assert!(is_list(Some(ask(&mut reflector, &mut now))), "and it begins anew");
+    assert!(is_list(Some(ask(&mut reflector, &mut now))), "and it starts again");
     reflector.handle(now, page(&[&a], Some("after a")));
     reflector.next_request(now);
     assert_eq!(reflector.handle(now, page(&[&c], None)), [Delta::Deleted(name("b"))]);

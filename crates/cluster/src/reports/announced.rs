@@ -1,8 +1,8 @@
-//! Events about what changed: a Service is announced from this node, the node leaves or is back.
+//! Events about changes: a Service is announced from this node, the node leaves or returns to service.
 //!
-//! Transitions only. A Service whose session is away for a moment is announced all the time: what
-//! begins and ends an announcement is the plan. What an earlier run wrote down is no news either.
-//! Events beyond a bound are counted and not posted: each is an object for an hour.
+//! Transitions only. A Service stays announced while a session is down for a moment: its announcement starts
+//! and ends with the plan. What an earlier run reported is no news either. Events beyond a bound are counted
+//! and not posted: each is an object for an hour.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,13 +15,13 @@ use super::ReportFacts;
 use crate::budget::Budget;
 use crate::write::EventRecord;
 
-/// Events at once, and a second.
+/// Events in a burst, and per second.
 const BURST: u32 = 50;
 const EVENTS_PER_SECOND: u32 = 5;
-/// Events that wait to be fetched: whoever runs the machine does that at once.
+/// Events that wait to be fetched: the edge does that at once.
 const WAITING_MAX: usize = 64;
 
-/// What was said last of the node.
+/// The phase of the node that was reported last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     InService,
@@ -29,14 +29,14 @@ enum Phase {
     Drained,
 }
 
-/// What has been said.
+/// What has been reported.
 #[derive(Debug)]
 pub(super) struct Announced {
     node: String,
-    /// With the uid of which it was said: another Service may take the name between two looks.
-    /// `None`: an earlier run said it.
+    /// With the uid at the time of the report: another Service may take the name between two reports. `None`:
+    /// an earlier run reported it.
     services: BTreeMap<ObjectName, Option<String>>,
-    /// Services that were announced before it was known which of them are news, and their uids.
+    /// Services that were announced before it was known which of them are news, with their uids.
     unheard: Option<BTreeMap<ObjectName, String>>,
     phase: Phase,
     events: VecDeque<EventRecord>,
@@ -69,7 +69,7 @@ impl Announced {
         self.dropped
     }
 
-    /// These Services were announced before this process began.
+    /// These Services were announced before this process started.
     pub(super) fn remember(&mut self, now: Instant, services: impl Iterator<Item = ObjectName>) {
         self.services.extend(services.map(|name| (name, None)));
         for (name, uid) in self.unheard.take().unwrap_or_default() {
@@ -77,7 +77,7 @@ impl Announced {
         }
     }
 
-    /// Routers know these Services.
+    /// Routers have routes for these Services.
     pub(super) fn follow_services<T>(
         &mut self,
         now: Instant,
@@ -116,7 +116,7 @@ impl Announced {
         self.post(now, Kind::Service, name, uid, "nodeAssigned", message);
     }
 
-    /// The node is in service, or not. It is drained when every session has been told.
+    /// The drain state of the node. It counts as drained once the withdrawal is sent to every session.
     pub(super) fn follow_drain(&mut self, now: Instant, facts: &ReportFacts<'_>) {
         let is_told = facts.bgp.drain == DrainState::Drained
             && !facts.bgp.peers.iter().any(|it| it.is_being_told || !it.advertised.is_empty());

@@ -1,5 +1,5 @@
-//! What a speaker says about itself in the API: which routers know which Service, how its sessions
-//! are, whether all objects are in force, and Events about what changed.
+//! What a speaker reports about itself in the API: which routers have the routes of which Service, the state
+//! of its sessions, whether all objects are in force, and Events about changes.
 //!
 //! ```text
 //!  plan, sessions, findings ─► wanted ─┐
@@ -7,12 +7,12 @@
 //!  lists, answers to writes ─► stored ─┘
 //! ```
 //!
-//! Pure: facts, lists and answers come in, requests go out. Decides nothing about routes. The loop of
-//! the speaker hands it what the backend shows, at most once a second.
+//! Pure: facts, lists and answers come in, requests go out. Decides nothing about routes. The loop of the
+//! speaker hands it the backend's view, at most once a second.
 //!
-//! Nobody watches these objects: they are listed at the start and now and then, which repairs what
-//! others did to them. A write is the last value and no history, so what changes faster than writes
-//! may leave costs none. While the API server is away there is one attempt in a while, and no more.
+//! These objects are not watched: they are listed at the start and now and then, which repairs changes by
+//! others. A write has the latest value and no history, so changes that are faster than the allowed writes
+//! cost none. While the API server is unreachable there is one attempt in a while, and no more.
 
 mod announced;
 mod object;
@@ -42,45 +42,45 @@ use super::lease::WRITE_TIMEOUT;
 use super::write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 use super::writes::WriteReply;
 
-/// The kinds that a speaker writes: few objects of the first two, up to one for each Service of the
-/// third. (Of ServiceL2Status there is nothing to say before layer 2 runs.)
+/// The kinds that a speaker writes: few objects of the first two, up to one for each Service of the third.
+/// (ServiceL2Status is not written before layer 2 runs.)
 const KINDS: [WrittenKind; 3] =
     [WrittenKind::ConfigurationState, WrittenKind::BgpSessionState, WrittenKind::ServiceBgpStatus];
-/// Writes at once, and a second: a cluster of a hundred nodes with a thousand Services each must not
-/// be a burden for its API server when all of them start.
+/// Writes in a burst, and per second: a hundred nodes with a thousand Services each must not overload their
+/// API server when all of them start.
 const BURST: u32 = 100;
 const WRITES_PER_SECOND: u32 = 20;
-/// Writes under way at a time; one while the API server does not answer.
+/// Writes in progress at a time; one while the API server does not answer.
 const IN_FLIGHT_MAX: usize = 8;
 /// The first pause after a write without an answer; doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A session that is down is dialled every few seconds and goes through all states then: that is
-/// written so often at most.
+/// How often the state of a session that is down is written at most: it is dialled every few seconds and goes
+/// through all states each time.
 const DOWN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Who reports.
+/// The identity and the settings of the reporting speaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportsSettings {
     /// Its node.
     pub node: String,
-    /// Where the objects are.
+    /// The namespace of the objects.
     pub namespace: String,
-    /// The Pod whose end is that of the objects, if it is known.
+    /// The Pod that owns the objects, if known.
     pub pod: Option<OwnPod>,
     /// For the jitter of pauses.
     pub seed: u64,
 }
 
-/// What is to be reported.
+/// The facts to report.
 pub struct ReportFacts<'a> {
-    /// Everything has been listed since the start: before that, half the truth would be written.
+    /// Everything has been listed since the start: before that, a report would be incomplete.
     pub is_synced: bool,
     /// The plan in force; `None` without a Node.
     pub plan: Option<&'a NodePlan>,
     /// What the backend shows, with [`fairway_seam::PeerView::advertised`].
     pub bgp: &'a BgpView,
-    /// What is wrong with the objects.
+    /// Faults and warnings of the objects.
     pub findings: &'a [Finding],
     /// Whether the node is in service.
     pub drain: DrainStatus,
@@ -90,7 +90,7 @@ pub struct ReportFacts<'a> {
     pub service_uid: &'a dyn Fn(&ObjectName) -> Option<String>,
 }
 
-/// What is to be done.
+/// An action for the edge.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportsAction {
     /// List all objects of this kind in our namespace that have these labels.
@@ -115,10 +115,10 @@ pub enum ListReply {
     Failed,
 }
 
-/// A write that is under way, or that failed before.
+/// A write that is in progress, or that failed before.
 #[derive(Debug, Clone, Default)]
 struct Attempt {
-    /// What was sent, and until when it may arrive.
+    /// The content, and until when it may arrive.
     sent: Option<(Sent, Instant)>,
     failures: u32,
     not_before: Instant,
@@ -131,14 +131,14 @@ enum Sent {
     Deletion,
 }
 
-/// The machine.
+/// See the module.
 #[derive(Debug)]
 pub struct Reports {
     writer: Writer,
-    /// What should be there; `None` before that can be known.
+    /// The desired objects; `None` before they are known.
     wanted: Option<BTreeMap<Key, Status>>,
     stored: Stored,
-    /// What differs, in the order in which it began to; sessions do not wait behind all Services.
+    /// The differences, in the order in which they appeared; sessions do not wait behind all Services.
     few: Queue,
     many: Queue,
     is_turn_of_many: bool,
@@ -146,14 +146,14 @@ pub struct Reports {
     in_flight: BTreeMap<WrittenKind, usize>,
     postponed: BTreeSet<(Instant, Key)>,
     budget: Budget,
-    /// Writes without an answer since the last one with an answer, and until when nobody tries.
+    /// Writes without an answer since the last answer, and until when no write is attempted.
     outage: u32,
     pause_until: Instant,
     announced: Announced,
     random: Rng,
 }
 
-/// Each key once, first come, first served.
+/// Each key once, in the order of arrival.
 #[derive(Debug, Default)]
 struct Queue {
     order: VecDeque<Key>,
@@ -197,7 +197,7 @@ impl Reports {
         }
     }
 
-    /// Things are so now.
+    /// Handles the current facts.
     pub fn follow(&mut self, now: Moment, facts: &ReportFacts<'_>) {
         self.announced.follow_drain(now.monotonic, facts);
         if !facts.is_synced {
@@ -214,7 +214,7 @@ impl Reports {
         keys.into_iter().for_each(|key| self.enqueue(key));
     }
 
-    /// The answer to a list.
+    /// Handles the answer to a list.
     pub fn handle_list(&mut self, now: Instant, kind: WrittenKind, reply: ListReply) {
         if let ListReply::Is(objects) = &reply {
             self.answered();
@@ -225,14 +225,14 @@ impl Reports {
             }
         }
         self.stored.listing(kind).answered(now, reply != ListReply::Failed);
-        // What was not written meanwhile, and what the list contradicts.
+        // Only what was not written meanwhile, and what the list contradicts.
         let stored = self.stored.keys(kind).cloned();
         let wanted = self.wanted.iter().flat_map(BTreeMap::keys).filter(|key| key.kind == kind);
         let keys: BTreeSet<Key> = stored.chain(wanted.cloned()).collect();
         keys.into_iter().for_each(|key| self.enqueue(key));
     }
 
-    /// The answer to a write.
+    /// Handles the answer to a write.
     pub fn handle_write(
         &mut self,
         now: Instant,
@@ -254,7 +254,7 @@ impl Reports {
             let pause = backoff(&mut self.random, attempt.failures);
             let is_new = attempt.failures == 0;
             attempt.failures = attempt.failures.saturating_add(1);
-            // What was sent last may still arrive, and must not undo what is sent next.
+            // The last write may still arrive, and must not undo the next one.
             attempt.not_before = (now + pause).max(not_after);
             if reply == WriteReply::Failed && (is_new || self.outage == 0) {
                 self.outage = self.outage.saturating_add(1);
@@ -268,7 +268,7 @@ impl Reports {
         }
         match sent {
             Sent::Deletion if is_done => self.stored.remove(&key),
-            // Somebody deleted it: it is made anew.
+            // It was deleted by another client: create it again.
             Sent::Status(_) if is_missing => self.stored.remove(&key),
             Sent::Object if is_done => self.stored.is_described(&key),
             Sent::Status(status) if is_done => self.stored.has_status(now, &key, status),
@@ -277,7 +277,7 @@ impl Reports {
         self.enqueue(key);
     }
 
-    /// What to do next; `None` until something happens or [`Self::next_deadline`] has come.
+    /// The next action; `None` until an event arrives or [`Self::next_deadline`] has passed.
     pub fn poll_action(&mut self, now: Instant) -> Option<ReportsAction> {
         if let Some(event) = self.announced.next_event() {
             return Some(ReportsAction::Event(event));
@@ -297,7 +297,7 @@ impl Reports {
         self.next_write(now).map(ReportsAction::Write)
     }
 
-    /// When something happens by itself.
+    /// When the next action is due without an event.
     pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
         if self.announced.has_events() {
             return Some(now);
@@ -310,7 +310,7 @@ impl Reports {
         lists.chain(postponed).chain(write).min()
     }
 
-    /// Events that were not posted, for there were too many at once.
+    /// Events that were not posted because there were too many at once.
     pub fn events_left_out(&self) -> u64 {
         self.announced.dropped()
     }
@@ -329,7 +329,7 @@ impl Reports {
         self.in_flight.get(&kind).is_some_and(|it| *it > 0)
     }
 
-    /// A list is read between writes: what it says about one that is under way nobody could tell.
+    /// A list is read between writes: it says nothing certain about a write in progress.
     fn next_list(&self, now: Instant) -> Option<WrittenKind> {
         let due = |kind: &WrittenKind| self.stored.due_at(*kind).is_some_and(|at| at <= now);
         KINDS.into_iter().filter(due).find(|kind| !self.is_writing(*kind))
@@ -363,9 +363,9 @@ impl Reports {
         }
     }
 
-    /// What is to be sent about one object, if it differs and may be sent now.
+    /// The write for one object, if it differs and may be sent now.
     fn write(&mut self, now: Instant, key: Key) -> Option<ObjectWrite> {
-        // The end of the list, or of the write before, brings it back.
+        // The end of the list, or of the earlier write, queues it again.
         if !self.stored.may_write(now, key.kind) {
             return None;
         }
@@ -419,7 +419,7 @@ impl Reports {
     }
 }
 
-/// The pause after so many failures.
+/// The pause after this many failures.
 fn backoff(random: &mut Rng, failures: u32) -> Duration {
     random.jittered(PAUSE_MIN.saturating_mul(1 << failures.min(6)).min(PAUSE_MAX))
 }

@@ -1,8 +1,8 @@
-//! The objects that a speaker writes: what they are called, how they are labelled, what they say.
+//! The objects that a speaker writes: names, labels, content.
 //!
-//! Fields and labels are MetalLB's, and of sessions frr-k8s's. Knows neither what is stored nor when
-//! it is written. Names are made from what an object is about, so that a speaker that starts anew
-//! finds its own, and writes the same over it.
+//! Fields and labels are MetalLB's, and of sessions frr-k8s's. Knows neither what is stored nor when it is
+//! written. Names are derived from the content, so that a restarted speaker finds its own objects and
+//! overwrites them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -24,26 +24,27 @@ use crate::configuration_state::{
 };
 use crate::write::{OwnPod, WrittenKind, digest, label_value, own_reference};
 
-/// What of [`ConfigurationStateStatus`] is said even where it is empty: MetalLB may have left words there.
+/// The fields of [`ConfigurationStateStatus`] that are written even if they are empty: MetalLB may have left
+/// values there.
 const ERROR_SUMMARY: &str = "errorSummary";
-/// The label of MetalLB's objects that says whose they are.
+/// The label of MetalLB's objects with the name of their node.
 const NODE_LABEL: &str = "metallb.io/node";
-/// The same of frr-k8s's.
+/// The same label of frr-k8s.
 const SESSION_NODE_LABEL: &str = "frrk8s.metallb.io/node";
-/// How the names of our sessions begin; those of frr-k8s begin with the node.
+/// The prefix of the names of our sessions; those of frr-k8s start with the node.
 const SESSION_PREFIX: &str = "session-";
 const SERVICE_PREFIX: &str = "bgp-";
 /// frr-k8s's word for a session without BFD.
 const NO_BFD: &str = "N/A";
 
-/// Which object.
+/// The key of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) kind: WrittenKind,
     pub(super) name: String,
 }
 
-/// What it says.
+/// The content of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Status {
     Configuration(ConfigurationStateStatus),
@@ -64,7 +65,7 @@ impl Status {
         }
     }
 
-    /// With the times of `before` in conditions that hold, or do not, since then.
+    /// Keeps the times of `before` in conditions with an unchanged status.
     pub(super) fn keeping_times(self, before: Option<&Self>) -> Self {
         match (self, before) {
             (Self::Configuration(mut status), Some(Self::Configuration(before))) => {
@@ -82,7 +83,7 @@ impl Status {
         }
     }
 
-    /// Whether `wanted` would say nothing else; conditions of others do not count.
+    /// Whether `wanted` has the same content; conditions of others do not count.
     pub(super) fn says_the_same(&self, wanted: &Self) -> bool {
         match (self, wanted.clone().keeping_times(Some(self))) {
             (Self::Configuration(it), Self::Configuration(wanted)) => {
@@ -94,14 +95,14 @@ impl Status {
         }
     }
 
-    /// Whether both say of a session that it is down, and nothing else is other.
+    /// Whether both report a session as down, without any other change.
     pub(super) fn is_another_attempt_of(&self, before: &Self) -> bool {
         let up = SessionState::Established.name();
         let (Self::Session(now), Self::Session(before)) = (self, before) else { return false };
         now.bgp_status != up && before.bgp_status != up && now.bfd_status == before.bfd_status
     }
 
-    /// The Service that it is about.
+    /// The Service of the object.
     pub(super) fn service(&self) -> Option<ObjectName> {
         match self {
             Self::Service(it) => Some(ObjectName::new(&it.service_namespace, &it.service_name)),
@@ -124,7 +125,7 @@ impl Status {
     }
 }
 
-/// What BFD says of the path, in FRR's words as frr-k8s has them.
+/// The BFD state of the path, in FRR's words as frr-k8s has them.
 fn bfd_status(peer: &PeerView) -> &'static str {
     match peer.config.bfd {
         None => NO_BFD,
@@ -132,7 +133,7 @@ fn bfd_status(peer: &PeerView) -> &'static str {
     }
 }
 
-/// Makes and reads the objects of one node.
+/// Builds and reads the objects of one node.
 #[derive(Debug)]
 pub(super) struct Writer {
     node: String,
@@ -150,7 +151,7 @@ impl Writer {
         &self.namespace
     }
 
-    /// Everything that should be there. `services`: which peers know which Service.
+    /// All desired objects. `services`: which peers have the routes of which Service.
     pub(super) fn wanted(
         &self,
         facts: &ReportFacts<'_>,
@@ -194,7 +195,7 @@ impl Writer {
         let set_aside = facts.bgp.peers.iter().filter_map(|peer| {
             let why = peer.set_aside.as_ref()?;
             let name = &peer.config.name;
-            Some(fault_of_this_node(format!("BGPPeer {name} is left alone: {why}")))
+            Some(fault_of_this_node(format!("BGPPeer {name} is set aside: {why}")))
         });
         let not_in_force = facts.bgp.faults.iter().cloned().map(fault_of_this_node);
         let here: Vec<Finding> = left_out.chain(set_aside).chain(not_in_force).collect();
@@ -258,7 +259,7 @@ impl Writer {
         labels.as_object().cloned().unwrap_or_default()
     }
 
-    /// What finds all objects of a kind that may be ours.
+    /// The selector for all objects of a kind that may be ours.
     pub(super) fn label_selector(&self, kind: WrittenKind) -> String {
         let node = label_value(&self.node);
         match kind {
@@ -272,8 +273,8 @@ impl Writer {
         }
     }
 
-    /// What a list says of objects that are ours, or in the place of ours: what MetalLB's speaker of
-    /// this node has left behind is, sessions of frr-k8s are not.
+    /// The objects in a list that are ours, or in the place of ours: those that MetalLB's speaker of this
+    /// node has left behind are, sessions of frr-k8s are not.
     pub(super) fn read(&self, kind: WrittenKind, objects: &[Arc<Value>]) -> Vec<(Key, Known)> {
         let known = objects.iter().filter_map(|object| {
             let name = object.pointer("/metadata/name")?.as_str()?.to_owned();
@@ -292,7 +293,7 @@ impl Writer {
         known.collect()
     }
 
-    /// Whether it has the labels and the owner that it should have.
+    /// Whether it has the desired labels and owner.
     fn is_described(&self, object: &Value, status: &Status) -> bool {
         let labels = object.pointer("/metadata/labels");
         let has =
@@ -311,8 +312,8 @@ fn fault_of_this_node(message: String) -> Finding {
     Finding { severity, file: String::new(), line: None, object: None, field: None, message }
 }
 
-/// As frr-k8s writes it, in the status and as a label: IPv6 in full, with dashes, for a label has no
-/// colons.
+/// The address as frr-k8s writes it, in the status and as a label: IPv6 in full, with dashes, since a label
+/// has no colons.
 fn peer_text(remote: Remote) -> String {
     match remote {
         Remote::Address(IpAddr::V6(address)) => {
@@ -322,7 +323,7 @@ fn peer_text(remote: Remote) -> String {
     }
 }
 
-/// A name for what is about all of these.
+/// A name derived from all of these.
 fn name(prefix: &str, parts: &[&str]) -> String {
     format!("{prefix}{}", digest(&parts.join("\0")))
 }

@@ -1,6 +1,6 @@
-//! What the API server holds of what a speaker writes, as far as it is known, and when to look again.
+//! What the API server stores of a speaker's objects, as far as it is known, and when to list again.
 //!
-//! Answers what a list or a write has shown. Knows no wish and no request that is under way.
+//! Records what a list or a write has shown. Knows no desired state and no request in progress.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use super::object::{Key, Status};
 use super::{KINDS, backoff};
 use crate::write::WrittenKind;
 
-/// Between two lists of a kind: so long stays what others broke.
+/// The interval between two lists of a kind: how long changes by others persist at most.
 const LIST_INTERVAL: Duration = Duration::from_secs(600);
-/// After the first one: what belonged to the Pod before is deleted about then, whoever wrote over it
+/// The second list: the objects of the previous Pod are deleted about then, even if they were overwritten
 /// meanwhile.
 const SECOND_LIST_AFTER: Duration = Duration::from_secs(60);
 
 /// One object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
-    /// It has the labels and the owner that it should have.
+    /// It has the desired labels and owner.
     pub(super) is_described: bool,
-    /// What it says; `None` where nobody can tell.
+    /// Its content; `None` if that is unknown.
     pub(super) status: Option<Status>,
     /// When we wrote that.
     pub(super) written_at: Option<Instant>,
@@ -32,7 +32,7 @@ pub(super) struct Known {
 /// When a kind is listed.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// `None` while a list is under way.
+    /// `None` while a list is in progress.
     due_at: Option<Instant>,
     lists: u32,
     failures: u32,
@@ -65,7 +65,7 @@ impl Listing {
 pub(super) struct Stored {
     objects: BTreeMap<Key, Known>,
     listings: BTreeMap<WrittenKind, Listing>,
-    /// Of kinds that nobody asks about.
+    /// For kinds that are not listed.
     none: Listing,
 }
 
@@ -86,7 +86,7 @@ impl Stored {
         self.listings.get_mut(&kind).unwrap_or(&mut self.none)
     }
 
-    /// When a kind is to be listed; `None` while it is.
+    /// When a kind is to be listed; `None` while it is in progress.
     pub(super) fn due_at(&self, kind: WrittenKind) -> Option<Instant> {
         self.listings.get(&kind)?.due_at
     }
@@ -96,7 +96,7 @@ impl Stored {
         self.listings.get(&kind).is_some_and(|it| it.lists > 0)
     }
 
-    /// A list says nothing certain about what is written meanwhile, and does not wait for others.
+    /// A list says nothing certain about concurrent writes, and does not wait for others.
     pub(super) fn may_write(&self, now: Instant, kind: WrittenKind) -> bool {
         self.is_known(kind) && self.due_at(kind).is_some_and(|at| now < at)
     }
@@ -123,7 +123,7 @@ impl Stored {
         self.objects.get(key)
     }
 
-    /// The Services that were announced according to what is stored.
+    /// The Services that are announced according to the stored objects.
     pub(super) fn services(&self) -> impl Iterator<Item = ObjectName> {
         self.objects.values().filter_map(|it| it.status.as_ref()?.service())
     }

@@ -1,4 +1,4 @@
-//! A speaker and what it says of itself in the API, on a clock of its own.
+//! A speaker and its reports in the API, on a clock of its own.
 
 mod scene;
 
@@ -70,7 +70,7 @@ fn a_service_is_reported_with_the_routers_that_know_it() {
     assert_eq!(told(&scene, 0), names(&["tor-1"]), "a router without a session knows nothing");
     scene.set_session(0, false);
     scene.tell_and_run(1);
-    assert_eq!(told(&scene, 0), None, "nobody knows it");
+    assert_eq!(told(&scene, 0), None, "no router has it");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn nothing_is_written_before_everything_is_known() {
     let mut scene = Scene::announcing(3);
     scene.api.is_away = true;
     scene.tell_and_run(30);
-    assert!(scene.api.writes.is_empty(), "nobody knows what is there already");
+    assert!(scene.api.writes.is_empty(), "it is unknown what exists already");
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn what_metallb_and_frr_k8s_have_left_is_taken_over_or_left_alone() {
     scene.tell_and_run(5);
     let status = scene.configuration();
     assert_eq!((&status["result"], &status["errorSummary"]), (&json!("Valid"), &json!("")));
-    assert_eq!(scene.session_states().len(), 3, "whoever runs frr-k8s keeps its sessions");
+    assert_eq!(scene.session_states().len(), 3, "a cluster with frr-k8s keeps its sessions");
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn an_event_says_that_a_service_is_announced_and_not_that_it_still_is() {
     assert_eq!(scene.events.len(), 2, "it was not announced in between");
     scene.made += 1;
     scene.tell_and_run(1);
-    assert_eq!(scene.events.len(), 3, "another has its name, and nobody looked in between");
+    assert_eq!(scene.events.len(), 3, "another one has its name, without a report in between");
 }
 
 #[test]

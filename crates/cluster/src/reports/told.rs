@@ -1,4 +1,4 @@
-//! Which routers know which Service: the plan says which should, the backend which do.
+//! Which routers have the routes of which Service: compares the plan with the backend's view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use fairway_seam::PeerView;
 
 use super::ReportFacts;
 
-/// Each Service that somebody was told of, with the names of the BGPPeers.
+/// Each Service with routes sent to a peer, with the names of the BGPPeers.
 pub(super) fn services<'a>(facts: &ReportFacts<'a>) -> BTreeMap<&'a ObjectName, BTreeSet<&'a str>> {
-    // Whoever came from a range is behind the range.
+    // Neighbours of a range are behind the range.
     let mut peers: BTreeMap<PeerKey, Vec<&PeerView>> = BTreeMap::new();
     for peer in &facts.bgp.peers {
         peers.entry(peer.config.route_key()).or_default().push(peer);
@@ -28,7 +28,7 @@ pub(super) fn services<'a>(facts: &ReportFacts<'a>) -> BTreeMap<&'a ObjectName, 
     told.filter(|(_, peers)| !peers.is_empty()).collect()
 }
 
-/// Whether an UPDATE with `prefix` has left for it, in the session that there is.
+/// Whether an UPDATE with `prefix` has been sent in the current session.
 fn is_told(peer: &PeerView, prefix: Prefix) -> bool {
     peer.advertised.binary_search_by(|route| route.prefix.cmp(&prefix)).is_ok()
 }

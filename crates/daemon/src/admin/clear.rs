@@ -1,4 +1,4 @@
-//! `fairway clear bgp`: which sessions are meant, and what became of each.
+//! `fairway clear bgp`: which sessions the name stands for, and the outcome of each.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::Answer;
 /// All neighbours, as `clear bgp *` means them on a router.
 const EVERYBODY: &str = "*";
 
-/// Clears the sessions that `wanted` names, and says so line by line.
+/// Clears the sessions that `wanted` names, and reports each in a line.
 pub(super) async fn clear(backend: &dyn Backend, wanted: &str, how: Clear) -> Answer {
     let view = match backend.view(ViewScope::SESSIONS).await {
         Ok(view) => view,
@@ -30,7 +30,7 @@ pub(super) async fn clear(backend: &dyn Backend, wanted: &str, how: Clear) -> An
             Err(error) => writeln!(failed, "{key} ({name}): {error}"),
         };
     }
-    // Of several, some may be down: that is no failure of the others.
+    // If some of several are down, the command still succeeds for the others.
     match (done.is_empty(), failed.is_empty()) {
         (true, _) => Answer::Error(failed.trim_end().to_owned()),
         (false, _) => Answer::Output(done + &failed),
@@ -44,8 +44,8 @@ fn called<'a>(view: &'a BgpView, wanted: &str) -> Vec<&'a PeerView> {
 fn outcome(how: Clear) -> &'static str {
     match how {
         Clear::Hard => "session reset",
-        Clear::SoftIn => "asked for all its routes again",
-        Clear::SoftOut => "all routes are sent again",
-        Clear::Soft => "asked for all its routes again, and all routes are sent again",
+        Clear::SoftIn => "asked for all routes again",
+        Clear::SoftOut => "sending all routes again",
+        Clear::Soft => "asked for all routes again, sending all routes again",
     }
 }

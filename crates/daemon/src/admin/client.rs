@@ -1,4 +1,4 @@
-//! Asks the daemon on this machine.
+//! The client side of the admin socket.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -10,15 +10,15 @@ use fairway_show::DrainReport;
 use super::drain::DrainRequest;
 use super::{Answer, Request};
 
-/// How long an answer may take: a snapshot is made in milliseconds, a full table in a second.
+/// How long an answer may take: rendering takes milliseconds, a full table a second.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No daemon listens there.
     #[error(
-        "no daemon answers at {}: {cause}; start `fairway run`, or name its socket with --socket \
+        "no daemon answers at {}: {cause}; start `fairway run`, or set its socket with --socket \
          or FAIRWAY_SOCKET", path.display()
     )]
     Connect {
@@ -27,22 +27,22 @@ pub enum ClientError {
         /// The system's answer.
         cause: io::Error,
     },
-    /// There is one, and it is not ours.
+    /// A daemon listens there, and its socket belongs to another user.
     #[error(
-        "the daemon at {} belongs to another user; ask as that user, with sudo, or, where the daemon \
-         lets its group ask, as a member of that", path.display()
+        "the daemon at {} belongs to another user; use sudo or become that user; if \
+         the daemon runs with --socket-mode 0660, a member of its group can connect as well", path.display()
     )]
     Denied {
         /// The socket.
         path: PathBuf,
     },
-    /// It is there, and silent.
+    /// The daemon accepts the connection and does not answer.
     #[error("the daemon at {} did not answer within {} s", path.display(), ANSWER_TIMEOUT.as_secs())]
     Silent {
         /// The socket.
         path: PathBuf,
     },
-    /// The daemon went away.
+    /// The connection broke.
     #[error("the daemon at {} did not answer: {cause}", path.display())]
     Exchange {
         /// The socket.
@@ -50,20 +50,23 @@ pub enum ClientError {
         /// The system's answer.
         cause: io::Error,
     },
-    /// It does not speak our language.
-    #[error("the daemon at {} answered something else: {cause}; is it another version?", path.display())]
+    /// The answer is not what this version expects.
+    #[error(
+        "the daemon at {} sent an unexpected answer: {cause}; check that it has the same version as \
+         this command", path.display()
+    )]
     Answer {
         /// The socket.
         path: PathBuf,
         /// What is wrong with the answer.
         cause: serde_json::Error,
     },
-    /// The daemon says no.
+    /// The daemon refuses the request.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Sends `request` to the daemon at `path` and returns what it wants printed.
+/// Sends `request` to the daemon at `path` and returns the text to print.
 pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
     match exchange(path, request)? {
         Answer::Output(output) => Ok(output),
@@ -72,7 +75,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
     }
 }
 
-/// Sends `request` to the daemon at `path` and returns how far it is.
+/// Sends `request` to the daemon at `path` and returns the progress of the drain.
 pub fn ask_drain(path: &Path, request: DrainRequest) -> Result<DrainReport, ClientError> {
     match exchange(path, &Request::Drain(request))? {
         Answer::Drain(report) => Ok(report),

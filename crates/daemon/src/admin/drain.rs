@@ -1,7 +1,7 @@
-//! `fairway drain`: orders for the loop, and how far they have come.
+//! `fairway drain`: orders for the loop, and their progress.
 //!
-//! An order is given once; whoever gave it asks again until it is done, so that a client that goes
-//! away leaves nothing behind.
+//! An order is given once; the client then polls until it is complete, so that a client that disconnects
+//! leaves nothing behind.
 
 use std::time::Duration;
 
@@ -14,41 +14,41 @@ use tokio::sync::{mpsc, oneshot};
 use super::Answer;
 use super::observer::Observer;
 
-/// Orders that may wait for the loop: no more than there are clients, and each waits for its own.
+/// Orders that may wait for the loop: at most one per client.
 pub const ORDERS_MAX: usize = 16;
 
-/// What a client asks.
+/// The request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum DrainRequest {
-    /// Out of service, after a wait.
+    /// Take the node out of service, after a wait.
     Begin {
-        /// How long the wait is.
+        /// The length of the wait.
         wait_milliseconds: u64,
     },
-    /// Back into service.
+    /// Bring the node back into service.
     Undo,
-    /// How far is it?
+    /// Only report the progress.
     Look,
 }
 
-/// What the loop is to do, and where it says that it has.
+/// An order for the loop, and the channel for its completion.
 #[derive(Debug)]
 pub struct Order {
-    /// What.
+    /// The order.
     pub what: DrainOrder,
     answer: oneshot::Sender<(DrainStep, bool)>,
 }
 
 impl Order {
-    /// It has been done, and is on disk if it `is_kept`.
+    /// Reports that the order is in effect, and whether it is on disk (`is_kept`).
     pub fn done(self, step: DrainStep, is_kept: bool) {
-        // Who asked may be gone; the order stands.
+        // The client may have disconnected; the order stands.
         let _ = self.answer.send((step, is_kept));
     }
 }
 
-/// Has the loop do what is asked, and looks how far it is.
+/// Passes the request on to the loop, and reports the progress.
 pub(super) async fn drain(
     request: DrainRequest,
     orders: &mpsc::Sender<Order>,

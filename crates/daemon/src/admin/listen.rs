@@ -1,5 +1,5 @@
-//! A listening socket with a name in the file system: its owner may connect, and its group if the
-//! operator said so.
+//! A listening Unix socket in the file system: its owner may connect, and its group if the operator allows
+//! it.
 
 use std::fs;
 use std::io;
@@ -10,13 +10,13 @@ use std::str::FromStr;
 use tokio::net::UnixListener;
 use tracing::debug;
 
-/// Who may connect to a socket.
+/// Which users may connect to a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SocketMode {
     /// The daemon's user, and root.
     #[default]
     Owner,
-    /// The daemon's group, too.
+    /// The daemon's group as well.
     Group,
 }
 
@@ -36,9 +36,9 @@ impl SocketMode {
     }
 }
 
-/// A mode that gives the socket to fewer or to more.
+/// A mode that is neither of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected 0600, for the daemon's user, or 0660, for its group, too")]
+#[error("expected 0600, for the daemon's user only, or 0660, for its group as well")]
 pub struct SocketModeError;
 
 impl FromStr for SocketMode {
@@ -53,23 +53,23 @@ impl FromStr for SocketMode {
     }
 }
 
-/// Why there is no socket.
+/// Why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Another daemon has it.
+    /// Another daemon listens there.
     #[error("another daemon answers at {}; stop it, or choose another {option}", path.display())]
     InUse {
         /// The socket.
         path: PathBuf,
-        /// What chooses its place.
+        /// The option that sets the path.
         option: &'static str,
     },
-    /// Something that is no socket has its name.
-    #[error("{} is in the way and is no socket; choose another {option}", path.display())]
+    /// Something that is not a socket has this path.
+    #[error("{} exists and is not a socket; remove it or choose another {option}", path.display())]
     InTheWay {
-        /// Its name.
+        /// The path.
         path: PathBuf,
-        /// What chooses the socket's place.
+        /// The option that sets the path.
         option: &'static str,
     },
     /// The system refuses.
@@ -82,20 +82,20 @@ pub enum SocketError {
     },
 }
 
-/// The socket's name in the file system. Dropping it takes the name away, however the daemon ends.
+/// The path of the socket. Dropping it removes the socket, however the daemon ends.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.0) {
-            debug!(%error, path = %self.0.display(), "a socket was gone already");
+            debug!(%error, path = %self.0.display(), "the socket was already removed");
         }
     }
 }
 
-/// Opens the socket at `path`; a missing folder is made, for the same users. What a dead daemon left
-/// behind is replaced. `option` is what chose the place.
+/// Opens the socket at `path`; creates a missing folder with the same access. Replaces a socket that a dead
+/// daemon left behind. `option` is the option that sets the path, for errors.
 pub(crate) fn listen(
     path: &Path,
     mode: SocketMode,

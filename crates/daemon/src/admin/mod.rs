@@ -1,8 +1,8 @@
-//! The socket that `fairway show`, `clear` and `drain` talk to, and what they print.
+//! The socket of `fairway show`, `clear` and `drain`, and the text that they print.
 //!
-//! A request is one line of JSON, and so is the answer; a connection may ask again. The daemon
-//! renders, so that the client knows nothing but words, and other front ends can share the text:
-//! `vty` does, for those who know FRR.
+//! A request is one line of JSON, and so is the answer; a connection may carry several. The daemon renders
+//! the text, so that the client needs no knowledge of its state, and other front ends can share it: `vty`
+//! does, for FRR's tools.
 
 mod clear;
 pub mod client;
@@ -23,39 +23,39 @@ pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
 pub use socket::{listen, serve};
 
-/// The longest line that is read: a request is a few words, an answer may be a large table.
+/// The longest line that is read: a request is a few words, while an answer may be a large table.
 const REQUEST_LENGTH_BYTES_MAX: usize = 4096;
 
-/// What a client asks.
+/// The request of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Request {
     /// `fairway show`.
     Show {
-        /// What.
+        /// The command.
         what: ShowCommand,
-        /// For whom.
+        /// Text or JSON.
         format: Format,
     },
     /// `fairway clear bgp`.
     Clear {
         /// An address, the name of a BGPPeer, or `*` for all.
         peer: String,
-        /// What is done.
+        /// Hard, or soft in which direction.
         how: Clear,
     },
     /// `fairway drain`.
     Drain(DrainRequest),
 }
 
-/// What the daemon answers.
+/// The answer of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// To be printed as it is.
+    /// Text to print unchanged.
     Output(String),
     /// Why there is nothing to print.
     Error(String),
-    /// How far a drain has come.
+    /// The progress of a drain.
     Drain(DrainReport),
 }

@@ -1,4 +1,4 @@
-//! What clients of any socket may look at, put together at the moment they ask.
+//! The state that clients of any socket may read, put together at the time of the request.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use fairway_show::{Snapshot, VRF_DEFAULT};
 use crate::build_info;
 use crate::host::{Enquirer, epoch_seconds};
 
-/// Looks at the daemon. Cheap to clone, one for each client.
+/// Reads the daemon's state. Cheap to clone, one for each client.
 #[derive(Clone)]
 pub struct Observer {
     enquirer: Enquirer,
@@ -17,7 +17,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Looks at the loop that is asked there and at that backend, which have just been started.
+    /// Reads the state of the loop behind `enquirer` and of `backend`; both have just been started.
     pub fn new(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
         Self { enquirer, backend, started_epoch_seconds: epoch_seconds() }
     }
@@ -26,7 +26,7 @@ impl Observer {
         &*self.backend
     }
 
-    /// What `see` makes of the state as it is now.
+    /// The result of `see` for the current state.
     pub(super) async fn look<T>(
         &self,
         scope: ViewScope,

@@ -1,4 +1,4 @@
-//! The answering side of the admin socket.
+//! The server side of the admin socket.
 
 use std::io;
 use std::path::Path;
@@ -20,9 +20,9 @@ use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
 
 /// Clients at the same time: people and scrapers, not a load.
 const CLIENTS_MAX: usize = 16;
-/// How long a client may think before it asks.
+/// How long a client may wait before it sends a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to read its answer. One that is stopped holds its slot no longer.
+/// How long a client may take to read its answer, so that one that is stopped does not hold its slot.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Opens the admin socket at `path`.
@@ -30,8 +30,7 @@ pub fn listen(path: &Path, mode: SocketMode) -> Result<(UnixListener, SocketFile
     listen::listen(path, mode, "--socket")
 }
 
-/// Answers clients until it is aborted. Each has a task of its own and sees the state as it is
-/// when it asks.
+/// Serves clients until it is aborted. Each has its own task and sees the state at the time of its request.
 pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sender<Order>) {
     let slots = Arc::new(Semaphore::new(CLIENTS_MAX));
     loop {
@@ -41,13 +40,13 @@ pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sen
                 let (observer, orders) = (observer.clone(), orders.clone());
                 tokio::spawn(async move {
                     if let Err(error) = converse(stream, &observer, &orders).await {
-                        debug!(%error, "an admin client went away");
+                        debug!(%error, "an admin client disconnected");
                     }
                     drop(slot);
                 });
             }
             Err(error) => {
-                // Out of descriptors, most likely: give the others time to return some.
+                // Most likely out of descriptors: wait until others are closed.
                 warn!(%error, "cannot accept an admin client");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -55,7 +54,7 @@ pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sen
     }
 }
 
-/// Line by line until the client has no more questions.
+/// Reads requests line by line until the client closes the connection.
 async fn converse(
     stream: UnixStream,
     observer: &Observer,
@@ -73,7 +72,7 @@ async fn converse(
         }
         let answer = match serde_json::from_slice::<Request>(&line) {
             Ok(request) => answer(&request, observer, orders).await,
-            Err(error) => Answer::Error(format!("not a request: {error}")),
+            Err(error) => Answer::Error(format!("malformed request: {error}")),
         };
         let mut reply = serde_json::to_string(&answer)?;
         reply.push('\n');
@@ -81,7 +80,7 @@ async fn converse(
     }
 }
 
-/// Gives a client its answer, unless it does not read.
+/// Sends a client its answer, unless it does not read in time.
 async fn send(
     client: &mut (impl AsyncWrite + Unpin),
     reply: &[u8],

@@ -1,7 +1,7 @@
 //! FRR's vty sockets: a command ends in a NUL byte; the answer ends in three and the status.
 //!
-//! A slow reader holds its own connection and nothing else: a connection has one answer at a time,
-//! and reads its next command when the last answer is gone.
+//! A slow reader blocks only its own connection: a connection has one answer at a time, and reads its next
+//! command once the last answer is sent.
 
 use std::io;
 use std::path::Path;
@@ -23,15 +23,15 @@ use crate::admin::observer::Observer;
 const CONNECTIONS_MAX: usize = 16;
 /// The longest command, as in FRR.
 const COMMAND_LENGTH_BYTES_MAX: usize = 4096;
-/// How long a connection may be idle, and how long an answer may take to be read: vtysh keeps its
-/// connections, and stops reading while its pager waits for a person.
+/// How long a connection may be idle, and how long an answer may take to be read: vtysh keeps its connections
+/// open, and stops reading while its pager waits for input.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// The sockets of the daemons that we stand in for.
+/// The sockets of the daemons that Fairway stands in for.
 #[derive(Debug)]
 pub struct Sockets(Vec<(Daemon, UnixListener, SocketFile)>);
 
-/// The same at work. Dropping it ends all conversations and takes the sockets away.
+/// The same while serving. Dropping it ends all connections and removes the sockets.
 #[derive(Debug)]
 pub struct Serving {
     _tasks: JoinSet<()>,
@@ -39,7 +39,7 @@ pub struct Serving {
 }
 
 impl Sockets {
-    /// Opens them in `folder`; a missing folder is made.
+    /// Opens them in `folder`; creates a missing folder.
     pub fn open(folder: &Path, mode: SocketMode) -> Result<Self, SocketError> {
         let open = |daemon: Daemon| {
             let (listener, file) = listen(&folder.join(daemon.file_name()), mode, "--vty-dir")?;
@@ -50,7 +50,7 @@ impl Sockets {
         Ok(Self(sockets))
     }
 
-    /// Answers on them.
+    /// Serves them.
     pub fn serve(self, observer: &Observer) -> Serving {
         let (mut tasks, mut files) = (JoinSet::new(), Vec::new());
         for (daemon, listener, file) in self.0 {
@@ -61,26 +61,26 @@ impl Sockets {
     }
 }
 
-/// Takes connections, as many as may be at a time.
+/// Accepts connections, up to the maximum.
 async fn accept(daemon: Daemon, listener: UnixListener, observer: Observer) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut conversations = JoinSet::new();
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        // Those that have ended.
+        // Remove those that have ended.
         while conversations.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => {
                 let observer = observer.clone();
                 conversations.spawn(async move {
                     if let Err(error) = converse(daemon, stream, &observer, PATIENCE).await {
-                        debug!(%error, "a vty client went away");
+                        debug!(%error, "a vty client disconnected");
                     }
                     drop(slot);
                 });
             }
             Err(error) => {
-                // Out of descriptors, most likely: give the others time to return some.
+                // Most likely out of descriptors: wait until others are closed.
                 warn!(%error, "cannot accept a vty client");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -88,7 +88,7 @@ async fn accept(daemon: Daemon, listener: UnixListener, observer: Observer) {
     }
 }
 
-/// Command by command until the client has no more.
+/// Answers command by command until the client closes the connection.
 async fn converse(
     daemon: Daemon,
     stream: UnixStream,
@@ -104,7 +104,7 @@ async fn converse(
         timeout(patience, bounded.read_until(0, &mut command)).await??;
         let is_whole = command.pop() == Some(0);
         if !is_whole && command.len() < COMMAND_LENGTH_BYTES_MAX - 1 {
-            // The client closed the connection, perhaps within a command.
+            // The client closed the connection, possibly in the middle of a command.
             return Ok(());
         }
         let (reply, is_last) = match is_whole {
@@ -131,7 +131,7 @@ async fn respond(daemon: Daemon, line: &str, observer: &Observer) -> (Reply, boo
 
 /// The bytes of a reply, in one piece: programs take a read that ends in NUL for the end.
 fn framed(reply: Reply) -> Vec<u8> {
-    // A neighbour chooses some of the text, and must not choose where it ends.
+    // Some of the text comes from a neighbour, which must not be able to end the reply.
     let mut bytes = reply.text.replace('\0', "\\0").into_bytes();
     bytes.extend([0, 0, 0, reply.status]);
     bytes
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::host::{Enquirer, Published};
 
-    /// A daemon with nothing to do.
+    /// A daemon without any state.
     fn observer() -> Observer {
         let node = Node::assumed("node-a", vec!["10.0.0.1".parse().unwrap()]);
         let published = Published {
@@ -229,7 +229,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let _serving = Sockets::open(folder.path(), SocketMode::Owner).unwrap().serve(&observer());
         let mut deaf = Client::connect(folder.path(), Daemon::Bgpd).await;
-        // Until its questions are not taken any more, because its answers are not.
+        // Until its commands are no longer read, because it does not read the answers.
         let question = b"show version\0".repeat(512);
         let patience = Duration::from_millis(200);
         while timeout(patience, deaf.0.write_all(&question)).await.is_ok() {}
@@ -286,7 +286,7 @@ mod tests {
         assert!(sockets.iter().all(|socket| socket.exists()), "what is another's is left alone");
         drop(serving);
         assert!(sockets.iter().all(|socket| !socket.exists()));
-        // What a daemon left that was killed.
+        // Left behind by a daemon that was killed.
         drop(std::os::unix::net::UnixListener::bind(&sockets[0]).unwrap());
         assert!(sockets[0].exists());
         let serving = Sockets::open(&folder, SocketMode::Owner).unwrap().serve(&observer());

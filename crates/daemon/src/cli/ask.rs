@@ -1,4 +1,4 @@
-//! What commands have in common that ask the daemon: where it listens, and for whom the answer is.
+//! What the commands that query the daemon have in common: its socket, and the output format.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,8 +12,7 @@ use crate::admin::{Request, client};
 
 #[derive(Debug, Args)]
 pub(super) struct SocketArguments {
-    /// The daemon's socket [default: as for `fairway run`; when this user runs none, the one below
-    /// /run]
+    /// The daemon's socket [default: as for `fairway run`; if this user runs no daemon, the one in /run]
     #[arg(long, value_name = "PATH", global = true, env = "FAIRWAY_SOCKET")]
     socket: Option<PathBuf>,
 }
@@ -26,7 +25,7 @@ impl SocketArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct AnswerArguments {
-    /// JSON for programs, in FRR's shape where FRR has the command
+    /// Print JSON, in FRR's format where FRR has the command
     #[arg(long, global = true)]
     json: bool,
 
@@ -35,7 +34,7 @@ pub(super) struct AnswerArguments {
 }
 
 impl AnswerArguments {
-    /// Asks the daemon, and prints what it answers.
+    /// Sends the query to the daemon and prints the answer.
     pub(super) fn show(&self, what: ShowCommand) -> Result<ExitCode> {
         let format = if self.json { Format::Json } else { Format::Text };
         let request = Request::Show { what, format };

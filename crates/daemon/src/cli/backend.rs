@@ -1,4 +1,4 @@
-//! Who will speak BGP, for commands that judge files without a daemon.
+//! Which backend speaks BGP, for commands that check files without a daemon.
 
 use std::str::FromStr;
 
@@ -7,24 +7,24 @@ use fairway_resources::BackendKind;
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct BackendArguments {
-    /// Who will speak BGP: what it cannot do is a fault
+    /// Which backend speaks BGP: what it does not support is a fault
     #[arg(long, value_enum, default_value = "native", env = "FAIRWAY_BGP")]
     bgp: Bgp,
 
-    /// The version of FRR, with `--bgp frr` [default: any; what only newer ones can do is a warning]
+    /// The version of FRR, with `--bgp frr` [default: any; what only newer versions support is a warning]
     #[arg(long, value_name = "X.Y", env = "FAIRWAY_FRR_VERSION")]
     frr_version: Option<FrrVersion>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Bgp {
-    /// Sessions of our own
+    /// Fairway's own sessions
     Native,
     /// FRR
     Frr,
 }
 
-/// The first two numbers of a version; a third one says nothing of what FRR can do.
+/// The first two numbers of a version; the patch number does not change what FRR supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrrVersion(u8, u8);
 
@@ -39,7 +39,7 @@ impl FromStr for FrrVersion {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("{text:?} is not a version of FRR; expected one as in 10.4");
+        let error = || format!("{text:?} is not a version of FRR; expected X.Y, for example 10.4");
         let mut numbers = text.splitn(3, '.');
         let mut next = || numbers.next().and_then(|it| it.parse().ok()).ok_or_else(error);
         Ok(Self(next()?, next()?))

@@ -1,13 +1,14 @@
-//! What this process is allowed beyond other users, put to use before it does anything.
+//! Raises the permitted capabilities of this process before it does anything else.
 //!
-//! Kubernetes gives a container that is not root no ambient capabilities, and a file capability
-//! that is effective keeps the program from starting where the pod may not have it. So the image
-//! has them as permitted only, and whatever is left of them after the pod's own bounds is raised
+//! Kubernetes gives no ambient capabilities to a container that does not run as root, and a file capability
+//! with the effective bit keeps the program from starting where the pod's bounding set lacks it. So the image
+//! has them as permitted only, and those that the bounding set leaves are made effective here. Threads
+//! inherit them, so this has to happen before the first thread starts.
 //! here. Threads inherit it, so it has to be done before there are any.
 
 use tracing::warn;
 
-/// Makes effective what is permitted. To have nothing is no fault.
+/// Makes the permitted capabilities effective. An empty set is not an error.
 pub(super) fn raise() {
     let raised = rustix::thread::capabilities(None).and_then(|sets| {
         if sets.effective == sets.permitted {
@@ -17,6 +18,6 @@ pub(super) fn raise() {
         rustix::thread::set_capabilities(None, raised)
     });
     if let Err(error) = raised {
-        warn!(%error, "cannot use the capabilities of this process; ports below 1024 may be closed");
+        warn!(%error, "cannot raise the capabilities of this process: ports below 1024 may fail");
     }
 }

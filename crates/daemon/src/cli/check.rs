@@ -1,4 +1,4 @@
-//! `fairway check`: what the daemon would say of these files, without a daemon.
+//! `fairway check`: the findings that the daemon would report for these files, without a daemon.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::source::read_all;
   kubectl get -A -o yaml bgppeers,ipaddresspools,bgpadvertisements,services | fairway check -
   fairway check --bgp frr --frr-version 10.4 /etc/fairway
 
-What objects name (Secrets, BFDProfiles, Communities) has to be among what is read.
+Objects that others refer to (Secrets, BFDProfiles, Communities) have to be in the files as well.
 Each fault is a line: FILE:LINE: Kind/name: field.path: what is wrong, what is allowed.
 Exit code 0: no faults (warnings do not count). 1: faults.")]
 pub(super) struct CheckArguments {
@@ -32,7 +32,7 @@ pub(super) struct CheckArguments {
     #[command(flatten)]
     backend: BackendArguments,
 
-    /// JSON for programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -71,19 +71,19 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What peers ask of the kernel that not every kernel has: legal, and not to be decided here.
+/// Kernel features that peers need and not every kernel has: a warning, since only the node can tell.
 fn kernel_features(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
     let mut findings = Vec::new();
     for peer in index.peers.values() {
         let vrf = peer.vrf.map(|vrf| {
             format!(
-                "needs a kernel with VRFs (CONFIG_NET_VRF), and the device {vrf}; whether the node \
-                 has them cannot be seen from here"
+                "needs a kernel with VRFs (CONFIG_NET_VRF), and the device {vrf}; the \
+                 offline check cannot see whether the node has them"
             )
         });
         let tcp_ao = (!peer.tcp_ao.is_empty()).then(|| {
-            "needs a kernel with TCP-AO (Linux 6.7 and newer, CONFIG_TCP_AO); whether the node has \
-             it cannot be seen from here, and without it the peer is set aside"
+            "needs a kernel with TCP-AO (Linux 6.7 and newer, CONFIG_TCP_AO), without which the \
+             peer is set aside; the offline check cannot see whether the node has it"
                 .to_owned()
         });
         for (field, message) in [("spec.vrf", vrf), ("spec.tcpAO", tcp_ao)] {
@@ -93,22 +93,21 @@ fn kernel_features(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
     findings
 }
 
-/// Peers whose routers drop our routes whenever this daemon restarts. Who writes `false` has said
-/// that this is meant.
+/// Peers that drop our routes whenever this daemon restarts. An explicit `false` is deliberate.
 fn forgetful_routers(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
     let field = "spec.enableGracefulRestart";
     let without = index.peers.values().filter(|peer| peer.graceful_restart.is_none());
     let findings = without.filter_map(|peer| {
         let message = "is not set: at each restart and upgrade of the daemon the router drops our \
-                       routes until the session is back; set it to true, and graceful restart on \
-                       the router, or to false where that is meant";
+                       routes until the session is back; set it to true and enable graceful \
+                       restart on the router, or set it to false if that is intended";
         let is_meant = catalog.is_written(&key_of(peer), field);
         if is_meant { None } else { of_peer(catalog, peer, field, message.to_owned()) }
     });
     findings.collect()
 }
 
-/// A warning about a field of a peer, at its line or, where it is absent, that of what it would be in.
+/// A warning about a field of a peer, at the field's line, or at the object's line if the field is absent.
 fn of_peer(catalog: &Catalog, peer: &Peer, field: &str, message: String) -> Option<Finding> {
     let key = key_of(peer);
     let (file, line) = catalog.place_of(&key)?;
@@ -126,7 +125,7 @@ fn key_of(peer: &Peer) -> ObjectKey {
     ObjectKey { kind: Kind::BgpPeer, name: peer.name.clone() }
 }
 
-/// Services that would not get what they ask for: legal, and worth knowing beforehand.
+/// Services that would not get the addresses that they request: legal, but worth knowing beforehand.
 fn pending_services(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
     let classes: BTreeSet<Option<String>> =
         index.services.values().map(|it| it.load_balancer_class.clone()).collect();

@@ -1,4 +1,4 @@
-//! `fairway clear`: sessions begin anew, or routes are said again.
+//! `fairway clear`: resets a session, or refreshes its routes in both directions.
 
 use std::process::ExitCode;
 
@@ -25,16 +25,16 @@ pub(super) struct ClearArguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum What {
-    /// A session: reset, or with `soft` refreshed
+    /// Reset a session, or with `soft` refresh its routes
     #[command(after_help = "Examples:
-  fairway clear bgp 192.0.2.1            the session ends with Cease 6/4 and begins anew
-  fairway clear bgp 192.0.2.1 soft in    the neighbor is asked for all its routes again
-  fairway clear bgp 192.0.2.1 soft out   it is sent all routes again
-  fairway clear bgp 192.0.2.1 soft       both")]
+  fairway clear bgp 192.0.2.1            reset the session with Cease 6/4
+  fairway clear bgp 192.0.2.1 soft in    ask the neighbor for all its routes again
+  fairway clear bgp 192.0.2.1 soft out   send it all routes again
+  fairway clear bgp 192.0.2.1 soft       refresh in both directions")]
     Bgp {
         /// Its address, the name of its BGPPeer, or * for all
         peer: String,
-        /// Without a reset
+        /// Refresh routes without a reset
         #[command(subcommand)]
         soft: Option<Soft>,
     },

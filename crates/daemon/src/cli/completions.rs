@@ -23,7 +23,7 @@ pub(super) fn run(
     arguments: &CompletionsArguments,
     command: &mut clap::Command,
 ) -> Result<ExitCode> {
-    // Into memory first: the generator panics when what it writes to is closed.
+    // Into memory first: the generator panics when its output is closed.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, command, "fairway", &mut script);
     output::print(&String::from_utf8(script)?)?;

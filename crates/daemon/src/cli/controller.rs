@@ -24,8 +24,7 @@ pub(super) struct ControllerArguments {
     #[command(flatten)]
     daemon: DaemonArguments,
 
-    /// Answer the API server there whether to take an object (HTTPS), `:PORT` for all addresses, or
-    /// `none`
+    /// Serve the validating webhook (HTTPS) on this address, `:PORT` for all addresses, or `none`
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -34,8 +33,8 @@ pub(super) struct ControllerArguments {
     )]
     webhook_listen: HttpListen,
 
-    /// The name of the webhook's Service and of its ValidatingWebhookConfiguration; its certificate
-    /// is in the Secret NAME-cert
+    /// The name of the webhook's Service and of its ValidatingWebhookConfiguration; the certificate is in the
+    /// Secret NAME-cert
     #[arg(
         long,
         value_name = "NAME",

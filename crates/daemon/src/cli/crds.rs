@@ -1,4 +1,4 @@
-//! `fairway crds`: what an API server has to know of our kinds.
+//! `fairway crds`: the CustomResourceDefinitions that an API server needs for our kinds.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  fairway crds | kubectl apply -f -          into a cluster; the objects there stay
+  fairway crds | kubectl apply -f -          install or update; existing objects stay
   fairway crds | kubectl diff -f -           what that would change")]
 pub(super) struct CrdsArguments {}
 

@@ -1,8 +1,8 @@
 //! `fairway demo`: two daemons on loopback, no root, nothing to install.
 //!
-//! Both are real: this binary's own `run`, with files in a folder that is gone afterwards. One
-//! announces, the other is its router and logs what it hears; what is printed here is what that
-//! log says, and the times are from the file's rename to that line.
+//! Both are real daemons: this binary's own `run`, with files in a temporary folder. One announces, the other
+//! is its router and logs what it receives; the demo prints that log, and measures from the rename of a file
+//! to the log line.
 
 mod router;
 mod stage;
@@ -16,10 +16,10 @@ use clap::Args;
 
 use stage::Stage;
 
-/// Prints a line. A reader that has seen enough (`| head`) ends the demo, and is no fault.
+/// Prints a line. A reader that closes the pipe early (`| head`) ends the demo, and is not an error.
 macro_rules! say {
     ($($line:tt)*) => {
-        writeln!(std::io::stdout(), $($line)*).context("nobody reads")?
+        writeln!(std::io::stdout(), $($line)*).context("cannot write to stdout")?
     };
 }
 

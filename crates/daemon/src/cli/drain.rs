@@ -1,4 +1,4 @@
-//! `fairway drain`: gives the order, and waits until it has been carried out.
+//! `fairway drain`: requests a drain, and waits until it is complete.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::{duration, output};
 use crate::admin::client;
 use crate::admin::drain::DrainRequest;
 
-/// How often the daemon is asked how far it is.
+/// How often the daemon is polled for progress.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
@@ -26,8 +26,8 @@ so that routers prefer other nodes while this one still serves; after the wait a
 withdrawn. The sessions and the daemon stay up. A drained node stays drained when the daemon starts \
 again.
 
-The command ends when every neighbor with a session has been told the withdrawal. Ctrl-C ends only \
-the command: the drain goes on, and `fairway show bgp summary` says how far it is.
+The command ends when the withdrawal has been sent to every neighbor with a session. Ctrl-C ends \
+only the command: the drain goes on, and `fairway show bgp summary` shows its progress.
 
 Examples:
   fairway drain                     out of service in 30 seconds
@@ -36,13 +36,13 @@ Examples:
   fairway drain --undo              announce everything again, at once
   fairway drain && systemctl stop fairway")]
 pub(super) struct DrainArguments {
-    /// How long routers have to find other ways before everything is withdrawn, 0s to 24h; another
-    /// wait takes the place of one that is going on
+    /// How long routers have to move to other paths before all routes are withdrawn, 0s to 24h; replaces a
+    /// wait in progress
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
     #[arg(conflicts_with = "undo")]
     wait: Duration,
 
-    /// Back into service
+    /// Bring the node back into service
     #[arg(long)]
     undo: bool,
 
@@ -62,7 +62,7 @@ fn undo(socket: &Path) -> Result<String> {
     warn_if_forgotten(&report);
     Ok(match report.step {
         _ if report.is_marked => format!(
-            "{}: its Node is marked {}, and it is back when the mark is gone\n",
+            "{}: its Node is marked {}; it returns to service when that mark is removed\n",
             report.status,
             Node::DRAIN_MARK
         ),
@@ -89,28 +89,26 @@ fn drain(socket: &Path, wait: Duration) -> Result<String> {
     progress.end();
     let told = match report.told {
         0 => "no neighbor has a session".to_owned(),
-        1 => {
-            "1 neighbor was told that all routes are withdrawn, and its session stays up".to_owned()
-        }
+        1 => "the withdrawal of all routes was sent to 1 neighbor; its session stays up".to_owned(),
         told => format!(
-            "{told} neighbors were told that all routes are withdrawn, and their sessions stay up"
+            "the withdrawal of all routes was sent to {told} neighbors; their sessions stay up"
         ),
     };
     let already = if was_drained { "nothing to do: " } else { "" };
     let away = match report.away.as_slice() {
         [] => String::new(),
-        away => format!("; without a session, and not told: {}", away.join(", ")),
+        away => format!("; not sent, because there is no session: {}", away.join(", ")),
     };
     Ok(format!("{already}{}; {told}{away}\n", report.status))
 }
 
 fn warn_if_forgotten(report: &DrainReport) {
     if !report.is_kept {
-        // Who cannot be warned gets what was asked for all the same.
+        // A failure to print the warning does not stop the command.
         let _ = writeln!(
             stderr(),
-            "warning: the daemon cannot write this to its state directory (its log says why): it is \
-             done, but may be forgotten when the daemon starts again"
+            "warning: the daemon cannot save this to its state directory (see its log): the change \
+             is in effect, but may be lost when the daemon restarts"
         );
     }
 }
@@ -121,11 +119,10 @@ fn pause() {
     std::thread::sleep(LOOK_INTERVAL);
 }
 
-/// What is waited for, on stderr: one line that changes for people who look, and else a line for
-/// each step.
+/// Progress on stderr: one line that is rewritten on a terminal, and otherwise one line per step.
 #[derive(Default)]
 struct Progress {
-    /// What was said last.
+    /// The last line printed.
     said: Option<String>,
 }
 
@@ -137,18 +134,18 @@ impl Progress {
                 let left = until_epoch_seconds.saturating_sub(report.now_epoch_seconds);
                 let until = format!("draining until {until_epoch_seconds}");
                 let line = format!(
-                    "neighbors are asked to prefer others; {left} s until all routes are withdrawn \
-                     (Ctrl-C leaves the drain going)"
+                    "neighbors are asked to prefer other paths; {left} s until all routes are \
+                     withdrawn (Ctrl-C does not stop the drain)"
                 );
                 (if is_watched { line.clone() } else { until }, line)
             }
             _ => {
-                let line = format!("not yet told of the withdrawal: {}", report.untold.join(", "));
+                let line = format!("withdrawal not yet sent to: {}", report.untold.join(", "));
                 (line.clone(), line)
             }
         };
         if self.said.as_ref() != Some(&said) {
-            // Progress that nobody can read is no reason to stop.
+            // A failure to print progress does not stop the command.
             let _ = match is_watched {
                 true => write!(stderr(), "\r\x1b[K{line}"),
                 false => writeln!(stderr(), "{line}"),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// The longest one: what takes more than a day was mistyped.
+/// The longest one: more than a day is taken for a typing mistake.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why a text is no span of time.
+/// Why a text is not a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DurationError {
     /// Not numbers with units.
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, DurationError> {
         if number.is_empty() {
             return Err(DurationError::Format);
         }
-        // A number that fits nowhere is too long, too.
+        // A number that overflows is too long as well.
         let number: u64 = number.parse().unwrap_or(u64::MAX);
         total = total.saturating_add(Duration::from_millis(number.saturating_mul(milliseconds)));
         rest = after;

@@ -1,4 +1,4 @@
-//! `fairway explain`: why is it so? A question to the daemon, and its answer to stdout.
+//! `fairway explain`: asks the daemon for the reason of a state, and prints the answer.
 
 use std::process::ExitCode;
 
@@ -22,13 +22,13 @@ pub(super) struct ExplainArguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum What {
-    /// Which pool and why, whether this node announces it, what each router was told, what is
-    /// missing
+    /// The pool and why it was chosen, whether this node announces the Service, what each router was sent,
+    /// what is missing
     #[command(after_help = "Examples:
   fairway explain service shop/web
-  fairway explain service web         where only one is called so, or the one in default")]
+  fairway explain service web         if the name is unique, or the one in default")]
     Service {
-        /// Its name, with its namespace where several have the name
+        /// Its name, with its namespace if several Services have the name
         #[arg(value_name = "[NAMESPACE/]NAME")]
         service: String,
     },

@@ -14,13 +14,13 @@ use crate::frr_agent;
 #[command(after_help = "Examples:
   fairway frr-agent --socket-dir /run/fairway-frr      beside FRR, in its container
   fairway run --config /etc/fairway --bgp frr --frr-socket-dir /run/fairway-frr
-                                                       in the other one, which shares that folder")]
+                                                       in the other container, which shares it")]
 pub(super) struct FrrAgentArguments {
-    /// Where sockets with the names of FRR's are opened: a folder that is shared with Fairway
+    /// Where to open sockets with the names of FRR's sockets: a folder that is shared with Fairway
     #[arg(long, value_name = "DIR", env = "FAIRWAY_SOCKET_DIR")]
     socket_dir: PathBuf,
 
-    /// Where FRR has its own
+    /// Where FRR has its own sockets
     #[arg(
         long,
         value_name = "DIR",
@@ -29,8 +29,8 @@ pub(super) struct FrrAgentArguments {
     )]
     frr_socket_dir: PathBuf,
 
-    /// Who may use the sockets: 0600 for the agent's user, 0660 for its group, too; whoever may can
-    /// configure FRR
+    /// The mode of the sockets: 0600 for the agent's user, 0660 for its group as well; access to them allows
+    /// configuring FRR
     #[arg(long, value_name = "MODE", default_value = "0660", env = "FAIRWAY_SOCKET_MODE")]
     socket_mode: SocketMode,
 }

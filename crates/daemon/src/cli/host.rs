@@ -14,10 +14,10 @@ use crate::host::host_name;
 use crate::metrics::HttpListen;
 use crate::options::{BackendOptions, HostOptions, ListenOption};
 
-/// Threads: the loop has one; sockets, the disk or a large file have the other.
+/// Threads: one for the loop, one for sockets, the disk or a large file.
 const THREADS: usize = 2;
 
-/// Who speaks BGP.
+/// Which backend speaks BGP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BackendChoice {
     /// Fairway itself
@@ -26,14 +26,14 @@ enum BackendChoice {
     Frr,
 }
 
-/// Every daemon is asked these.
+/// Options of every daemon.
 #[derive(Debug, Args)]
 pub(super) struct DaemonArguments {
     /// Serve services of this loadBalancerClass instead of those without one
     #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
     lb_class: Option<String>,
 
-    /// Serve metrics and probes there, `:PORT` for all addresses, or `none`
+    /// Serve metrics and probes on this address, `:PORT` for all addresses, or `none`
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -49,7 +49,7 @@ impl DaemonArguments {
     }
 }
 
-/// Every daemon that speaks to routers is asked these.
+/// Options of every daemon that has sessions with routers.
 #[derive(Debug, Args)]
 pub(super) struct HostArguments {
     #[command(flatten)]
@@ -59,17 +59,17 @@ pub(super) struct HostArguments {
     #[arg(long, env = "FAIRWAY_NODE")]
     node: Option<String>,
 
-    /// Who speaks BGP
+    /// Which backend speaks BGP
     #[arg(long, value_enum, default_value = "native", env = "FAIRWAY_BGP")]
     bgp: BackendChoice,
 
-    /// Accept BGP connections there, or `none`; may be given more than once [default: port 179 of
-    /// both families; in a cluster once a peer is passive or has a listenRange]
+    /// Accept BGP connections on this address, or `none`; may be given more than once [default: port 179 of
+    /// both families; in a cluster only if a peer is passive or has a listenRange]
     #[arg(long, value_name = "ADDRESS:PORT", env = "FAIRWAY_BGP_LISTEN", value_delimiter = ',')]
     bgp_listen: Vec<ListenOption>,
 
-    /// Run BFD before all other work of the machine (SCHED_FIFO), with memory that is never swapped
-    /// out; where the kernel refuses that, it is said, and BFD runs without
+    /// Run BFD with real-time priority (SCHED_FIFO) and with locked memory; if the kernel refuses, a warning
+    /// is logged and BFD runs without
     #[arg(long, env = "FAIRWAY_BFD_REALTIME")]
     bfd_realtime: bool,
 
@@ -82,8 +82,8 @@ pub(super) struct HostArguments {
     )]
     frr_socket_dir: PathBuf,
 
-    /// With `--bgp frr`: how long one change of FRR's configuration keeps the next one waiting; what
-    /// comes meanwhile goes together, and the first goes at once
+    /// With `--bgp frr`: the shortest time between two changes of FRR's configuration; the first change is
+    /// applied at once, later ones are collected meanwhile
     #[arg(
         long,
         value_name = "TIME",
@@ -93,18 +93,18 @@ pub(super) struct HostArguments {
     )]
     frr_min_interval: Duration,
 
-    /// The socket that `fairway show` talks to [default: /run/fairway/fairway.sock, or without
-    /// root $XDG_RUNTIME_DIR/fairway.sock]
+    /// The socket that `fairway show` connects to [default: /run/fairway/fairway.sock, or without root
+    /// $XDG_RUNTIME_DIR/fairway.sock]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
     socket: Option<PathBuf>,
 
-    /// Who may use the sockets: 0600 for the daemon's user, 0660 for its group, too; whoever may,
-    /// can also clear sessions
+    /// The mode of the sockets: 0600 for the daemon's user, 0660 for its group as well; access to them also
+    /// allows clearing sessions
     #[arg(long, value_name = "MODE", default_value = "0600", env = "FAIRWAY_SOCKET_MODE")]
     socket_mode: SocketMode,
 
-    /// Where is kept what the next start needs: addresses of services, routes, the last known state
-    /// of the cluster [default: /var/lib/fairway, or without root $XDG_STATE_HOME/fairway]
+    /// Where state is kept for the next start: addresses of services, routes, the last known state of the
+    /// cluster [default: /var/lib/fairway, or without root $XDG_STATE_HOME/fairway]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_STATE_DIR")]
     state_dir: Option<PathBuf>,
 
@@ -115,7 +115,8 @@ pub(super) struct HostArguments {
 }
 
 impl HostArguments {
-    /// With the defaults of this machine. An empty value, which manifests write for none, is none.
+    /// With the defaults of this machine. An empty value, which manifests set for an unset value, counts as
+    /// unset.
     pub(super) fn options(self) -> Result<HostOptions> {
         let backend = self.backend();
         let path = |path: Option<PathBuf>| path.filter(|it| !it.as_os_str().is_empty());
@@ -131,7 +132,7 @@ impl HostArguments {
         })
     }
 
-    /// Who speaks BGP. What he would not do, although somebody asks for it, is wrong usage.
+    /// Which backend speaks BGP. An option that it does not support is wrong usage.
     fn backend(&self) -> BackendOptions {
         let bgp_listen = self.bgp_listen.clone();
         if self.bgp == BackendChoice::Native {
@@ -139,13 +140,13 @@ impl HostArguments {
         }
         if !bgp_listen.is_empty() {
             wrong_usage(
-                "--bgp-listen cannot be used with --bgp frr: FRR's bgpd listens by itself; its own \
-                 options -l and -p in /etc/frr/daemons say where",
+                "--bgp-listen cannot be used with --bgp frr: FRR's bgpd opens its own listening \
+                 sockets; set its options -l and -p in /etc/frr/daemons",
             );
         }
         if self.bfd_realtime {
             wrong_usage(
-                "--bfd-realtime cannot be used with --bgp frr: BFD is spoken by FRR's bfdd there, \
+                "--bfd-realtime cannot be used with --bgp frr: BFD runs in FRR's bfdd, \
                  not by this process",
             );
         }
@@ -159,10 +160,10 @@ impl HostArguments {
 /// The name of this node, or of the machine.
 pub(super) fn node_name(named: Option<&str>) -> Result<String> {
     let name = filled(named).or_else(host_name);
-    name.context("the machine has no host name; name this node with --node")
+    name.context("the machine has no host name; set the node name with --node")
 }
 
-/// A value that says something.
+/// A value that is not empty.
 pub(super) fn filled(text: Option<&str>) -> Option<String> {
     text.filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -172,7 +173,7 @@ fn wrong_usage(message: &str) -> ! {
     clap::Error::raw(ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
 }
 
-/// Lives through a daemon, to its end.
+/// Runs a daemon to its end.
 pub(super) fn run_daemon<E>(daemon: impl Future<Output = Result<(), E>>) -> Result<ExitCode>
 where
     E: std::error::Error + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! `fairway man`: a page for each command, from the definitions that `--help` is made of.
+//! `fairway man`: a page for each command, from the same definitions as `--help`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::build_info;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  fairway man | man -l -                     the overview, and where to go on
+  fairway man | man -l -                     the overview
   fairway man run | man -l -                 one command
   fairway man --dir /usr/local/share/man/man1")]
 pub(super) struct ManArguments {
-    /// The command that the page is about [default: fairway itself]
+    /// The command to show the page of [default: fairway itself]
     #[arg(conflicts_with = "dir")]
     command: Vec<String>,
 
-    /// Write the pages of all commands into this folder, which must be there
+    /// Write the pages of all commands into this folder, which must exist
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

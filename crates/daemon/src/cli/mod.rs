@@ -1,4 +1,4 @@
-//! The command line: words in, exit code out.
+//! The command line: parses arguments, returns an exit code.
 //!
 //! Exit codes: 0 done; 1 it could not (the reason on stderr); 2 wrong usage.
 
@@ -40,60 +40,60 @@ use crate::telemetry::{self, LogFormat, LogLevel};
 #[command(name = "fairway", version = build_info::version(), propagate_version = true)]
 #[command(after_help = "Examples:
   fairway demo                               see it work, no root needed
-  fairway run --config /etc/fairway          announce what the files there say
+  fairway run --config /etc/fairway          announce the services in these files
   fairway show bgp summary                   ask the running daemon
-  fairway explain service shop/web           why it has this address, and who was told
-  fairway clear bgp 192.0.2.1 soft           have all routes said again
+  fairway explain service shop/web           why it has this address, and which peers have it
+  fairway clear bgp 192.0.2.1 soft           exchange all routes again, without a reset
   fairway drain --wait 30s                   move traffic elsewhere before maintenance
-  fairway check /etc/fairway                 find faults before they are applied
+  fairway check /etc/fairway                 find faults before applying files
   fairway plan --config new --against old    what an edit does to addresses, routes and sessions
-  fairway render --config /etc/fairway       what FRR would be told, with `--bgp frr`")]
+  fairway render --config /etc/fairway       the configuration for FRR, with `--bgp frr`")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// How much is logged, on stderr
+    /// The level of the log on stderr
     #[arg(long, value_enum, default_value = "info", global = true, env = "FAIRWAY_LOG_LEVEL")]
     log_level: LogLevel,
 
-    /// How it is written
+    /// The format of the log
     #[arg(long, value_enum, default_value = "text", global = true, env = "FAIRWAY_LOG_FORMAT")]
     log_format: LogFormat,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Announce what resources in files say, and follow them as they change
+    /// Announce the services in files, and follow the files as they change
     Run(run::RunArguments),
-    /// Kubernetes: give Services their addresses
+    /// Kubernetes: assign addresses to Services
     Controller(controller::ControllerArguments),
     /// Kubernetes: announce Services from this node
     Speaker(speaker::SpeakerArguments),
-    /// Ask the daemon on this machine
+    /// Query the daemon on this machine
     Show(show::ShowArguments),
-    /// Ask it why something is as it is
+    /// Ask the daemon for the reason of a state
     Explain(explain::ExplainArguments),
-    /// Begin a session anew, or have its routes said again
+    /// Reset a session, or refresh its routes
     Clear(clear::ClearArguments),
     /// Take this node out of service without losing a packet, or bring it back
     Drain(drain::DrainArguments),
     /// Find faults in resource files, without a daemon
     Check(check::CheckArguments),
-    /// Say what resource files lead to, or what an edit of them does, without a daemon
+    /// Show what resource files lead to, or what an edit changes, without a daemon
     Plan(plan::PlanArguments),
-    /// Print the configuration that FRR would be given, without a daemon
+    /// Print the configuration that FRR would get, without a daemon
     Render(render::RenderArguments),
-    /// Two daemons on loopback: sessions come up, services arrive and leave
+    /// Run two daemons on loopback: sessions come up, services arrive and leave
     Demo(demo::DemoArguments),
-    /// CustomResourceDefinitions of all kinds, for kubectl, on stdout
+    /// Print the CustomResourceDefinitions of all kinds, for kubectl
     Crds(crds::CrdsArguments),
-    /// Hand FRR's sockets to a Fairway in another container
+    /// Relay FRR's sockets to a Fairway in another container
     FrrAgent(frr_agent::FrrAgentArguments),
-    /// Make the state folder one that the daemon may write
+    /// Prepare the state folder for the daemon's user
     StateDir(state_dir::StateDirArguments),
-    /// Completions for a shell, on stdout
+    /// Print completions for a shell
     Completions(completions::CompletionsArguments),
-    /// Man pages, on stdout or as files
+    /// Print man pages, or write them as files
     Man(man::ManArguments),
 }
 

@@ -1,4 +1,4 @@
-//! Resource files without a daemon: what they say, for which nodes, and what is wrong with them.
+//! Resource files without a daemon: their objects, the nodes to plan for, and the findings.
 //!
 //! Plans nothing and prints nothing but faults. Called by `fairway plan` and `fairway render`.
 
@@ -15,8 +15,8 @@ use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
 use super::host::node_name;
 use crate::source::{FileChange, read_all};
 
-/// Gives out all there is to give, and what is withdrawn for it, too: a plan shows what things come
-/// to, once every router has heard.
+/// Assigns every address that can be assigned, including those that are free once their withdrawal is sent: a
+/// plan shows the final state, after every router has received the withdrawals.
 pub(super) fn settle(allocator: &mut Allocator, index: &ClusterIndex, changes: &Changes) {
     let mut other = allocator.converge(Instant::ZERO, index, changes);
     // Each round has fewer addresses to release.
@@ -25,14 +25,14 @@ pub(super) fn settle(allocator: &mut Allocator, index: &ClusterIndex, changes: &
     }
 }
 
-/// What the files say at one time, and what is other than before.
+/// What the files contain, and what changed since the previous state.
 pub(super) struct State {
     pub(super) index: ClusterIndex,
     pub(super) changes: Changes,
 }
 
-/// Reads one state of the resources after the other, as a daemon would that sees the one become
-/// the other: an object that has a fault now stays as it was.
+/// Reads one state of the resources after another, as a daemon would that sees the first change into the
+/// second: an object that is faulty now keeps its last good version.
 pub(super) struct Reader {
     catalog: Catalog,
     files: BTreeSet<String>,
@@ -41,13 +41,13 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// What this one who speaks BGP cannot do is a fault.
+    /// What this backend does not support is a fault.
     pub(super) fn new(backend: BackendKind) -> Self {
         let (files, index, findings) = Default::default();
         Self { catalog: Catalog::for_backend(backend), files, index, findings }
     }
 
-    /// All that is wrong, or odd, so far.
+    /// All faults and warnings so far.
     pub(super) fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -76,16 +76,16 @@ impl Reader {
     }
 }
 
-/// Which nodes are planned for.
+/// Which nodes to plan for.
 pub(super) enum Nodes {
-    /// One that is there, whether or not an object describes it.
+    /// A single node, whether or not a Node object describes it.
     One(NodeName),
-    /// All that are described.
+    /// All nodes with a Node object.
     Described,
 }
 
 impl Nodes {
-    /// The one that was chosen; an empty name is none.
+    /// The chosen node; an empty name counts as unset.
     pub(super) fn among<'a>(
         mut indexes: impl Iterator<Item = &'a ClusterIndex>,
         chosen: Option<&str>,
@@ -97,7 +97,7 @@ impl Nodes {
         }
     }
 
-    /// What is known of them.
+    /// The nodes as the index describes them.
     pub(super) fn of(&self, index: &ClusterIndex) -> Vec<Node> {
         match self {
             Self::Described => index.nodes.values().cloned().collect(),
@@ -109,8 +109,7 @@ impl Nodes {
     }
 }
 
-/// Prints all that is wrong, or odd, and what could not be planned for it; says whether anything
-/// is wrong.
+/// Prints all faults and warnings, and what could not be planned; returns whether there is a fault.
 pub(super) fn say_faults<'a>(
     findings: &[Finding],
     plans: impl Iterator<Item = &'a ClusterPlan>,

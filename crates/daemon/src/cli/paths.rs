@@ -1,4 +1,4 @@
-//! Where the socket and the state are when nobody says.
+//! Where the socket and the state directory are by default.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use nix::unistd::Uid;
 
-/// The folder of this user in /tmp, for who has no other. Anybody can make a folder of that name
-/// there, so it counts only if it is a real folder, ours, and closed to others.
+/// The folder of this user in /tmp, if the user has no other. Any user can create a folder of that name
+/// there, so it counts only if it is a real folder that this user owns and others cannot enter.
 fn private_folder() -> Result<PathBuf> {
     let uid = Uid::effective();
     let path = PathBuf::from(format!("/tmp/fairway-{uid}"));
@@ -23,14 +23,14 @@ fn private_folder() -> Result<PathBuf> {
     let is_ours = metadata.is_dir() && metadata.uid() == uid.as_raw();
     ensure!(
         is_ours && metadata.mode() & 0o077 == 0,
-        "{} is not a folder of ours that is closed to others; name other places with --socket and \
-         --state-dir",
+        "{} is not a folder that this user owns and others cannot enter; choose other \
+         places with --socket and --state-dir",
         path.display()
     );
     Ok(path)
 }
 
-/// Where a daemon that root or the system started is asked.
+/// The socket of a daemon that root or systemd started.
 const SYSTEM_SOCKET: &str = "/run/fairway/fairway.sock";
 
 /// `--socket` of the clients: the daemon of this user, else that of the system.

@@ -21,14 +21,14 @@ use crate::source::STANDARD_INPUT;
   kubectl get -A -o yaml nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements |
     fairway plan --config -
 
-What objects name (Secrets, BFDProfiles, Communities) has to be among what is read.
-With Node objects among the resources, all those nodes are shown; each is taken to have a speaker,
-unless its conditions or labels rule it out. `--against` names what is in force now: addresses that
-were given out stay where they can, as they would in a running daemon.
-Exit code 0: done. 1: done, with faults, which are on stderr and count for nothing.")]
+Objects that others refer to (Secrets, BFDProfiles, Communities) have to be in the files as well.
+With Node objects among the resources, all those nodes are shown; each counts as having a speaker,
+unless its conditions or labels rule it out. `--against` names the files in force now: addresses
+that are assigned stay where possible, as in a running daemon.
+Exit code 0: done. 1: done, with faults: they are on stderr, and faulty objects are left out.")]
 pub(super) struct PlanArguments {
-    /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more
-    /// than once, or several with commas between
+    /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more than once,
+    /// or as a list separated by commas
     #[arg(
         long,
         required = true,
@@ -38,7 +38,7 @@ pub(super) struct PlanArguments {
     )]
     config: Vec<PathBuf>,
 
-    /// What is in force now, in the same way: only what is different is shown
+    /// The files in force now, in the same form: show only the differences
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     against: Vec<PathBuf>,
 
@@ -50,7 +50,7 @@ pub(super) struct PlanArguments {
     #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
     lb_class: Option<String>,
 
-    /// JSON for programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `fairway render`: what FRR would be told about resource files, without a daemon and without FRR.
+//! `fairway render`: the FRR configuration for resource files, without a daemon and without FRR.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ use super::output;
   kubectl get -A -o yaml nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements |
     fairway render --config - --node node-1
 
-The daemon tells FRR's daemons the same with `--bgp frr`; nobody has to copy it anywhere.
-Exit code 0: done. 1: done, with faults, which are on stderr and count for nothing.")]
+With `--bgp frr` the daemon applies the same configuration to FRR by itself; no copying is needed.
+Exit code 0: done. 1: done, with faults: they are on stderr, and faulty objects are left out.")]
 pub(super) struct RenderArguments {
-    /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more
-    /// than once, or several with commas between
+    /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more than once,
+    /// or as a list separated by commas
     #[arg(
         long,
         required = true,
@@ -41,7 +41,7 @@ pub(super) struct RenderArguments {
     #[arg(long, env = "FAIRWAY_NODE")]
     node: Option<String>,
 
-    /// The version of FRR: what it lacks is a fault [default: any; what a field asks for is rendered]
+    /// The version of FRR: what it does not support is a fault [default: any; everything is rendered]
     #[arg(long, value_name = "X.Y", env = "FAIRWAY_FRR_VERSION")]
     frr_version: Option<FrrVersion>,
 
@@ -49,7 +49,7 @@ pub(super) struct RenderArguments {
     #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
     lb_class: Option<String>,
 
-    /// Passwords as they are; FRR cannot be given the configuration without them
+    /// Show passwords, which FRR needs to load the configuration
     #[arg(long)]
     show_secrets: bool,
 }

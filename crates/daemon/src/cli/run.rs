@@ -17,8 +17,8 @@ use crate::standalone::{self, Options};
   fairway run --config /etc/fairway --bgp frr
   kill -HUP PID                              read all files again")]
 pub(super) struct RunArguments {
-    /// A file, or a folder of *.yaml, *.yml and *.json; may be given more than once, or several
-    /// with commas between
+    /// A file, or a folder of *.yaml, *.yml and *.json; may be given more than once, or as a list separated
+    /// by commas
     #[arg(
         long,
         required = true,

@@ -1,4 +1,4 @@
-//! `fairway show`: words to a question, the answer to stdout.
+//! `fairway show`: turns arguments into a query and prints the answer.
 
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ enum What {
         #[command(subcommand)]
         what: Bgp,
     },
-    /// Neighbors watched by BFD
+    /// BFD sessions
     #[command(after_help = "Example: fairway show bfd peers brief")]
     Bfd {
         #[command(subcommand)]
@@ -46,7 +46,7 @@ enum What {
     /// Pools and how full they are
     #[command(after_help = "Example: fairway show pools")]
     Pools,
-    /// What was read, and what is wrong with it
+    /// The resources that were read, and their faults and warnings
     #[command(after_help = "Example: fairway show config --json")]
     Config,
 }
@@ -58,11 +58,11 @@ enum Bgp {
   fairway show bgp summary --json
   fairway show bgp summary failed")]
     Summary {
-        /// Only some
+        /// Only some of them
         #[command(subcommand)]
         filter: Option<Filter>,
     },
-    /// Next hops of accepted routes, and neighbors with a session
+    /// Next hops of accepted routes, and the neighbors that have a session
     #[command(after_help = "Example: fairway show bgp nexthop")]
     Nexthop,
     /// Everything about each neighbor, or about one
@@ -115,7 +115,7 @@ enum Bfd {
     /// Everything about each
     #[command(after_help = "Example: fairway show bfd peers --json")]
     Peers {
-        /// Less, or something else
+        /// A shorter or another output
         #[command(subcommand)]
         detail: Option<Detail>,
     },
@@ -139,16 +139,16 @@ enum Detail {
 
 #[derive(Debug, Clone, Subcommand)]
 enum NeighborRoutes {
-    /// What it was told
+    /// The routes that it was sent
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 advertised-routes")]
     AdvertisedRoutes,
-    /// What it announces and toReceive lets in
+    /// The routes that it announces and toReceive accepts
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 received-routes")]
     ReceivedRoutes,
-    /// What outlives the session when one side restarts, or everybody's
+    /// Graceful restart: what each side announced, and what stays when one of them restarts
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 graceful-restart")]
     GracefulRestart,
-    /// The same as rows of the table, with what became of them
+    /// The same as rows of the table, with the outcome of each
     #[command(after_help = "Example: fairway show bgp neighbors 192.0.2.1 routes")]
     Routes,
 }
@@ -161,7 +161,7 @@ enum Safi {
     Unicast {
         /// A prefix, or an address inside one
         prefix: Option<String>,
-        /// Something else about the table
+        /// Another output for the table
         #[command(subcommand)]
         part: Option<TablePart>,
     },

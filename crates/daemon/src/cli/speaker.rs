@@ -23,12 +23,12 @@ pub(super) struct SpeakerArguments {
     #[command(flatten)]
     host: HostArguments,
 
-    /// The DaemonSet that this pod is of, in the same namespace: when that is deleted, routers are
-    /// told so
+    /// The DaemonSet of this pod, in the same namespace: when it is deleted, the sessions end for good
+    /// instead of as for a restart
     #[arg(long, value_name = "NAME", env = "FAIRWAY_DAEMONSET")]
     daemonset: Option<String>,
 
-    /// Announce also from nodes with the label node.kubernetes.io/exclude-from-external-load-balancers
+    /// Also announce from nodes with the label node.kubernetes.io/exclude-from-external-load-balancers
     #[arg(long, env = "FAIRWAY_IGNORE_EXCLUDE_LB")]
     ignore_exclude_lb: bool,
 }

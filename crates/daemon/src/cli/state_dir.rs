@@ -1,7 +1,7 @@
-//! `fairway state-dir`: a state folder that the daemon may write, made by somebody who may.
+//! `fairway state-dir`: prepares a state folder that the daemon's user may write; run by root.
 //!
-//! In a cluster the folder is one of the host's, made by root, and the daemon is not root. Its init
-//! container runs this: the image has no shell.
+//! In a cluster the folder is on the host and belongs to root, and the daemon does not run as root. Its init
+//! container runs this command: the image has no shell.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
@@ -40,7 +40,7 @@ impl FromStr for Owner {
   fairway state-dir --owner 65532:65532
   fairway state-dir --owner 65532 --state-dir /var/lib/fairway")]
 pub(super) struct StateDirArguments {
-    /// Who is to own the folder and the files in it; without :GID the group of the same number
+    /// The owner of the folder and the files in it; without :GID the group of the same number
     #[arg(long, value_name = "UID[:GID]")]
     owner: Owner,
 
@@ -58,17 +58,17 @@ pub(super) fn run(arguments: StateDirArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes it so, and says what it did. Links are left alone, whatever they lead to.
+/// Creates the folder and changes mode and owner; returns what it did. Symbolic links are left alone.
 fn prepare(folder: &Path, owner: Owner) -> Result<Vec<String>> {
     let named = || folder.display().to_string();
     let mut done = Vec::new();
     if !folder.exists() {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(folder).with_context(named)?;
-        done.push(format!("{} is made", folder.display()));
+        done.push(format!("{} created", folder.display()));
     }
     let metadata = fs::symlink_metadata(folder).with_context(named)?;
-    ensure!(metadata.is_dir(), "{} is no folder", folder.display());
+    ensure!(metadata.is_dir(), "{} is not a folder", folder.display());
     for entry in fs::read_dir(folder).with_context(named)? {
         let path = entry.with_context(named)?.path();
         let metadata = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
@@ -78,9 +78,9 @@ fn prepare(folder: &Path, owner: Owner) -> Result<Vec<String>> {
     }
     if metadata.mode() & 0o777 != 0o700 {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).with_context(named)?;
-        done.push(format!("{} is closed to others", folder.display()));
+        done.push(format!("{} closed to others", folder.display()));
     }
-    // Last, since after that it is not ours any more.
+    // Last, since after that this process does not own it any more.
     done.extend(give(folder, &metadata, owner)?);
     Ok(done)
 }
@@ -91,8 +91,8 @@ fn give(path: &Path, metadata: &fs::Metadata, owner: Owner) -> Result<Option<Str
         return Ok(None);
     }
     lchown(path, Some(user), Some(group))
-        .with_context(|| format!("{} cannot be given to {user}:{group}", path.display()))?;
-    Ok(Some(format!("{} belongs to {user}:{group}", path.display())))
+        .with_context(|| format!("cannot give {} to {user}:{group}", path.display()))?;
+    Ok(Some(format!("{} now belongs to {user}:{group}", path.display())))
 }
 
 #[cfg(test)]

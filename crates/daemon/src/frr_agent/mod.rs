@@ -1,11 +1,11 @@
-//! `fairway frr-agent`: FRR's sockets for somebody in another container.
+//! `fairway frr-agent`: FRR's sockets for a Fairway in another container.
 //!
-//! Runs beside FRR, as a user that FRR's sockets are open to, and opens a socket of the same name for
-//! each of them in a folder that is shared with Fairway, which so needs no right of FRR's and no part
-//! of its file system. A connection is passed on to the daemon as it is. Knows neither what is said
-//! nor who has to be there: a socket of FRR that appears is served, one that goes is taken away, and
-//! where its daemon does not answer, the client is hung up on at once and so knows it, too. Starts no
-//! daemon: FRR's own watchfrr does, and knows how.
+//! Runs beside FRR, as a user with access to FRR's sockets, and opens a socket of the same name for each of
+//! them in a folder that is shared with Fairway, which thus needs no access to FRR's file system and none of
+//! its rights. Connections are relayed to the daemon unchanged. Knows neither the protocol nor the list of
+//! daemons: a socket of FRR that appears is served, one that disappears is removed, and if its daemon does
+//! not answer, the connection is closed at once, so that the client notices. Does not start daemons: that is
+//! the task of FRR's watchfrr.
 
 mod relay;
 
@@ -27,27 +27,28 @@ use tracing::{debug, info, warn};
 use crate::admin::{SocketError, SocketFile, SocketMode, listen_at};
 use crate::build_info;
 
-/// What FRR calls its sockets.
+/// The suffix of FRR's sockets.
 const SUFFIX: &str = ".vty";
-/// From one look at FRR's folder to the next: what a daemon that starts keeps Fairway waiting at most.
+/// The interval between two reads of FRR's folder: how long a daemon that starts keeps Fairway waiting at
+/// most.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// Sockets that are served; FRR has about twenty daemons.
+/// The maximum of sockets; FRR has about twenty daemons.
 const SOCKETS_MAX: usize = 64;
 /// Connections to one of them at the same time. Fairway has a few.
 const CONNECTIONS_MAX: usize = 32;
 
-/// How the agent was asked to run.
+/// The options of the agent.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where FRR has its sockets.
     pub frr_socket_dir: PathBuf,
-    /// Where those of the same names are opened.
+    /// Where sockets of the same names are opened.
     pub socket_dir: PathBuf,
-    /// Who may use them.
+    /// Which users may connect to them.
     pub socket_mode: SocketMode,
 }
 
-/// What ends the agent.
+/// Why the agent ends.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A socket cannot be opened.
@@ -84,11 +85,11 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
 struct Agent {
     options: Options,
     served: BTreeMap<String, Served>,
-    /// What was said last of a folder that cannot be read.
+    /// The last error about a folder that cannot be read.
     trouble: Option<String>,
 }
 
-/// One of them. Dropping it ends its connections and takes it away.
+/// One of them. Dropping it ends its connections and removes the socket.
 struct Served {
     _connections: JoinSet<()>,
     _file: SocketFile,
@@ -99,13 +100,13 @@ impl Agent {
         Self { options, served: BTreeMap::new(), trouble: None }
     }
 
-    /// Serves what there is now, and nothing else.
+    /// Serves the sockets that exist now, and no others.
     fn look(&mut self) -> Result<(), SocketError> {
         let there = self.there();
         self.served.retain(|name, _| {
             let stays = there.contains(name);
             if !stays {
-                info!(name, "a socket of FRR is gone");
+                info!(name, "a socket of FRR disappeared");
             }
             stays
         });
@@ -123,7 +124,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The names of FRR's sockets. A folder that is not there yet has none.
+    /// The names of FRR's sockets; none if the folder does not exist yet.
     fn there(&mut self) -> BTreeSet<String> {
         match sockets(&self.options.frr_socket_dir) {
             Ok(names) => {
@@ -143,7 +144,7 @@ impl Agent {
     }
 }
 
-/// The sockets in a folder that are called as those of FRR's daemons.
+/// The sockets in a folder that have names of FRR's daemons.
 fn sockets(folder: &Path) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -158,13 +159,13 @@ fn sockets(folder: &Path) -> io::Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Takes connections, as many as may be at a time, and passes them on to the daemon at `path`.
+/// Accepts connections, up to the maximum, and relays them to the daemon at `path`.
 async fn accept(listener: UnixListener, path: PathBuf) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        // Those that have ended.
+        // Remove those that have ended.
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((client, _)) => {
@@ -177,7 +178,7 @@ async fn accept(listener: UnixListener, path: PathBuf) {
                 });
             }
             Err(error) => {
-                // Out of descriptors, most likely: give the others time to return some.
+                // Most likely out of descriptors: wait until others are closed.
                 warn!(%error, "cannot accept a client");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

@@ -1,4 +1,4 @@
-//! What one side says to the other, as it is: bytes, and the descriptors that come with them.
+//! Relays both directions unchanged: bytes, and the descriptors that come with them.
 //!
 //! FRR hands out its live log as a descriptor (`SCM_RIGHTS`), which a copy of bytes would lose.
 
@@ -13,25 +13,25 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// Bytes that are on their way in one direction.
+/// Bytes in transit in one direction.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Descriptors that may come with them. FRR sends one.
+/// Descriptors in one message. FRR sends one.
 const DESCRIPTORS_MAX: usize = 4;
 
-/// Passes everything on until the daemon has nothing more to say, or the client is gone.
+/// Relays until the daemon closes the connection, or the client is gone.
 pub(super) async fn relay(client: &UnixStream, daemon: &UnixStream) -> io::Result<()> {
     tokio::select! {
         outcome = copy(daemon, client) => outcome,
         outcome = async {
             copy(client, daemon).await?;
-            // What is still to be answered is, and then the daemon hangs up.
+            // The daemon answers what it has received, and then closes the connection.
             shutdown(daemon, Shutdown::Write)?;
             std::future::pending().await
         } => outcome,
     }
 }
 
-/// Passes on what `from` says until it says no more.
+/// Relays what `from` sends until it closes its side.
 async fn copy(from: &UnixStream, to: &UnixStream) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -45,7 +45,7 @@ async fn copy(from: &UnixStream, to: &UnixStream) -> io::Result<()> {
         while !rest.is_empty() {
             let sent = to.async_io(Interest::WRITABLE, || send(to, rest, descriptors)).await?;
             rest = rest.get(sent..).unwrap_or_default();
-            // They go with the first byte that goes.
+            // They are sent with the first byte.
             descriptors = &[];
         }
     }
@@ -63,7 +63,9 @@ fn receive(from: &UnixStream, buffer: &mut [u8]) -> io::Result<(usize, Vec<Owned
         }
     }
     if message.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(io::Error::other(format!("more than {DESCRIPTORS_MAX} descriptors at once")));
+        return Err(io::Error::other(format!(
+            "more than {DESCRIPTORS_MAX} descriptors in one message"
+        )));
     }
     Ok((message.bytes, descriptors))
 }

@@ -1,4 +1,4 @@
-//! An agent between clients and daemons that are made up here.
+//! An agent between clients and mock daemons.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -69,7 +69,7 @@ async fn what_is_said_arrives_both_ways_and_the_end_does_too() {
     let daemon = stage.daemon("bgpd.vty");
     stage.agent.look().unwrap();
     let mut client = stage.client("bgpd.vty");
-    // More than a buffer has room for, so that it goes in parts.
+    // Larger than a buffer, so that it is sent in parts.
     let long = vec![b'x'; 300_000];
     let expected = long.clone();
     beside(move || {
@@ -132,7 +132,7 @@ async fn a_descriptor_is_passed_on_with_its_bytes() {
         });
         let descriptor = descriptors.next().unwrap().next().unwrap();
         log.write_all(b"a line of the log").unwrap();
-        // Nobody else holds it: its end is heard.
+        // There is no other copy, so closing it is noticed.
         drop(log);
         assert_eq!(all_of(StdStream::from(descriptor)), b"a line of the log");
     })
@@ -144,7 +144,7 @@ async fn where_no_daemon_answers_the_client_is_hung_up_on() {
     let mut stage = Stage::new();
     let daemon = stage.daemon("bgpd.vty");
     stage.agent.look().unwrap();
-    // As a daemon that was killed leaves it.
+    // As a killed daemon leaves it behind.
     drop(daemon);
     let client = stage.client("bgpd.vty");
     assert_eq!(beside(move || all_of(client)).await, b"");
@@ -168,7 +168,7 @@ async fn sockets_come_and_go_with_those_of_frr() {
     let _bgpd = stage.daemon("bgpd.vty");
     let _other = stage.daemon("zserv.api");
     fs::write(stage.root.path().join("frr/notes.vty"), "no socket").unwrap();
-    // What an agent that was killed left behind.
+    // Left behind by an agent that was killed.
     fs::create_dir(stage.root.path().join("shared")).unwrap();
     drop(StdListener::bind(stage.shared("bgpd.vty")).unwrap());
     stage.agent.look().unwrap();
@@ -194,7 +194,7 @@ async fn who_opens_too_many_connections_waits_and_others_go_on() {
         bgpd.set_nonblocking(true).unwrap();
         assert!(bgpd.accept().is_err(), "one more than may be");
         bgpd.set_nonblocking(false).unwrap();
-        // Its turn comes when another one ends.
+        // It is served once another one ends.
         far.clear();
         drop(accepted(&bgpd));
         assert_eq!(all_of(clients.pop().unwrap()), b"");

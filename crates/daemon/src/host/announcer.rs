@@ -1,4 +1,4 @@
-//! Announces what the plan says, through whatever backend there is, and says when that changes.
+//! Announces the plan through any backend, and logs changes.
 //!
 //! Knows no file and no allocator. The standalone loop calls it after every change of the index
 //! or of the assignments.
@@ -13,7 +13,7 @@ use fairway_plan::{Announcement, NodePlan, NodePlanner, PlanChanges, PlanOptions
 use fairway_seam::{Backend, Desired, DrainState};
 use tracing::{debug, error, info, warn};
 
-/// What this node announces.
+/// The announcements of this node.
 pub(crate) struct Announcer {
     backend: Arc<dyn Backend>,
     planner: NodePlanner,
@@ -23,20 +23,20 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    /// Announces through `backend`, nothing yet, from a node that is as `drain` says.
+    /// Announces through `backend`, nothing yet, from a node in the state `drain`.
     pub(crate) fn new(backend: Arc<dyn Backend>, node: Node, drain: DrainState) -> Self {
         let planner = NodePlanner::new(node, PlanOptions::default());
         Self { backend, planner, generation: 0, drain, awaits_sources: true }
     }
 
-    /// The node is as described here, from the next update on.
+    /// Replaces the description of the node, from the next update on.
     pub(crate) fn set_node(&mut self, node: Node) {
         self.planner.set_node(node);
     }
 
-    /// Brings the plan up to date and hands it to the backend if routers have to be told; the first
-    /// one always, since it may be to announce nothing. `awaits_sources`: there may be more than
-    /// that. `changed_at`: when an object changed, if one did.
+    /// Brings the plan up to date and hands it to the backend if routes changed; the first one always, since
+    /// it may be empty. `awaits_sources`: more objects may follow. `changed_at`: when an object changed, if
+    /// one did.
     pub(crate) fn update(
         &mut self,
         index: &ClusterIndex,
@@ -50,17 +50,17 @@ impl Announcer {
         let is_complete_now = self.awaits_sources && !awaits_sources;
         self.awaits_sources = awaits_sources;
         if is_first || is_complete_now || update.is_for_routers() {
-            // First the wire, then the log: nobody waits for a line of text.
+            // First the wire, then the log: routes do not wait for a line of text.
             self.generation = self.generation.saturating_add(1);
             self.apply(changed_at);
         }
         log_update(&update, self.planner.plan(), self.drain);
     }
 
-    /// The node is drained, or comes back.
+    /// The drain state changes.
     pub(crate) fn set_drain(&mut self, drain: DrainState) {
         self.drain = drain;
-        // Before the first plan there is nobody to tell.
+        // Before the first plan nothing is announced.
         if self.generation > 0 {
             self.generation = self.generation.saturating_add(1);
             self.apply(None);
@@ -80,12 +80,12 @@ impl Announcer {
         });
     }
 
-    /// What the backend was told last.
+    /// The generation of the last plan that the backend got.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether the backend was told anything.
+    /// Whether the backend has got a plan.
     pub(crate) fn has_spoken(&self) -> bool {
         self.generation > 0
     }
@@ -101,7 +101,7 @@ impl Announcer {
     }
 }
 
-/// One line for each Service that begins or ceases to be announced, and for each fault.
+/// One line for each Service that is announced or withdrawn, and for each fault.
 pub(crate) fn log_update(update: &PlanUpdate, plan: &NodePlan, drain: DrainState) {
     for (service, before) in &update.services {
         let now = plan.services.get(service);
@@ -111,17 +111,19 @@ pub(crate) fn log_update(update: &PlanUpdate, plan: &NodePlan, drain: DrainState
                 DrainState::InService | DrainState::Draining => {
                     info!(%service, "service announced")
                 }
-                DrainState::Drained => info!(%service, "service kept back: the node is drained"),
+                DrainState::Drained => {
+                    info!(%service, "service not announced: the node is drained")
+                }
             },
             (true, false) => {
-                let reason = now.map_or_else(|| "it is gone".to_owned(), |it| reasons(it));
+                let reason = now.map_or_else(|| "the Service is gone".to_owned(), |it| reasons(it));
                 warn!(%service, reason, "service withdrawn");
             }
             _ => {}
         }
     }
     for fault in &update.faults {
-        error!(%fault, "left out");
+        error!(%fault, "left out on this node");
     }
     for route in &update.routes.announced {
         debug!(prefix = %route.prefix, peer = %route.peer, "route to announce");
@@ -131,7 +133,7 @@ pub(crate) fn log_update(update: &PlanUpdate, plan: &NodePlan, drain: DrainState
     }
 }
 
-/// Why a Service is not announced; each reason once, for both families often fail for the same.
+/// Why a Service is not announced; each reason once, since both families often fail for the same.
 fn reasons(announcement: &Announcement) -> String {
     let reasons: BTreeSet<String> = announcement.reasons().map(ToString::to_string).collect();
     reasons.into_iter().collect::<Vec<_>>().join("; ")

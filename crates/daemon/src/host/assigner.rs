@@ -1,5 +1,4 @@
-//! Gives Services their addresses, says when that changes, and hands what must survive a restart
-//! to the state directory.
+//! Assigns addresses to Services, logs changes, and hands what must survive a restart to the state directory.
 //!
 //! Knows no node, no router and no session. The standalone loop calls it after every change of
 //! the index.
@@ -12,7 +11,7 @@ use fairway_ground::Instant;
 use fairway_model::{Changes, ClusterIndex, ObjectName};
 use tracing::{info, warn};
 
-/// The allocator, and who was said to have what.
+/// The allocator, and the outcomes that were logged last.
 #[derive(Debug, Default)]
 pub(crate) struct Assigner {
     allocator: Allocator,
@@ -20,12 +19,12 @@ pub(crate) struct Assigner {
 }
 
 impl Assigner {
-    /// Goes on from what `allocator` remembers.
+    /// Continues from what `allocator` remembers.
     pub(crate) fn new(allocator: Allocator) -> Self {
         Self { allocator, said: BTreeMap::new() }
     }
 
-    /// Decides anew, and logs what is different: the Services that it answers with.
+    /// Runs the allocator and logs the differences; returns the Services that changed.
     pub(crate) fn converge(
         &mut self,
         now: Instant,
@@ -42,7 +41,7 @@ impl Assigner {
         changed
     }
 
-    /// What was decided last.
+    /// The latest outcomes.
     pub(crate) fn outcomes(&self) -> &Outcomes {
         self.allocator.outcomes()
     }
@@ -62,7 +61,7 @@ impl Assigner {
         self.allocator.withdrawn(up_to)
     }
 
-    /// When [`Self::converge`] is due though nothing changed.
+    /// When [`Self::converge`] is due even if nothing changes.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.allocator.next_deadline()
     }
@@ -81,7 +80,7 @@ impl Assigner {
         }
         if let Some(reason) = &now.reason {
             let pending = now.is_pending();
-            warn!(%service, pending, %reason, "service does not have all that it asks for");
+            warn!(%service, pending, %reason, "service does not have all requested addresses");
         }
         if now.is_pending() {
             self.said.remove(service);

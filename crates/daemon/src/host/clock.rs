@@ -1,4 +1,4 @@
-//! What time it is: for people, and for the machines, which count from the start of the process.
+//! The wall clock, and the monotonic clock of the state machines, which counts from the start of the process.
 
 use std::time::UNIX_EPOCH;
 
@@ -13,7 +13,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Its monotonic time begins now.
+    /// Its monotonic time starts now.
     pub(crate) fn start() -> Self {
         Self { start: Instant::now() }
     }
@@ -23,7 +23,7 @@ impl Clock {
         Moment { epoch_seconds: epoch_seconds(), monotonic }
     }
 
-    /// Waits until `deadline`, for ever when there is none. Cancel-safe.
+    /// Waits until `deadline`, forever if there is none. Cancel-safe.
     pub(crate) async fn wait_until(self, deadline: Option<time::Instant>) {
         match deadline {
             Some(deadline) => {

@@ -1,7 +1,7 @@
-//! Whether this node is in service: what neighbours are told of it, what is kept on disk, what the
-//! log says, in that order.
+//! The drain state of this node: what neighbours are sent, what is kept on disk, what is logged, in that
+//! order.
 //!
-//! [`Drain`] decides; who tells the neighbours is the caller's.
+//! [`Drain`] decides; the caller sends the routes.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use super::saver::{self, Saver};
 pub(crate) struct Draining(Drain);
 
 impl Draining {
-    /// Goes on with a drain of an earlier run, which nobody may remember by now.
+    /// Continues a drain of an earlier run, which the operator may have forgotten.
     pub(crate) fn resume(directory: &Path, saver: &Saver, now: Moment) -> Self {
         let record = saver::restore_drain(directory).unwrap_or_else(|error| {
-            error!("{error}; this node is in service, whether it was drained or not");
+            error!("{error}; this node is in service now, even if it was drained before");
             None
         });
         let Some(record) = record else { return Self(Drain::default()) };
@@ -27,15 +27,15 @@ impl Draining {
         saver.save_drain(drain.record());
         if drain.state() != DrainState::InService {
             let end = match drain.record().command {
-                DrainStatus::InService => "when the Node is not marked metallb.io/drain any more",
-                _ => "with `fairway drain --undo`",
+                DrainStatus::InService => "remove the mark metallb.io/drain from the Node",
+                _ => "run `fairway drain --undo`",
             };
-            warn!("{}, since before this start; that ends {end}", drain.status());
+            warn!("{}, since before this start; to end the drain, {end}", drain.status());
         }
         Self(drain)
     }
 
-    /// Does `act`. If neighbours should see the node otherwise after it, `tell` has to tell them.
+    /// Does `act`. If the routes change as a result, calls `tell`, which has to send them.
     pub(crate) fn change(
         &mut self,
         saver: &Saver,
@@ -47,7 +47,7 @@ impl Draining {
         if step != DrainStep::None {
             tell(self.0.state());
         }
-        // A second one who wants the same changes nothing for neighbours, and counts after a restart.
+        // A second order for the same state changes no route, but has to survive a restart.
         if self.0.record() != before {
             saver.save_drain(self.0.record());
         }
@@ -68,7 +68,7 @@ impl Draining {
         self.0.next_deadline()
     }
 
-    /// Neighbours of a node that was taken out of service need to keep nothing of it.
+    /// Leaves for good once the node is out of service: neighbours need not keep its routes.
     pub(crate) fn how_to_leave(&self) -> Leave {
         match self.0.state() {
             DrainState::InService => Leave::ForRestart,
@@ -77,12 +77,12 @@ impl Draining {
     }
 }
 
-/// What a step means.
+/// Logs a step.
 fn log(step: DrainStep, status: DrainStatus) {
     match (step, status) {
         (DrainStep::None, _) => {}
         (DrainStep::Began | DrainStep::Moved, status) => {
-            info!("{status}: neighbours are asked to prefer others (GRACEFUL_SHUTDOWN)");
+            info!("{status}: neighbours are asked to prefer other paths (GRACEFUL_SHUTDOWN)");
         }
         (_, DrainStatus::Drained { .. }) => {
             info!("this node is drained: all routes are withdrawn, sessions stay up");

@@ -1,5 +1,5 @@
-//! What this run leaves to the next one, and has of the one before it: the routes that routers may
-//! still keep.
+//! What this run leaves to the next one, and what the previous run left: the routes that routers may still
+//! keep.
 
 use std::path::Path;
 
@@ -10,15 +10,14 @@ use tracing::error;
 use super::machine;
 use super::saver;
 
-/// What the next run should know of this one.
+/// What the next run needs to know about this one.
 pub(crate) fn announced(routes: Vec<DesiredRoute>) -> Announced {
     Announced { boot_id: machine::boot_id(), routes }
 }
 
-/// What the run before this one announced. Without that, routers are not told that this is a
-/// restart.
+/// What the previous run announced. Without it, neighbours are not notified that this is a restart.
 pub(crate) fn earlier_run(directory: &Path) -> Option<EarlierRun> {
-    const CONSEQUENCE: &str = "neighbours are not told that this is a restart, and may drop the \
+    const CONSEQUENCE: &str = "cannot signal a restart to neighbours, which may drop the \
                                routes of this node until it announces them again";
     match saver::restore_announced(directory) {
         Ok(Some(announced)) => Some(announced.into_earlier_run(machine::boot_id().as_deref())),

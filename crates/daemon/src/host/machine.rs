@@ -1,4 +1,4 @@
-//! What only the machine can tell or give: its name, its addresses, a seed, descriptors.
+//! What the machine provides: its name, its addresses, a seed, file descriptors.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -12,9 +12,9 @@ pub(crate) fn host_name() -> Option<String> {
     nix::unistd::gethostname().ok()?.into_string().ok().filter(|name| !name.is_empty())
 }
 
-/// The machine's IPv4 addresses that others could reach, for a node that no Node object
-/// describes. First the one that it speaks to the world from, since that is what makes a good
-/// router ID: bridges of container engines have the same address on every machine.
+/// The machine's IPv4 addresses that other machines could reach, for a node without a Node object. First the
+/// source address of the default route, since that makes a good router ID: bridges of container engines have
+/// the same address on every machine.
 pub(crate) fn addresses() -> Vec<IpAddr> {
     let interfaces = getifaddrs().into_iter().flatten();
     let ipv4 = interfaces.filter_map(|it| Some(it.address?.as_sockaddr_in()?.ip()));
@@ -32,26 +32,25 @@ pub(crate) fn addresses() -> Vec<IpAddr> {
 /// The source address of the default route. Connecting a datagram socket sends nothing.
 fn outward_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // A documentation address: whatever leads there is the default route.
+    // A documentation address: the route to it is the default route.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
-/// The kernel's name for the time since the machine started.
+/// The kernel's boot ID.
 pub(crate) fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
-/// A socket for each neighbour and some to spare: what the system allows, not what it gives at
-/// first.
+/// Raises the limit to what the system allows: a socket for each neighbour and some to spare.
 pub(crate) fn raise_descriptor_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
-        debug!(%error, soft, "the number of open files stays as it is");
+        debug!(%error, soft, "cannot raise the limit of open files");
     }
 }
 

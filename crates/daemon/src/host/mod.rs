@@ -1,5 +1,5 @@
-//! What a daemon on a node has, wherever its resources come from: how it was asked to run, its
-//! clock, what it keeps on disk, whether the node is in service, what it shows to whoever asks.
+//! What every daemon on a node has, regardless of the source of its resources: its options, its clock, its
+//! state on disk, the drain state, what it shows.
 //!
 //! Knows no file of resources and no API server. `standalone` and `kubernetes` build on it.
 

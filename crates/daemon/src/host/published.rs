@@ -1,7 +1,7 @@
-//! What the loop has decided, for others to look at.
+//! The state of the loop, for readers.
 //!
-//! There may be ten thousand Services, and hardly anybody looks: so nothing is copied before
-//! somebody asks, and whoever asks gets the state between two changes.
+//! There may be ten thousand Services, and few readers: nothing is copied before a reader asks, and each
+//! reader gets the state between two changes.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub struct Published {
     pub outcomes: Outcomes,
     /// What is announced.
     pub plan: NodePlan,
-    /// What changed last of each Service.
+    /// The last change of each Service.
     pub history: Arc<History>,
-    /// What is wrong or odd in the files.
+    /// Faults and warnings of the resources.
     pub findings: Vec<Finding>,
-    /// Objects whose last good version is in force.
+    /// Objects with their last good version in force.
     pub stale: Vec<StaleObject>,
     /// The files and folders that are read.
     pub sources: Vec<String>,
@@ -39,18 +39,18 @@ pub struct Published {
     pub drain: DrainStatus,
 }
 
-/// How many may wait for an answer; who comes later waits to ask.
+/// How many requests may be queued; later readers wait to send theirs.
 const ENQUIRIES_MAX: usize = 16;
 
-/// The end of the loop, which answers.
+/// The loop's end of the channel, which answers.
 pub(crate) type Enquiries = mpsc::Receiver<oneshot::Sender<Arc<Published>>>;
 
-/// Asks the loop how it is. Cheap to clone, one for each that asks.
+/// Asks the loop for its state. Cheap to clone, one for each reader.
 #[derive(Debug, Clone)]
 pub struct Enquirer(mpsc::Sender<oneshot::Sender<Arc<Published>>>);
 
 impl Enquirer {
-    /// Both ends.
+    /// Both ends of the channel.
     pub(crate) fn new() -> (Self, Enquiries) {
         let (ask, enquiries) = mpsc::channel(ENQUIRIES_MAX);
         (Self(ask), enquiries)
@@ -63,7 +63,7 @@ impl Enquirer {
         answer.await.ok()
     }
 
-    /// Asks nobody, and always hears this. Must be called inside a tokio runtime.
+    /// Asks no loop, and always returns this state. Must be called inside a tokio runtime.
     #[cfg(test)]
     pub(crate) fn hearing(published: Published) -> Self {
         let (enquirer, mut enquiries) = Self::new();

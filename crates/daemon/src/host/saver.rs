@@ -1,5 +1,5 @@
-//! Writes state to disk beside the loop, so that a slow disk never delays a route. Only the
-//! latest state counts; what did not change is not written.
+//! Writes state to disk beside the loop, so that a slow disk never delays a route. Only the latest state is
+//! written, and only if it changed.
 
 use std::fmt::Write;
 use std::fs::{DirBuilder, File, TryLockError};
@@ -25,21 +25,21 @@ use crate::host::state_file::{self, StateError, StateFile};
 /// The file that holds the last good version of each object.
 const RESOURCES_FILE: &str = "resources.json";
 
-/// The file that holds the objects of the cluster that were in force.
+/// The file that holds the cluster's objects that were in force.
 const SNAPSHOT_FILE: &str = "cluster.json";
 const SNAPSHOT_VERSION: u64 = 1;
 
-/// What keeps a second daemon out.
+/// The lock file that keeps a second daemon out.
 const LOCK_FILE: &str = "lock";
 
 /// How soon a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What is known is kept for a restart without its source; it may be large, and is not written for
-/// every change of many.
+/// How often the snapshot is written at most: it is needed only for a restart without the API server, may be
+/// large, and must not be written for each of many changes.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When it is to be written.
+/// When the snapshot is to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Saving {
     at: Option<Instant>,
@@ -53,7 +53,7 @@ impl Saving {
         self.at = self.at.or(earliest.or_else(|| Some(Instant::now())));
     }
 
-    /// Waits until it is time; for ever when nothing is wanted. Cancel-safe.
+    /// Waits until it is time; forever if nothing changed. Cancel-safe.
     pub(crate) async fn due(&self) {
         match self.at {
             Some(at) => sleep_until(at).await,
@@ -67,28 +67,28 @@ impl Saving {
     }
 }
 
-/// Another daemon uses the directory: each would overwrite what the other keeps.
+/// Another daemon uses the directory: each would overwrite the other's state.
 #[derive(Debug, thiserror::Error)]
 #[error("another daemon uses the state directory {}; choose another --state-dir", .0.display())]
 pub struct LockError(PathBuf);
 
-/// What is to be on disk.
+/// The state to keep on disk.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Wanted {
     memory: Memory,
     resources: LastGood,
-    /// `None` until the operator has wanted something, now or in an earlier run.
+    /// `None` until the operator has given an order, now or in an earlier run.
     drain: Option<DrainRecord>,
-    /// `None` until it is known what is announced: what an earlier run left stays.
+    /// `None` until it is known what is announced: the file of an earlier run stays.
     announced: Option<Announced>,
-    /// `None` where resources come from files.
+    /// `None` if resources come from files.
     snapshot: Option<Arc<Snapshot>>,
 }
 
-/// How long whoever gave an order waits for a slow disk.
+/// How long the answer to an order waits for a slow disk.
 const KEPT_WAIT: Duration = Duration::from_secs(2);
 
-/// What was last tried to keep of a drain, and what is on disk.
+/// The drain record that was last attempted, and the one on disk.
 #[derive(Debug, Clone, Copy, Default)]
 struct KeptDrain {
     tried: Option<DrainRecord>,
@@ -109,23 +109,23 @@ impl Saver {
         Self { wanted, drain, task: tokio::spawn(write_changes(directory, latest, tell)) }
     }
 
-    /// Who has which address should be on disk. Returns at once.
+    /// Saves the assignments. Returns at once.
     pub(crate) fn save_memory(&self, memory: Memory) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).memory = memory);
     }
 
-    /// These resources should be on disk. Returns at once.
+    /// Saves the last good resources. Returns at once.
     pub(crate) fn save_resources(&self, resources: LastGood) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).resources = resources);
     }
 
-    /// This should be on disk. Returns at once.
+    /// Saves the drain record. Returns at once.
     pub(crate) fn save_drain(&self, drain: DrainRecord) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).drain = Some(drain));
     }
 
-    /// Whether what [`Saver::save_drain`] was given last is on disk, once that has been tried. A disk
-    /// that takes too long has not kept it.
+    /// Whether the record of the last [`Saver::save_drain`] is on disk, once that has been tried. A disk that
+    /// takes too long counts as failed.
     pub(crate) fn keeps_drain(&self) -> impl Future<Output = bool> + use<> {
         let (wanted, mut drain) = (self.wanted.borrow().drain, self.drain.clone());
         async move {
@@ -134,18 +134,18 @@ impl Saver {
         }
     }
 
-    /// These routes were announced. Returns at once.
+    /// Saves the announced routes. Returns at once.
     pub(crate) fn save_announced(&self, announced: Announced) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).announced = Some(announced));
     }
 
-    /// These objects were in force. Returns at once.
+    /// Saves the objects in force. Returns at once.
     pub(crate) fn save_snapshot(&self, snapshot: Snapshot) {
         let snapshot = Some(Arc::new(snapshot));
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).snapshot = snapshot);
     }
 
-    /// Waits until it is.
+    /// Waits until everything is written.
     pub(crate) async fn finish(self) {
         drop(self.wanted);
         if let Err(error) = self.task.await {
@@ -154,7 +154,7 @@ impl Saver {
     }
 }
 
-/// Takes up what [`Saver::save_resources`] left in an earlier run.
+/// Loads what [`Saver::save_resources`] wrote in an earlier run.
 pub(crate) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), StateError> {
     let file = StateFile::new(directory, RESOURCES_FILE);
     let restored = file.load(|text| {
@@ -164,17 +164,17 @@ pub(crate) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), Sta
     restored.map(drop)
 }
 
-/// What [`Saver::save_drain`] left in an earlier run.
+/// Loads what [`Saver::save_drain`] wrote in an earlier run.
 pub(crate) fn restore_drain(directory: &Path) -> Result<Option<DrainRecord>, StateError> {
     StateFile::new(directory, DRAIN_FILE).load(drain::decode)
 }
 
-/// What an earlier run announced last; `None` if it left no word.
+/// Loads the routes that an earlier run announced last; `None` if it left no file.
 pub(crate) fn restore_announced(directory: &Path) -> Result<Option<Announced>, StateError> {
     StateFile::new(directory, ANNOUNCED_FILE).load(announced::decode)
 }
 
-/// What [`Saver::save_snapshot`] left in an earlier run.
+/// Loads what [`Saver::save_snapshot`] wrote in an earlier run.
 pub(crate) fn restore_snapshot(directory: &Path) -> Result<Option<Snapshot>, StateError> {
     StateFile::new(directory, SNAPSHOT_FILE).load(|text| {
         let document = decode_document(text, SNAPSHOT_VERSION)?;
@@ -183,12 +183,12 @@ pub(crate) fn restore_snapshot(directory: &Path) -> Result<Option<Snapshot>, Sta
             Some(Value::Array(objects)) => {
                 Ok(Snapshot { objects: objects.iter().map(ObjectText::from).collect() })
             }
-            _ => Err(FormatError::Content("damaged: it has no list \"objects\"".to_owned())),
+            _ => Err(FormatError::Content("damaged: no list \"objects\"".to_owned())),
         }
     })
 }
 
-/// The text of a snapshot. No tree is made of its objects, which are many.
+/// The text of a snapshot. The objects are many, so no JSON tree is built.
 fn encode_snapshot(snapshot: &Snapshot) -> String {
     let mut text = format!("{{\"version\":{SNAPSHOT_VERSION},\"objects\":[");
     for (position, object) in snapshot.objects.iter().enumerate() {
@@ -200,14 +200,14 @@ fn encode_snapshot(snapshot: &Snapshot) -> String {
     text
 }
 
-/// Whether there was an earlier run at all.
+/// Whether there was an earlier run.
 pub(super) fn has_run(directory: &Path) -> bool {
     let files = [RESOURCES_FILE, SNAPSHOT_FILE];
     files.into_iter().any(|file| StateFile::new(directory, file).path().exists())
 }
 
-/// Keeps `directory` to one daemon for as long as the file lives. `None` when the system does not
-/// let us lock anything there; what cannot be written is said when it is written.
+/// Locks `directory` for one daemon for as long as the file lives. `None` if the system does not allow
+/// locking there; a directory that cannot be written is reported at the first write.
 pub(crate) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
     let path = directory.join(LOCK_FILE);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -219,8 +219,8 @@ pub(crate) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
     }
 }
 
-/// Runs until the saver is dropped, and writes what came last before it ends. What the disk does
-/// not take is tried again.
+/// Runs until the saver is dropped, and writes the latest state before it ends. Retries what the disk does
+/// not accept.
 async fn write_changes(
     directory: PathBuf,
     mut latest: watch::Receiver<Arc<Wanted>>,
@@ -242,7 +242,7 @@ async fn write_changes(
                 Ok((now, outcome)) => {
                     written = now;
                     match outcome {
-                        Ok(()) if std::mem::take(&mut failed) => info!("state is on disk again"),
+                        Ok(()) if std::mem::take(&mut failed) => info!("state is saved again"),
                         Ok(()) => {}
                         Err(error) => failed = report(failed, &error.to_string()),
                     }
@@ -250,7 +250,7 @@ async fn write_changes(
                 Err(error) => failed = report(failed, &error.to_string()),
             }
         }
-        // Nobody may be waiting for it.
+        // There may be no receiver.
         let _ = drain.send(KeptDrain { tried: wanted.drain, written: written.drain });
         if !changed {
             return;
@@ -258,16 +258,16 @@ async fn write_changes(
     }
 }
 
-/// Says once that state cannot be saved.
+/// Reports once that state cannot be saved.
 fn report(failed: bool, error: &str) -> bool {
     if !failed {
-        error!("{error}; trying again, until then a restart may forget what changed");
+        error!("{error}; trying again, until then a restart may lose the latest changes");
     }
     true
 }
 
-/// Returns what is on disk now. A file that cannot be written keeps no other from it; the error is
-/// that of the first one.
+/// Returns what is on disk now. A file that cannot be written does not prevent the others; returns the first
+/// error.
 fn write(
     directory: &Path,
     mut written: Wanted,

@@ -1,8 +1,8 @@
 //! What survives a restart: small files in the state directory, each replaced as a whole.
 //!
-//! A reader sees the old file or the new one, never a part (written beside, flushed, renamed). A
-//! file that makes no sense is moved aside and named in the error, so that the daemon can go on
-//! without it and nobody's data is destroyed. What the files hold is `fairway-node`'s.
+//! A reader sees the old file or the new one, never a part (written beside, flushed, renamed). A file that
+//! cannot be parsed is moved aside and named in the error, so that the daemon can continue without it and no
+//! data is destroyed. What the files hold is `fairway-node`'s.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,33 +13,33 @@ use fairway_allocator::Memory;
 use fairway_node::assignments::{ASSIGNMENTS_FILE, decode_assignments, encode_assignments};
 use fairway_node::document::FormatError;
 
-/// So many unreadable files are kept beside each other; who has more has other troubles.
+/// The maximum of unreadable files that are kept beside each other.
 const SET_ASIDE_MAX: u32 = 1000;
 
-/// Why state could not be read or written.
+/// Why state cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The file makes no sense; it is out of the way, and there is no state.
-    #[error("{}: {cause}; it is now {}, and we go on without it", path.display(), aside.display())]
+    /// The file cannot be parsed; it is moved aside, and there is no state.
+    #[error("{}: {cause}; moved to {}, continuing without it", path.display(), aside.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What it is called now.
+        /// Its new path.
         aside: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be parsed.
         cause: FormatError,
     },
-    /// The file makes no sense and cannot even be moved: the next save would destroy it.
-    #[error("{}: {cause}; and it cannot be moved aside: {error}", path.display())]
+    /// The file cannot be parsed and cannot be moved either: the next save would destroy it.
+    #[error("{}: {cause}; cannot move it aside: {error}", path.display())]
     Stuck {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be parsed.
         cause: FormatError,
         /// Why it cannot be moved.
         error: io::Error,
     },
-    /// The system refuses to let us read it.
+    /// The system refuses to read it.
     #[error("cannot read {}: {error}", path.display())]
     Read {
         /// The file.
@@ -47,7 +47,7 @@ pub enum StateError {
         /// The system's answer.
         error: io::Error,
     },
-    /// The system refuses to let us write it. What was there before still is.
+    /// The system refuses to write it. The earlier content is intact.
     #[error("cannot write {}: {error}", path.display())]
     Write {
         /// The file.
@@ -65,7 +65,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// The file `name` in `directory`. Nothing is touched yet.
+    /// The file `name` in `directory`. Nothing is accessed yet.
     pub fn new(directory: impl Into<PathBuf>, name: impl Into<String>) -> Self {
         Self { directory: directory.into(), name: name.into() }
     }
@@ -75,7 +75,7 @@ impl StateFile {
         self.directory.join(&self.name)
     }
 
-    /// What it holds; `None` if there is no such file. What `decode` refuses is set aside.
+    /// The content; `None` if there is no such file. A file that `decode` refuses is moved aside.
     pub fn load<T>(
         &self,
         decode: impl FnOnce(&str) -> Result<T, FormatError>,
@@ -86,7 +86,7 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StateError::Read { path, error }),
         };
-        // Bytes that are no text become text that is no JSON, and get their message from there.
+        // Bytes that are not UTF-8 become text that is not JSON, and `decode` reports that.
         match decode(&String::from_utf8_lossy(&bytes)) {
             Ok(value) => Ok(Some(value)),
             Err(cause) => Err(match self.set_aside() {
@@ -96,7 +96,7 @@ impl StateFile {
         }
     }
 
-    /// Replaces its content. The directory is made if it is not there; both are for our eyes only.
+    /// Replaces its content. Creates a missing directory; both are accessible to this user only.
     pub fn save(&self, text: &str) -> Result<(), StateError> {
         self.replace(text).map_err(|error| StateError::Write { path: self.path(), error })
     }
@@ -106,7 +106,7 @@ impl StateFile {
         let fresh = self.directory.join(format!("{}.new", self.name));
         let written = write_flushed(&fresh, text).and_then(|()| fs::rename(&fresh, self.path()));
         if let Err(error) = written {
-            // The first error is the one to tell; a left-over is overwritten next time.
+            // The first error is the one to report; a left-over is overwritten next time.
             let _ = fs::remove_file(&fresh);
             return Err(error);
         }
@@ -127,19 +127,19 @@ impl StateFile {
 fn write_flushed(path: &Path, text: &str) -> io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // The mode above counts for new files only, and this one may be a left-over.
+    // The mode above applies to new files only, and this one may be a left-over.
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
-/// Reads from `directory` what the allocator should remember; nothing if there is no file.
+/// Reads the allocator's memory from `directory`; empty if there is no file.
 pub fn load(directory: &Path) -> Result<Memory, StateError> {
     let memory = StateFile::new(directory, ASSIGNMENTS_FILE).load(decode_assignments)?;
     Ok(memory.unwrap_or_default())
 }
 
-/// Writes to `directory` what the allocator should remember.
+/// Writes the allocator's memory to `directory`.
 pub fn save(directory: &Path, memory: &Memory) -> Result<(), StateError> {
     StateFile::new(directory, ASSIGNMENTS_FILE).save(&encode_assignments(memory))
 }
@@ -172,7 +172,7 @@ mod tests {
         Memory { assignments, released: vec![gone] }
     }
 
-    /// The last assignment alone, as builds wrote it that knew no released addresses.
+    /// The last assignment only, as builds without released addresses wrote it.
     fn short() -> Memory {
         Memory { assignments: memory().assignments.split_off(1), released: Vec::new() }
     }
@@ -234,7 +234,10 @@ mod tests {
         let file = root.path().join(ASSIGNMENTS_FILE);
         fs::write(&file, r#"{"version": 2, "services": {}, "more": true}"#).unwrap();
         let error = load(root.path()).unwrap_err().to_string();
-        assert!(error.contains("format version 2, and this Fairway reads version 1"), "{error}");
+        assert!(
+            error.contains("format version 2 is not supported; this Fairway reads version 1"),
+            "{error}"
+        );
         assert!(root.path().join(format!("{ASSIGNMENTS_FILE}.unreadable-1")).exists());
     }
 
@@ -242,12 +245,12 @@ mod tests {
     fn a_directory_that_cannot_be_written_is_an_error_and_loses_nothing() {
         let root = tempfile::tempdir().unwrap();
         save(root.path(), &memory()).unwrap();
-        // Below a plain file nobody can make a directory, not even root.
+        // Below a plain file no user can create a directory, not even root.
         let blocked = root.path().join(ASSIGNMENTS_FILE).join("below");
         let error = save(&blocked, &memory()).unwrap_err();
         assert!(matches!(error, StateError::Write { .. }), "{error}");
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o500)).unwrap();
-        // Root may write anywhere; everybody else is refused. Either way the content is whole.
+        // Root may write anywhere; other users are refused. Either way the content is whole.
         let result = save(root.path(), &short());
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let expected = if result.is_ok() { short() } else { memory() };

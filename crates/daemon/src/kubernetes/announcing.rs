@@ -1,8 +1,7 @@
-//! What a speaker has told its routers, what it keeps on disk for its next start, and what it shows
-//! to whoever asks.
+//! What a speaker announces to its routers, what it keeps on disk for its next start, and what it shows.
 //!
-//! The core says what is to be announced; here it goes to the backend, with what the operator wants
-//! of the node (a drain), into the log and into the state directory. Knows no API server.
+//! The core decides what to announce; this module hands it to the backend together with the drain state, logs
+//! it, and saves it in the state directory. Knows no API server.
 
 use std::sync::Arc;
 
@@ -23,18 +22,18 @@ use crate::host::{self, Draining, Published, Saver, announced, log_findings, sav
 use crate::metrics::ClientCounters;
 use crate::options::HostOptions;
 
-/// What the backend was told.
+/// What the backend was given.
 struct Told {
     backend: Arc<dyn Backend>,
     generation: u64,
-    /// What was announced last; `None` until something was.
+    /// The latest announcements; `None` before the first ones.
     last: Option<Announced>,
 }
 
 impl Told {
-    /// The same, or what there is since, from a node in this state.
+    /// Hands the latest announcements to the backend, from a node in this drain state.
     fn say(&mut self, drain: DrainState, changed_at: Option<time::Instant>) {
-        // Before the first plan there is nobody to tell.
+        // Before the first plan nothing is announced.
         let Some(Announced { peers, routes, extras, awaits_sources }) = self.last.clone() else {
             return;
         };
@@ -57,7 +56,7 @@ pub(super) struct Announcing {
     draining: Draining,
     /// What an earlier run announced, while that may still be in force.
     earlier: Vec<DesiredRoute>,
-    /// Nobody may hold the loop up, so readers have it as it was.
+    /// Shared, since readers must not hold up the loop.
     history: Arc<History>,
     findings: Vec<Finding>,
     stale: Vec<StaleObject>,
@@ -65,12 +64,12 @@ pub(super) struct Announcing {
     snapshot: Option<Snapshot>,
     assumed_node: Node,
     counters: Arc<ClientCounters>,
-    /// What was last asked for, while it is true.
+    /// The last published state, until it changes.
     published: Option<Arc<Published>>,
 }
 
 impl Announcing {
-    /// Goes on from the state directory; what cannot be read there is said and done without.
+    /// Continues from the state directory; starts empty if that cannot be read.
     pub(super) fn new(
         options: &HostOptions,
         backend: Arc<dyn Backend>,
@@ -79,18 +78,18 @@ impl Announcing {
         now: Moment,
     ) -> Self {
         let snapshot = saver::restore_snapshot(&options.state_dir).unwrap_or_else(|error| {
-            error!("{error}; nothing is announced before the API server has answered");
+            error!("{error}; nothing is announced until the API server answers");
             None
         });
         let saver = Saver::start(options.state_dir.clone());
         let draining = Draining::resume(&options.state_dir, &saver, now);
         if earlier.is_none() {
-            // A crash right after the first route was announced is a restart, too.
+            // A crash right after the first route was announced counts as a restart as well.
             saver.save_announced(announced(Vec::new()));
         }
         if let Some(snapshot) = &snapshot {
             let objects = snapshot.objects.len();
-            info!(objects, "going on from what was known before the restart");
+            info!(objects, "resuming from the objects saved before the restart");
         }
         Self {
             told: Told { backend, generation: 0, last: None },
@@ -107,13 +106,13 @@ impl Announcing {
         }
     }
 
-    /// What the run before this one knew; once.
+    /// The snapshot of the previous run; only once.
     pub(super) fn take_snapshot(&mut self) -> Option<Snapshot> {
         self.snapshot.take()
     }
 
-    /// Makes this true on the wire.
-    /// `changed_at`: when the object came that this follows from, if it follows from one.
+    /// Hands these announcements to the backend. `changed_at`: when the object arrived that caused them, if
+    /// one did.
     pub(super) fn announce(&mut self, announced: Announced, changed_at: Option<time::Instant>) {
         if !announced.awaits_sources {
             self.earlier = Vec::new();
@@ -122,10 +121,10 @@ impl Announcing {
         self.told.say(self.draining.state(), changed_at);
     }
 
-    /// Says what became other since the last time, and follows the mark of the node.
-    /// Answers whether anything did.
+    /// Logs what changed since the last time, and follows the drain mark of the node. Returns whether
+    /// anything changed.
     pub(super) fn follow(&mut self, now: Moment, core: &mut SpeakerCore) -> bool {
-        // A Node that is not known is not one without a mark.
+        // If the Node is unknown, its mark is unknown as well.
         if let Some(node) = core.index().nodes.get(&self.assumed_node.name) {
             let mark = node.drain;
             self.change_drain(|drain| drain.follow_mark(now, mark));
@@ -154,7 +153,7 @@ impl Announcing {
         true
     }
 
-    /// Takes the node out of service, or back into it.
+    /// Applies a drain order.
     pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
         self.change_drain(|drain| drain.obey(now, order))
     }
@@ -164,7 +163,7 @@ impl Announcing {
         self.saver.keeps_drain()
     }
 
-    /// It may be time to withdraw everything.
+    /// Withdraws everything when that is due.
     pub(super) fn tick(&mut self, now: Moment) {
         self.change_drain(|drain| drain.tick(now));
     }
@@ -181,12 +180,12 @@ impl Announcing {
         self.draining.next_deadline()
     }
 
-    /// How to go, unless the node or the DaemonSet is going.
+    /// Whether to leave for a restart or for good, unless the node or the DaemonSet is being deleted.
     pub(super) fn how_to_leave(&self) -> Leave {
         self.draining.how_to_leave()
     }
 
-    /// What `show` may see.
+    /// The state for `show`.
     pub(super) fn published(&mut self, core: &SpeakerCore, sources: &[String]) -> Arc<Published> {
         if let Some(published) = &self.published {
             return Arc::clone(published);
@@ -208,9 +207,9 @@ impl Announcing {
         Arc::clone(self.published.insert(published))
     }
 
-    /// Puts on disk what is known, and what is announced. Returns at once.
+    /// Saves the objects and the announced routes. Returns at once.
     pub(super) fn save(&self, core: &SpeakerCore) {
-        // Half of what the API server has is less than what the run before this one knew.
+        // An incomplete list holds less than the snapshot of the previous run.
         if core.is_synced() {
             self.saver.save_snapshot(core.snapshot());
         }
@@ -220,7 +219,7 @@ impl Announcing {
         }
     }
 
-    /// What is wrong or odd with the objects.
+    /// Faults and warnings of the objects.
     pub(super) fn findings(&self) -> &[Finding] {
         &self.findings
     }

@@ -1,7 +1,7 @@
-//! One connection to the API server, and what can be asked through it.
+//! The connection to the API server, and the requests through it.
 //!
-//! Answers with JSON, or with why not. Knows no core: who asks, and what an answer means, is the
-//! business of its neighbours.
+//! Returns JSON, or the reason for a failure. Knows no core: its callers decide when to ask and what an
+//! answer means.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,53 +20,53 @@ use tokio::time::timeout;
 
 use crate::metrics::{ApiVerb, ClientCounters};
 
-/// An API server that does not even answer a connection in that time is away.
+/// An API server that does not accept a connection in that time is unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A watch begins within that, also where the server has much to read.
+/// A watch starts within that time, even if the server has much to read.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where the namespace of a pod is written.
+/// The file with the namespace of a pod.
 const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// Where MetalLB's objects live unless somebody says otherwise.
+/// The default namespace of MetalLB's objects.
 const DEFAULT_NAMESPACE: &str = "metallb-system";
 
 /// How the API server is found.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionOptions {
-    /// `--kubeconfig`; otherwise that of the pod, or the usual places.
+    /// `--kubeconfig`; otherwise that of the pod, or the usual files.
     pub kubeconfig: Option<PathBuf>,
-    /// `--namespace`: where our kinds live; otherwise the pod's own, or `metallb-system`.
+    /// `--namespace`: the namespace of our kinds; otherwise the pod's own, or `metallb-system`.
     pub namespace: Option<String>,
 }
 
-/// Why there is no connection, and never will be with these options.
+/// Why there is no connection, permanently with these options.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// A file that was named.
+    /// The file of `--kubeconfig` cannot be used.
     #[error("--kubeconfig {}: {error}", path.display())]
     Kubeconfig {
-        /// It.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         error: kube::config::KubeconfigError,
     },
-    /// Nothing was named, and nothing found.
+    /// No file was given, and none found.
     #[error(
-        "there is no Kubernetes API to be found: this is no pod, and neither KUBECONFIG nor \
-         ~/.kube/config leads to one; name a file with --kubeconfig ({0})"
+        "no Kubernetes API found: this process runs outside a pod, and neither KUBECONFIG nor \
+         ~/.kube/config leads to a cluster; set --kubeconfig ({0})"
     )]
     Nowhere(#[source] Box<kube::config::InferConfigError>),
-    /// It was found, and its certificates or credentials make no sense.
-    #[error("cannot make a client for the Kubernetes API: {0}")]
+    /// The certificates or credentials are invalid.
+    #[error("cannot create a client for the Kubernetes API: {0}")]
     Client(#[source] Box<kube::Error>),
 }
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// The HTTP status, where the server answered at all.
+    /// The HTTP status, if the server answered.
     pub(super) code: Option<u16>,
-    /// In words.
+    /// The reason as text.
     pub(super) message: String,
 }
 
@@ -83,7 +83,7 @@ impl From<kube::Error> for Problem {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self { code: Some(status.code), message: status.message },
-            // The words of the layers below, which say what the system said.
+            // The messages of the layers below, which include the system's error.
             other => {
                 let mut message = other.to_string();
                 let mut source = std::error::Error::source(&other);
@@ -101,14 +101,14 @@ impl From<kube::Error> for Problem {
 }
 
 impl Problem {
-    /// What came is something else.
+    /// The answer has an unexpected form.
     pub(super) fn no_list() -> Self {
         Self { code: None, message: "the answer is not a list".to_owned() }
     }
 
-    /// It cannot even be asked.
+    /// The request cannot be built.
     pub(super) fn of_request(error: impl fmt::Display) -> Self {
-        Self { code: None, message: format!("this makes no request: {error}") }
+        Self { code: None, message: format!("cannot build the request: {error}") }
     }
 
     fn timed_out(after: Duration) -> Self {
@@ -132,14 +132,14 @@ pub(super) struct Api {
     client: Client,
     /// The namespace of our own objects.
     pub(super) namespace: String,
-    /// Where the server is, for people.
+    /// The server's address, for messages.
     pub(super) server: String,
-    /// What is asked is counted here.
+    /// The counters of requests.
     pub(super) counters: Arc<ClientCounters>,
 }
 
 impl Api {
-    /// Finds the API server; whether it answers is seen later.
+    /// Finds the API server, without connecting to it.
     pub(super) async fn connect(options: &ConnectionOptions) -> Result<Self, ConnectError> {
         let mut config = match &options.kubeconfig {
             Some(path) => {
@@ -149,7 +149,7 @@ impl Api {
                 let defaults = KubeConfigOptions::default();
                 Config::from_custom_kubeconfig(kubeconfig, &defaults).await.map_err(of_file)?
             }
-            // A pod first: that it has a file of a user lying about means nothing.
+            // The pod's service account first: a kubeconfig file inside a pod is no reason to use it.
             None => match Config::incluster() {
                 Ok(config) => config,
                 Err(_) => {
@@ -158,7 +158,7 @@ impl Api {
             },
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // Who asks decides when it asks again.
+        // The callers decide when to retry.
         config.default_retry = false;
         let server = config.cluster_url.to_string();
         let client =
@@ -168,13 +168,13 @@ impl Api {
         Ok(Self { client, namespace, server, counters: Arc::default() })
     }
 
-    /// What is there.
+    /// Reads one object or list.
     pub(super) async fn get(&self, path: &str, limit: Duration) -> Result<Value, Problem> {
         let request = request(Method::GET, path, None, Vec::new())?;
         self.ask(ApiVerb::Get, request, limit).await
     }
 
-    /// Sends `body`; the server gives up when we do.
+    /// Sends `body`; the server stops at the same time limit.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -184,14 +184,14 @@ impl Api {
         limit: Duration,
     ) -> Result<Value, Problem> {
         let separator = if path.contains('?') { '&' } else { '?' };
-        // Whole seconds, and never none: the server takes that for its own limit.
+        // Whole seconds, at least 1: the server takes 0 for its own limit.
         let path = format!("{path}{separator}timeout={}s", limit.as_secs().max(1));
         let body = body.to_string().into_bytes();
         let request = request(method, &path, Some(content_type), body)?;
         self.ask(ApiVerb::Write, request, limit).await
     }
 
-    /// The answer to any request; none after `limit`.
+    /// The answer to any request; an error after `limit`.
     pub(super) async fn ask(
         &self,
         verb: ApiVerb,
@@ -211,7 +211,7 @@ impl Api {
         self.counters.request(verb, status);
     }
 
-    /// Begins a watch.
+    /// Starts a watch.
     pub(super) async fn watch(&self, request: Request<Vec<u8>>) -> Result<Watch, Problem> {
         let begun = timeout(ANSWER_TIMEOUT, self.client.request_events::<Value>(request)).await;
         let begun = match begun {
@@ -225,15 +225,15 @@ impl Api {
 
 /// A page of a list.
 pub(super) struct Page {
-    /// Without `apiVersion` and `kind`, as lists have them.
+    /// Without `apiVersion` and `kind`, as in lists.
     pub(super) items: Vec<Value>,
     pub(super) resource_version: String,
-    /// Where the next page begins; `None`: this is the last one.
+    /// The token of the next page; `None`: this is the last one.
     pub(super) continue_token: Option<String>,
 }
 
 impl Page {
-    /// `None`: that is no list.
+    /// `None`: that is not a list.
     pub(super) fn of(list: Value) -> Option<Self> {
         let Value::Object(mut list) = list else { return None };
         let metadata = list.get("metadata")?;
@@ -249,7 +249,7 @@ impl Page {
     }
 }
 
-/// A watch that has begun.
+/// A watch in progress.
 pub(super) struct Watch(BoxStream<'static, kube::Result<WatchEvent<Value>>>);
 
 impl Watch {
@@ -267,7 +267,7 @@ impl Watch {
             Ok(Some(WatchEvent::Error(status))) => {
                 Err(Problem { code: Some(status.code), message: status.message })
             }
-            // A connection that is cut ends a watch as its own end does.
+            // A broken connection counts as the end of the watch.
             Err(kube::Error::ReadEvents(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }

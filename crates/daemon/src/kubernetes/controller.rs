@@ -1,7 +1,7 @@
 //! `fairway controller`: the loop between a controller's core and the API server.
 //!
-//! Owns the core and whatever is under way for it. Woken by answers, by time and by signals; acts
-//! at once. Decides nothing.
+//! Owns the core and its pending requests. Woken by answers, by time and by signals; acts at once. Decides
+//! nothing.
 
 use std::sync::Arc;
 
@@ -23,31 +23,31 @@ use crate::build_info;
 use crate::host::{self, Clock};
 use crate::metrics::{ControllerFacts, ControllerMetrics, HttpListen, Server};
 
-/// Who writes, as `managedFields` and Events name it.
+/// The field manager in `managedFields`, and the source of Events.
 const NAME: &str = "fairway-controller";
-/// Answers that are handed in before the core is asked what to do: a list of a thousand Services is
-/// one step, and a renewal of the Lease need not wait for it.
+/// Answers that are handed in before the core runs: a list of a thousand Services is one step, and a renewal
+/// of the Lease does not wait for it.
 const NEWS_AT_ONCE: usize = 256;
 
-/// How `fairway controller` was asked to run.
+/// The options of `fairway controller`.
 #[derive(Debug, Clone)]
 pub struct ControllerOptions {
-    /// Where the API server is.
+    /// How to reach the API server.
     pub connection: ConnectionOptions,
-    /// Services of which class are ours; `None`: those without one.
+    /// The loadBalancerClass of the Services to serve; `None`: those without one.
     pub load_balancer_class: Option<String>,
-    /// The pod we run in, if we know.
+    /// The pod of this process, if known.
     pub pod: Option<OwnPod>,
     /// Where metrics are served.
     pub metrics_listen: HttpListen,
-    /// Where the API server may ask what to take.
+    /// The webhook.
     pub webhook: WebhookOptions,
 }
 
-/// What keeps a daemon in the cluster from starting.
+/// Why a daemon in the cluster cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no API server to be asked.
+    /// No API server was found.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// Signals.
@@ -55,7 +55,7 @@ pub enum StartError {
     Signals(#[from] std::io::Error),
 }
 
-/// The loop's own.
+/// The state of the loop.
 struct Controller {
     clock: Clock,
     core: ControllerCore,
@@ -67,7 +67,7 @@ struct Controller {
     left_out: LeftOut,
     webhook: Webhook,
     was_leading: bool,
-    /// What was wrong when somebody asked last.
+    /// The findings at the last query.
     findings: Vec<Finding>,
 }
 
@@ -144,7 +144,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Names this run of this process and no other: a process that begins anew is another candidate.
+/// Identifies this run of this process: a restarted process is another candidate.
 fn identity(pod: Option<&OwnPod>) -> String {
     let name = pod.map(|pod| pod.name.clone()).or_else(host::host_name).unwrap_or_default();
     format!("{name}_{:016x}", host::seed())
@@ -155,7 +155,7 @@ impl Controller {
         self.clock.now().monotonic
     }
 
-    /// Does what the core wants done now.
+    /// Carries out the core's pending actions.
     fn act(&mut self) {
         while let Some(action) = self.core.poll_action(self.now()) {
             match action {
@@ -179,13 +179,15 @@ impl Controller {
             self.was_leading = is_leading;
             self.webhook.set_leading(is_leading);
             match is_leading {
-                true => info!("this controller gives out addresses now"),
-                false => warn!("this controller does not give out addresses any more"),
+                true => info!("this controller is the leader now and assigns addresses"),
+                false => {
+                    warn!("this controller is no longer the leader and does not assign addresses")
+                }
             }
         }
     }
 
-    /// What is measured.
+    /// The values of the metrics.
     fn facts(&mut self) -> ControllerFacts {
         let findings = self.core.findings();
         self.reading.counters().judged(&self.findings, &findings);
@@ -220,7 +222,7 @@ impl Controller {
         self.core.handle_write(now, written.kind, &written.name, written.reply);
     }
 
-    /// Another controller need not wait for the end of the Lease, and what was begun is finished.
+    /// Releases the Lease for another controller, and finishes the writes in progress.
     async fn leave(mut self) {
         self.writing.finish().await;
         let now = self.clock.now();

@@ -1,7 +1,7 @@
-//! Posts Events, one after the other, and never holds anybody up.
+//! Posts Events, one after another, without blocking the loops.
 //!
-//! Knows no reason and no text: the cores have those. What cannot be posted is lost, as Events are
-//! in Kubernetes; that it was is in the log.
+//! Knows no reason and no text: the cores have those. An Event that cannot be posted is dropped, as usual in
+//! Kubernetes; that is logged.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use tracing::{debug, warn};
 use super::api::Api;
 use super::resource::{EVENT, Resource};
 
-/// Events that wait; cores bound their rate, so more wait only while the API server is away.
+/// Events in the queue; cores limit their rate, so more are queued only while the API server is unreachable.
 const EVENTS_MAX: usize = 256;
-/// One that takes longer is given up.
+/// An Event that takes longer is dropped.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it is said that some were left out.
+/// How often dropped Events are logged.
 const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(60);
-/// Where Events about objects without a namespace go.
+/// The namespace of Events about objects without a namespace.
 const NAMESPACE_OF_NONE: &str = "default";
 
-/// Who says it.
+/// The source of the Events.
 #[derive(Debug, Clone)]
 pub(super) struct EventSource {
     /// `fairway-controller` or `fairway-speaker`.
@@ -33,12 +33,12 @@ pub(super) struct EventSource {
     pub(super) instance: String,
 }
 
-/// Takes Events. Cheap to clone.
+/// The sender of Events. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Events(mpsc::Sender<(EventRecord, u64)>);
 
 impl Events {
-    /// Starts the task that posts them; it ends when nobody has any more.
+    /// Starts the task that posts them; it ends when all senders are dropped.
     pub(super) fn start(api: Api, source: EventSource) -> Self {
         let (tell, mut waiting) = mpsc::channel(EVENTS_MAX);
         tokio::spawn(async move {
@@ -50,24 +50,24 @@ impl Events {
                 let path = EVENT.in_namespace(&namespace);
                 let posted = api.send(Method::POST, &path, "application/json", &body, POST_TIMEOUT);
                 if let Err(problem) = posted.await {
-                    debug!(reason = record.reason, "an event was not posted: {problem}");
+                    debug!(reason = record.reason, "cannot post an Event: {problem}");
                 }
             }
         });
         Self(tell)
     }
 
-    /// Posts one when those before it are. Returns at once. `epoch_seconds` is Unix time.
+    /// Queues an Event. Returns at once. `epoch_seconds` is Unix time.
     pub(super) fn post(&self, record: EventRecord, epoch_seconds: u64) {
         if let Err(error) = self.0.try_send((record, epoch_seconds)) {
             let (record, _) = error.into_inner();
-            warn!(object = %record.name, reason = record.reason, "event lost: too many wait");
+            warn!(object = %record.name, reason = record.reason, "Event dropped: queue is full");
         }
     }
 }
 
-/// Says how many Events cores left out, which there were too many of at once: once a minute at most,
-/// for they come in bursts.
+/// Logs how many Events the cores dropped because there were too many at once: at most once a minute, since
+/// they come in bursts.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     said: u64,
@@ -75,10 +75,10 @@ pub(super) struct LeftOut {
 }
 
 impl LeftOut {
-    /// There were so many since the start.
+    /// The total since the start.
     pub(super) fn note(&mut self, now: Instant, total: u64) {
         if total > self.said && now >= self.not_before {
-            warn!(events = total, "Events left out since the start: too many at once");
+            warn!(events = total, "Events dropped since the start: too many at once");
             (self.said, self.not_before) = (total, now + LEFT_OUT_INTERVAL);
         }
     }
@@ -99,7 +99,7 @@ fn document(record: &EventRecord, source: &EventSource, now: u64, number: u64) -
         "apiVersion": EVENT.api_version,
         "kind": EVENT.kind,
         "metadata": {
-            // As client-go makes them: nobody else makes this one in this second.
+            // As client-go builds them: unique within this second.
             "name": format!("{}.{:08x}{:08x}", name.name, now, number),
             "namespace": namespace_of(record),
         },

@@ -1,7 +1,7 @@
 //! Reads and writes the Lease for a controller's core.
 //!
-//! The core decides who leads and for how long; here are only the form of the object and the times
-//! in it, which are for people: nobody's clock decides anything.
+//! The core decides which controller leads and for how long; this module has only the form of the object and
+//! its timestamps, which are for people: no decision depends on a wall clock.
 
 use fairway_cluster::{LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
 use fairway_ground::Utc;
@@ -15,15 +15,15 @@ use super::resource::LEASE;
 /// The name of the Lease, in the namespace of our objects.
 const NAME: &str = "fairway-controller";
 
-/// What to ask.
+/// The requests for the Lease.
 pub(super) struct LeaseEdge {
     api: Api,
-    /// Since when the holder that was written last holds it, and who that is.
+    /// Since when the holder that was written last holds it, and its identity.
     acquired: Option<(String, String)>,
     troubled: Option<Problem>,
 }
 
-/// What was said of the Lease.
+/// The answer to a request for the Lease.
 pub(super) struct LeaseAnswer {
     reply: LeaseReply,
     problem: Option<Problem>,
@@ -34,7 +34,7 @@ impl LeaseEdge {
         Self { api, acquired: None, troubled: None }
     }
 
-    /// The question; nothing is sent before it is awaited. `epoch_seconds` is Unix time.
+    /// The request; nothing is sent before it is awaited. `epoch_seconds` is Unix time.
     pub(super) fn ask(
         &mut self,
         request: LeaseRequest,
@@ -74,19 +74,21 @@ impl LeaseEdge {
         }
     }
 
-    /// What the core is to be told. That the Lease cannot be had is said once.
+    /// The reply for the core. A failure is logged once.
     pub(super) fn accept(&mut self, answer: LeaseAnswer) -> LeaseReply {
         let LeaseAnswer { reply, problem } = answer;
         match problem {
             Some(problem) if self.troubled.as_ref() != Some(&problem) => {
                 warn!(
-                    "cannot read or write the Lease {}/{NAME}: {problem}; trying again, and whoever \
-                     leads stops before it runs out",
+                    "cannot read or write the Lease {}/{NAME}: {problem}; trying again, a leader \
+                     stops before the Lease expires",
                     self.api.namespace
                 );
                 self.troubled = Some(problem);
             }
-            None if self.troubled.take().is_some() => info!("the Lease can be had again"),
+            None if self.troubled.take().is_some() => {
+                info!("the Lease can be read and written again")
+            }
             _ => {}
         }
         reply

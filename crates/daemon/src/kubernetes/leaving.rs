@@ -1,9 +1,8 @@
-//! Whether a speaker that is told to end will be back.
+//! Whether a speaker that is terminated will be back.
 //!
-//! A signal is the same for an update of the DaemonSet and for the end of the node, and routers
-//! should keep our routes over the one and not over the other. So the two objects that make the
-//! difference are looked at, by name. Who does not answer in time has not said that anything is
-//! gone: then this is a restart.
+//! The signal is the same for an update of the DaemonSet and for the removal of the node, and routers should
+//! keep our routes in the first case and not in the second. So the two objects that make the difference are
+//! read, by name. Without an answer in time nothing counts as deleted: then this is a restart.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use tracing::info;
 use super::api::{Api, Problem};
 use super::resource::{DAEMON_SET, Resource};
 
-/// Pods are killed after a while, and sessions have to be ended before that.
+/// Pods are killed after their grace period, and the sessions have to be closed before that.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Looks at the Node and, if its name is known, at the DaemonSet.
+/// Reads the Node and, if its name is known, the DaemonSet.
 pub(super) async fn how_to_leave(api: &Api, node: &str, daemon_set: Option<&str>) -> Leave {
     let node_path = format!("{}/{node}", Resource::read(Kind::Node).in_namespace(""));
     let set_path =
@@ -33,7 +32,7 @@ pub(super) async fn how_to_leave(api: &Api, node: &str, daemon_set: Option<&str>
     let (node_goes, set_goes) = tokio::join!(look_at_node, look_at_set);
     match (node_goes, set_goes) {
         (false, false) => {
-            info!("leaving for a restart: routers that were asked to keep our routes do");
+            info!("leaving for a restart: routers with graceful restart keep our routes");
             Leave::ForRestart
         }
         (true, _) => {

@@ -1,5 +1,5 @@
-//! The edge to a Kubernetes cluster: the connection to its API server, and the two daemons that
-//! live by it, `fairway controller` and `fairway speaker`.
+//! The edge to a Kubernetes cluster: the connection to its API server, and the two daemons that use it,
+//! `fairway controller` and `fairway speaker`.
 //!
 //! ```text
 //!              lists, watches ──► core ──► writes, Lease, Events
@@ -7,8 +7,7 @@
 //!              Secrets by name ─►  │  ──► sessions, state on disk
 //! ```
 //!
-//! The cores (`cluster`) decide; here are sockets, clocks and files. Nothing else in Fairway names
-//! `kube`.
+//! The cores (`cluster`) decide; this module has sockets, clocks and files. Only it uses the crate `kube`.
 
 mod announcing;
 mod api;

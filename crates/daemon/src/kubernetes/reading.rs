@@ -1,8 +1,8 @@
-//! Carries what a core asks about kinds to the API server, and the answers back.
+//! Sends a core's requests about kinds to the API server, and hands back the answers.
 //!
-//! One task for each kind, replaced by the next request about it. What was asked before is given
-//! up, and an answer to it that is on its way already is not handed in. Decides nothing but what is
-//! said in the log: when a kind cannot be read, and when it can be again.
+//! One task per kind, replaced by the next request for it. The earlier request is dropped, and a late answer
+//! to it is not handed in. Decides only what is logged: when a kind cannot be read, and when it can be read
+//! again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use super::api::{Api, Event, Page, Problem};
 use super::resource::Resource;
 use crate::metrics::{ApiVerb, ClientCounters};
 
-/// Answers that wait for the core; a watch that brings more waits itself, and the server with it.
+/// Answers in the queue for the core; a watch with more waits, and the server with it.
 const NEWS_MAX: usize = 1024;
-/// What the core gives a list.
+/// The time limit of the core for a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
-/// A watch ends after that, for the load to move between API servers.
+/// A watch ends after that, so that the load moves between API servers.
 const WATCH_SECONDS: u32 = 290;
 
-/// Something that was said about a kind.
+/// An answer about a kind.
 pub(super) struct News {
     kind: Kind,
     serial: u64,
@@ -38,7 +38,7 @@ pub(super) struct News {
     pub(super) at: Instant,
 }
 
-/// The requests under way.
+/// The requests in progress.
 pub(super) struct Reading {
     api: Api,
     selectors: BTreeMap<Kind, &'static str>,
@@ -49,7 +49,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Nothing is asked yet. `selectors` narrow what is asked of a kind (`fieldSelector`).
+    /// No request yet. `selectors` narrow the requests for a kind (`fieldSelector`).
     pub(super) fn new(
         api: Api,
         selectors: impl IntoIterator<Item = (Kind, &'static str)>,
@@ -60,12 +60,12 @@ impl Reading {
         (Self { api, selectors, tell, asked, serial: 0, troubled }, news)
     }
 
-    /// Where it is counted what is asked, and what comes.
+    /// The counters of requests and answers.
     pub(super) fn counters(&self) -> &Arc<ClientCounters> {
         &self.api.counters
     }
 
-    /// Asks, in place of what was asked about this kind before.
+    /// Sends a request, in place of the earlier one for this kind.
     pub(super) fn ask(&mut self, kind: Kind, request: Request) {
         self.serial = self.serial.wrapping_add(1);
         let question = Question {
@@ -81,7 +81,7 @@ impl Reading {
         }
     }
 
-    /// What is to be handed in: nothing if something else was asked since.
+    /// The reply for the core: none if a newer request replaced it.
     pub(super) fn accept(&mut self, news: News) -> Option<(Kind, Reply)> {
         let News { kind, serial, reply, problem, at: _ } = news;
         if self.asked.get(&kind).is_none_or(|(asked, _)| *asked != serial) {
@@ -99,7 +99,7 @@ impl Reading {
                 if self.troubled.get(&kind) != Some(&problem) {
                     let hint = hint(kind, &problem);
                     warn!(
-                        "cannot read {plural}: {problem}{hint}; what was known stays, trying again"
+                        "cannot read {plural}: {problem}{hint}; keeping what is known, trying again"
                     );
                     self.troubled.insert(kind, problem);
                 }
@@ -120,7 +120,7 @@ impl Drop for Reading {
     }
 }
 
-/// How many it brought.
+/// The number of objects.
 fn objects(reply: &Reply) -> usize {
     match reply {
         Reply::Listed { items, .. } => items.len(),
@@ -129,16 +129,16 @@ fn objects(reply: &Reply) -> usize {
     }
 }
 
-/// What most likely is wrong.
+/// The most likely cause.
 fn hint(kind: Kind, problem: &Problem) -> &'static str {
     match problem.code {
-        Some(403) => "; does the service account have the permissions of deploy/?",
-        Some(404) if kind.is_ours() => "; are the CustomResourceDefinitions installed?",
+        Some(403) => "; check that the service account has the permissions of deploy/",
+        Some(404) if kind.is_ours() => "; check that the CustomResourceDefinitions are installed",
         _ => "",
     }
 }
 
-/// One request, and where its answers go.
+/// One request, and the channel for its answers.
 struct Question {
     api: Api,
     kind: Kind,
@@ -167,7 +167,7 @@ impl Question {
         }
     }
 
-    /// Answers whether anybody listens.
+    /// Returns whether there is still a receiver.
     async fn say(&self, reply: Reply, problem: Option<Problem>) -> bool {
         let at = Instant::now();
         let news = News { kind: self.kind, serial: self.serial, reply, problem, at };
@@ -215,7 +215,7 @@ impl Question {
     }
 }
 
-/// 410 is an answer, and everything else that is none is trouble.
+/// 410 is an answer; every other failure is a problem.
 fn failure(problem: Problem) -> (Reply, Option<Problem>) {
     match problem.code {
         Some(410) => (Reply::Gone, None),
@@ -223,7 +223,7 @@ fn failure(problem: Problem) -> (Reply, Option<Problem>) {
     }
 }
 
-/// A page of a list; its objects do not say what they are, and are made to.
+/// A page of a list; its objects lack apiVersion and kind, which are added here.
 fn page(kind: Kind, list: Value) -> Option<Reply> {
     let Page { items, resource_version, continue_token } = Page::of(list)?;
     let resource = Resource::read(kind);

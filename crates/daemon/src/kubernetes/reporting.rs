@@ -1,7 +1,7 @@
-//! What a speaker says about itself in the API: the edge around [`Reports`].
+//! What a speaker reports about itself in the API: the edge around [`Reports`].
 //!
-//! Looks at the sessions when something about them changed, at most once a second, and carries
-//! lists, writes and Events. Decides nothing about what is written.
+//! Reads the sessions when something about them changed, at most once a second, and carries lists, writes and
+//! Events. Decides nothing about what is written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,15 +26,15 @@ use super::resource::Resource;
 use super::writing::{Writing, Written};
 use crate::metrics::ApiVerb;
 
-/// Who writes, as `managedFields` and Events name it.
+/// The field manager in `managedFields`, and the source of Events.
 const NAME: &str = "fairway-speaker";
-/// Looking at the sessions copies what they were told.
+/// Reading the sessions copies their routes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A list that takes longer has failed.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pages of a list; more objects than that of one node are nobody's.
+/// Pages of a list; a node does not have more objects than that.
 const PAGES_MAX: usize = 200;
-/// Answers that wait for the loop: one for each kind, or one look.
+/// Answers in the queue for the loop: one per kind, or one reading.
 const ANSWERS_MAX: usize = 4;
 
 /// What arrives for [`Reporting`].
@@ -87,12 +87,12 @@ impl Reporting {
         (reporting, ReportingInbox { views, lists, written })
     }
 
-    /// Something is other than at the last look.
+    /// Something changed since the last reading.
     pub(super) fn want_look(&mut self) {
         self.is_look_wanted = true;
     }
 
-    /// Waits until it is time to look; for ever when nobody wants it. Cancel-safe.
+    /// Waits until it is time to read the sessions; forever if nothing changed. Cancel-safe.
     pub(super) async fn look_due(&self) {
         match self.is_look_wanted && !self.is_looking {
             true => sleep_until(self.look_not_before).await,
@@ -100,19 +100,19 @@ impl Reporting {
         }
     }
 
-    /// Looks, beside the loop.
+    /// Reads the sessions, beside the loop.
     pub(super) fn look(&mut self) {
         (self.is_look_wanted, self.is_looking) = (false, true);
         self.look_not_before = Instant::now() + LOOK_INTERVAL;
         let (backend, tell) = (Arc::clone(&self.backend), self.tell_view.clone());
         tokio::spawn(async move {
             let scope = ViewScope { advertised: true, ..ViewScope::SESSIONS };
-            // When the process ends, neither the one nor the other is there any more.
+            // Both ends may be gone when the process ends.
             let _ = tell.send(backend.view(scope).await.ok()).await;
         });
     }
 
-    /// What was seen.
+    /// Handles the result.
     pub(super) fn looked(
         &mut self,
         now: Moment,
@@ -139,7 +139,7 @@ impl Reporting {
         );
     }
 
-    /// Does what is to be done now.
+    /// Carries out the core's pending actions.
     pub(super) fn act(&mut self, now: Moment) {
         while let Some(action) = self.reports.poll_action(now.monotonic) {
             match action {

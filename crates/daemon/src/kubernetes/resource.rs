@@ -1,27 +1,27 @@
-//! Where each kind lives in the API: group, version, plural, and whose namespace.
+//! The place of each kind in the API: group, version, plural, and namespace.
 //!
 //! Pure. Knows no connection; `api` and its neighbours build their requests from it.
 
 use fairway_cluster::WrittenKind;
 use fairway_model::Kind;
 
-/// Where objects of a kind are found.
+/// The namespaces of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// In the namespace that Fairway's own objects live in.
+    /// The namespace of Fairway's own objects.
     Ours,
-    /// In any namespace, or in none.
+    /// Any namespace, or none.
     Everywhere,
 }
 
 /// One resource of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Resource {
-    /// As objects write it.
+    /// As in objects.
     pub(super) api_version: &'static str,
-    /// As objects write it.
+    /// As in objects.
     pub(super) kind: &'static str,
-    /// As URLs write it.
+    /// As in URLs.
     pub(super) plural: &'static str,
     scope: Scope,
 }
@@ -42,11 +42,11 @@ const fn everywhere(
 
 /// The Lease of the controllers.
 pub(super) const LEASE: Resource = ours("coordination.k8s.io/v1", "Lease", "leases");
-/// What a speaker is run by.
+/// The owner of a speaker's pod.
 pub(super) const DAEMON_SET: Resource = ours("apps/v1", "DaemonSet", "daemonsets");
 /// Where Events go.
 pub(super) const EVENT: Resource = everywhere("v1", "Event", "events");
-/// By which the API server knows our webhook.
+/// The registration of our webhook at the API server.
 pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Resource = everywhere(
     "admissionregistration.k8s.io/v1",
     "ValidatingWebhookConfiguration",
@@ -54,7 +54,7 @@ pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Resource = everywhere(
 );
 
 impl Resource {
-    /// Of a kind that is read.
+    /// The resource of a kind that is read.
     pub(super) const fn read(kind: Kind) -> Self {
         match kind {
             Kind::BgpPeer => ours("metallb.io/v1beta2", "BGPPeer", "bgppeers"),
@@ -74,7 +74,7 @@ impl Resource {
         }
     }
 
-    /// Of a kind that is written.
+    /// The resource of a kind that is written.
     pub(super) const fn written(kind: WrittenKind) -> Self {
         match kind {
             WrittenKind::Service => Self::read(Kind::Service),
@@ -92,7 +92,7 @@ impl Resource {
         }
     }
 
-    /// The path of all of them that concern us; `namespace` is that of our own objects.
+    /// The path of all objects that concern us; `namespace` is that of our own objects.
     pub(super) fn collection(&self, namespace: &str) -> String {
         match self.scope {
             Scope::Ours => self.in_namespace(namespace),
@@ -100,7 +100,7 @@ impl Resource {
         }
     }
 
-    /// The path of those in a namespace; the empty one is that of objects without any.
+    /// The path of those in a namespace; the empty one is that of objects without a namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> String {
         match namespace {
             "" => format!("{}/{}", self.root(), self.plural),

@@ -1,6 +1,6 @@
-//! Reads single Secrets for a speaker's core, by name and nothing else.
+//! Reads single Secrets for a speaker's core, only by name.
 //!
-//! The core says which and when; one task for each. Says in the log when one cannot be read.
+//! The core decides which and when; one task for each. Logs when one cannot be read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use tracing::{info, warn};
 use super::api::{Api, Problem};
 use super::resource::Resource;
 
-/// Answers that wait for the core.
+/// Answers in the queue for the core.
 const ANSWERS_MAX: usize = 64;
-/// One that takes longer has failed.
+/// A request that takes longer has failed.
 const GET_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was said of a Secret.
+/// The answer about a Secret.
 pub(super) struct SecretAnswer {
     pub(super) name: ObjectName,
     answer: Result<Value, Problem>,
 }
 
-/// The requests under way.
+/// The requests in progress.
 pub(super) struct Secrets {
     api: Api,
     tell: mpsc::Sender<SecretAnswer>,
@@ -39,19 +39,19 @@ impl Secrets {
         (Self { api, tell, troubled: BTreeMap::new() }, answers)
     }
 
-    /// Asks for one.
+    /// Requests a Secret.
     pub(super) fn get(&self, name: ObjectName) {
         let (api, tell) = (self.api.clone(), self.tell.clone());
         tokio::spawn(async move {
             let resource = Resource::read(Kind::Secret);
             let path = format!("{}/{}", resource.in_namespace(&name.namespace), name.name);
             let answer = api.get(&path, GET_TIMEOUT).await;
-            // Nobody asks any more when the process ends.
+            // The receiver may be gone when the process ends.
             let _ = tell.send(SecretAnswer { name, answer }).await;
         });
     }
 
-    /// What the core is to be told.
+    /// The reply for the core.
     pub(super) fn accept(&mut self, answer: SecretAnswer) -> (ObjectName, SecretReply) {
         let SecretAnswer { name, answer } = answer;
         let reply = match answer {
@@ -69,8 +69,8 @@ impl Secrets {
                 if self.troubled.get(&name) != Some(&problem) {
                     warn!(
                         secret = %name,
-                        "cannot read the Secret: {problem}; what was known of it stays, and peers \
-                         that need it wait if nothing was"
+                        "cannot read the Secret: {problem}; its last known version stays in use, \
+                         and without one the peers that need it wait"
                     );
                     self.troubled.insert(name.clone(), problem);
                 }

@@ -1,7 +1,7 @@
 //! `fairway speaker`: the loop between a speaker's core, the API server and the routers.
 //!
-//! Woken by answers, by time, by questions and by signals; acts at once. The wire comes first, then
-//! the disk, then what is said about it. Decides nothing.
+//! Woken by answers, by time, by readers and by signals; acts at once. The wire comes first, then the disk,
+//! then status and Events. Decides nothing.
 
 use std::sync::Arc;
 
@@ -26,31 +26,31 @@ use crate::host::{self, Clock, Enquirer, LockError, Published, Saving};
 use crate::metrics::{NodeMetrics, Server};
 use crate::options::{HostOptions, Unsaid};
 
-/// Only these Services can have an address, and of all ConfigMaps one has lines for FRR.
+/// Only these Services can have an address, and only one ConfigMap has lines for FRR.
 const SELECTORS: [(Kind, &str); 2] =
     [(Kind::Service, "spec.type=LoadBalancer"), (Kind::ConfigMap, "metadata.name=bgpextras")];
-/// Answers that are handed in before anything is done about them: a burst of changes is one plan.
+/// Answers that are handed in before the core runs: a burst of changes is one plan.
 const NEWS_AT_ONCE: usize = 256;
 
-/// How `fairway speaker` was asked to run.
+/// The options of `fairway speaker`.
 #[derive(Debug, Clone)]
 pub struct SpeakerOptions {
-    /// What every daemon on a node is told.
+    /// The options of every daemon on a node.
     pub host: HostOptions,
-    /// Where the API server is.
+    /// How to reach the API server.
     pub connection: ConnectionOptions,
     /// Announce also from nodes that are excluded from load balancers.
     pub ignore_exclude_label: bool,
-    /// The pod we run in, if we know.
+    /// The pod of this process, if known.
     pub pod: Option<OwnPod>,
-    /// The DaemonSet that we are of, if we know.
+    /// The DaemonSet of this pod, if known.
     pub daemon_set: Option<String>,
 }
 
-/// What keeps a speaker from starting, or ends it.
+/// Why a speaker cannot start, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum SpeakerError {
-    /// There is no API server to be asked.
+    /// No API server was found.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The admin socket, or one of FRR's.
@@ -59,7 +59,7 @@ pub enum SpeakerError {
     /// The state directory.
     #[error(transparent)]
     State(#[from] LockError),
-    /// The backend is gone, through a fault of ours: whoever watches us should start us again.
+    /// The backend is gone because of an internal error: the kubelet should restart the daemon.
     #[error("the BGP backend ended unexpectedly")]
     Backend,
     /// Signals.
@@ -122,11 +122,11 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
             Some(answer) = inbox.reporting.written.recv() => {
                 speaker.reporting.answered(clock.now().monotonic, &answer);
             }
-            // Who asked may have gone.
+            // The reader may have disconnected.
             Some(question) = enquiries.recv() => drop(question.send(speaker.published())),
             Some(order) = orders.recv() => {
                 let step = speaker.announcing.obey(clock.now(), order.what);
-                // A success that a crash undoes is none: the answer waits for the disk, the loop
+                // An order that a crash would undo is not complete: the answer waits for the disk, the loop
                 // does not.
                 let is_kept = speaker.announcing.keeps_order();
                 tokio::spawn(async move { order.done(step, is_kept.await) });
@@ -154,7 +154,7 @@ struct Inbox {
     reporting: ReportingInbox,
 }
 
-/// The loop's own.
+/// The state of the loop.
 struct Speaker {
     clock: Clock,
     core: SpeakerCore,
@@ -164,7 +164,7 @@ struct Speaker {
     reporting: Reporting,
     saving: Saving,
     sources: Vec<String>,
-    /// When the oldest of the news came that nothing was done about yet.
+    /// When the oldest change arrived that is not handled yet.
     heard_at: Option<time::Instant>,
 }
 
@@ -212,7 +212,7 @@ impl Speaker {
         (speaker, Inbox { news, secrets: answers, reporting: reporting_inbox })
     }
 
-    /// Does what the core wants done now.
+    /// Carries out the core's pending actions.
     fn act(&mut self) {
         while let Some(action) = self.core.poll_action(self.clock.now().monotonic) {
             match action {

@@ -1,6 +1,6 @@
-//! Carries what a core wants written to the API server, and how that went.
+//! Sends a core's writes to the API server, and hands back the results.
 //!
-//! One task for each write, as many as the core has under way. Decides nothing.
+//! One task per write, as many as the core has in progress. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use tracing::{info, warn};
 use super::api::{Api, Problem};
 use super::resource::Resource;
 
-/// Answers that wait for the core; it has no more under way.
+/// Answers in the queue for the core, which never has more in progress.
 const WRITTEN_MAX: usize = 256;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) kind: WrittenKind,
@@ -28,7 +28,7 @@ pub(super) struct Written {
     problem: Option<Problem>,
 }
 
-/// The writes under way.
+/// The writes in progress.
 pub(super) struct Writing {
     api: Api,
     field_manager: &'static str,
@@ -45,7 +45,7 @@ impl Writing {
         (Self { api, field_manager, tell, tasks, troubled }, written)
     }
 
-    /// Sends a write that may take until `limit` has passed.
+    /// Sends a write with the time limit `limit`.
     pub(super) fn write(&mut self, write: ObjectWrite, limit: Duration) {
         while self.tasks.try_join_next().is_some() {}
         let (api, manager, tell) = (self.api.clone(), self.field_manager, self.tell.clone());
@@ -55,12 +55,12 @@ impl Writing {
                 Ok(_) => (WriteReply::Done, None),
                 Err(problem) => (reply_to(&problem), Some(problem)),
             };
-            // Nobody asks any more when the process ends.
+            // The receiver may be gone when the process ends.
             let _ = tell.send(Written { kind, name, reply, problem }).await;
         });
     }
 
-    /// Says in the log what an administrator can do something about.
+    /// Logs what an administrator can correct.
     pub(super) fn note(&mut self, written: &Written) {
         let Written { kind, name, reply, problem } = written;
         let plural = Resource::written(*kind).plural;

@@ -1,4 +1,4 @@
-//! What is measured of BFD. Pure: a view in, text out.
+//! The metrics of BFD. Pure: a view in, text out.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::families::{
 };
 use super::page::{Family, Page};
 
-/// One of the numbers that a session has.
+/// A counter or gauge of a session.
 type Number = fn(&BfdSessionView) -> u64;
 
 const NUMBERS: [(Family, Number); 10] = [
@@ -27,10 +27,10 @@ const NUMBERS: [(Family, Number); 10] = [
     (BFD_PUT_OFF, |it| it.counters.detections_put_off),
 ];
 
-/// Writes what is measured of the sessions. Two of one label (from two addresses of ours to one
-/// router) would be one series to Prometheus: only the first of them is shown.
+/// Writes the metrics of the sessions. Two with the same labels (from two local addresses to one router)
+/// would be one series for Prometheus: only the first of them is shown.
 pub(super) fn write(page: &mut Page, bfd: Option<&BfdView>) {
-    // A gap says that nothing is known; a zero would say that counters began anew.
+    // A gap means that the value is unknown; a zero would look like a counter reset.
     let bfd = bfd.filter(|it| !it.unanswered);
     let all = bfd.map(|it| it.sessions.as_slice()).unwrap_or_default();
     let mut sessions: BTreeMap<(String, String), &BfdSessionView> = BTreeMap::new();
@@ -53,7 +53,7 @@ pub(super) fn write(page: &mut Page, bfd: Option<&BfdView>) {
     page.family(&BFD_REALTIME).add(&[], u8::from(is_granted));
 }
 
-/// The address of the router, with its interface where it is one of many.
+/// The address of the router, with its interface if the address alone is ambiguous.
 fn peer(session: &BfdSessionView) -> String {
     match (session.path.remote, session.path.interface) {
         (IpAddr::V6(address), Some(interface)) if address.is_unicast_link_local() => {
@@ -63,7 +63,7 @@ fn peer(session: &BfdSessionView) -> String {
     }
 }
 
-/// Packets that were not heard, of all sessions that are or were, and of none.
+/// Dropped packets, of all sessions past and present, and of none.
 fn dropped(bfd: &BfdView) -> BTreeMap<&'static str, u64> {
     let drops = bfd.sessions.iter().map(|it| &it.drops).chain([&bfd.drops]);
     let mut total = BTreeMap::new();

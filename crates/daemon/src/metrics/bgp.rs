@@ -1,4 +1,4 @@
-//! What is measured of the sessions. Pure: a view in, text out.
+//! The metrics of the BGP sessions. Pure: a view in, text out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::families::{
 };
 use super::page::{Family, Page};
 
-/// One of the numbers that a neighbour has.
+/// A counter or gauge of a neighbour.
 type Number = fn(&PeerView) -> u64;
-/// Such numbers by the value of one more label.
+/// Such values, by the value of one more label.
 type PerLabel<const COUNT: usize> = [(&'static str, Number); COUNT];
 
 const NUMBERS: [(Family, Number); 18] = [
@@ -74,7 +74,7 @@ const MALFORMED: PerLabel<3> = [
     ("session-reset", |peer| peer.malformed.resets),
 ];
 
-/// What a neighbour is called in labels.
+/// The labels of a neighbour.
 struct Named<'a> {
     peer: String,
     vrf: String,
@@ -97,7 +97,7 @@ fn peer_label(config: &PeerConfig) -> String {
     }
 }
 
-/// Writes what is measured of the sessions, and of what `plan` wants of them.
+/// Writes the metrics of the sessions, and of what `plan` contains for them.
 pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
     let peers: Vec<Named<'_>> = bgp.peers.iter().map(Named::new).collect();
     for (family, number) in &NUMBERS {
@@ -149,7 +149,7 @@ fn write_split(
     }
 }
 
-/// How many routes each neighbour is to have.
+/// How many routes are planned for each neighbour.
 fn wanted(plan: &NodePlan, drain: DrainState) -> BTreeMap<PeerKey, u64> {
     let mut wanted: BTreeMap<PeerKey, u64> = BTreeMap::new();
     if drain == DrainState::Drained {

@@ -1,4 +1,4 @@
-//! How the conversation with whoever says what is desired goes: the API server, or files.
+//! Counters of the source of the objects: the API server, or files.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use fairway_resources::Finding;
 use super::families::{CONFIG_LOADED, CONFIG_STALE, KUBERNETES_REQUESTS, UPDATE_ERRORS, UPDATES};
 use super::page::Page;
 
-/// What is asked of the API server.
+/// A request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiVerb {
     /// One object.
     Get,
     /// All objects of a kind, or a page of them.
     List,
-    /// To be told of changes; counted when it is opened.
+    /// A watch; counted when it is opened.
     Watch,
     /// Anything that changes an object.
     Write,
@@ -33,10 +33,10 @@ impl ApiVerb {
     }
 }
 
-/// How a request may end; each beside what `code` says.
+/// The possible results of a request; see `code` for the rest.
 const CODES: [&str; 8] = ["2xx", "404", "409", "410", "429", "4xx", "5xx", "none"];
 
-/// The place in [`CODES`].
+/// The index in [`CODES`].
 fn code(status: Option<u16>) -> usize {
     match status {
         Some(404) => 1,
@@ -50,7 +50,7 @@ fn code(status: Option<u16>) -> usize {
     }
 }
 
-/// Counted by who reads and writes objects, shown as metrics.
+/// Counted by the code that reads and writes objects, shown as metrics.
 #[derive(Debug, Default)]
 pub struct ClientCounters {
     updates: AtomicU64,
@@ -61,12 +61,12 @@ pub struct ClientCounters {
 }
 
 impl ClientCounters {
-    /// So many objects, or files, came.
+    /// This many objects, or files, were received.
     pub fn updated(&self, objects: usize) {
         self.updates.fetch_add(u64::try_from(objects).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// This is what is wrong or odd now, and that is what was before they came.
+    /// The findings after an update, and those before it.
     pub fn judged(&self, before: &[Finding], now: &[Finding]) {
         let is_new = |it: &&Finding| it.is_fault() && !before.contains(it);
         let errors = now.iter().filter(is_new).count();
@@ -74,12 +74,12 @@ impl ClientCounters {
         self.is_stale.store(now.iter().any(Finding::is_fault), Ordering::Relaxed);
     }
 
-    /// Everything that there is has been seen once: the daemon is ready.
+    /// All objects have been read once: the daemon is ready.
     pub fn loaded(&self) {
         self.is_loaded.store(true, Ordering::Relaxed);
     }
 
-    /// Whether everything has been seen once.
+    /// Whether all objects have been read once.
     pub fn is_loaded(&self) -> bool {
         self.is_loaded.load(Ordering::Relaxed)
     }
@@ -92,7 +92,7 @@ impl ClientCounters {
         }
     }
 
-    /// Writes all of that.
+    /// Writes all of them.
     pub(super) fn write(&self, page: &mut Page) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         page.number(&UPDATES, count(&self.updates));
@@ -102,7 +102,7 @@ impl ClientCounters {
         let mut samples = page.family(&KUBERNETES_REQUESTS);
         for (verb, row) in ApiVerb::ALL.iter().zip(&self.requests) {
             for (code, counter) in CODES.iter().zip(row) {
-                // What never happened is no line: there are many combinations.
+                // Combinations that never occurred are left out: there are many.
                 if count(counter) > 0 {
                     samples.add(&[verb.word(), code], count(counter));
                 }

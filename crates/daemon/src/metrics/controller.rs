@@ -1,4 +1,4 @@
-//! What is measured of `fairway controller`, and of the pools in `fairway run`.
+//! The metrics of `fairway controller`, and of the pools in `fairway run`.
 
 use fairway_allocator::PoolUse;
 use tokio::sync::{mpsc, oneshot};
@@ -10,35 +10,35 @@ use super::families::{
 use super::page::{Family, Page};
 use super::{Collect, Collected};
 
-/// Questions that may wait for the loop; who comes later waits to ask.
+/// Requests in the queue for the loop; later ones wait.
 const QUESTIONS_MAX: usize = 16;
 
-/// How the controller is.
+/// The state of the controller.
 #[derive(Debug, Clone, Default)]
 pub struct ControllerFacts {
-    /// Whether it is the one that writes.
+    /// Whether it leads.
     pub leads: bool,
-    /// Services of our class of type LoadBalancer.
+    /// Services of type LoadBalancer of our class.
     pub services: usize,
-    /// Those of them that wait for an address.
+    /// Services that wait for an address.
     pub pending: usize,
     /// How much of each pool is in use.
     pub pools: Vec<PoolUse>,
 }
 
-/// Somebody wants to know.
+/// A request for the facts.
 #[derive(Debug)]
 pub struct ControllerQuestion(oneshot::Sender<ControllerFacts>);
 
 impl ControllerQuestion {
-    /// Tells them.
+    /// Answers it.
     pub fn answer(self, facts: ControllerFacts) {
-        // They may have gone.
+        // The client may have disconnected.
         let _ = self.0.send(facts);
     }
 }
 
-/// The loop's end, which answers.
+/// The loop's end of the channel, which answers.
 pub type ControllerQuestions = mpsc::Receiver<ControllerQuestion>;
 
 /// Asks the loop of `fairway controller`.
@@ -46,7 +46,7 @@ pub type ControllerQuestions = mpsc::Receiver<ControllerQuestion>;
 pub struct ControllerMetrics(mpsc::Sender<ControllerQuestion>);
 
 impl ControllerMetrics {
-    /// Both ends.
+    /// Both ends of the channel.
     pub fn new() -> (Self, ControllerQuestions) {
         let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
         (Self(ask), questions)
@@ -64,7 +64,7 @@ impl Collect for ControllerMetrics {
         Box::pin(async move {
             let Some(facts) = self.ask().await else { return false };
             page.number(&LEADER, u8::from(facts.leads));
-            // Whoever does not decide knows less, and must not be counted beside the leader.
+            // A follower knows less, and must not be counted beside the leader.
             if facts.leads {
                 page.number(&SERVICES, facts.services);
                 page.number(&SERVICES_PENDING, facts.pending);
@@ -79,7 +79,7 @@ impl Collect for ControllerMetrics {
     }
 }
 
-/// One of the numbers that a pool has.
+/// A counter or gauge of a pool.
 type Number = fn(&PoolUse) -> u128;
 
 const NUMBERS: [(Family, Number); 6] = [
@@ -91,7 +91,7 @@ const NUMBERS: [(Family, Number); 6] = [
     (IPV6_ADDRESSES_IN_USE, |pool| pool.used.ipv6),
 ];
 
-/// Writes what is used of each pool.
+/// Writes the use of each pool.
 pub(super) fn write_pools(page: &mut Page, pools: &[PoolUse]) {
     let named: Vec<(String, &PoolUse)> = pools.iter().map(|it| (label(it, pools), it)).collect();
     for (family, number) in &NUMBERS {
@@ -107,7 +107,7 @@ pub(super) fn write_pools(page: &mut Page, pools: &[PoolUse]) {
     }
 }
 
-/// The name of a pool, with its namespace where another has the same (which files may).
+/// The name of a pool, with its namespace if another has the same name (which files allow).
 fn label(pool: &PoolUse, all: &[PoolUse]) -> String {
     let same = all.iter().filter(|it| it.pool.name == pool.pool.name).count();
     if same > 1 { pool.pool.to_string() } else { pool.pool.name.clone() }

@@ -1,4 +1,5 @@
-//! Every metric: its name, what it counts and who shows it. The page `docs/metrics.md` is made of it.
+//! Every metric: its name, its meaning and the daemons that show it. The page `docs/metrics.md` is generated
+//! from it.
 
 use super::page::{Family, Type};
 
@@ -9,9 +10,9 @@ pub enum Shown {
     Everywhere,
     /// `fairway run` and `fairway speaker`.
     Node,
-    /// `fairway run`, and of the controllers the one that leads.
+    /// `fairway run`, and the leading controller.
     Allocator,
-    /// All three, but of the controllers the one that leads.
+    /// All three, but of the controllers only the leading one.
     Services,
     /// `fairway controller` and `fairway speaker`.
     Kubernetes,
@@ -20,7 +21,7 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// For people.
+    /// As text.
     pub fn words(self) -> &'static str {
         match self {
             Self::Everywhere => "all",
@@ -33,7 +34,7 @@ impl Shown {
     }
 }
 
-/// One line for each family: its place in the code, type, who shows it, name, labels and meaning.
+/// One line per family: its identifier, type, daemons, name, labels and meaning.
 macro_rules! families {
     ($($id:ident: $kind:ident, $shown:ident, $name:literal [$($label:literal),*] $help:literal;)*) => {
         $(
@@ -54,35 +55,35 @@ macro_rules! families {
 families! {
     // MetalLB's.
     ADDRESSES: Gauge, Allocator, "metallb_allocator_addresses_total" ["pool"]
-        "Addresses of the pool that can be given out, used or not";
+        "Addresses of the pool that can be assigned, used or not";
     ADDRESSES_IN_USE: Gauge, Allocator, "metallb_allocator_addresses_in_use_total" ["pool"]
-        "Addresses of the pool that Services have; a shared one counts once";
+        "Addresses of the pool that are assigned to Services; a shared one counts once";
     IPV4_ADDRESSES: Gauge, Allocator, "metallb_allocator_ipv4_addresses_total" ["pool"]
-        "IPv4 addresses of the pool that can be given out, used or not";
+        "IPv4 addresses of the pool that can be assigned, used or not";
     IPV4_ADDRESSES_IN_USE: Gauge, Allocator, "metallb_allocator_ipv4_addresses_in_use_total" ["pool"]
-        "IPv4 addresses of the pool that Services have";
+        "IPv4 addresses of the pool that are assigned to Services";
     IPV6_ADDRESSES: Gauge, Allocator, "metallb_allocator_ipv6_addresses_total" ["pool"]
-        "IPv6 addresses of the pool that can be given out, used or not";
+        "IPv6 addresses of the pool that can be assigned, used or not";
     IPV6_ADDRESSES_IN_USE: Gauge, Allocator, "metallb_allocator_ipv6_addresses_in_use_total" ["pool"]
-        "IPv6 addresses of the pool that Services have";
+        "IPv6 addresses of the pool that are assigned to Services";
     SERVICES_ALLOCATED: Gauge, Allocator, "metallb_allocator_services_allocated_total" ["pool"]
         "Services that have an address of the pool";
     UPDATES: Counter, Everywhere, "metallb_k8s_client_updates_total" []
-        "Objects that the API server sent, in lists and watches; in run, files that changed";
+        "Objects received from the API server, in lists and watches; in run, changed files";
     UPDATE_ERRORS: Counter, Everywhere, "metallb_k8s_client_update_errors_total" []
-        "Faults that came with them";
+        "Faults in received objects or changed files";
     CONFIG_LOADED: Gauge, Everywhere, "metallb_k8s_client_config_loaded_bool" []
-        "1 when everything that there is has been seen once";
+        "1 once all objects or files have been read";
     CONFIG_STALE: Gauge, Everywhere, "metallb_k8s_client_config_stale_bool" []
-        "1 while an object is at fault, so that it is left out or an older version of it is in force";
+        "1 while an object is faulty, so that it is left out or an older version of it is in force";
     ANNOUNCED: Gauge, Node, "metallb_speaker_announced" ["service", "protocol", "node", "ip"]
-        "1 for each address of a Service that this node is to announce";
+        "1 for each address of a Service that this node announces";
     BGP_SESSION_UP: Gauge, Node, "metallb_bgp_session_up" ["peer", "vrf"]
         "1 while the session is Established";
     BGP_ANNOUNCED: Gauge, Node, "metallb_bgp_announced_prefixes_total" ["peer", "vrf"]
-        "Prefixes that the neighbour has been told and has";
+        "Prefixes that are advertised to the neighbour";
     BGP_PENDING: Gauge, Node, "metallb_bgp_pending_prefixes_total" ["peer", "vrf"]
-        "Prefixes of this node that the neighbour should have, told or not";
+        "Prefixes that this node plans for the neighbour, advertised or not";
     BGP_UPDATES_SENT: Counter, Node, "metallb_bgp_updates_total" ["peer", "vrf"]
         "UPDATE messages sent";
     BGP_UPDATES_RECEIVED: Counter, Node, "metallb_bgp_updates_total_received" ["peer", "vrf"]
@@ -106,91 +107,91 @@ families! {
     BFD_SESSION_UP: Gauge, Node, "metallb_bfd_session_up" ["peer", "vrf"]
         "1 while the BFD session is Up";
     BFD_CONTROL_IN: Counter, Node, "metallb_bfd_control_packet_input" ["peer", "vrf"]
-        "BFD control packets that were heard";
+        "BFD control packets received";
     BFD_CONTROL_OUT: Counter, Node, "metallb_bfd_control_packet_output" ["peer", "vrf"]
         "BFD control packets sent";
     BFD_ECHO_IN: Counter, Node, "metallb_bfd_echo_packet_input" ["peer", "vrf"]
-        "Echo packets of ours that came back";
+        "BFD echo packets of this node that came back";
     BFD_ECHO_OUT: Counter, Node, "metallb_bfd_echo_packet_output" ["peer", "vrf"]
-        "Echo packets sent";
+        "BFD echo packets sent";
     BFD_SESSION_UPS: Counter, Node, "metallb_bfd_session_up_events" ["peer", "vrf"]
         "Times that the BFD session came up";
     BFD_SESSION_DOWNS: Counter, Node, "metallb_bfd_session_down_events" ["peer", "vrf"]
-        "Times that it went down from that";
+        "Times that the BFD session went down";
     BFD_NOTIFICATIONS: Counter, Node, "metallb_bfd_zebra_notifications" ["peer", "vrf"]
-        "Times that BGP was told what became of it";
+        "Notifications to BGP that the BFD session went up or down";
 
     // Ours.
     BFD_STALLS: Counter, Node, "fairway_bfd_stalls_total" ["peer", "vrf"]
-        "Times that this process was late for the BFD session by more than half an interval";
+        "Times that this process ran late for the BFD session by more than half an interval";
     BFD_PUT_OFF: Counter, Node, "fairway_bfd_detections_put_off_total" ["peer", "vrf"]
-        "Detections that were put off once, since the silence may have been our own";
+        "Detections that were postponed once, because this process ran late itself";
     BFD_DROPPED: Counter, Node, "fairway_bfd_dropped_packets_total" ["reason"]
-        "BFD packets that were not heard, by reason";
+        "BFD packets dropped, by reason";
     BFD_REALTIME: Gauge, Node, "fairway_bfd_realtime" []
-        "1 while BFD goes before all other work (--bfd-realtime, and the kernel grants it)";
+        "1 while BFD runs with real-time priority (--bfd-realtime, if the kernel allows it)";
     EVENT_TO_UPDATE: Histogram, Node, "fairway_event_to_update_seconds" []
-        "From an event (a file was written, a watch brought an object) to the moment its UPDATEs were written to the socket; once for each neighbour that had to be told";
+        "Time from an event (a file was written, a watch delivered an object) until its UPDATEs were written to the socket; one observation for each neighbour that got one";
     BGP_PEER: Gauge, Node, "fairway_bgp_peer_info" ["peer", "vrf", "desc", "state"]
         "Always 1: the name of the BGPPeer and the state of RFC 4271, for joins over peer and vrf";
     BGP_ESTABLISHED: Counter, Node, "fairway_bgp_connections_established_total" ["peer", "vrf"]
         "Times that the session became Established";
     BGP_DROPPED: Counter, Node, "fairway_bgp_connections_dropped_total" ["peer", "vrf"]
-        "Times that it ended after that";
+        "Times that the session left Established";
     BGP_NOTIFICATIONS_RECEIVED: Counter, Node, "fairway_bgp_notifications_received_total" ["peer", "vrf"]
         "NOTIFICATION messages received";
     BGP_REFRESHES_RECEIVED: Counter, Node, "fairway_bgp_route_refreshes_received_total" ["peer", "vrf"]
         "ROUTE-REFRESH messages received";
     BGP_UNANNOUNCED: Gauge, Node, "fairway_bgp_unannounced_prefixes" ["peer", "vrf"]
-        "Prefixes that the neighbour should have and cannot be told; fairway show bgp neighbors says why";
+        "Planned prefixes that cannot be advertised to the neighbour; fairway show bgp neighbors has the reasons";
     BGP_ACCEPTED: Gauge, Node, "fairway_bgp_received_prefixes" ["peer", "vrf", "family"]
-        "Routes that the neighbour announces and that were accepted";
+        "Routes of the neighbour that were accepted";
     BGP_STALE: Gauge, Node, "fairway_bgp_stale_prefixes" ["peer", "vrf", "family"]
         "Routes that are kept while the neighbour restarts (RFC 4724)";
     BGP_REFUSED: Counter, Node, "fairway_bgp_refused_routes_total" ["peer", "vrf", "family"]
-        "Announcements of routes that were refused, since the session began";
+        "Announced routes that were refused, since the start of the session";
     BGP_MALFORMED: Counter, Node, "fairway_bgp_malformed_updates_total" ["peer", "vrf", "action"]
-        "Malformed UPDATEs by what became of them (RFC 7606)";
+        "Malformed UPDATEs, by the action taken (RFC 7606)";
     BGP_FAULTS: Counter, Node, "fairway_bgp_faults_total" ["peer", "vrf"]
-        "Sessions that ended by a fault of Fairway's own; please report any";
+        "Sessions that were reset by an internal error; please report it with the log";
     RIB_PREFIXES: Gauge, Node, "fairway_rib_prefixes" ["family"]
         "Prefixes that are originated or were accepted";
     DRAIN: Gauge, Node, "fairway_drain_state" ["state"]
         "1 for the state that the node is in, 0 for the others";
     SERVICES: Gauge, Services, "fairway_services" []
-        "Services of type LoadBalancer and of our class";
+        "Services of type LoadBalancer and of the class of this daemon";
     SERVICES_PENDING: Gauge, Services, "fairway_services_pending" []
-        "Those of them that wait for an address";
+        "Services of type LoadBalancer that wait for an address";
     SERVICES_ANNOUNCED: Gauge, Node, "fairway_services_announced" []
-        "Those of them that this node is to announce";
+        "Services of type LoadBalancer that this node announces";
     ADDRESSES_FREE: Gauge, Allocator, "fairway_pool_addresses_free" ["pool", "family"]
-        "Addresses of the pool that are left for a Service that asks for none of them";
+        "Addresses of the pool that are free for automatic assignment";
     LEADER: Gauge, Controller, "fairway_controller_leader" []
-        "1 for the controller that gives addresses and writes them";
+        "1 for the controller that leads";
     FINDINGS: Gauge, Node, "fairway_config_findings" ["severity"]
-        "What is wrong (fault) or suspicious (warning) about objects; fairway show config lists it";
+        "Faults and warnings about objects; fairway show config lists them";
     STALE_OBJECTS: Gauge, Node, "fairway_config_stale_objects" []
-        "Objects of which an older version is in force, for the newest has a fault";
+        "Objects with an older version in force because the newest is faulty";
     NOT_IN_FORCE: Gauge, Node, "fairway_bgp_not_in_force" []
-        "Things that who speaks BGP could not bring about; fairway show config lists them";
+        "Settings that the BGP backend could not apply; fairway show config lists them";
     KUBERNETES_REQUESTS: Counter, Kubernetes, "fairway_kubernetes_requests_total" ["verb", "code"]
-        "Requests to the API server by their answers; none where there was no answer";
+        "Requests to the API server, by the code of the answer; none if there was no answer";
     BUILD: Gauge, Everywhere, "fairway_build_info" ["version", "commit"]
         "Always 1";
 
-    // What every process shows.
+    // The standard metrics of a process.
     CPU_SECONDS: Counter, Everywhere, "process_cpu_seconds_total" []
-        "Time of processors that the process has used";
+        "CPU time that the process has used";
     OPEN_FILES: Gauge, Everywhere, "process_open_fds" []
         "Open file descriptors";
     OPEN_FILES_MAX: Gauge, Everywhere, "process_max_fds" []
-        "How many there may be";
+        "Limit of open file descriptors";
     RESIDENT_BYTES: Gauge, Everywhere, "process_resident_memory_bytes" []
-        "Memory that is in use";
+        "Resident memory";
     VIRTUAL_BYTES: Gauge, Everywhere, "process_virtual_memory_bytes" []
-        "Memory that is reserved";
+        "Virtual memory";
     START_TIME: Gauge, Everywhere, "process_start_time_seconds" []
-        "When the process began, Unix time";
+        "Start of the process, Unix time";
 }
 
 #[cfg(test)]
@@ -199,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// What stands for one metric in PromQL.
+    /// A family as a PromQL expression.
     fn is_name(text: &str) -> bool {
         !text.is_empty()
             && text.chars().all(|it| it.is_ascii_lowercase() || it == '_' || it.is_ascii_digit())

@@ -1,13 +1,13 @@
-//! What Prometheus and a kubelet ask of a daemon: `/metrics`, `/healthz` and `/readyz`.
+//! The HTTP endpoints of a daemon for Prometheus and the kubelet: `/metrics`, `/healthz` and `/readyz`.
 //!
 //! ```text
 //!  GET /metrics ─► server ─► Collect: asks the loop (and the BGP core) how they are ─► page
 //! ```
 //!
-//! An edge. Nothing is counted twice: the page is written from what the loops answer at that
-//! moment, and what nobody asks for costs nothing. The names are MetalLB's for all that it has, and
-//! `fairway_*` for the rest; [`FAMILIES`] has them all. The loops of `fairway run`, `fairway speaker`
-//! and `fairway controller` start a [`Server`] each and bump their [`ClientCounters`].
+//! An edge. Nothing is counted twice: the page is written from the answers of the loops at that moment, so
+//! metrics cost nothing between requests. The names are MetalLB's for all that it has, and `fairway_*` for
+//! the rest; [`FAMILIES`] has them all. The loops of `fairway run`, `fairway speaker` and `fairway
+//! controller` start a [`Server`] each and update their [`ClientCounters`].
 
 mod bfd;
 mod bgp;
@@ -28,14 +28,14 @@ pub use node::NodeMetrics;
 pub use page::{Family, Page, Type};
 pub use server::{HttpListen, HttpListenError, Server};
 
-/// The answer of [`Collect::collect`]: whether the daemon answered.
+/// The result of [`Collect::collect`]: whether the daemon answered.
 pub type Collected<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
-/// What of a daemon is measured.
+/// The source of a daemon's metrics.
 pub trait Collect: Send + Sync + 'static {
-    /// Asks the daemon how it is and writes that down; `false` when it has ended.
+    /// Asks the daemon for its state and writes the page; `false` when it has ended.
     fn collect<'a>(&'a self, page: &'a mut Page) -> Collected<'a>;
 
-    /// Asks whether everything that must not hang answers; `false` when it has ended.
+    /// Asks whether every part that must not hang answers; `false` when it has ended.
     fn is_alive(&self) -> Collected<'_>;
 }

@@ -1,4 +1,4 @@
-//! What is measured of `fairway run` and `fairway speaker`: sessions, routes, Services, objects.
+//! The metrics of `fairway run` and `fairway speaker`: sessions, routes, Services, objects.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ pub struct NodeMetrics {
 }
 
 impl NodeMetrics {
-    /// A node that announces what others gave.
+    /// A node that announces addresses assigned by a controller.
     pub fn new(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
         Self { enquirer, backend, gives_addresses: false }
     }
 
-    /// It gives addresses, too: its pools are measured.
+    /// It assigns addresses as well: adds the metrics of its pools.
     pub fn with_pools(self) -> Self {
         Self { gives_addresses: true, ..self }
     }
@@ -74,7 +74,7 @@ fn write_services(page: &mut Page, state: &Published) {
     }
 }
 
-/// The addresses that some neighbour is to be told of.
+/// The addresses that are planned for at least one neighbour.
 fn told(announcement: &Announcement) -> impl Iterator<Item = String> {
     let is_told = |it: &&AddressAnnouncement| {
         it.prefixes.iter().any(|prefix| prefix.reason.is_none() && !prefix.peers.is_empty())

@@ -1,7 +1,7 @@
 //! Metrics as text, in the format that Prometheus reads (exposition format 0.0.4).
 //!
-//! Ours instead of a library's: those that know OpenMetrics end the name of each counter in
-//! `_total`, and half of MetalLB's do not.
+//! Ours instead of a library's: libraries for OpenMetrics end the name of each counter in `_total`, and half
+//! of MetalLB's do not.
 
 use std::fmt::{Display, Write};
 
@@ -9,19 +9,19 @@ use fairway_seam::Latencies;
 
 use super::Shown;
 
-/// What the numbers of a family are.
+/// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
-    /// Only grows, until the process begins anew.
+    /// Only grows, until the process restarts.
     Counter,
-    /// How much there is now.
+    /// The current value.
     Gauge,
-    /// How many took how long.
+    /// Observations by their duration.
     Histogram,
 }
 
 impl Type {
-    /// The word for it.
+    /// The word in the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -31,18 +31,18 @@ impl Type {
     }
 }
 
-/// Numbers of one name.
+/// All series of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
     /// The name.
     pub name: &'static str,
-    /// What they are.
+    /// The type.
     pub kind: Type,
-    /// What they tell apart.
+    /// The labels.
     pub labels: &'static [&'static str],
-    /// Who shows them.
+    /// Which daemons show it.
     pub shown: Shown,
-    /// What they mean, in one line without quotes.
+    /// The meaning, in one line without quotes.
     pub help: &'static str,
 }
 
@@ -56,17 +56,17 @@ impl Page {
         self.0
     }
 
-    /// Begins a family. It leaves no trace if it gets no numbers.
+    /// Starts a family. It leaves no trace if it gets no samples.
     pub(super) fn family<'a>(&'a mut self, family: &'a Family) -> Samples<'a> {
         Samples { page: self, family, is_begun: false }
     }
 
-    /// A family that is one number.
+    /// Writes a family with a single sample.
     pub(super) fn number(&mut self, family: &Family, number: impl Display) {
         self.family(family).add(&[], number);
     }
 
-    /// A family that is one histogram.
+    /// Writes a family with a single histogram.
     pub(super) fn histogram(&mut self, family: &Family, latencies: &Latencies) {
         let mut samples = self.family(family);
         for (bound, count) in latencies.cumulative() {
@@ -78,7 +78,7 @@ impl Page {
     }
 }
 
-/// The numbers of one family.
+/// The samples of one family.
 pub(super) struct Samples<'a> {
     page: &'a mut Page,
     family: &'a Family,
@@ -86,7 +86,7 @@ pub(super) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// One number, with the values of the family's labels in their order.
+    /// Adds a sample, with the values of the family's labels in their order.
     pub(super) fn add(&mut self, labels: &[&str], number: impl Display) {
         debug_assert_eq!(labels.len(), self.family.labels.len(), "{}", self.family.name);
         let labels: Vec<_> =
@@ -123,7 +123,7 @@ impl Samples<'_> {
 }
 
 fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
-    // A String takes everything.
+    // Writing to a String does not fail.
     let _ = text.write_fmt(what);
 }
 

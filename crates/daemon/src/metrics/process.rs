@@ -1,4 +1,4 @@
-//! What the kernel knows of this process, under the names that every exporter uses.
+//! The kernel's metrics of this process, under the names that every exporter uses.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use super::families::{
 use super::page::Page;
 use crate::build_info;
 
-/// Writes it; what cannot be read is left out.
+/// Writes them; values that cannot be read are left out.
 pub(super) fn write(page: &mut Page) {
     page.family(&BUILD).add(&[build_info::RELEASE, build_info::commit()], 1);
     if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(Stat::of) {
@@ -24,7 +24,7 @@ pub(super) fn write(page: &mut Page) {
         }
     }
     if let Ok(files) = fs::read_dir("/proc/self/fd") {
-        // One of them is that of reading this.
+        // One of them is the directory handle of this loop.
         page.number(&OPEN_FILES, files.count().saturating_sub(1));
     }
     if let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE) {
@@ -36,7 +36,7 @@ pub(super) fn write(page: &mut Page) {
 #[derive(Debug, PartialEq)]
 struct Stat {
     cpu_seconds: f64,
-    /// After the machine.
+    /// Since the start of the machine.
     started_seconds: f64,
     virtual_bytes: u64,
     resident_bytes: u64,
@@ -44,10 +44,10 @@ struct Stat {
 
 impl Stat {
     fn of(text: &str) -> Option<Self> {
-        // The name of the program, in parentheses, may hold anything; what follows holds none.
+        // The program name, in parentheses, may contain any character; the rest has no parenthesis.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // The first of them is the third of the line.
+        // The first of them is the third field of the line.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let ticks_per_second = system(SysconfVar::CLK_TCK)?;
         let seconds = |ticks: u64| Some(f64_of(ticks) / f64_of(ticks_per_second));
@@ -70,7 +70,7 @@ fn f64_of(number: u64) -> f64 {
     number as f64
 }
 
-/// When the machine was started, Unix time; read once, for it is never other.
+/// When the machine was started, Unix time; read once, since it never changes.
 fn boot_epoch_seconds() -> Option<f64> {
     static BOOT: OnceLock<Option<f64>> = OnceLock::new();
     *BOOT.get_or_init(|| {

@@ -1,8 +1,8 @@
 //! The HTTP server of metrics and probes.
 //!
-//! Anybody who reaches the port may ask, so whatever they do is bounded: how many connections, how
-//! long each, how long a request; and one page is written at a time. When all connections are
-//! taken the oldest gives way, since a liveness probe that gets no answer ends the daemon.
+//! Any client that reaches the port may connect, so everything is bounded: the number of connections, the
+//! duration of each, the size of a request; and one page is written at a time. When all connections are in
+//! use the oldest is closed, since a liveness probe without an answer kills the daemon.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -29,23 +29,22 @@ use tracing::{debug, info, warn};
 use super::page::Page;
 use super::{ClientCounters, Collect, process};
 
-/// A Prometheus, a kubelet and some people need a few.
+/// Prometheus, a kubelet and some people need a few.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a connection may last: one request, and a page of ten thousand Services to a reader far
-/// away.
+/// How long a connection may last: one request, and a page of ten thousand Services to a distant client.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request may take to arrive.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest request: a line and a few headers. The least that hyper takes.
+/// The longest request: a line and a few headers. The minimum that hyper accepts.
 const REQUEST_LENGTH_BYTES_MAX: usize = 8192;
-/// How long the daemon may take to answer before it counts as one that hangs.
+/// How long the daemon may take to answer before it counts as hanging.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a port that is taken is tried again, and how long to wait where no connection can be
-/// accepted (for want of descriptors).
+/// How often a port that is in use is retried, and how long to wait if no connection can be accepted (out of
+/// descriptors).
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What `/metrics` is written in.
+/// The format of `/metrics`.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -60,7 +59,7 @@ pub enum HttpListen {
     At(SocketAddr),
 }
 
-/// A value of `--metrics-listen` or `--webhook-listen`: where HTTP is served.that is none of them.
+/// A value of `--metrics-listen` or `--webhook-listen` that is none of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected ADDRESS:PORT, as in 127.0.0.1:7472 or [::1]:7472, or :PORT, or none")]
 pub struct HttpListenError;
@@ -90,13 +89,13 @@ impl fmt::Display for HttpListen {
 }
 
 impl HttpListen {
-    /// Listens there; `None` where that is nowhere.
+    /// Listens on this address; `None` for `none`.
     pub(crate) async fn bind(self) -> io::Result<Option<TcpListener>> {
         let at = |address: IpAddr, port| TcpListener::bind(SocketAddr::new(address, port));
         let listener = match self {
             Self::Nowhere => return Ok(None),
             Self::At(address) => TcpListener::bind(address).await?,
-            // Takes IPv4, too; a machine without IPv6 refuses it.
+            // Accepts IPv4 as well; a machine without IPv6 refuses it.
             Self::Everywhere(port) => match at(Ipv6Addr::UNSPECIFIED.into(), port).await {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                     at(Ipv4Addr::UNSPECIFIED.into(), port).await?
@@ -108,7 +107,7 @@ impl HttpListen {
     }
 }
 
-/// Answers for as long as it lives.
+/// Serves until it is dropped.
 #[derive(Debug)]
 pub struct Server(AbortHandle);
 
@@ -119,8 +118,8 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Answers there. A port that is taken or forbidden is said once, and tried again: another
-    /// daemon may leave it.
+    /// Starts serving. A port that is in use or forbidden is logged once, and retried: another daemon may
+    /// release it.
     ///
     /// Must be called inside a tokio runtime.
     pub fn start(listen: HttpListen, counters: Arc<ClientCounters>, daemon: impl Collect) -> Self {
@@ -142,7 +141,7 @@ async fn run(listen: HttpListen, answering: Arc<Answering<impl Collect>>) {
                 has_failed = true;
                 warn!(
                     %error, %listen,
-                    "no metrics and no probes: cannot listen there (--metrics-listen); trying again"
+                    "no metrics and no probes: cannot listen (--metrics-listen); trying again"
                 );
             }
             Err(_) => {}
@@ -152,7 +151,7 @@ async fn run(listen: HttpListen, answering: Arc<Answering<impl Collect>>) {
 }
 
 async fn serve(listener: &TcpListener, answering: &Arc<Answering<impl Collect>>) {
-    // Dropping it ends them.
+    // Dropping it ends the connections.
     let mut connections = JoinSet::new();
     let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -190,23 +189,23 @@ async fn connection(stream: TcpStream, answering: Arc<Answering<impl Collect>>) 
         .serve_connection(TokioIo::new(stream), service);
     match timeout(CONNECTION_TIMEOUT, serving).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "a connection for metrics broke"),
-        Err(_) => debug!("a connection for metrics took too long"),
+        Ok(Err(error)) => debug!(%error, "a connection for metrics failed"),
+        Err(_) => debug!("a connection for metrics timed out"),
     }
 }
 
-/// What answers are made of.
+/// What the answers are made from.
 struct Answering<T> {
     counters: Arc<ClientCounters>,
     daemon: T,
-    /// Held by who writes a page.
+    /// Held while a page is written.
     writing: Mutex<()>,
 }
 
 impl<T: Collect> Answering<T> {
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         if request.method() != Method::GET {
-            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported\n");
             refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
             return refusal;
         }
@@ -214,10 +213,11 @@ impl<T: Collect> Answering<T> {
             "/metrics" => self.metrics().await,
             "/healthz" => self.health().await,
             "/readyz" if self.counters.is_loaded() => plain(StatusCode::OK, "ok\n"),
-            "/readyz" => {
-                plain(StatusCode::SERVICE_UNAVAILABLE, "not everything has been read yet\n")
-            }
-            _ => plain(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
+            "/readyz" => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not ready: not all objects have been read yet\n",
+            ),
+            _ => plain(StatusCode::NOT_FOUND, "not found: use /metrics, /healthz or /readyz\n"),
         }
     }
 

@@ -1,9 +1,9 @@
-//! What a service manager (systemd) is told: that the daemon is ready, how it is, that it is alive.
+//! Notifications to a service manager (systemd): readiness, status, watchdog.
 //!
-//! An edge, and only at work where `NOTIFY_SOCKET` is set. A task asks the main loop and the BGP core
-//! how they are; [`condition`] makes of their answers whether the daemon is ready and what to say.
-//! It is alive only if both answer: a daemon that hangs is silent, and is started again. The
-//! standalone loop starts it, answers it, and tells it when files are read again.
+//! An edge, active only if `NOTIFY_SOCKET` is set. A task asks the main loop and the BGP core for their
+//! state; [`condition`] derives readiness and the status line from the answers. The watchdog signal is sent
+//! only if both answer: a daemon that hangs is silent, and systemd restarts it. The standalone loop starts
+//! the task, answers it, and notifies it when files are read again.
 
 mod notifier;
 
@@ -24,22 +24,22 @@ use crate::source::FileChange;
 #[cfg(test)]
 mod tests;
 
-/// How soon it is noticed that the first routes are out.
+/// How soon readiness is noticed.
 const START_INTERVAL: Duration = Duration::from_millis(50);
 /// How old the text of `systemctl status` may be, and how often it changes at most.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the start may take longer, and how much.
+/// How often the start timeout is extended, and by how much.
 const EXTENSION_INTERVAL: Duration = Duration::from_secs(10);
 const EXTENSION: Duration = Duration::from_secs(30);
-/// Whoever wants signs of life faster than that made a mistake, and must not keep the daemon busy.
+/// The shortest pause: a watchdog interval below it is a mistake, and must not keep the daemon busy.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// Signs of life for each time that the service manager waits for one.
+/// Watchdog signals per watchdog interval.
 const SIGNS_OF_LIFE: u32 = 4;
 
-/// The question of the task to the main loop: are you there, and have all sources spoken?
+/// The request of the task to the main loop: is it alive, and have all sources been read?
 type Question = oneshot::Sender<bool>;
 
-/// The main loop's end.
+/// The main loop's end of the channel.
 pub(crate) struct Service {
     notifier: Option<Notifier>,
     questions: mpsc::Receiver<Question>,
@@ -47,7 +47,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Begins to tell the service manager, if there is one.
+    /// Starts the notifications if there is a service manager.
     ///
     /// Must be called inside a tokio runtime.
     pub(crate) fn start(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
@@ -67,10 +67,10 @@ impl Service {
         Self { notifier, questions, sources_have_spoken: false }
     }
 
-    /// Answers the next question; for ever when there is nobody who asks. Cancel-safe.
+    /// Answers the next request; waits forever without a service manager. Cancel-safe.
     pub(crate) async fn answer(&mut self) {
         match self.questions.recv().await {
-            // It may have lost interest.
+            // The task may have ended.
             Some(question) => drop(question.send(self.sources_have_spoken)),
             None => std::future::pending().await,
         }
@@ -81,8 +81,8 @@ impl Service {
         self.say_if_ready(Word::Reloading);
     }
 
-    /// What these changes say is in force. The first are all that there is; none say that all files
-    /// have been read again.
+    /// These changes are in force. The first batch is complete; an empty one means that all files have been
+    /// read again.
     pub(crate) fn files_changed(&mut self, batch: &[FileChange]) {
         self.sources_have_spoken = true;
         if batch.is_empty() {
@@ -90,14 +90,14 @@ impl Service {
         }
     }
 
-    /// The daemon ends.
+    /// The daemon is stopping.
     pub(crate) fn leaving(&self) {
         if let Some(notifier) = &self.notifier {
             notifier.say(vec![Word::Stopping, Word::Status("leaving".to_owned())]);
         }
     }
 
-    /// Before the first routes are out, a reload is a part of the start.
+    /// Before the daemon is ready, a reload is a part of the start.
     fn say_if_ready(&self, word: Word) {
         if let Some(notifier) = self.notifier.as_ref().filter(|notifier| notifier.is_ready()) {
             notifier.say(vec![word]);
@@ -105,7 +105,7 @@ impl Service {
     }
 }
 
-/// What was said last, and when.
+/// The last notifications, and their times.
 #[derive(Debug, Default)]
 struct Said {
     sources_had_spoken: Option<Instant>,
@@ -142,7 +142,7 @@ impl Attendant {
         }
     }
 
-    /// Says what is new. Both have just answered.
+    /// Sends what changed. Both have just answered.
     fn report(&mut self, have_spoken: bool, published: &Published, view: &BgpView) {
         let now = Instant::now();
         if have_spoken {

@@ -1,5 +1,5 @@
-//! Sends words to the service manager from a thread of its own: one that does not read must not stop
-//! the daemon.
+//! Sends notifications to the service manager from a separate thread: a service manager that does not read
+//! must not stop the daemon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tracing::{debug, warn};
 
-/// Messages that may wait for a service manager that is busy. What does not fit is dropped: signs of
-/// life that come late are worth nothing.
+/// Notifications in the queue for a busy service manager. Further ones are dropped: a late watchdog signal is
+/// useless.
 const MESSAGES_MAX: usize = 16;
 
-/// What the service manager can be told (sd_notify(3)).
+/// A notification to the service manager (sd_notify(3)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
     Ready,
@@ -38,31 +38,31 @@ impl Notifier {
         Self { messages, is_ready: Arc::default() }
     }
 
-    /// `None` where nobody wants to be told.
+    /// `None` without a service manager.
     pub(super) fn start() -> Option<Self> {
         std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty())?;
         let (messages, inbox) = sync_channel(MESSAGES_MAX);
         let thread = thread::Builder::new().name("service".to_owned());
         if let Err(error) = thread.spawn(move || send_all(&inbox)) {
-            warn!(%error, "the service manager cannot be told how this daemon is");
+            warn!(%error, "cannot notify the service manager");
             return None;
         }
         Some(Self { messages, is_ready: Arc::default() })
     }
 
-    /// Sends one message. Returns at once.
+    /// Queues notifications. Returns at once.
     pub(super) fn say(&self, words: Vec<Word>) {
         if self.messages.try_send(words).is_err() {
-            debug!("the service manager does not read what it is told");
+            debug!("the service manager does not read its socket");
         }
     }
 
-    /// Whether the daemon has been ready.
+    /// Whether the daemon was ready once.
     pub(super) fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// From now on it has been. Says whether that is new.
+    /// Records that it is ready. Returns whether that is new.
     pub(super) fn set_ready(&self) -> bool {
         !self.is_ready.swap(true, Ordering::Relaxed)
     }
@@ -74,9 +74,9 @@ fn send_all(inbox: &Receiver<Vec<Word>>) {
     for words in inbox {
         let states: Vec<NotifyState<'_>> = words.iter().flat_map(states).collect();
         match sd_notify::notify(&states) {
-            // Said once: signs of life go on for as long as the daemon runs.
+            // Logged once: watchdog signals go on for as long as the daemon runs.
             Err(error) if !failed => {
-                warn!(%error, "the service manager cannot be told how this daemon is");
+                warn!(%error, "cannot notify the service manager");
                 failed = true;
             }
             Err(_) => {}
@@ -88,7 +88,7 @@ fn send_all(inbox: &Receiver<Vec<Word>>) {
 fn states(word: &Word) -> Vec<NotifyState<'_>> {
     match word {
         Word::Ready => vec![NotifyState::Ready],
-        // systemd 253 and newer want to know when, to tell this reload from an earlier one.
+        // systemd 253 and newer need the time, to distinguish this reload from an earlier one.
         Word::Reloading => [Some(NotifyState::Reloading), NotifyState::monotonic_usec_now().ok()]
             .into_iter()
             .flatten()

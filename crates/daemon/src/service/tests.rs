@@ -1,5 +1,5 @@
-//! A sign of life needs both: the main loop, and the BGP core. What hangs is played here, since
-//! nothing that really runs can be made to.
+//! A watchdog signal needs both: the main loop, and the BGP core. The hanging parts are mocks here, since
+//! real ones cannot be made to hang.
 
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -12,12 +12,12 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Signs of life are due every 10 ms.
+/// Watchdog signals are due every 10 ms.
 const WATCHDOG: Duration = Duration::from_millis(40);
 /// Time for many of them.
 const WHILE: Duration = Duration::from_millis(400);
 
-/// Answers so often, and then no more.
+/// Answers this often, and then no more.
 struct Core(std::sync::Mutex<u32>);
 
 impl Backend for Core {
@@ -56,7 +56,8 @@ impl Backend for Core {
     }
 }
 
-/// Signs of life of a daemon whose main loop and core answer so often, and the state of its start.
+/// Watchdog signals of a daemon with a main loop and a core that answer this often, and the state of its
+/// start.
 async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
     let node = Node::assumed("node-a", Vec::new());
     let enquirer = Enquirer::hearing(Published {

@@ -1,4 +1,4 @@
-//! What the loop of `fairway run` owns, from changed files to changed routes.
+//! The state of `fairway run`'s loop, from changed files to changed routes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::source::FileBatch;
 /// The state of the daemon.
 pub(super) struct Daemon {
     catalog: Catalog,
-    /// What the index holds, as the catalog gave it.
+    /// The objects of the index, as the catalog returned them.
     objects: Vec<Arc<Object>>,
     index: Arc<ClusterIndex>,
     assigner: Assigner,
@@ -35,24 +35,24 @@ pub(super) struct Daemon {
     /// This node as a Node object describes it, else `assumed_node`.
     node: Node,
     assumed_node: Node,
-    /// Nobody may hold the loop up, so readers have it as it was.
+    /// Shared, since readers must not hold up the loop.
     history: Arc<History>,
     findings: Vec<Finding>,
     stale: Vec<StaleObject>,
     sources: Vec<String>,
     draining: Draining,
-    /// Some of them could not be read since the start: there may be more than what is known.
+    /// Some sources could not be read since the start: there may be more objects than are known.
     awaits_sources: bool,
     /// What an earlier run announced, while that may still be in force.
     earlier: Vec<DesiredRoute>,
     saver: Saver,
     counters: Arc<ClientCounters>,
-    /// What was last asked for, while it is true.
+    /// The last published state, until it changes.
     published: Option<Arc<Published>>,
 }
 
 impl Daemon {
-    /// Goes on from the state directory; what cannot be read there is said and done without.
+    /// Continues from the state directory; starts empty if that cannot be read.
     pub(super) fn new(
         options: &HostOptions,
         config: &[PathBuf],
@@ -64,7 +64,7 @@ impl Daemon {
         let saver = Saver::start(options.state_dir.clone());
         let draining = Draining::resume(&options.state_dir, &saver, now);
         if earlier.is_none() {
-            // A crash right after the first route was announced is a restart, too.
+            // A crash right after the first route was announced counts as a restart as well.
             saver.save_announced(announced(Vec::new()));
         }
         Self {
@@ -92,15 +92,15 @@ impl Daemon {
         }
     }
 
-    /// Makes what the files say true.
+    /// Applies changed files.
     pub(super) fn files_changed(&mut self, now: Moment, batch: &FileBatch) {
         for change in &batch.changes {
             change.apply_to(&mut self.catalog);
         }
-        // The first batch is everything there is: only files in it still need what was restored.
+        // The first batch is complete: restored objects are needed only for files in it.
         self.catalog.forget_unread();
         let resolution = self.catalog.resolve_shared();
-        // Nobody looks at the index then, so that it is not copied to be changed.
+        // Drop the shared copy, so that changing the index does not clone it.
         self.published = None;
         let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
         self.objects = resolution.objects;
@@ -122,14 +122,14 @@ impl Daemon {
         self.stale = resolution.stale;
     }
 
-    /// Metrics of all roles, for as long as the answer lives.
+    /// Serves the metrics of all roles until the return value is dropped.
     pub(super) fn serve_metrics(&self, listen: HttpListen, enquirer: Enquirer) -> Server {
         let backend = Arc::clone(self.announcer.backend());
         let measured = NodeMetrics::new(enquirer, backend).with_pools();
         Server::start(listen, Arc::clone(&self.counters), measured)
     }
 
-    /// Who has which address, and what is announced.
+    /// Updates the assignments and the announcements.
     fn decide(&mut self, now: Moment, changes: &Changes, changed_at: Option<time::Instant>) {
         self.published = None;
         let other = self.assigner.converge(now.monotonic, &self.index, changes);
@@ -144,18 +144,18 @@ impl Daemon {
             self.announcer.plan(),
         );
         self.withdrawing.handed(self.announcer.generation(), self.assigner.last_release());
-        // What a crash must not lose: it does not wait for the rest of the state.
+        // A crash must not lose this, so it does not wait for the rest of the state.
         if let Some(memory) = self.assigner.changed_memory() {
             self.saver.save_memory(memory);
         }
     }
 
-    /// The generation whose withdrawals somebody waits for ([`Backend::withdrawn`]).
+    /// The generation of the awaited withdrawals ([`Backend::withdrawn`]).
     pub(super) fn awaits_withdrawals(&self) -> Option<u64> {
         self.withdrawing.awaited()
     }
 
-    /// They have been written to all neighbours: others may have these addresses.
+    /// The withdrawals are written to all neighbours: other Services may get these addresses.
     pub(super) fn withdrawn(&mut self, now: Moment) {
         let released = self.withdrawing.reached();
         if released.is_some_and(|released| self.assigner.withdrawn(released)) {
@@ -163,7 +163,7 @@ impl Daemon {
         }
     }
 
-    /// What `show` may see.
+    /// The state for `show`.
     pub(super) fn published(&mut self) -> Arc<Published> {
         if let Some(published) = &self.published {
             return Arc::clone(published);
@@ -183,7 +183,7 @@ impl Daemon {
         Arc::clone(self.published.insert(published))
     }
 
-    /// Takes the node out of service, or back into it.
+    /// Applies a drain order.
     pub(super) fn obey(&mut self, now: Moment, order: DrainOrder) -> DrainStep {
         self.change_drain(|drain| drain.obey(now, order))
     }
@@ -193,7 +193,7 @@ impl Daemon {
         self.saver.keeps_drain()
     }
 
-    /// It may be time to withdraw everything, or to forget who had an address.
+    /// Withdraws everything, or frees released addresses, when that is due.
     pub(super) fn tick(&mut self, now: Moment) {
         if self.assigner.next_deadline().is_some_and(|deadline| deadline <= now.monotonic) {
             self.decide(now, &Changes::default(), None);
@@ -213,12 +213,12 @@ impl Daemon {
         self.draining.next_deadline().into_iter().chain(self.assigner.next_deadline()).min()
     }
 
-    /// How to go.
+    /// Whether to leave for a restart or for good.
     pub(super) fn how_to_leave(&self) -> Leave {
         self.draining.how_to_leave()
     }
 
-    /// Puts on disk what the files say, and what is announced. Returns at once.
+    /// Saves the files' objects and the announced routes. Returns at once.
     pub(super) fn save(&self) {
         self.saver.save_resources(self.catalog.last_good());
         if self.announcer.has_spoken() {
@@ -235,7 +235,7 @@ impl Daemon {
 
 fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> Allocator {
     let memory = state_file::load(directory).unwrap_or_else(|error| {
-        error!("{error}; addresses are given out anew");
+        error!("{error}; assigning addresses from scratch");
         Memory::default()
     });
     Allocator::restore(load_balancer_class, memory)
@@ -244,7 +244,7 @@ fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> 
 fn restored_catalog(directory: &Path, backend: BackendKind) -> Catalog {
     let mut catalog = Catalog::for_backend(backend);
     if let Err(error) = saver::restore(directory, &mut catalog) {
-        error!("{error}; earlier versions of broken objects are not known");
+        error!("{error}; last good versions of faulty objects are not known");
     }
     catalog
 }
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// A daemon that begins so many seconds after the first one.
+    /// A daemon that starts this many seconds after the first one.
     fn daemon(state_dir: &Path, seconds: u64) -> (Daemon, Moment) {
         let now = Moment { epoch_seconds: 1_795_192_683 + seconds, monotonic: Instant::ZERO };
         let backend =

@@ -1,8 +1,8 @@
 //! `fairway run`: all roles in one process, resources from files.
 //!
-//! One loop owns the catalog, the index, the allocator and the plan. It is woken by file changes
-//! and signals, acts at once, and publishes what it decided for the admin socket to show. The
-//! wire comes first, then the disk: a route does not wait for a flush.
+//! One loop owns the catalog, the index, the allocator and the plan. It is woken by file changes and signals,
+//! acts at once, and publishes its state for the admin socket. The wire comes first, then the disk: a route
+//! does not wait for a flush.
 
 mod daemon;
 
@@ -22,16 +22,16 @@ use crate::options::{HostOptions, Unsaid};
 use crate::service::Service;
 use crate::source::{FileSource, FileSourceError};
 
-/// How `fairway run` was asked to run.
+/// The options of `fairway run`.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What every daemon on a node is told.
+    /// The options of every daemon on a node.
     pub host: HostOptions,
     /// Files and folders with resources.
     pub config: Vec<PathBuf>,
 }
 
-/// What keeps the daemon from starting.
+/// Why the daemon cannot start, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A path that cannot be read or watched.
@@ -40,7 +40,7 @@ pub enum StartError {
     /// The admin socket, or one of FRR's.
     #[error(transparent)]
     Admin(#[from] admin::SocketError),
-    /// The backend is gone, through a fault of ours: whoever watches us should start us again.
+    /// The backend is gone because of an internal error: the service manager should restart the daemon.
     #[error("the BGP backend ended unexpectedly")]
     Backend,
     /// The state directory.
@@ -61,7 +61,7 @@ fn log_start(options: &HostOptions) {
     );
 }
 
-/// Waits until everything that is gone in `generation` is withdrawn; for ever when nobody asks.
+/// Waits until everything that is gone in `generation` is withdrawn; forever if there is no generation.
 /// Cancel-safe.
 async fn withdrawn(backend: &dyn Backend, generation: Option<u64>) {
     match generation {
@@ -107,11 +107,11 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
                 service.files_changed(&batch.changes);
             }
             () = service.answer() => {}
-            // Who asked may have gone.
+            // The reader may have disconnected.
             Some(question) = enquiries.recv() => drop(question.send(daemon.published())),
             Some(order) = orders.recv() => {
                 let step = daemon.obey(clock.now(), order.what);
-                // A success that a crash undoes is none: the answer waits for the disk, the loop
+                // An order that a crash would undo is not complete: the answer waits for the disk, the loop
                 // does not.
                 let is_kept = daemon.keeps_order();
                 tokio::spawn(async move { order.done(step, is_kept.await) });

@@ -58,7 +58,7 @@ fn what_was_announced_is_read_as_it_was_written() {
     let announced = example();
     let read = decode(&encode(&announced)).unwrap();
     assert_eq!(sorted(read.clone()), sorted(announced));
-    // What is read and written again is the same text.
+    // Reading and writing again gives the same text.
     assert_eq!(encode(&read), encode(&decode(&encode(&read)).unwrap()));
     let nothing = Announced::default();
     assert_eq!(decode(&encode(&nothing)).unwrap(), nothing);
@@ -88,7 +88,7 @@ fn a_thousand_prefixes_cost_little_more_than_their_text() {
     assert!(text.len() < 32 * 1024, "{} bytes", text.len());
     let read = decode(&text).unwrap();
     assert_eq!(read.routes.len(), 1000);
-    // They share what they have in common in memory, too.
+    // Common parts are shared in memory as well.
     let first = &read.routes[0];
     assert!(read.routes.iter().all(|it| Arc::ptr_eq(&it.attributes, &first.attributes)));
 }
@@ -128,5 +128,5 @@ fn texts_of_the_wrong_shape_are_refused() {
     }
     let future = encode(&example()).replace("\"version\": 1", "\"version\": 2");
     let error = decode(&future).unwrap_err().to_string();
-    assert_eq!(error, "it has format version 2, and this Fairway reads version 1");
+    assert_eq!(error, "format version 2 is not supported; this Fairway reads version 1");
 }

@@ -8,7 +8,7 @@ use crate::VRF_DEFAULT;
 use crate::object::Object;
 use crate::time::milliseconds;
 
-/// What FRR says of the other end before it has spoken: the slow intervals that BFD begins with.
+/// What FRR shows for the remote intervals before the first packet: the slow intervals that BFD starts with.
 const REMOTE_INTERVAL_MILLISECONDS: u64 = 1_000;
 const REMOTE_DETECT_MULTIPLIER: u8 = 3;
 
@@ -26,7 +26,7 @@ fn head(session: &BfdSessionView) -> Object {
         .optional("interface", path.interface.map(|it| it.to_string()))
 }
 
-/// Everything but what is counted.
+/// Everything but the counters.
 pub(super) fn one(session: &BfdSessionView, node: Option<&BfdView>) -> Object {
     let seconds = session.since.as_secs();
     let echo = session.echo_interval.map_or(0, milliseconds);
@@ -74,7 +74,7 @@ pub(super) fn one(session: &BfdSessionView, node: Option<&BfdView>) -> Object {
         .extend(of_node(node))
 }
 
-/// What does not work, for all sessions; there where it can be seen.
+/// Failures that concern all sessions; shown in each session, where operators look.
 fn of_node(node: Option<&BfdView>) -> Object {
     let trouble = node.map(|it| it.trouble.clone()).filter(|it| !it.is_empty());
     Object::new().optional("trouble", trouble).flag("ended", node.is_some_and(|it| it.ended))
@@ -90,7 +90,7 @@ fn agreed(session: &BfdSessionView) -> Object {
         .optional("authentication", session.authentication.map(|it| it.to_string()))
 }
 
-/// What went wrong here, or was not for us.
+/// What failed here, and which packets were dropped.
 fn trouble(session: &BfdSessionView) -> Object {
     Object::new()
         .field("stalls", session.counters.stalls)
@@ -106,13 +106,13 @@ fn realtime(node: Option<&BfdView>) -> String {
     }
 }
 
-/// The reasons that there were, with how often.
+/// The reasons that occurred, with their counts.
 fn dropped(drops: &Drops) -> Object {
     let some = drops.iter().filter(|(_, count)| *count > 0);
     some.map(|(reason, count)| (reason.to_owned(), count.into())).collect()
 }
 
-/// What is counted.
+/// The counters.
 pub(super) fn counters(session: &BfdSessionView, node: Option<&BfdView>) -> Object {
     let counters = session.counters;
     head(session)

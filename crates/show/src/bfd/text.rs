@@ -1,4 +1,4 @@
-//! A BFD session for people, in FRR's lines.
+//! A BFD session as text, in FRR's lines.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use fairway_seam::bfd::{BfdSessionView, BfdView, Drops, Realtime, State};
 
 use crate::time::{milliseconds, spelled};
 
-/// As FRR has it, without what has its own line.
+/// The first lines as FRR prints them, without what has its own line.
 fn head(session: &BfdSessionView) -> String {
     let path = BfdPath { local: session.local, ..session.path };
     format!("\t{path}\n")
@@ -21,7 +21,7 @@ fn interval(duration: Option<Duration>) -> String {
     }
 }
 
-/// Everything but what is counted.
+/// Everything but the counters.
 pub(super) fn one(session: &BfdSessionView) -> String {
     let mut text = head(session);
     let mut line = |tabs: usize, words: std::fmt::Arguments<'_>| {
@@ -75,7 +75,7 @@ pub(super) fn one(session: &BfdSessionView) -> String {
     text
 }
 
-/// What went wrong here, or was not for us; nothing mostly.
+/// What failed here, and which packets were dropped; usually empty.
 fn trouble(session: &BfdSessionView) -> String {
     let mut text = String::new();
     let counters = session.counters;
@@ -96,7 +96,7 @@ fn dropped(drops: &Drops) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
-/// What is counted.
+/// The counters.
 pub(super) fn counters(session: &BfdSessionView) -> String {
     let counters = session.counters;
     let rows = [
@@ -116,7 +116,7 @@ pub(super) fn counters(session: &BfdSessionView) -> String {
     text + &trouble(session)
 }
 
-/// A line for each.
+/// One line per session.
 pub(super) fn brief(sessions: &[&BfdSessionView]) -> String {
     let row = |columns: [&str; 4]| {
         let [session, local, peer, status] = columns;
@@ -141,7 +141,7 @@ pub(super) fn brief(sessions: &[&BfdSessionView]) -> String {
     text
 }
 
-/// What holds for all sessions, where there is something to say.
+/// What holds for all sessions, if there is anything to report.
 pub(super) fn node(view: &BfdView) -> String {
     let mut text = String::new();
     match &view.realtime {
@@ -153,14 +153,15 @@ pub(super) fn node(view: &BfdView) -> String {
     }
     if view.ended {
         text.push_str(
-            "A fault of ours ended BFD: no path is watched; please report it with the log\n",
+            "Internal error: BFD has stopped and no path is monitored until it restarts; please \
+             report it with the log\n",
         );
     }
     for trouble in &view.trouble {
         let _ = writeln!(text, "Trouble: {trouble}");
     }
     if let Some(dropped) = dropped(&view.drops) {
-        let _ = writeln!(text, "Packets for no session (any more): {dropped}");
+        let _ = writeln!(text, "Packets that match no session: {dropped}");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! The lab's router in several states, and what is made of it.
+//! The lab's router in several states, and the resulting condition.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const SECONDS: fn(u64) -> Duration = Duration::from_secs;
 
-/// The lab's first router, Established, under another name; told everything.
+/// The lab's first router, Established, under another name; all routes sent.
 fn told(number: u8) -> PeerView {
     let mut peer = Lab::new().bgp.peers.remove(0);
     peer.config.key = PeerKey::from(std::net::IpAddr::from(Ipv4Addr::new(192, 0, 2, number)));
@@ -35,7 +35,7 @@ fn silent(number: u8) -> PeerView {
     }
 }
 
-/// A daemon with these neighbours, the lab's routes, and this long since its sources spoke.
+/// A daemon with these neighbours, the lab's routes, and this long since its sources were read.
 fn look(peers: &[PeerView], since_sources: Option<Duration>) -> Condition {
     look_with(peers, since_sources, |_| {})
 }
@@ -77,8 +77,8 @@ fn a_session_without_its_end_of_rib_is_waited_for() {
     let condition = look(&[told(1), with_session_but_not_told(2)], Some(SECONDS(3)));
     assert_eq!(
         condition.text,
-        "2 of 2 neighbors Established, 2,468 routes announced; waiting for tor-2 (not told \
-         everything yet)"
+        "2 of 2 neighbors Established, 2,468 routes announced; waiting for tor-2 (not all routes \
+         sent yet)"
     );
     assert!(!condition.is_ready);
 }

@@ -1,6 +1,7 @@
-//! Why an advertisement says nothing of a Service here, and why a peer is none of this node's.
+//! Why an advertisement does not apply to a Service on this node, and why a peer has no session with this
+//! node.
 //!
-//! The plan says which do; what the others lack is said here.
+//! The plan names those that do apply; this module explains the others.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ pub(super) struct Mismatch<'a> {
     pub(super) why: String,
 }
 
-/// All of them, in name order; none while there is no address to speak for.
+/// All of them, in name order; empty while the Service has no address.
 pub(super) fn mismatches<'a>(
     snapshot: &Snapshot<'a>,
     service: &Service,
@@ -42,7 +43,7 @@ pub(super) fn mismatches<'a>(
         .collect()
 }
 
-/// What keeps it from speaking; `None` where nothing of its own does.
+/// Why it does not apply; `None` if no selector of its own excludes the Service.
 fn why(
     snapshot: &Snapshot<'_>,
     service: &Service,

@@ -1,14 +1,14 @@
-//! `explain service`: one chain of reasons, from what a Service asks for to what each router was
-//! told, and what is missing.
+//! `explain service`: one chain of reasons, from what a Service asks for to what each router was sent, and
+//! what is missing.
 //!
 //! ```text
 //!  asks for ─► pools ─► addresses ─► endpoints, node ─► BGP: each prefix × each peer ─► missing
 //!                                                    └► layer 2
 //! ```
 //!
-//! The plan and the allocator decided; this says why in their words, and holds what the backend has
-//! sent against it. Where they only say which pool or advertisement it was, `pools` and `matching`
-//! say of each of the others what it lacks. Says nothing of other nodes.
+//! The plan and the allocator decide; this module reports their reasons, and compares them with what the
+//! backend has sent. Where they only name the chosen pool or advertisement, `pools` and `matching` give the
+//! reason against each of the others. Covers this node only.
 
 mod matching;
 mod output;
@@ -30,12 +30,12 @@ use super::object::Object;
 use super::told::Told;
 use super::{ShowError, Snapshot, services};
 
-/// Everything that is said of one Service.
+/// Everything that is reported of one Service.
 struct Explanation<'a> {
     snapshot: &'a Snapshot<'a>,
     told: Told<'a>,
     service: &'a Service,
-    /// `None` where it is of another class.
+    /// `None` if it is of another class.
     outcome: Option<&'a Outcome>,
     announcement: Option<&'a Announcement>,
     history: Option<&'a ServiceHistory>,
@@ -46,12 +46,12 @@ struct Explanation<'a> {
     mismatches: Vec<Mismatch<'a>>,
     /// Peers that this node has no session with, and why.
     elsewhere: Vec<(&'a ObjectName, String)>,
-    /// What is wrong with its document, whose last good version is what this is about.
+    /// Faults of its document if the last good version is in force.
     faults: Vec<String>,
     missing: Vec<String>,
 }
 
-/// Endpoints that traffic may go to.
+/// Endpoints that can receive traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct EndpointCounts {
     slices: usize,
@@ -67,27 +67,27 @@ struct PrefixVerdict<'a> {
     peers: Vec<PeerVerdict<'a>>,
 }
 
-/// What one peer is told of one prefix.
+/// The state of one prefix at one peer.
 struct PeerVerdict<'a> {
     name: String,
     state: PeerState<'a>,
 }
 
 enum PeerState<'a> {
-    /// An UPDATE has left.
+    /// An UPDATE has been sent.
     Told(&'a PathAttributes),
-    /// It should be told.
+    /// It is planned and not sent yet.
     Waits(String),
-    /// It should not.
+    /// It is not planned.
     NotMeant(String),
 }
 
-/// For people.
+/// As text.
 pub(super) fn text(snapshot: &Snapshot<'_>, wanted: &str) -> Result<String, ShowError> {
     Ok(output::text(&Explanation::new(snapshot, find(snapshot, wanted)?)))
 }
 
-/// For programs.
+/// As JSON.
 pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Result<Object, ShowError> {
     Ok(output::json(&Explanation::new(snapshot, find(snapshot, wanted)?)))
 }
@@ -119,7 +119,7 @@ fn find<'a>(snapshot: &Snapshot<'a>, wanted: &str) -> Result<&'a Service, ShowEr
     }
 }
 
-/// What is wrong with documents of Services with this name.
+/// Faults of documents of Services with this name.
 fn faults(snapshot: &Snapshot<'_>, name: &str) -> Vec<String> {
     let findings = snapshot.findings.iter().filter(|finding| finding.is_fault());
     let of_service = findings.filter(|finding| {
@@ -153,7 +153,7 @@ impl<'a> Explanation<'a> {
         }
     }
 
-    /// How many pairs of prefix and peer are as they should be, and how many should be.
+    /// How many pairs of prefix and peer are advertised, and how many are planned.
     fn told_count(&self) -> (usize, usize) {
         let states = || self.prefixes.iter().flat_map(|prefix| &prefix.peers).map(|it| &it.state);
         let told = states().filter(|it| matches!(it, PeerState::Told(_))).count();
@@ -161,13 +161,13 @@ impl<'a> Explanation<'a> {
         (told, told.saturating_add(waiting))
     }
 
-    /// The whole in one sentence, without a subject.
+    /// The summary as one sentence, without a subject.
     fn verdict(&self) -> String {
         let node = &self.snapshot.node.name;
         let Some(outcome) = self.outcome else {
             let class = self.service.load_balancer_class.as_deref();
             return format!(
-                "is left to others: its loadBalancerClass, {}, is not the one of this daemon",
+                "is not served by this daemon: its loadBalancerClass, {}, is another one",
                 class.unwrap_or("none")
             );
         };
@@ -175,12 +175,12 @@ impl<'a> Explanation<'a> {
             return "has no address".to_owned();
         }
         match self.told_count() {
-            (0, 0) => format!("has its address, and {node} announces it to nobody"),
+            (0, 0) => format!("has its address, and {node} announces it to no peer"),
             (0, planned) => {
-                format!("has its address, and none of {planned} has been told by {node}")
+                format!("has its address, and is announced by {node} to 0 of {planned}")
             }
             (told, planned) if told == planned => {
-                format!("is announced by {node} to all that should be told: {planned} of {planned}")
+                format!("is announced by {node} to all planned peers: {planned} of {planned}")
             }
             (told, planned) => format!("is announced by {node} to {told} of {planned}"),
         }
@@ -202,7 +202,7 @@ impl<'a> Explanation<'a> {
             wishes.push(format!("from pool {pool}"));
         }
         if let Some(key) = self.service.sharing_key.as_deref().filter(|key| !key.is_empty()) {
-            wishes.push(format!("shared with others that have the key {key}"));
+            wishes.push(format!("shared with Services that have the key {key}"));
         }
         if let Some(class) = &self.service.load_balancer_class {
             wishes.push(format!("from loadBalancerClass {class}"));
@@ -210,16 +210,16 @@ impl<'a> Explanation<'a> {
         wishes
     }
 
-    /// Where it is served, in a sentence.
+    /// Its endpoints, as one line.
     fn served(&self) -> String {
         let EndpointCounts { slices, all, usable, usable_here } = self.endpoints;
         let node = &self.snapshot.node.name;
         if slices == 0 {
-            return format!("no EndpointSlice: {node} itself is taken to serve it");
+            return format!("no EndpointSlice: {node} counts as its endpoint");
         }
         let policy = match self.service.traffic_policy {
-            TrafficPolicy::Cluster => "externalTrafficPolicy Cluster: one anywhere is enough",
-            TrafficPolicy::Local => "externalTrafficPolicy Local: one has to be here",
+            TrafficPolicy::Cluster => "externalTrafficPolicy Cluster: one on any node is enough",
+            TrafficPolicy::Local => "externalTrafficPolicy Local: one on this node is required",
         };
         format!("{usable} of {all} ready, {usable_here} of them on {node}; {policy}")
     }
@@ -253,7 +253,7 @@ fn prefixes<'a>(told: &Told<'a>, announcement: Option<&'a Announcement>) -> Vec<
     prefixes.collect()
 }
 
-/// Every peer of the node, those that are told first.
+/// Every peer of the node, the planned ones first.
 fn peers<'a>(told: &Told<'a>, planned: &PrefixAnnouncement) -> Vec<PeerVerdict<'a>> {
     let meant = planned.peers.iter().map(|key| PeerVerdict {
         name: told.name(*key),
@@ -274,7 +274,7 @@ fn meant_state<'a>(told: &Told<'a>, key: PeerKey, prefix: Prefix) -> PeerState<'
     }
     let mut reasons = told.silence(key, prefix);
     if reasons.is_empty() {
-        reasons.push(format!("peer {} has not been told yet", told.name(key)));
+        reasons.push(format!("peer {} has not been sent the route yet", told.name(key)));
     }
     match told.last_failure(key, prefix) {
         Some(failure) => PeerState::Waits(format!("{} ({failure})", reasons.join("; "))),

@@ -1,6 +1,6 @@
 //! The chain of reasons as text and as JSON.
 //!
-//! Decides nothing; the two say the same.
+//! Decides nothing; both formats carry the same facts.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -23,10 +23,10 @@ use super::{Explanation, PeerState, PrefixVerdict};
 /// The titles are a column of their own.
 const TITLE_WIDTH: usize = 13;
 
-/// A title, and what is said under it.
+/// A title, and the lines below it.
 type Section = (&'static str, Vec<String>);
 
-/// For people: a sentence, then a section for each link of the chain.
+/// As text: a sentence, then a section for each link of the chain.
 pub(super) fn text(explanation: &Explanation<'_>) -> String {
     let mut text = format!("Service {} {}\n", explanation.service.name, explanation.verdict());
     let mut sections = vec![
@@ -84,7 +84,7 @@ fn addresses(explanation: &Explanation<'_>) -> Vec<String> {
     lines
 }
 
-/// Since when it is so, and how it was before.
+/// When the last change was, and what was before it.
 fn since<T>(
     snapshot: &Snapshot<'_>,
     last: Option<&Change<T>>,
@@ -98,7 +98,7 @@ fn since<T>(
             show(&change.before)
         ),
         None => format!(
-            "unchanged since the daemon began, {} ago",
+            "unchanged since the daemon started, {} ago",
             ago(snapshot, snapshot.started_epoch_seconds)
         ),
     }
@@ -113,7 +113,7 @@ fn listed<T: Display>(values: &[T]) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(" and ") }
 }
 
-/// Whether this node may announce it at all.
+/// Whether this node may announce it.
 fn node(explanation: &Explanation<'_>) -> Vec<String> {
     let snapshot = explanation.snapshot;
     let whole = explanation.announcement.and_then(|it| it.reason.as_ref());
@@ -142,7 +142,9 @@ fn bgp(explanation: &Explanation<'_>) -> Vec<String> {
         lines.push(since(explanation.snapshot, history.routes.last.as_ref(), show));
     }
     let mismatches = explanation.mismatches.iter();
-    lines.extend(mismatches.map(|it| format!("not by BGPAdvertisement {}: {}", it.name, it.why)));
+    lines.extend(
+        mismatches.map(|it| format!("not announced by BGPAdvertisement {}: {}", it.name, it.why)),
+    );
     let elsewhere = explanation.elsewhere.iter();
     lines.extend(elsewhere.map(|(peer, why)| format!("no session with BGPPeer {peer}: {why}")));
     lines
@@ -155,16 +157,16 @@ fn prefix_lines(prefix: &PrefixVerdict<'_>) -> Vec<String> {
     lines.extend(planned.reason.iter().map(|reason| format!("  {reason}")));
     lines.extend(prefix.peers.iter().map(|peer| {
         let state = match &peer.state {
-            PeerState::Told(attributes) => format!("told: {}", sent(attributes)),
-            PeerState::Waits(why) => format!("not told: {why}"),
-            PeerState::NotMeant(why) => format!("not to be told: {why}"),
+            PeerState::Told(attributes) => format!("advertised: {}", sent(attributes)),
+            PeerState::Waits(why) => format!("not advertised: {why}"),
+            PeerState::NotMeant(why) => format!("not planned: {why}"),
         };
         format!("  {}: {state}", peer.name)
     }));
     lines
 }
 
-/// What an UPDATE said, in the words of `show bgp`.
+/// The attributes of an UPDATE, in the words of `show bgp`.
 fn sent(attributes: &PathAttributes) -> String {
     let mut parts = vec![format!("next hop {}", attributes.next_hop)];
     if attributes.as_path.length() > 0 {
@@ -184,14 +186,14 @@ fn sent(attributes: &PathAttributes) -> String {
     parts.join(", ")
 }
 
-/// Who was to be told of what.
+/// Which prefixes were planned for which peers.
 fn routes(explanation: &Explanation<'_>, routes: &Routes) -> String {
     if routes.is_empty() {
-        return "nobody was to be told".to_owned();
+        return "no peer was planned".to_owned();
     }
     let words = routes.iter().map(|(prefix, peers)| {
         let names: Vec<_> = peers.iter().map(|key| explanation.told.name(*key)).collect();
-        format!("{prefix} was for {}", names.join(", "))
+        format!("{prefix} was planned for {}", names.join(", "))
     });
     words.collect::<Vec<_>>().join("; ")
 }
@@ -201,16 +203,16 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
     if verdicts.is_empty() {
         let has_address = explanation.outcome.is_some_and(|it| !it.is_pending());
         let is_used = has_address && !explanation.snapshot.index.layer2_advertisements.is_empty();
-        let silent = "no L2Advertisement speaks for it";
+        let silent = "no L2Advertisement selects it";
         return is_used.then(|| silent.to_owned()).into_iter().collect();
     }
     let node = &explanation.snapshot.node.name;
     let line = |verdict: &Layer2Verdict| {
         let decided = match &verdict.interfaces {
-            Ok(None) => format!("{node} is to answer, on all interfaces"),
+            Ok(None) => format!("{node} is chosen to answer, on all interfaces"),
             Ok(Some(interfaces)) => {
                 let interfaces: Vec<_> = interfaces.iter().map(String::as_str).collect();
-                format!("{node} is to answer, on {}", interfaces.join(", "))
+                format!("{node} is chosen to answer, on {}", interfaces.join(", "))
             }
             Err(reason) => reason.to_string(),
         };
@@ -222,11 +224,11 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
         format!("{addresses}{decided}; by L2Advertisement {names}")
     };
     let mut lines: Vec<_> = verdicts.iter().map(line).collect();
-    lines.push("this version decides that, and does not answer ARP and NDP yet".to_owned());
+    lines.push("this version only plans layer 2, and does not answer ARP and NDP yet".to_owned());
     lines
 }
 
-/// For programs.
+/// As JSON.
 pub(super) fn json(explanation: &Explanation<'_>) -> Object {
     let snapshot = explanation.snapshot;
     let outcome = explanation.outcome;
@@ -289,7 +291,8 @@ fn texts<T: Display>(values: &[T]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }
 
-/// `addresses` and `routes`, each with when and what it was; absent where the daemon has seen none.
+/// `addresses` and `routes`, each with the time of the last change and the earlier value; absent if the
+/// daemon has seen no change.
 fn last_changes(explanation: &Explanation<'_>) -> Object {
     let history = explanation.history;
     let addresses = history.and_then(|it| it.addresses.last.as_ref()).map(|change| {
@@ -380,7 +383,7 @@ fn peers_left_out(explanation: &Explanation<'_>) -> Vec<Value> {
         .collect()
 }
 
-/// `interfaces` is null for all; absent where this node does not answer.
+/// `interfaces` is null for all; absent if this node does not answer.
 fn layer2_json(verdict: &Layer2Verdict) -> Object {
     let object = Object::new()
         .field("addresses", texts(&verdict.addresses))

@@ -1,6 +1,6 @@
-//! What each pool is to a Service: the one that gave, or what stands in the way.
+//! Why each pool gave a Service its address, or why it did not.
 //!
-//! The rules are the allocator's, said one by one; a test holds this against it.
+//! These are the allocator's rules, reported one by one; a test compares the two.
 
 use fairway_allocator::Outcome;
 use fairway_ground::AddressFamily;
@@ -9,15 +9,15 @@ use fairway_model::{FamilyPolicy, Pool, Service, ServiceAllocation, any_matches}
 use super::super::Snapshot;
 use super::super::pools::{self, Item};
 
-/// What one pool is to a Service.
+/// The verdict on one pool for a Service.
 pub(super) struct PoolVerdict<'a> {
     pub(super) name: &'a str,
     pub(super) stand: Stand,
-    /// The addresses that it gave, or why it gives none.
+    /// The addresses that it gave, or why it gave none.
     pub(super) why: String,
 }
 
-/// Where a pool stands.
+/// The verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stand {
     /// It gave an address.
@@ -26,12 +26,12 @@ pub(super) enum Stand {
     Possible,
     /// It has none left.
     Full,
-    /// It gives the Service none.
+    /// It does not serve the Service.
     Refused,
 }
 
 impl Stand {
-    /// For programs, and in front of the reason.
+    /// The word in JSON, and in the text before the reason.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Gave => "gave",
@@ -42,8 +42,8 @@ impl Stand {
     }
 }
 
-/// All pools, in the order in which they are tried: those kept for some Services by priority, those
-/// for everybody by name, and those that must be asked for.
+/// All pools, in the order in which the allocator tries them: dedicated pools by priority, general pools by
+/// name, and those without autoAssign.
 pub(super) fn verdicts<'a>(
     snapshot: &Snapshot<'a>,
     service: &Service,
@@ -101,7 +101,7 @@ fn families(policy: FamilyPolicy) -> Vec<AddressFamily> {
     }
 }
 
-/// Why `pool` gives `service` nothing, however many addresses it has.
+/// Why `pool` does not serve `service`, regardless of its free addresses.
 fn refusal(snapshot: &Snapshot<'_>, service: &Service, pool: &Pool) -> Option<String> {
     if let Some(wanted) = &service.requested_pool
         && *wanted != pool.name.name
@@ -116,7 +116,7 @@ fn refusal(snapshot: &Snapshot<'_>, service: &Service, pool: &Pool) -> Option<St
     let requested = &service.requested_addresses;
     if !requested.is_empty() {
         let holds_one = requested.iter().any(|address| pool.contains(*address));
-        return (!holds_one).then(|| "holds none of the addresses that it asks for".to_owned());
+        return (!holds_one).then(|| "holds none of the requested addresses".to_owned());
     }
     if service.requested_pool.is_none() && !pool.auto_assign {
         return Some("autoAssign is false, and the Service does not ask for it".to_owned());
@@ -129,7 +129,7 @@ fn refusal(snapshot: &Snapshot<'_>, service: &Service, pool: &Pool) -> Option<St
     None
 }
 
-/// Which part of `serviceAllocation` leaves the Service out.
+/// Which part of `serviceAllocation` excludes the Service.
 fn kept_for_others(
     snapshot: &Snapshot<'_>,
     allocation: &ServiceAllocation,
@@ -147,8 +147,8 @@ fn kept_for_others(
     Some(match (names.is_empty(), allocation.namespace_selectors.is_empty()) {
         (false, true) => format!("serviceAllocation is for namespace {}", names.join(", ")),
         (false, false) => format!(
-            "serviceAllocation is for namespace {}, and for those that namespaceSelectors select, \
-             which {namespace} is not",
+            "serviceAllocation is for namespace {} and the namespaces that namespaceSelectors \
+             select; {namespace} is neither",
             names.join(", ")
         ),
         (true, _) => {

@@ -19,7 +19,7 @@ fn milliseconds(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Nobody has answered for 26 seconds, as at FRR's start.
+/// No packet has arrived for 26 seconds, as at FRR's start.
 fn down(remote: &str) -> BfdSessionView {
     let remote = address(remote);
     BfdSessionView {
@@ -83,7 +83,7 @@ fn up(remote: &str, local: &str) -> BfdSessionView {
     }
 }
 
-/// Over several hops in a VRF, signed, with echo packets, and after some trouble.
+/// Multihop in a VRF, authenticated, with echo packets, and after some failures.
 fn troubled() -> BfdSessionView {
     let mut drops = Drops::default();
     drops.count(DropReason::AuthenticationHash);
@@ -164,7 +164,7 @@ fn sessions_have_the_keys_of_frr() {
     );
     assert_eq!(all, shown(&lab, &peers(BfdDetail::Brief)));
     assert_eq!(all[1], shown(&lab, &peer("10.1.1.99")));
-    // FRR's numbers before the other end has spoken.
+    // FRR's numbers before the first packet from the other end.
     assert_eq!(
         (&all[1]["remote-receive-interval"], &all[1]["remote-echo-receive-interval"]),
         (&json!(1_000), &json!(0))
@@ -264,13 +264,13 @@ fn trouble_is_told_where_there_is_any() {
     for line in [
         "\nRealtime: refused: it needs SYS_NICE\n",
         "\nTrouble: port 3784 is taken: stop the other daemon\n",
-        "\nPackets for no session (any more): unknown-sender 1\n",
+        "\nPackets that match no session: unknown-sender 1\n",
     ] {
         assert!(all.contains(line), "{line}{all}");
     }
     let session = shown(&lab, &peer("198.51.100.9"));
     assert_eq!(session["realtime"], "refused: it needs SYS_NICE");
-    // Wherever somebody looks.
+    // In every output.
     let trouble = "port 3784 is taken: stop the other daemon";
     for command in [peers(BfdDetail::Brief), peers(BfdDetail::Counters), peer("198.51.100.9")] {
         let words = text(&lab, &command).unwrap();
@@ -337,6 +337,6 @@ fn a_neighbor_says_what_bfd_says_of_it() {
     let peer = lab.router_one();
     peer.waits_for_bfd = true;
     let words = text(&lab, &neighbors("10.1.1.2")).unwrap();
-    assert!(words.contains("It waits for BFD (bfdStrict): no session before BFD is Up\n"));
+    assert!(words.contains("Waiting for BFD (bfdStrict): no session before BFD is Up\n"));
     assert_eq!(shown(&lab, &neighbors("10.1.1.2"))["10.1.1.2"]["waitsForBfd"], true);
 }

@@ -1,4 +1,4 @@
-//! A node that is out of service says so wherever an operator looks.
+//! A node that is out of service is shown as such in every output that an operator reads.
 
 use std::time::Duration;
 

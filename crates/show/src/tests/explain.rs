@@ -1,4 +1,4 @@
-//! `explain service`: each link of the chain, as people and programs see it.
+//! `explain service`: each link of the chain, as text and as JSON.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::super::{Format, ShowCommand, ShowError, render};
 use super::lab::{Lab, NOW_EPOCH_SECONDS, address};
 use super::{json as shown, text};
 
-/// Two pools that refuse, one that gives, and peers by the names that the lab has.
+/// Two pools that refuse, one that gives, and peers by the names of the lab.
 const FILES: &str = "\
 apiVersion: metallb.io/v1beta1
 kind: IPAddressPool
@@ -82,7 +82,7 @@ endpoints:
 - {addresses: [10.244.0.7], nodeName: node-b, conditions: {ready: false}}
 ";
 
-/// The lab's sessions, under what these files lead to.
+/// The lab's sessions, with the configuration from these files.
 fn lab_of(files: &str) -> Lab {
     let mut lab = Lab::new();
     for (peer, name) in lab.bgp.peers.iter_mut().zip(["one", "spine", "two", "unused", "unused-v6"])
@@ -120,14 +120,14 @@ Pools        kept: refused, serviceAllocation is for namespace bank
              manual: refused, autoAssign is false, and the Service does not ask for it
 Addresses    203.0.113.10 from main
              since 2026-11-20 16:37:02 UTC, 00:01:01 ago; before that none
-Endpoints    2 of 3 ready, 1 of them on node-a; externalTrafficPolicy Cluster: one anywhere is enough
+Endpoints    2 of 3 ready, 1 of them on node-a; externalTrafficPolicy Cluster: one on any node is enough
 Node         node-a may announce it
 BGP          203.0.113.10/32, by BGPAdvertisement default/all
-               one: told: next hop 10.1.1.1, AS path 65001, community 65001:100 no-export, large community 65001:1:10
-               two: not told: peer two is Idle (notification received: Cease/Administrative Shutdown (6/2): \"planned work\")
-               spine: not to be told: the advertisements are for peers one, two
-             since 2026-11-20 16:37:02 UTC, 00:01:01 ago; before that nobody was to be told
-             not by BGPAdvertisement default/elsewhere: it is for pool six, and its nodeSelectors do not select node-a
+               one: advertised: next hop 10.1.1.1, AS path 65001, community 65001:100 no-export, large community 65001:1:10
+               two: not advertised: peer two is Idle (notification received: Cease/Administrative Shutdown (6/2): \"planned work\")
+               spine: not planned: the advertisements are for peers one, two
+             since 2026-11-20 16:37:02 UTC, 00:01:01 ago; before that no peer was planned
+             not announced by BGPAdvertisement default/elsewhere: it is for pool six, and its nodeSelectors do not select node-a
              no session with BGPPeer default/far: its nodeSelectors do not select node-a
 Missing      peer two is Idle
 ";
@@ -170,7 +170,7 @@ fn programs_get_the_same_chain() {
     assert_eq!(answer["node"]["announces"], true);
 }
 
-/// What the text says behind a title.
+/// The text below a title.
 fn section(lab: &Lab, title: &str) -> String {
     let text = text(lab, &web()).unwrap();
     let mut lines = text.lines().skip_while(|line| !line.starts_with(title));
@@ -187,17 +187,17 @@ fn each_link_that_breaks_is_named() {
         ("another pool is asked for", "namespace: shop}", "namespace: shop, annotations: {metallb.io/address-pool: manual}}", "Pools", "main: refused, the Service asks for pool manual"),
         ("the pool that is asked for gives", "namespace: shop}", "namespace: shop, annotations: {metallb.io/address-pool: manual}}", "Pools", "manual: gave 198.51.100.0"),
         ("an address is asked for", "type: LoadBalancer,", "type: LoadBalancer, loadBalancerIP: 203.0.113.11,", "Asks for", "one IPv4 address, namely 203.0.113.11"),
-        ("nobody has the address", "type: LoadBalancer,", "type: LoadBalancer, loadBalancerIP: 192.0.2.1,", "Pools", "main: refused, holds none of the addresses that it asks for"),
+        ("nobody has the address", "type: LoadBalancer,", "type: LoadBalancer, loadBalancerIP: 192.0.2.1,", "Pools", "main: refused, holds none of the requested addresses"),
         ("labels of services", "namespaces: [bank]", "serviceSelectors: [{matchLabels: {a: b}}]", "Pools", "kept: refused, serviceAllocation.serviceSelectors do not select the labels of the Service"),
         ("labels of namespaces", "namespaces: [bank]", "namespaceSelectors: [{matchLabels: {a: b}}]", "Pools", "kept: refused, serviceAllocation.namespaceSelectors do not select namespace shop"),
         ("no endpoint is ready", "nodeName: node-a}\n- {addresses: [10.244.0.6], nodeName: node-b}", "conditions: {ready: false}}\n- {addresses: [10.244.0.6], conditions: {ready: false}}", "Node", "noEndpoints"),
-        ("none is here", "type: LoadBalancer,", "type: LoadBalancer, externalTrafficPolicy: Local,", "Endpoints", "externalTrafficPolicy Local: one has to be here"),
+        ("none is here", "type: LoadBalancer,", "type: LoadBalancer, externalTrafficPolicy: Local,", "Endpoints", "externalTrafficPolicy Local: one on this node is required"),
         ("nothing here", "nodeName: node-a}", "nodeName: node-c}", "Endpoints", "0 of them on node-a"),
-        ("no advertisement", "ipAddressPools: [main]", "ipAddressPools: [six]", "BGP", "not by BGPAdvertisement default/all: it is for pool six"),
+        ("no advertisement", "ipAddressPools: [main]", "ipAddressPools: [six]", "BGP", "not announced by BGPAdvertisement default/all: it is for pool six"),
         ("other services", "ipAddressPools: [main]", "serviceSelectors: [{matchLabels: {a: b}}]", "BGP", "its serviceSelectors do not select the labels of the Service"),
         ("nobody is told", "peers: [one, two]", "peers: [nobody]", "BGP", "noPeers"),
-        ("no layer 2", "kind: BGPAdvertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six]", "kind: L2Advertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six]", "Layer 2", "no L2Advertisement speaks for it"),
-        ("layer 2", "kind: BGPAdvertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six], nodeSelectors: [{matchLabels: {rack: b}}]}", "kind: L2Advertisement\nmetadata: {name: near}\nspec: {interfaces: [eth0]}", "Layer 2", "node-a is to answer, on eth0; by L2Advertisement default/near"),
+        ("no layer 2", "kind: BGPAdvertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six]", "kind: L2Advertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six]", "Layer 2", "no L2Advertisement selects it"),
+        ("layer 2", "kind: BGPAdvertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six], nodeSelectors: [{matchLabels: {rack: b}}]}", "kind: L2Advertisement\nmetadata: {name: near}\nspec: {interfaces: [eth0]}", "Layer 2", "node-a is chosen to answer, on eth0; by L2Advertisement default/near"),
     ] {
         let files = FILES.replacen(from, to, 1);
         assert_ne!(files, FILES, "{what}");
@@ -225,13 +225,13 @@ fn a_full_pool_says_how_full_it_is() {
     assert!(text(&lab, &web()).unwrap().starts_with("Service shop/web has no address\n"));
     let missing = section(&lab, "Missing");
     assert!(missing.contains("no pool has a free IPv4 address"), "{missing}");
-    // Whether one will speak for an address that it has not got, nobody knows.
+    // Without an address it is unknown whether one will announce it.
     let layer2 =
         "---\napiVersion: metallb.io/v1beta1\nkind: L2Advertisement\nmetadata: {name: all}\n";
     assert_eq!(section(&lab_of(&format!("{more}{others}{layer2}")), "Layer 2"), "");
 }
 
-/// The verdicts are rules written down a second time, so they are held against the allocator.
+/// The verdicts implement the rules a second time, so they are compared with the allocator.
 #[test]
 fn the_pool_that_gave_is_never_one_that_refuses() {
     let policies = ["SingleStack", "PreferDualStack", "RequireDualStack"];
@@ -253,7 +253,7 @@ fn the_pool_that_gave_is_never_one_that_refuses() {
                 let name = ObjectName::new(namespace, "web");
                 let outcome = lab.outcomes[&name].clone();
                 let gave: Vec<_> = outcome.pool.iter().flat_map(|it| it.split(',')).collect();
-                // As if nothing was given yet: who gave must be one that could.
+                // As if no address was assigned yet: the pool that gave must be a possible one.
                 lab.outcomes.clear();
                 let command = ShowCommand::ExplainService { service: format!("{namespace}/web") };
                 let answer = shown(&lab, &command);
@@ -277,14 +277,18 @@ fn what_a_session_keeps_back_is_said_with_its_reason() {
     lab.router_one().advertised.clear();
     let refused = ("203.0.113.10/32".parse().unwrap(), "no next hop".to_owned());
     lab.router_one().unannounced.push(refused);
-    assert!(section(&lab, "BGP").contains("one: not told: peer one is not told: no next hop"));
+    assert!(
+        section(&lab, "BGP")
+            .contains("one: not advertised: peer one is not sent the route: no next hop")
+    );
     let two = lab.bgp.peers.iter_mut().find(|peer| peer.config.name == "two").unwrap();
     two.config.families = FamilySet::only(AddressFamily::Ipv6Unicast);
-    let says = "two: not told: peer two is not told: the session does not carry IPv4 Unicast;";
+    let says = "two: not advertised: peer two is not sent the route: the session does not carry \
+                IPv4 Unicast;";
     assert!(section(&lab, "BGP").contains(says), "{}", section(&lab, "BGP"));
     lab.bgp.peers.retain(|peer| peer.state != SessionState::Idle);
     let section = section(&lab, "BGP");
-    assert!(section.contains("two: not told: peer two has no session yet"), "{section}");
+    assert!(section.contains("two: not advertised: peer two has no session yet"), "{section}");
 }
 
 #[test]
@@ -325,7 +329,7 @@ fn a_service_of_another_class_is_left_to_others() {
     let text = text(&lab, &web()).unwrap();
     assert!(
         text.starts_with(
-            "Service shop/web is left to others: its loadBalancerClass, example.com/lb,"
+            "Service shop/web is not served by this daemon: its loadBalancerClass, example.com/lb,"
         ),
         "{text}"
     );
@@ -349,5 +353,5 @@ fn routes_of_a_key_that_nobody_has_are_no_trouble() {
     history.note(3, [&name], &lab.outcomes, &lab.plan);
     lab.history = history;
     let section = section(&lab, "BGP");
-    assert!(section.contains("before that 203.0.113.10/32 was for 10.99.0.1"), "{section}");
+    assert!(section.contains("before that 203.0.113.10/32 was planned for 10.99.0.1"), "{section}");
 }

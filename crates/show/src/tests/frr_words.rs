@@ -1,4 +1,4 @@
-//! The commands that only FRR's habits ask for: parts of summaries, parts of tables, counts.
+//! The commands that exist only in FRR: parts of summaries, parts of tables, counts.
 
 use super::lab::Lab;
 use super::*;

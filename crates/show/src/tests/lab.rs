@@ -101,7 +101,7 @@ impl Lab {
     }
 }
 
-/// What node-a originates. Of the second there are two versions.
+/// The routes that node-a originates. Of the second there are two versions.
 const ROUTES: [(&str, Option<u32>); 4] = [
     ("203.0.113.10/32", None),
     ("203.0.113.11/32", None),
@@ -139,7 +139,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A neighbour that nothing has happened to yet.
+/// A neighbour in its initial state.
 pub(crate) fn fresh(key: &str, remote_asn: u32, name: &str) -> PeerView {
     let key = address(key);
     PeerView::idle(PeerConfig {
@@ -233,7 +233,7 @@ fn router_one_ipv6() -> PeerView {
     peer
 }
 
-/// Never up: nobody answers.
+/// Never up: the neighbour does not answer.
 fn silent() -> PeerView {
     let mut peer = fresh("10.1.1.97", 65097, "nobody answers here either");
     peer.state = SessionState::Connect;
@@ -246,7 +246,7 @@ fn silent() -> PeerView {
     peer
 }
 
-/// Was up, until it said why not any longer.
+/// Was up, until it sent a NOTIFICATION.
 fn router_two() -> PeerView {
     let mut peer = fresh("10.1.2.2", 65020, "router-two");
     peer.state = SessionState::Idle;
@@ -264,7 +264,7 @@ fn router_two() -> PeerView {
     peer
 }
 
-/// Never tried yet.
+/// Not tried yet.
 fn unreachable() -> PeerView {
     let mut peer = fresh("10.9.9.9", 65096, "");
     peer.state = SessionState::Active;

@@ -1,6 +1,5 @@
-//! What was learned, in text and JSON, beside what FRR 8.4 prints in the same state. Ours: the best
-//! path is the first, the others say at which step they lost, and what is not interpreted is shown
-//! byte for byte.
+//! Learned routes, in text and JSON, beside what FRR 8.4 prints in the same state. Ours: the best path is the
+//! first, the others carry the step at which they lost, and uninterpreted attributes are shown byte for byte.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use super::shapes::assert_shape;
 use super::texts::HEAD;
 use super::{json as shown, neighbors, text};
 
-/// What router one (AS 65010), router two (AS 65020) or the internal router three says of a route.
+/// The attributes of a route from router one (AS 65010), router two (AS 65020) or the internal router three.
 fn heard(router: u8, as_path: &[u32], change: impl FnOnce(&mut PathAttributes)) -> Path {
     let (key, kind, remote_asn) = match router {
         1 => ("10.1.1.2", PeerKind::External, 65010),
@@ -47,7 +46,7 @@ fn learned(prefix: &str, path: Path, lost_at: Option<DecisionStep>) -> LearnedRo
     LearnedRoute { prefix: lab::prefix(prefix), path, lost_at, stale: false }
 }
 
-/// The lab of FRR's capture with what it heard, and a route of the own AS.
+/// The lab of FRR's capture with its received routes, and a route of the own AS.
 pub(super) fn lab() -> Lab {
     let mut lab = Lab::new();
     lab.bgp.routes.clear();
@@ -227,7 +226,7 @@ fn communities_and_what_is_not_interpreted_are_shown() {
     assert_eq!(path["unknownAttributes"][0].to_string(), unknown.to_string());
 }
 
-/// What router one said and was accepted.
+/// The accepted routes of router one.
 fn with_received() -> Lab {
     let mut lab = lab();
     let router_one = PeerKey::from(lab::address("10.1.1.2"));

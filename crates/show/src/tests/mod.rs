@@ -22,12 +22,12 @@ use super::{
     SummaryFilter, render,
 };
 
-/// What people see.
+/// The answer as text.
 fn text(lab: &Lab, command: &ShowCommand) -> Result<String, ShowError> {
     render(command, Format::Text, &lab.snapshot())
 }
 
-/// What programs see.
+/// The answer as JSON.
 fn json(lab: &Lab, command: &ShowCommand) -> Value {
     serde_json::from_str(&render(command, Format::Json, &lab.snapshot()).unwrap()).unwrap()
 }
@@ -52,7 +52,7 @@ fn summary_of(families: SummaryFamilies, filter: SummaryFilter) -> ShowCommand {
     ShowCommand::BgpSummary { families, filter }
 }
 
-/// Every command, about everybody and about those who are in some special state.
+/// Every command, for all neighbours and for those in a special state.
 fn all_commands() -> Vec<ShowCommand> {
     use ShowCommand::*;
     let table = |family| BgpUnicast { family, prefix: None };

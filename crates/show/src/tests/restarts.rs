@@ -183,7 +183,7 @@ fn a_neighbor_that_is_back_shows_what_it_preserved() {
       Stale Path Remaining(sec): 354
         Configured Selection Deferral Time(sec): 60
         LLGR Stale Path Time(sec): 7200
-    Stale routes: 2 IPv4 Unicast, 1 IPv6 Unicast; the neighbor is back and has not said them \
+    Stale routes: 2 IPv4 Unicast, 1 IPv6 Unicast; the neighbor is back and has not sent them \
                     again; removed in 354 seconds
   Message statistics:
 ";
@@ -251,8 +251,8 @@ fn routes_of_a_neighbor_that_is_away_for_long_say_when_they_go() {
     let line = "      Time until Long-lived stale route deleted: 3000\n";
     assert!(lines.contains(line), "{lines}");
     let lines = text(&lab, &neighbors("10.1.2.2")).unwrap();
-    let line = "    Stale routes: 3 IPv4 Unicast; the neighbor is away for long, they are the last \
-                resort; removed in 3000 seconds\n";
+    let line = "    Stale routes: 3 IPv4 Unicast; the neighbor is away, long-lived stale routes are \
+                used as a last resort; removed in 3000 seconds\n";
     assert!(lines.contains(line), "{lines}");
     assert!(restarts(&lab, "10.1.2.2").get("gracefulRestartTimerMsecs").is_none());
     let back = away(StalePhase::Back, 3);

@@ -1,4 +1,4 @@
-//! Services, pools and configuration, as people and programs see them.
+//! Services, pools and configuration, as text and as JSON.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn pool(called: &str, ranges: &[&str], auto_assign: bool, avoid_buggy_addresses:
     })
 }
 
-/// Says that `peers` are to be told of a host route for `service`.
+/// Plans a host route of `service` for `peers`.
 fn announce(lab: &mut Lab, service: &str, host: &str, peers: &[&str]) {
     let addresses = vec![address(host)];
     let outcome = Outcome { addresses, pool: Some("main".to_owned()), reason: None };
@@ -110,15 +110,16 @@ fn a_service_is_announced_to_whom_it_was_sent() {
     let reason = |lab: &Lab| shown(lab, &ShowCommand::Services)["items"][0]["reason"].clone();
     assert_eq!(reason(&lab), "");
     lab.router_one().advertised.clear();
-    assert_eq!(reason(&lab), "peer router one over IPv4 has not been told yet");
+    assert_eq!(reason(&lab), "peer router one over IPv4 has not been sent the route yet");
     let unannounced = (prefix("203.0.113.10/32"), "no next hop".to_owned());
     lab.router_one().unannounced.push(unannounced);
-    assert_eq!(reason(&lab), "peer router one over IPv4 is not told: no next hop");
+    assert_eq!(reason(&lab), "peer router one over IPv4 is not sent the route: no next hop");
     lab.router_one().unannounced.clear();
     lab.router_one().state = SessionState::Connect;
     assert_eq!(reason(&lab), "peer router one over IPv4 is Connect");
     lab.router_one().config.families = FamilySet::only(AddressFamily::Ipv6Unicast);
-    let expected = "peer router one over IPv4 is not told: the session does not carry IPv4 Unicast";
+    let expected =
+        "peer router one over IPv4 is not sent the route: the session does not carry IPv4 Unicast";
     assert_eq!(reason(&lab), expected);
     lab.bgp.peers.clear();
     assert_eq!(reason(&lab), "peer 10.1.1.2 has no session yet");
@@ -140,7 +141,7 @@ fn a_range_is_told_when_somebody_from_it_is() {
         peer.config.name = "rack".to_owned();
         peer.config.listen_range = Some(ListenRange { prefix, limit: 9 });
     }
-    // One has been told, the others not.
+    // One has the route, the others do not.
     let silent: Vec<_> = lab.bgp.peers[1..].iter().map(|it| it.config.key.to_string()).collect();
     let item = alpha(&lab);
     assert_eq!(item["announced"][0]["peers"], json!(["rack"]));

@@ -14,7 +14,7 @@ use super::{advertised, json, neighbors, text};
 fn a_summary_has_the_columns_of_frr() {
     let lab = Lab::new();
     let summary = text(&lab, &super::summary()).unwrap();
-    // How much memory a neighbour takes is nothing to rely on.
+    // How much memory a neighbour takes may change.
     let lines: Vec<_> = summary.lines().filter(|line| !line.contains(" of memory")).collect();
     let expected = "
 IPv4 Unicast Summary (VRF default):
@@ -172,8 +172,9 @@ RPKI validation codes: V valid, I invalid, N Not found
 fn a_neighbor_that_is_not_accepted_says_why() {
     let mut lab = Lab::new();
     let question = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()), family: None };
-    let line = "\nIts connections are refused, it is only dialled: no room for its key\n";
-    assert!(!text(&lab, &question).unwrap().contains("refused, it is"));
+    let line = "\nIncoming connections are refused, only outgoing connections are used: no room for \
+                its key\n";
+    assert!(!text(&lab, &question).unwrap().contains("refused, only"));
     lab.router_one().not_accepted = Some("no room for its key");
     assert!(text(&lab, &question).unwrap().contains(line));
     let json = super::json(&lab, &question);
@@ -198,7 +199,7 @@ fn neighbors_of_a_range_have_the_marks_of_frr() {
     assert!(shown.contains(lines), "{shown}");
     lab.bgp.listen_ranges[0].not_accepted = Some("no room for its key");
     let shown = text(&lab, &super::summary()).unwrap();
-    let line = "1 of at most 20 neighbors; nobody is accepted: no room for its key\n";
+    let line = "1 of at most 20 neighbors; no neighbor is accepted: no room for its key\n";
     assert!(shown.contains(line), "{shown}");
     let family = &json(&lab, &super::summary())["ipv4Unicast"];
     assert_eq!(family["listenRanges"]["10.1.1.0/24"]["notAccepted"], "no room for its key");
@@ -279,7 +280,7 @@ fn a_neighbor_that_is_set_aside_says_why() {
     let mut lab = Lab::new();
     let question = ShowCommand::BgpNeighbors { peer: Some("10.1.1.2".to_owned()), family: None };
     lab.router_one().set_aside = Some("no such option".to_owned());
-    assert!(text(&lab, &question).unwrap().contains("\nIt is set aside: no such option\n"));
+    assert!(text(&lab, &question).unwrap().contains("\nSession set aside: no such option\n"));
     let json = super::json(&lab, &question);
     assert_eq!(json["10.1.1.2"]["setAside"], "no such option");
 }

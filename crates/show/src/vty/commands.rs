@@ -1,7 +1,7 @@
-//! The commands that each daemon knows, and what they ask.
+//! The commands of each daemon, and the questions that they stand for.
 //!
-//! Pure. Commands that FRR has and we do not answer stand here only where a word cut short could
-//! mean them, too: then it is as ambiguous as in FRR.
+//! Pure. FRR's commands that Fairway does not answer are listed only if an abbreviation could mean them as
+//! well: so an abbreviation is ambiguous exactly where it is in FRR.
 
 use std::sync::LazyLock;
 
@@ -13,41 +13,41 @@ use crate::{
     BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
 };
 
-/// What a line asks.
+/// The question that a line stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Something of BGP or BFD.
+    /// A BGP or BFD `show` command.
     Show {
-        /// What.
+        /// The command.
         what: ShowCommand,
-        /// For whom.
+        /// Text or JSON.
         format: Format,
-        /// Where.
+        /// The VRF.
         vrf: Vrf,
     },
-    /// Routes of the kernel, of which there are none here.
+    /// Routes of the kernel, of which Fairway has none.
     KernelRoutes {
-        /// How many there are.
+        /// Only how many there are.
         is_summary: bool,
-        /// Answers are keyed by VRF.
+        /// Whether answers are keyed by VRF.
         is_keyed: bool,
-        /// For whom.
+        /// Text or JSON.
         format: Format,
     },
     /// `show version`.
     Version,
     /// `show running-config`.
     RunningConfig,
-    /// What is done by saying yes: `enable`, `terminal length 0`.
+    /// Accepted without effect: `enable`, `terminal length 0`.
     Nothing,
-    /// The last of a connection.
+    /// Closes the connection.
     Exit,
 }
 
-/// Which VRFs an answer is about.
+/// Which VRFs an answer covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Vrf {
-    /// Not said, or `vrf default`.
+    /// No VRF given, or `vrf default`.
     Default,
     /// `vrf all`: answers are keyed by name.
     All,
@@ -55,20 +55,20 @@ pub(super) enum Vrf {
     Named(String),
 }
 
-/// A pattern, and what its words ask; `None`: FRR knows it and we do not.
+/// A pattern, and the question for its words; `None`: FRR has the command and Fairway does not.
 type Command = (&'static str, fn(&Words<'_>) -> Option<Question>);
 
 /// All commands of one daemon, with their patterns read.
 type Table = Vec<(Pattern, fn(&Words<'_>) -> Option<Question>)>;
 
-/// How all commands on BGP begin; the word behind `ip` chooses the family that is not named.
+/// The start of all BGP commands; the word after `ip` chooses the family that is not named.
 macro_rules! bgp {
     ($rest:literal) => {
         concat!("show [ip] bgp [<view|vrf> VRF] ", $rest)
     };
 }
 
-/// What every daemon answers.
+/// The commands that every daemon answers.
 const COMMON: [Command; 9] = [
     ("<enable|disable|end>", |_| Some(Question::Nothing)),
     ("terminal <length NUMBER|no length>", |_| Some(Question::Nothing)),
@@ -143,7 +143,7 @@ const BFD: [Command; 3] = [
 const ZEBRA: [Command; 2] = [
     ("show <ip|ipv6> route [vrf VRF] [summary] [json]", |words| {
         let is_summary = words.has("summary");
-        // The VRFs of a table that is not read are those of a machine without any.
+        // The kernel table is not read, so the answer is that of a machine without VRFs.
         let is_keyed = words.after("vrf") == Some("all") && is_summary;
         Some(Question::KernelRoutes { is_summary, is_keyed, format: format_of(words) })
     }),
@@ -158,13 +158,13 @@ fn table_of(commands: &[Command]) -> Table {
 static TABLES: LazyLock<[Table; 3]> =
     LazyLock::new(|| [table_of(&BGP), table_of(&BFD), table_of(&ZEBRA)]);
 
-/// What `line` asks `daemon`.
+/// The question that `line` is for `daemon`.
 pub(super) fn understand(daemon: Daemon, line: &str) -> Result<Question, Misread> {
     let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
     if words.first().is_none_or(|first| first.starts_with(['!', '#'])) {
         return Ok(Question::Nothing);
     }
-    // As within `configure terminal`, where there is nothing but `do` here.
+    // As within `configure terminal`, where only `do` is supported here.
     if words.first() == Some(&"do") {
         words.remove(0);
     }
@@ -201,7 +201,7 @@ fn family_of(words: &Words<'_>) -> Option<AddressFamily> {
     }
 }
 
-/// The family that is named, or FRR's habit: `show ip bgp` is on IPv4, `show bgp` on IPv6.
+/// The family that is named, or FRR's default: `show ip bgp` is IPv4, `show bgp` is IPv6.
 fn family_or_habit(words: &Words<'_>) -> AddressFamily {
     let habit = match words.has("ip") {
         true => AddressFamily::Ipv4Unicast,
@@ -234,7 +234,7 @@ fn graceful_restart(words: &Words<'_>) -> Option<Question> {
     show(words, ShowCommand::BgpGracefulRestart { peer, family: family_of(words) })
 }
 
-/// Without a family, both: where FRR looks at IPv6 alone, or with `ip` at IPv4.
+/// Without a family, both: FRR would show only IPv6, or with `ip` only IPv4.
 fn peer_routes(words: &Words<'_>) -> Option<Question> {
     let peer = words.after("neighbors")?.to_owned();
     let is_ip = words.has("ip").then_some(AddressFamily::Ipv4Unicast);
@@ -260,7 +260,7 @@ fn detail(words: &Words<'_>) -> Option<Question> {
     show(words, ShowCommand::BgpUnicastDetail { family: family_or_habit(words) })
 }
 
-/// Without a family, that of the prefix: where FRR refuses IPv4.
+/// Without a family, that of the prefix: FRR would refuse IPv4.
 fn entry(words: &Words<'_>) -> Option<Question> {
     let prefix = words.last_value()?.to_owned();
     let of_prefix = match prefix.contains(':') {

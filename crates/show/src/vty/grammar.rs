@@ -1,9 +1,8 @@
-//! Which command do these words mean? FRR's rules for reading a line: words may be cut short where
-//! that leaves one meaning, a word that is given in full beats one that is cut, and a word of the
-//! language beats a value.
+//! Which command does a line mean? FRR's rules for reading a line: words may be abbreviated if one meaning is
+//! left, a complete word has precedence over an abbreviation, and a keyword over a value.
 //!
-//! Pure, and knows no command: the patterns come from `commands`. Words in small letters stand for
-//! themselves, words in capitals for values; `[...]` may be left out, of `<...|...>` one is chosen.
+//! Pure, and knows no command: the patterns come from `commands`. Words in lower case stand for themselves,
+//! words in upper case for values; `[...]` is optional, of `<...|...>` one is chosen.
 
 use std::net::IpAddr;
 
@@ -21,7 +20,7 @@ enum Part {
     OneOf(Vec<Vec<Part>>),
 }
 
-/// What a value looks like.
+/// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     /// An IPv4 or IPv6 address.
@@ -35,7 +34,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Their names in patterns; several mean [`Value::Name`], for whoever reads the pattern.
+    /// Their names in patterns; several stand for [`Value::Name`], to make the patterns readable.
     const NAMES: [(&str, Self); 8] = [
         ("ADDRESS", Self::Address),
         ("PREFIX", Self::Prefix),
@@ -57,19 +56,19 @@ impl Value {
     }
 }
 
-/// What one word of a line was taken for.
+/// What one word of a line was matched to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken<'a> {
     Word { whole: &'static str, given: &'a str },
     Value(&'a str),
 }
 
-/// A line that means one command: its words in full, and its values.
+/// A line that matches one command: its words in full, and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words<'a>(Vec<Taken<'a>>);
 
 impl<'a> Words<'a> {
-    /// Whether `word` was said, short or in full.
+    /// Whether the line has `word`, abbreviated or in full.
     pub(super) fn has(&self, word: &str) -> bool {
         self.position(word).is_some()
     }
@@ -96,12 +95,12 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Why a line means no command.
+/// Why a line matches no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Misread {
-    /// Nothing begins like that.
+    /// No command starts like this.
     NoMatch,
-    /// It could mean several.
+    /// It matches several.
     Ambiguous,
     /// More words must follow.
     Incomplete,
@@ -115,7 +114,7 @@ impl Pattern {
         Self(sequence(&mut rest))
     }
 
-    /// All ways in which `words` fit, and whether they fit as a beginning.
+    /// All ways in which `words` match, and whether they match the start of the pattern.
     fn read<'a>(&self, words: &[&'a str]) -> (Vec<Vec<Taken<'a>>>, bool) {
         let mut reading = Reading::default();
         reading.walk(self.0.iter().rev().collect(), words, Vec::new());
@@ -130,7 +129,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// `ahead` is what the pattern still wants, its next part last.
+    /// `ahead` is the rest of the pattern, its next part last.
     fn walk(&mut self, mut ahead: Vec<&Part>, words: &[&'a str], taken: Vec<Taken<'a>>) {
         match (ahead.pop(), words.split_first()) {
             (None, None) => self.complete.push(taken),
@@ -165,7 +164,7 @@ fn with<'a>(mut taken: Vec<Taken<'a>>, one: Taken<'a>) -> Vec<Taken<'a>> {
     taken
 }
 
-/// The pattern of `patterns` that `words` mean, by its position, and how they are understood.
+/// The pattern of `patterns` that `words` match, by its position, and how.
 pub(super) fn find<'a, 'p>(
     patterns: impl IntoIterator<Item = &'p Pattern>,
     words: &[&'a str],
@@ -201,8 +200,8 @@ enum Preference {
     Neither,
 }
 
-/// Which of two readings of the same words counts. The same reading of two patterns is that of
-/// the first.
+/// Which of two matches of the same words has precedence. If two patterns match in the same way, the first
+/// does.
 fn preference(first: &[Taken<'_>], second: &[Taken<'_>]) -> Preference {
     for (one, other) in first.iter().zip(second) {
         let is_exact = |taken: &Taken<'_>| match taken {
@@ -220,7 +219,7 @@ fn preference(first: &[Taken<'_>], second: &[Taken<'_>]) -> Preference {
     if first == second { Preference::First } else { Preference::Neither }
 }
 
-/// Words and signs, each for itself.
+/// Words and signs, each as a token.
 fn tokens(text: &'static str) -> Vec<&'static str> {
     let words = text.split(' ').filter(|word| !word.is_empty());
     words.flat_map(|word| word.split_inclusive(is_sign).flat_map(without_sign)).collect()
@@ -237,7 +236,7 @@ fn without_sign(piece: &'static str) -> impl Iterator<Item = &'static str> {
     [word, sign].into_iter().filter(|it| !it.is_empty())
 }
 
-/// Parts until the sign that ends them, which is taken, too.
+/// Parts up to the sign that ends them, which is consumed.
 fn sequence(rest: &mut &[&'static str]) -> Vec<Part> {
     let mut parts = Vec::new();
     while let Some((token, behind)) = rest.split_first() {

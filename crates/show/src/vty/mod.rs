@@ -6,8 +6,8 @@
 //!                                                                   ▼ Reply
 //! ```
 //!
-//! Read-only: what is no `show` command, and what FRR has and we do not, gets FRR's own refusal. Pure;
-//! the daemon's `admin::vty` has the sockets.
+//! Read-only: commands other than `show`, and those that FRR has and Fairway does not, get FRR's own
+//! refusal. Pure; the daemon's `admin::vty` has the sockets.
 
 mod commands;
 mod grammar;
@@ -26,7 +26,7 @@ use crate::Snapshot;
 
 pub use reply::Reply;
 
-/// A daemon of FRR that we stand in for.
+/// A daemon of FRR that Fairway stands in for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Daemon {
     /// BGP.
@@ -50,7 +50,7 @@ impl Daemon {
         }
     }
 
-    /// What it calls itself when it refuses a command.
+    /// Its name in refusals.
     fn tag(self) -> &'static str {
         match self {
             Self::Bgpd => "BGP",

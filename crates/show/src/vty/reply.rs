@@ -1,4 +1,4 @@
-//! What is answered: FRR's words, and the number behind them.
+//! The replies: FRR's text, and the status after it.
 //!
 //! Pure: a question and a snapshot in, text and status out.
 
@@ -13,7 +13,7 @@ use super::grammar::Misread;
 use super::{Daemon, vrf};
 use crate::{Format, ShowCommand, ShowError, Snapshot, VRF_DEFAULT};
 
-/// The numbers that FRR's daemons end their answers with.
+/// The status with which FRR's daemons end their answers.
 mod status {
     pub(super) const SUCCESS: u8 = 0;
     pub(super) const WARNING: u8 = 1;
@@ -23,15 +23,15 @@ mod status {
     pub(super) const CONFIGURATION_FAILED: u8 = 13;
 }
 
-/// The release of FRR whose words are used where releases differ.
+/// The release of FRR that provides the text where releases differ.
 const DIALECT: &str = "8.4";
 
 /// An answer to one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// What is printed.
+    /// The text to print.
     pub text: String,
-    /// What became of it.
+    /// The status.
     pub status: u8,
 }
 
@@ -141,7 +141,7 @@ fn of_all(
     }
 }
 
-/// FRR looks a prefix up in one VRF at a time.
+/// FRR looks up a prefix in one VRF at a time.
 fn is_of_one_vrf(what: &ShowCommand) -> bool {
     matches!(what, ShowCommand::BgpUnicast { prefix: Some(_), .. })
 }
@@ -177,7 +177,7 @@ fn unknown_vrf(what: &ShowCommand, format: Format, name: &str) -> Reply {
     })
 }
 
-/// FRR's sentence, and how bad it finds it.
+/// FRR's message, and its status.
 fn fault(what: &ShowCommand, error: &ShowError) -> Reply {
     let text = match (what, error) {
         (
@@ -187,7 +187,7 @@ fn fault(what: &ShowCommand, error: &ShowError) -> Reply {
             return Reply::success(format!("{error}\n\n"));
         }
         (_, ShowError::NoSuchNeighbor) => error.to_string().trim_start_matches("% ").to_owned(),
-        // What is no prefix at all does not get here.
+        // Text that is not a prefix at all is refused earlier.
         (_, ShowError::MalformedPrefix { family: AddressFamily::Ipv4Unicast, .. }) => {
             "% Cannot specify IPv6 address or prefix with IPv4 AFI".to_owned()
         }
@@ -204,8 +204,8 @@ fn fault(what: &ShowCommand, error: &ShowError) -> Reply {
     Reply { text: text + "\n", status }
 }
 
-/// What FRR says when it has heard of no route at all: Fairway reads no kernel table. Answers of all
-/// VRFs are keyed by VRF since FRR 10, and exporters expect it.
+/// FRR's answer if it has no route at all: Fairway reads no kernel table. Answers for all VRFs are keyed by
+/// VRF since FRR 10, and exporters expect it.
 fn kernel_routes(is_summary: bool, is_keyed: bool, format: Format) -> String {
     let summary = json!({ "routes": [], "routesTotal": 0, "routesTotalFib": 0 });
     match (is_summary, format) {
@@ -220,22 +220,21 @@ fn kernel_routes(is_summary: bool, is_keyed: bool, format: Format) -> String {
     }
 }
 
-/// Who this really is stands behind the dialect, in the same word, since that is what programs
-/// read.
+/// Fairway's name and version follow the dialect in the same word, since programs read only that word.
 fn version(snapshot: &Snapshot<'_>) -> String {
     format!(
         "FRRouting {DIALECT}-fairway-{version} ({node}) on Linux.\n\
-         This is Fairway {version} ({commit}). It answers in the words of FRRouting {DIALECT}.\n",
+         This is Fairway {version} ({commit}). It answers in the format of FRRouting {DIALECT}.\n",
         version = env!("CARGO_PKG_VERSION"),
         node = snapshot.node.name,
         commit = snapshot.commit,
     )
 }
 
-/// The name of the node is all that is configured here in FRR's way. vtysh drops the remarks.
+/// The name of the node is the only setting in FRR's format. vtysh drops the comments.
 fn running_config(node: &str) -> String {
     format!(
-        "!\n! Fairway {}: what it does is written in its resources, see `fairway show config`\n!\n\
+        "!\n! Fairway {}: configured by resources, see `fairway show config`\n!\n\
          hostname {node}\n!\n",
         env!("CARGO_PKG_VERSION"),
     )

@@ -1,25 +1,25 @@
-//! `| include EXPRESSION` behind a command: only lines that match are answered. vtysh leaves this
-//! to the daemons.
+//! `| include EXPRESSION` after a command: only matching lines are returned. vtysh leaves this to the
+//! daemons.
 //!
-//! FRR takes POSIX regular expressions. Here are those that people type at a router: text, `.` for
-//! any character, `^` and `$` for the ends, `a|b` for either, `\` before a sign that stands for
-//! itself. Others are refused, as FRR refuses an expression that is none.
+//! FRR takes POSIX regular expressions. Supported here are those that people type at a router: text, `.` for
+//! any character, `^` and `$` for the ends, `a|b` for either, `\` before a literal sign. Others are refused,
+//! as FRR refuses an invalid expression.
 
-/// Why nothing is searched for.
+/// Why there is no search.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SearchError {
-    /// Something else than `include`.
+    /// An action other than `include`.
     #[error("% Unknown action '{0}'")]
     UnknownAction(String),
-    /// Nothing after it.
+    /// The expression is missing.
     #[error("% Need a regexp to match")]
     NoExpression,
-    /// Signs that are not understood here.
+    /// Signs that are not supported here.
     #[error("% Bad regexp '{0}': only . ^ $ | and \\ have a meaning")]
     BadExpression(String),
 }
 
-/// What a line must hold.
+/// What a line must contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Search(Vec<Alternative>);
 
@@ -32,7 +32,7 @@ struct Alternative {
 }
 
 impl Search {
-    /// Reads what stands behind the `|`.
+    /// Parses the text after the `|`.
     pub(super) fn new(text: &str) -> Result<Self, SearchError> {
         let text = text.trim();
         let (action, expression) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! What each line means, and what is answered where FRR has a word of its own.
+//! The meaning of each line, and the replies for which FRR has its own text.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter};
 const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
 const IPV6: AddressFamily = AddressFamily::Ipv6Unicast;
 
-/// What a daemon without a neighbour answers.
+/// The replies of a daemon without a neighbour.
 fn ask(daemon: Daemon, line: &str) -> Reply {
     ask_in(&Lab::without_peers(), daemon, line)
 }
@@ -203,7 +203,7 @@ fn the_first_line_of_the_version_is_made_for_programs_and_says_who_it_is() {
 
 #[test]
 fn no_command_is_understood_in_two_ways() {
-    // Of each pattern the shortest line that is unlike the others.
+    // Of each pattern the shortest line that differs from the others.
     let lines = [
         "show bgp summary",
         "show bgp neighbors",

@@ -1,6 +1,6 @@
-//! What a backend does, VRF by VRF: FRR runs an instance in each, and shows one at a time.
+//! The view of the backend, VRF by VRF: FRR runs an instance in each, and shows one at a time.
 //!
-//! Pure. `fairway show` has no such division, and names the VRF with each neighbour.
+//! Pure. `fairway show` has no such division, and shows the VRF with each neighbour.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use fairway_seam::BgpView;
 
 use crate::VRF_DEFAULT;
 
-/// The instances by name, the main one first. Without neighbours in a VRF that is all, and nothing
-/// is copied.
+/// The instances by name, the main one first. Without neighbours in a VRF the view is borrowed and nothing is
+/// copied.
 pub(super) fn instances(view: &BgpView) -> Vec<(String, Cow<'_, BgpView>)> {
     let vrfs: BTreeSet<InterfaceName> =
         view.peers.iter().filter_map(|peer| peer.config.key.vrf).collect();
@@ -25,7 +25,7 @@ pub(super) fn instances(view: &BgpView) -> Vec<(String, Cow<'_, BgpView>)> {
     std::iter::once(main).chain(others).collect()
 }
 
-/// The paths of one VRF that BFD watches, and nothing else.
+/// Only the BFD sessions of one VRF.
 pub(super) fn watched(view: &BgpView, vrf_name: &str) -> BgpView {
     let mut bfd = view.bfd.clone();
     if let Some(bfd) = &mut bfd {
@@ -37,8 +37,8 @@ pub(super) fn watched(view: &BgpView, vrf_name: &str) -> BgpView {
     BgpView { bfd, ..BgpView::default() }
 }
 
-/// The neighbours of one VRF, named without it, and the routes from them and for them. What is
-/// originated for nobody belongs to the main one.
+/// The neighbours of one VRF, named without it, and the routes from them and for them. Routes that are
+/// planned for no neighbour belong to the main one.
 fn part(view: &BgpView, vrf: Option<InterfaceName>) -> BgpView {
     let mut part = view.clone();
     part.peers.retain(|peer| peer.config.key.vrf == vrf);

@@ -13,7 +13,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What selects pods, and so never changes. Called with a dict of `root` and, of a part, `part`. */}}
+{{/* The selector of the pods, which must never change. Called with a dict of `root` and, for a part, `part`. */}}
 {{- define "fairway.selector" -}}
 app.kubernetes.io/name: {{ include "fairway.name" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -41,28 +41,28 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- $own := (get .root.Values .part).image }}
 {{- $repository := coalesce $own.repository $all.repository }}
 {{- if contains "metallb/" $repository }}
-{{- fail (printf "%s.image.repository is %s: an image of MetalLB; name one of Fairway's, or leave it out" .part $repository) }}
+{{- fail (printf "%s.image.repository is %s: an image of MetalLB; set an image of Fairway, or remove the value" .part $repository) }}
 {{- end }}
 {{- $tag := coalesce $own.tag $all.tag .root.Chart.AppVersion -}}
 image: {{ printf "%s:%s" $repository $tag | quote }}
 imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 {{- end }}
 
-{{/* FRR with our agent. MetalLB's has none. */}}
+{{/* The image of FRR with Fairway's agent, which MetalLB's image lacks. */}}
 {{- define "fairway.frrImage" -}}
 {{- $image := .Values.speaker.frr.image }}
 {{- if contains "frrouting/" $image.repository }}
-{{- fail (printf "speaker.frr.image.repository is %s, which has no agent of Fairway's; name one that was built from crates/frr/docker, or leave it out" $image.repository) }}
+{{- fail (printf "speaker.frr.image.repository is %s, which lacks Fairway's agent; set an image built from crates/frr/docker, or remove the value" $image.repository) }}
 {{- end }}
 {{- printf "%s:%s" (default "fairway-frr" $image.repository) (coalesce $image.tag .Values.speaker.image.tag .Values.image.tag .Chart.AppVersion) | quote }}
 {{- end }}
 
-{{/* MetalLB's levels in our words. */}}
+{{/* Maps MetalLB's log levels to ours. */}}
 {{- define "fairway.logLevel" -}}
 {{- get (dict "all" "trace" "none" "error") . | default . }}
 {{- end }}
 
-{{/* Who and where the process is. Every option of the program is a variable, too. */}}
+{{/* The identity and the place of the process. Every option of the program is also a variable. */}}
 {{- define "fairway.environment" -}}
 - name: FAIRWAY_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
@@ -135,7 +135,7 @@ nodeSelector:
   {{- end }}
 {{- end }}
 
-{{/* What MetalLB's chart has a value for, and this one no use. */}}
+{{/* The values of MetalLB's chart that this chart does not use. */}}
 {{- define "fairway.unused" -}}
 {{- $values := .Values }}
 {{- $unused := list }}

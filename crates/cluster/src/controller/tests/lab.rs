@@ -16,16 +16,16 @@ use crate::{LeaseRecord, LeaseRequest};
 pub(super) const EPOCH_SECONDS: u64 = 1_767_225_600;
 const FIELD_MANAGER: &str = "fairway-controller";
 
-/// What it is told of each of its writes.
+/// The answer to each of its writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
-    /// What became of it.
+    /// The result.
     True,
-    /// Nothing, though it has happened.
+    /// No answer, although it has succeeded.
     Lost,
 }
 
-/// A controller, its API server, and what passed between them.
+/// A controller, its API server, and the messages between them.
 pub(super) struct Lab {
     pub(super) api: ApiServer,
     pub(super) core: ControllerCore,
@@ -33,7 +33,7 @@ pub(super) struct Lab {
     pub(super) answers: Answers,
     pub(super) writes: Vec<ObjectWrite>,
     pub(super) events: Vec<EventRecord>,
-    /// How often the core was asked what to do.
+    /// How often the core was asked for an action.
     pub(super) polls: usize,
     lease: Option<LeaseRecord>,
     watches: BTreeMap<Kind, WatchId>,
@@ -51,7 +51,7 @@ pub(super) fn settings(identity: &str) -> ControllerSettings {
 }
 
 impl Lab {
-    /// An empty cluster in which nobody has led yet.
+    /// An empty cluster without any earlier leader.
     pub(super) fn new() -> Self {
         let settings_of_api = Settings { history_changes: 100_000, ..Settings::default() };
         let mut api = ApiServer::new(settings_of_api);
@@ -82,7 +82,7 @@ impl Lab {
         lab
     }
 
-    /// Another controller leads from now on, and has seen nothing yet.
+    /// Another controller leads from now on, without any state.
     pub(super) fn another_leads(&mut self) {
         if let Some(ControllerAction::Lease(request)) = self.core.leave(self.now) {
             self.lease(request);
@@ -98,19 +98,19 @@ impl Lab {
         self.apply(Kind::IpAddressPool, json!({ "metadata": metadata, "spec": spec }));
     }
 
-    /// Makes the Service, or changes it.
+    /// Creates or changes the Service.
     pub(super) fn service(&mut self, name: &str, annotations: Value, spec: Value) {
         self.apply(Kind::Service, service(name, annotations, spec));
     }
 
-    /// Makes a Service; it costs less than the above.
+    /// Creates a Service; it costs less than the above.
     pub(super) fn new_service(&mut self, name: &str) {
         let service = service(name, json!({}), json!({}));
         let request = Ask::create(&resource(Kind::Service), "default", service);
         assert!(self.api.handle(self.timestamp(), 0, &request).is_success());
     }
 
-    /// Makes the object, or changes what `kubectl apply` would.
+    /// Creates or changes the object, as `kubectl apply` does.
     pub(super) fn apply(&mut self, kind: Kind, object: Value) {
         let name = name_of(&object);
         let (namespace, resource) = (namespace_of(kind, &name), resource(kind));
@@ -124,7 +124,7 @@ impl Lab {
         assert!(self.api.handle(self.timestamp(), 0, &request).is_success());
     }
 
-    /// Somebody writes a status.
+    /// Another client writes a status.
     pub(super) fn set_status(&mut self, kind: Kind, name: &ObjectName, status: Value) {
         let patch = json!({ "status": status });
         let (namespace, resource) = (namespace_of(kind, name), resource(kind));
@@ -150,7 +150,7 @@ impl Lab {
         conditions.iter().find(|it| it["type"] == ADDRESS_CONDITION).cloned()
     }
 
-    /// The events since the last look, as `kubectl get events` prints them.
+    /// The events since the last call, as `kubectl get events` prints them.
     pub(super) fn said(&mut self) -> Vec<String> {
         let line = |it: EventRecord| {
             let kind = if it.is_warning { "Warning" } else { "Normal" };
@@ -160,18 +160,18 @@ impl Lab {
         std::mem::take(&mut self.events).into_iter().map(line).collect()
     }
 
-    /// The writes of a kind since the last look.
+    /// The writes of a kind since the last call.
     pub(super) fn written(&mut self, kind: WrittenKind) -> Vec<ObjectWrite> {
         self.writes.extract_if(.., |it| it.kind == kind).collect()
     }
 
-    /// Lets the controller work for so many seconds.
+    /// Runs the controller for this many seconds.
     pub(super) fn run(&mut self, seconds: u64) {
         let end = self.now + Duration::from_secs(seconds);
         loop {
             self.settle();
             let next = self.core.next_deadline(self.now).unwrap_or(end);
-            // A deadline that leads to nothing would be a loop without an end.
+            // A deadline without an action would be an endless loop.
             assert!(next > self.now, "it wants to be asked at once, and has nothing to do");
             if next > end {
                 self.now = end;
@@ -181,7 +181,7 @@ impl Lab {
         }
     }
 
-    /// Until nobody has anything to say.
+    /// Until there are no more messages.
     fn settle(&mut self) {
         loop {
             self.polls += 1;
@@ -224,7 +224,7 @@ impl Lab {
         self.core.handle(self.now, kind, reply);
     }
 
-    /// What the watches have; false: nothing.
+    /// Delivers the watch events; false: there are none.
     fn hear(&mut self) -> bool {
         let mut is_any = false;
         for (kind, watch) in self.watches.clone() {
@@ -332,7 +332,7 @@ pub(super) fn written(kind: WrittenKind) -> Resource {
     }
 }
 
-/// Lists of Kubernetes' own kinds leave out what they are lists of.
+/// Lists of Kubernetes' own kinds leave out the apiVersion and kind of their items.
 fn with_type(kind: Kind, mut object: Value) -> Value {
     let fields = object.as_object_mut().unwrap();
     fields.entry("kind").or_insert_with(|| json!(kind.to_string()));
@@ -340,7 +340,7 @@ fn with_type(kind: Kind, mut object: Value) -> Value {
     object
 }
 
-/// The fields of `more`, null for none, over those of `object`.
+/// The fields of `more`, null for none, override those of `object`.
 fn merge(object: &mut Value, more: Value) {
     if let Value::Object(more) = more {
         object.as_object_mut().unwrap().extend(more);

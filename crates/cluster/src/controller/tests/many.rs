@@ -16,7 +16,7 @@ fn five_thousand_services_cost_one_write_each() {
     lab.run(5);
     assert_eq!(lab.written(WrittenKind::Service).len(), SERVICES);
     assert!(lab.written(WrittenKind::IpAddressPool).len() <= 5);
-    // Asked once for each write and event, and a few times for what there is besides.
+    // Polled once for each write and event, and a few times for other actions.
     assert!(lab.polls - polls < 2 * SERVICES, "{}", lab.polls - polls);
     let said = lab.said().len();
     assert!((50..=80).contains(&said), "{said} events in five seconds");

@@ -1,4 +1,4 @@
-//! What a controller says of pools and of itself.
+//! What a controller writes about pools and about itself.
 
 use fairway_model_api::{Request as Ask, Timestamp};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Any schedule of changes, cuts, 410s, lagging servers, outages and lost histories: when it is
-//! over, the reflector believes what the server has, and what it told on the way adds up to that.
+//! Any schedule of changes, cuts, 410s, lagging servers, outages and lost histories: at the end the reflector
+//! has what the server has, and its deltas add up to that.
 //!
 //! `FAIRWAY_SEED=93` replays one; `FAIRWAY_SEEDS=100000` runs more.
 
@@ -19,7 +19,7 @@ const SEEDS: u64 = 4000;
 /// What the reflector waits for.
 enum UnderWay {
     Nothing,
-    /// An answer that is on its way.
+    /// An answer in transit.
     Reply(Reply),
     Watch(WatchId),
 }
@@ -28,16 +28,16 @@ struct World {
     random: Rng,
     now: Instant,
     server: ApiServer,
-    /// Whom the client reaches.
+    /// The replica that the client reaches.
     replica: usize,
     is_out: bool,
     under_way: UnderWay,
     reflector: Reflector,
-    /// What the deltas add up to.
+    /// The sum of the deltas.
     mirror: BTreeMap<ObjectName, ObjectText>,
-    /// What is there, and its uid.
+    /// The objects with their uids.
     alive: BTreeMap<&'static str, String>,
-    /// Versions may come twice from now on.
+    /// From now on versions may repeat.
     history_lost: bool,
     deltas: usize,
 }
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// One message goes one way.
+    /// One message is delivered.
     fn drive(&mut self) {
         if let Some(request) = self.reflector.next_request(self.now) {
             if let UnderWay::Watch(watch) = self.under_way {
@@ -152,7 +152,7 @@ impl World {
             UnderWay::Reply(reply) => self.deliver(reply),
             UnderWay::Watch(watch) => {
                 if self.is_out {
-                    // The connection is there, and nothing comes.
+                    // The connection is open, and no message arrives.
                     self.under_way = UnderWay::Watch(watch);
                     return;
                 }
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// Nothing happens any more, all can be reached: within `limit` it knows the latest.
+    /// No more changes, and all can be reached: within `limit` it has the latest state.
     fn settle(&mut self, limit: Duration) {
         self.is_out = false;
         for replica in 0..2 {
@@ -254,7 +254,7 @@ impl World {
             }
             let waited = self.now.since(began);
             assert!(waited <= limit, "after {waited:?}: {:#?}, and not {truth:#?}", self.mirror);
-            // Often enough to hear each bookmark.
+            // Often enough to receive each bookmark.
             let deadline = self.reflector.next_deadline();
             self.now = deadline
                 .clamp(self.now + Duration::from_secs(1), self.now + Duration::from_secs(50));
@@ -262,7 +262,7 @@ impl World {
     }
 }
 
-/// A list as the edge hands it over: the items say what they are.
+/// A list as the edge hands it over: with apiVersion and kind in the items.
 fn page(body: &Value) -> Reply {
     let items = body["items"].as_array().unwrap().iter().map(|item| {
         let mut item = item.clone();
@@ -304,7 +304,7 @@ fn whatever_happens_on_the_way_in_the_end_it_believes_what_is_true() {
         for _ in 0..STEPS {
             world.step();
         }
-        // The longest way: a silent watch, or a doubt, with the longest pauses.
+        // The worst case: a silent watch, or a doubt, with the longest pauses.
         world.settle(SILENCE_MAX + DOUBT * 3);
         world.deltas
     });
@@ -321,7 +321,7 @@ fn a_storage_from_a_backup_is_believed_in_the_end() {
         for _ in 0..STEPS / 2 {
             world.step();
         }
-        // Where new versions overtook the old ones unseen, only the next regular list helps.
+        // If new versions overtook the old ones unseen, only the next regular list helps.
         world.settle(RELIST_INTERVAL + DOUBT * 3);
         world.deltas
     });

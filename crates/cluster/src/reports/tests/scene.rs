@@ -1,4 +1,4 @@
-//! A node with Services and routers, and an API server that keeps what it is sent.
+//! A node with Services and routers, and an API server that stores what it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -36,7 +36,7 @@ pub(super) struct Scene {
     pub(super) reports: Reports,
     pub(super) plan: NodePlan,
     pub(super) bgp: BgpView,
-    /// How often the Services were made anew.
+    /// How often the Services were recreated.
     pub(super) made: u32,
     pub(super) findings: Vec<Finding>,
     pub(super) drain: DrainStatus,
@@ -54,13 +54,13 @@ pub(super) struct Scene {
 #[derive(Default)]
 pub(super) struct Api {
     pub(super) objects: BTreeMap<(WrittenKind, String), Value>,
-    /// Every write that came, also those that are refused.
+    /// Every write that arrived, including those that are refused.
     pub(super) writes: Vec<(Instant, ObjectWrite)>,
     pub(super) lists: usize,
     pub(super) is_away: bool,
     /// Writes to objects of these names are refused.
     pub(super) refused: BTreeSet<String>,
-    /// Answers are lost, and the writes are not.
+    /// Answers are lost, but the writes succeed.
     pub(super) loses_answers: bool,
 }
 
@@ -92,7 +92,7 @@ impl Scene {
         }
     }
 
-    /// With so many Services that both routers are to be told of, and sessions with both.
+    /// With this many Services for both routers, and sessions with both.
     pub(super) fn announcing(services: usize) -> Self {
         let mut scene = Self::new();
         (0..services).for_each(|number| scene.plan_service(number));
@@ -101,7 +101,7 @@ impl Scene {
         scene
     }
 
-    /// The Service `web-NUMBER` is to be announced.
+    /// Plans the Service `web-NUMBER`.
     pub(super) fn plan_service(&mut self, number: usize) {
         let keys: BTreeSet<PeerKey> = self.bgp.peers.iter().map(|it| it.config.key).collect();
         let address = address(number);
@@ -117,7 +117,7 @@ impl Scene {
         self.plan.services.insert(service(&format!("web-{number}")), Arc::new(announcement));
     }
 
-    /// The session with one of the routers comes up, and it is told of everything; or it goes.
+    /// The session with one of the routers comes up, and all routes are sent; or it goes down.
     pub(super) fn set_session(&mut self, peer: usize, is_up: bool) {
         let prefixes = self.plan.services.values().flat_map(|it| it.told().map(|(it, _)| it));
         let prefixes: BTreeSet<Prefix> = prefixes.filter(|_| is_up).collect();
@@ -135,7 +135,7 @@ impl Scene {
         peer.state = if is_up { SessionState::Established } else { SessionState::Active };
     }
 
-    /// The machine hears how things are.
+    /// Hands the facts to the machine.
     pub(super) fn tell(&mut self) {
         let made = self.made;
         let epoch_seconds = EPOCH_SECONDS + self.now.as_micros() / 1_000_000;
@@ -151,7 +151,7 @@ impl Scene {
         self.reports.follow(Moment { epoch_seconds, monotonic: self.now }, &facts);
     }
 
-    /// Does what the machine wants until then.
+    /// Carries out the machine's actions until then.
     pub(super) fn run_until(&mut self, end: Instant) {
         loop {
             while let Some(action) = self.reports.poll_action(self.now) {
@@ -176,7 +176,7 @@ impl Scene {
         self.run_until(self.now + Duration::from_secs(seconds));
     }
 
-    /// A request leaves, which fits beside those that are under way.
+    /// A request is sent, which fits beside those in progress.
     fn send(&mut self, action: ReportsAction) {
         let mut lists = Vec::new();
         let mut writes = Vec::new();
@@ -220,10 +220,10 @@ impl Scene {
         }
     }
 
-    /// A speaker in the same Pod that knows nothing, on what this one has left.
+    /// A speaker in the same Pod without any state, with the objects that this one has left.
     pub(super) fn restart(&mut self) {
         self.reports = Reports::new(settings());
-        // What was on its way arrives, and nobody hears of it.
+        // Requests in transit arrive, and their answers are lost.
         for (_, action) in std::mem::take(&mut self.under_way) {
             if let ReportsAction::Write(write) = action {
                 self.api.write(&write);
@@ -233,7 +233,7 @@ impl Scene {
         self.events.clear();
     }
 
-    /// The routers that a stored object says know the Service; `None` where there is no object.
+    /// The routers that have the Service according to its stored object; `None` if there is no object.
     pub(super) fn told(&self, service: &str) -> Option<Vec<String>> {
         let mut objects = self.api.of(WrittenKind::ServiceBgpStatus);
         let object = objects.find(|it| it["status"]["serviceName"] == service)?;
@@ -254,7 +254,7 @@ impl Scene {
     }
 }
 
-/// 198.18.0.0 and what follows.
+/// Addresses from 198.18.0.0 on.
 fn address(number: usize) -> IpAddr {
     let first = u32::from_be_bytes([198, 18, 0, 0]);
     std::net::Ipv4Addr::from(first + u32::try_from(number).unwrap()).into()
@@ -274,7 +274,7 @@ impl Api {
         self.of(kind).filter(is_meant).cloned().map(Arc::new).collect()
     }
 
-    /// What others put there.
+    /// Objects that others put there.
     pub(super) fn put(&mut self, kind: WrittenKind, object: Value) {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         self.objects.insert((kind, name), object);
@@ -309,7 +309,7 @@ impl Api {
                 Some(_) => WriteReply::Done,
                 None => WriteReply::Missing,
             },
-            WriteHow::MergeStatus(_) => panic!("nobody here merges: {write:?}"),
+            WriteHow::MergeStatus(_) => panic!("no merge patch expected: {write:?}"),
         };
         if self.loses_answers { WriteReply::Failed } else { reply }
     }

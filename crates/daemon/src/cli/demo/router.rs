@@ -1,4 +1,4 @@
-//! What a daemon's log says about routes and sessions.
+//! What a daemon's log reports about routes and sessions.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -12,20 +12,20 @@ pub(super) enum Heard {
     SessionUp,
     /// The session is down.
     SessionDown(String),
-    /// A route came.
+    /// A route was announced.
     Announced(String),
-    /// A route went.
+    /// A route was withdrawn.
     Withdrawn(String),
 }
 
 /// Reads the JSON log of a daemon.
 pub(super) struct Log {
     lines: Lines<BufReader<ChildStderr>>,
-    /// The last lines, for when it dies.
+    /// The last lines, for the error when the daemon exits.
     tail: Vec<String>,
 }
 
-/// Lines that are kept to explain a death.
+/// Lines that are kept to explain an exit.
 const TAIL_LINES: usize = 10;
 
 impl Log {
@@ -33,7 +33,7 @@ impl Log {
         Self { lines: BufReader::new(stderr).lines(), tail: Vec::new() }
     }
 
-    /// The next thing that was heard. Cancel-safe, as reading lines is.
+    /// The next event in the log. Cancel-safe, as reading lines is.
     pub(super) async fn next(&mut self) -> Result<Heard> {
         loop {
             let line = self.lines.next_line().await?;

@@ -1,4 +1,4 @@
-//! The two daemons of the demo, their files, and the clock on the wall.
+//! The two daemons of the demo, their files, and the wall clock.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,15 +12,15 @@ use tokio::time::{Instant, timeout};
 
 use super::router::{Heard, Log};
 
-/// How long anything here may take before it counts as broken.
+/// How long each step may take before the demo fails.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Both are this machine, and each knows the other by its address.
+/// Both are on this machine, and each reaches the other by its address.
 const ANNOUNCER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 const ROUTER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// Everything that runs. Dropping it ends the daemons and removes the files.
 pub(super) struct Stage {
-    /// They end when they are dropped: before their files go, so above them.
+    /// The daemons end when they are dropped: before their files are removed, so above them.
     _daemons: [Child; 2],
     folder: Folder,
     started: Instant,
@@ -66,13 +66,13 @@ impl Stage {
         self.folder.0.join("announcer.sock")
     }
 
-    /// Waits for the session; says how long it took from the start of the daemons.
+    /// Waits for the session; returns how long it took from the start of the daemons.
     pub(super) async fn session_up(&mut self) -> Result<Duration> {
         self.wait_for("the session", |heard| (*heard == Heard::SessionUp).then_some(())).await?;
         Ok(self.started.elapsed())
     }
 
-    /// Adds a Service; says which prefix arrived at the router, and when.
+    /// Adds a Service; returns which prefix arrived at the router, and after how long.
     pub(super) async fn add_service(&mut self, name: &str) -> Result<(String, Duration)> {
         let text = format!(
             "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n\
@@ -88,7 +88,7 @@ impl Stage {
         Ok((prefix, renamed.elapsed()))
     }
 
-    /// Removes a Service; says which prefix left the router, and when.
+    /// Removes a Service; returns which prefix the router lost, and after how long.
     pub(super) async fn remove_service(&mut self, name: &str) -> Result<(String, Duration)> {
         let path = self.announcer_files().join(format!("{name}.yaml"));
         let removed = Instant::now();
@@ -102,7 +102,7 @@ impl Stage {
         Ok((prefix, removed.elapsed()))
     }
 
-    /// The next thing that the router hears, in words.
+    /// The next event at the router, as text.
     pub(super) async fn next_event(&mut self) -> Result<String> {
         Ok(match self.log.next().await? {
             Heard::SessionUp => "session up".to_owned(),
@@ -127,7 +127,7 @@ impl Stage {
     }
 }
 
-/// A pool, and an advertisement of everything to everybody.
+/// A pool, and an advertisement of all its addresses to all peers.
 const NETWORK: &str = "\
 apiVersion: metallb.io/v1beta1
 kind: IPAddressPool
@@ -140,7 +140,7 @@ kind: BGPAdvertisement
 metadata: {name: demo}
 ";
 
-/// A folder of our own that is gone afterwards.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -153,7 +153,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Puts a whole file in place at once; says when.
+    /// Puts a whole file in place with a rename; returns when.
     fn write(&self, name: &str, text: &str) -> Result<Instant> {
         let path = self.0.join(name);
         let beside = path.with_extension("new");
@@ -164,7 +164,7 @@ impl Folder {
     }
 
     fn daemon(&self, name: &str, address: Ipv4Addr, port: u16) -> Result<Child> {
-        let binary = std::env::current_exe().context("cannot find our own binary")?;
+        let binary = std::env::current_exe().context("cannot find the path of this binary")?;
         let path = |suffix: &str| self.0.join(format!("{name}{suffix}"));
         let log = if name == "router" { Stdio::piped() } else { Stdio::null() };
         Command::new(binary)
@@ -184,12 +184,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is in /tmp.
+        // What cannot be removed stays in /tmp.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A port that is free at the moment, in the range that a peerPort may have.
+/// A port that is free at the moment, in the range that peerPort allows.
 fn free_port(address: Ipv4Addr) -> Result<u16> {
     (10_790..16_384)
         .find(|port| TcpListener::bind((address, *port)).is_ok())

@@ -1,8 +1,7 @@
-//! The certificate of the webhook: how it is made, how a Secret keeps it, and until when it is good.
+//! The certificate of the webhook: how it is issued, how a Secret stores it, and until when it is valid.
 //!
-//! A CA signs one certificate and is forgotten: its key is kept nowhere. Whoever is to trust the
-//! webhook gets the CA and the one before it, so that controllers may change one after the other.
-//! Knows no connection.
+//! A CA signs one certificate; its key is not stored. The API server is given this CA and the previous one,
+//! so that controllers may change one after the other. Knows no connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,47 +19,47 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// How long a certificate is good, and how long before its end there is another.
+/// How long a certificate is valid, and how long before its end it is replaced.
 const LIFETIME: Duration = DAY.saturating_mul(365);
 const RENEWED_BEFORE: Duration = DAY.saturating_mul(30);
-/// By how much the clock of an API server may be behind ours.
+/// How far the clock of an API server may be behind ours.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
 /// The keys of the Secret. The first three are those of cert-manager.
 const AUTHORITIES: &str = "ca.crt";
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
-/// Who it is for, and its end (RFC 3339, UTC).
+/// Its host names, and its end (RFC 3339, UTC).
 const HOSTS: &str = "hosts";
 const NOT_AFTER: &str = "not-after";
 
-/// Why a Secret holds no certificate for us.
+/// Why a Secret holds no usable certificate.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CertificateError {
     #[error("it has no {0}")]
     Missing(&'static str),
-    #[error("its {0} is no text in base64")]
+    #[error("its {0} is not base64 text")]
     Encoding(&'static str),
-    #[error("its {0} is no PEM: {1}")]
+    #[error("its {0} is not PEM: {1}")]
     Pem(&'static str, pem::Error),
     #[error("its certificate cannot be used: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
-/// What the webhook shows the API server.
+/// The certificate that the webhook presents to the API server.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) tls: Arc<ServerConfig>,
-    /// What vouches for it: PEM in base64, as a `caBundle` has it.
+    /// The CAs that sign it: PEM in base64, as in a `caBundle`.
     pub(super) ca_bundle: String,
-    /// The first of the same, in PEM.
+    /// The first of them, in PEM.
     authority: String,
     hosts: String,
     not_after: String,
 }
 
 impl Identity {
-    /// Reads what [`issue`] made, as the API server gives it back.
+    /// Parses what [`issue`] returned, as the API server stores it.
     pub(super) fn of(secret: &Value) -> Result<Self, CertificateError> {
         let data = secret.get("data");
         let encoded = |key| {
@@ -89,16 +88,15 @@ impl Identity {
         })
     }
 
-    /// Whether there has to be another: it is for somebody else, or ends within a month. `now` is
-    /// Unix time.
+    /// Whether it has to be replaced: it is for other hosts, or ends within a month. `now` is Unix time.
     pub(super) fn is_to_be_replaced(&self, hosts: &[String], now: u64) -> bool {
-        // Such texts are in the order of their times.
+        // RFC 3339 texts in UTC sort by time.
         self.hosts != joined(hosts) || self.not_after <= time_after(now, RENEWED_BEFORE)
     }
 }
 
-/// Makes a certificate for `hosts`, names or addresses. Answers with the `stringData` of the Secret;
-/// whoever trusted the one of `former` need not change at once. `now` is Unix time.
+/// Issues a certificate for `hosts`, names or addresses. Returns the `stringData` of the Secret, which
+/// includes the CA of `former`, so that clients that trust it need not change at once. `now` is Unix time.
 pub(super) fn issue(
     hosts: &[String],
     former: Option<&Identity>,
@@ -146,7 +144,7 @@ fn time_after(now: u64, time: Duration) -> String {
     Utc(now.saturating_add(time.as_secs())).rfc3339()
 }
 
-/// The first of several in PEM.
+/// The first of several certificates in PEM.
 fn first_certificate(pem: &str) -> &str {
     pem.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! Keeps the certificate: reads the Secret, and, in the controller that leads, makes it, renews it and
-//! tells the API server whom to trust.
+//! Keeps the certificate: reads the Secret, and, in the leading controller, issues it, renews it and
+//! registers its CA at the API server.
 //!
-//! Only one writes, so all of them show what the API server knows. Whatever fails is tried again;
-//! meanwhile the last certificate stays.
+//! Only the leader writes, so all controllers present the certificate that the API server knows. Failures are
+//! retried; meanwhile the last certificate stays in use.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::kubernetes::api::{Api, Problem};
 use crate::kubernetes::resource::{Resource, VALIDATING_WEBHOOK_CONFIGURATION};
 use crate::metrics::HttpListen;
 
-/// How often somebody looks whether all is as it should be, and how often while it is not.
+/// How often the state is checked, and how often while something is wrong.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Never ends. Tells each certificate as it comes.
+/// Never ends. Publishes each certificate as it comes.
 pub(super) async fn keep(
     api: Api,
     options: WebhookOptions,
@@ -47,16 +47,18 @@ pub(super) async fn keep(
         let problem = outcome.err();
         match &problem {
             Some(problem) if trouble.as_ref() != Some(problem) => warn!("webhook: {problem}"),
-            None if trouble.is_some() => info!("webhook: all is well again"),
+            None if trouble.is_some() => {
+                info!("webhook: certificate and configuration are in order again")
+            }
             _ => {}
         }
         trouble = problem;
-        // Woken also by the end of the loop, which ends this, too.
+        // Also woken by the end of the loop, which ends this task as well.
         let _ = timeout(pause, is_leading.changed()).await;
     }
 }
 
-/// As whom the API server knows it: by its Service, or by an address in the configuration.
+/// The hosts of the certificate: the names of the Service, or an address in the configuration.
 fn hosts(options: &WebhookOptions, namespace: &str) -> Vec<String> {
     let service = format!("{}.{namespace}.svc", options.name);
     let address = match options.listen {
@@ -70,14 +72,14 @@ struct Keeper {
     api: Api,
     /// The path of Secrets.
     secrets: String,
-    /// The name of ours.
+    /// The name of our Secret.
     secret: String,
     hosts: Vec<String>,
     name: String,
 }
 
 impl Keeper {
-    /// Looks whether all is as it should be, and makes it so. Answers with what is wrong.
+    /// Checks the state and corrects it. Returns what is wrong.
     async fn look(
         &self,
         leads: bool,
@@ -97,7 +99,7 @@ impl Keeper {
                 self.replace(found, former.as_ref()).await?
             }
             Some(Err(error)) => return Err(self.about_secret(error)),
-            _ => return Err(self.about_secret("nobody has made it yet")),
+            _ => return Err(self.about_secret("the leading controller has not created it yet")),
         };
         let ca_bundle = identity.ca_bundle.clone();
         tell.send_if_modified(|told| {
@@ -114,10 +116,10 @@ impl Keeper {
     }
 
     fn about_secret(&self, problem: impl std::fmt::Display) -> String {
-        format!("its certificate, Secret {}: {problem}", self.secret)
+        format!("certificate in Secret {}: {problem}", self.secret)
     }
 
-    /// Writes another certificate, into the Secret if there is one.
+    /// Writes a new certificate, into the Secret if it exists.
     async fn replace(
         &self,
         found: Option<Value>,
@@ -152,10 +154,13 @@ impl Keeper {
         fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
-    /// Tells the API server whom to trust.
+    /// Registers the CA at the API server.
     async fn vouch(&self, ca_bundle: &str) -> Result<(), String> {
         let about = |problem: Problem| {
-            format!("ValidatingWebhookConfiguration {}: {problem}; nobody asks it", self.name)
+            format!(
+                "ValidatingWebhookConfiguration {}: {problem}; the webhook is not called",
+                self.name
+            )
         };
         let collection = VALIDATING_WEBHOOK_CONFIGURATION.in_namespace("");
         let path = format!("{collection}/{}", self.name);
@@ -169,7 +174,7 @@ impl Keeper {
     }
 }
 
-/// The JSON patch (RFC 6902) that makes all its webhooks trust this; `None` where they do.
+/// The JSON patch (RFC 6902) that gives all its webhooks this CA; `None` if they have it.
 fn patch(configuration: &Value, ca_bundle: &str) -> Option<Value> {
     let webhooks = configuration.get("webhooks").and_then(Value::as_array)?;
     let others = webhooks.iter().enumerate().filter(|(_, webhook)| {
@@ -184,7 +189,7 @@ fn patch(configuration: &Value, ca_bundle: &str) -> Option<Value> {
     if steps.is_empty() {
         return None;
     }
-    // The positions are those of this version.
+    // The positions are valid for this version only.
     let version = configuration.pointer("/metadata/resourceVersion")?;
     let path = "/metadata/resourceVersion";
     steps.insert(0, json!({ "op": "test", "path": path, "value": version }));

@@ -1,5 +1,5 @@
-//! The validating webhook of `fairway controller`: the API server asks it about each object of ours
-//! that somebody writes, and the user sees at once what is wrong.
+//! The validating webhook of `fairway controller`: the API server calls it for each of our objects that is
+//! written, so that the user sees at once what is wrong.
 //!
 //! ```text
 //!  API server ──TLS──► server ──Question──► loop (ControllerCore::judge)
@@ -7,8 +7,8 @@
 //!      └── caBundle ── keeper ◄──► Secret NAME-cert: one CA for all controllers
 //! ```
 //!
-//! Off unless an address is given. Every controller answers; the one that leads keeps the
-//! certificate. Judges nothing itself.
+//! Off unless an address is given. Every controller answers; the leading one keeps the certificate. Judges
+//! nothing itself.
 
 mod certificate;
 mod keeper;
@@ -21,15 +21,15 @@ use tokio::task::JoinSet;
 use super::api::Api;
 use crate::metrics::HttpListen;
 
-/// Questions that wait for the loop; who comes later waits to ask.
+/// Requests in the queue for the loop; later ones wait.
 const QUESTIONS_MAX: usize = 16;
 
-/// Where and as whom it answers.
+/// The address and the name of the webhook.
 #[derive(Debug, Clone)]
 pub struct WebhookOptions {
-    /// Where the API server finds it.
+    /// The address to listen on.
     pub listen: HttpListen,
-    /// What its Service is called, and its ValidatingWebhookConfiguration.
+    /// The name of its Service and of its ValidatingWebhookConfiguration.
     pub name: String,
 }
 
@@ -40,22 +40,22 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Answers with what `judge` makes of it.
+    /// Answers with the verdict of `judge`.
     pub(super) fn answer(self, judge: impl FnOnce(&Value) -> Value) {
-        // The API server may have given up.
+        // The API server may have timed out.
         let _ = self.answer.send(judge(&self.review));
     }
 }
 
-/// Answers for as long as it lives.
+/// Serves the webhook until it is dropped.
 pub(super) struct Webhook {
     leads: watch::Sender<bool>,
-    // Dropping it ends them.
+    // Dropping it ends the tasks.
     _tasks: JoinSet<()>,
 }
 
 impl Webhook {
-    /// Starts it, if there is an address. Must be called inside a tokio runtime.
+    /// Starts it if there is an address. Must be called inside a tokio runtime.
     pub(super) fn start(api: Api, options: &WebhookOptions) -> (Self, mpsc::Receiver<Question>) {
         let (leads, is_leading) = watch::channel(false);
         let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
@@ -68,7 +68,7 @@ impl Webhook {
         (Self { leads, _tasks: tasks }, questions)
     }
 
-    /// Whether this is the controller that keeps the certificate.
+    /// Sets whether this controller leads, and so keeps the certificate.
     pub(super) fn set_leading(&self, is_leading: bool) {
         self.leads.send_replace(is_leading);
     }

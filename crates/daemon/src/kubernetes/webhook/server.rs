@@ -1,8 +1,8 @@
 //! The HTTPS server of the webhook.
 //!
-//! Whoever reaches the port may ask, so whatever they do is bounded: how many connections, how long
-//! each, how large a question. One question a connection: reviews are rare, and the API server need
-//! not wonder which of its idle connections is still there.
+//! Any client that reaches the port may connect, so everything is bounded: the number of connections, the
+//! duration of each, the size of a request. One request per connection: reviews are rare, and the API server
+//! need not check which idle connections still work.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,22 +28,22 @@ use super::Question;
 use super::certificate::Identity;
 use crate::metrics::HttpListen;
 
-/// Where the configuration sends the API server.
+/// The path in the webhook configuration.
 const PATH: &str = "/validate";
-/// An API server asks one question for each object that somebody writes.
+/// An API server sends one request for each object that is written.
 const CONNECTIONS_MAX: usize = 64;
 /// The API server waits half as long.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// The API server takes no larger object than that, and sends two of them; few are a thousandth of it.
+/// The API server accepts no larger object, and a review holds two of them; few reach a thousandth of it.
 const BODY_BYTES_MAX: usize = 3 << 20;
-/// Before a no there is a second look: what we know may be a moment behind what the user wrote last.
+/// Before a refusal the object is judged a second time: our watch may be a moment behind the last write.
 const SECOND_LOOK: Duration = Duration::from_millis(500);
-/// How often a port that is taken is tried again, and how long to wait where no connection can be
-/// accepted (for want of descriptors).
+/// How often a port that is in use is retried, and how long to wait if no connection can be accepted (out of
+/// descriptors).
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Never ends. Without a certificate there is nothing to listen for.
+/// Never ends. Without a certificate it does not listen.
 pub(super) async fn run(
     listen: HttpListen,
     mut identity: watch::Receiver<Option<Identity>>,
@@ -57,14 +57,14 @@ pub(super) async fn run(
         match listen.bind().await {
             Ok(None) => return,
             Ok(Some(listener)) => {
-                info!(%listen, "the webhook answers");
+                info!(%listen, "serving the webhook");
                 return serve(&listener, &identity, &ask).await;
             }
             Err(error) if !has_failed => {
                 has_failed = true;
                 warn!(
                     %error, %listen,
-                    "no webhook: cannot listen there (--webhook-listen); trying again"
+                    "no webhook: cannot listen (--webhook-listen); trying again"
                 );
             }
             Err(_) => {}
@@ -79,9 +79,9 @@ async fn serve(
     ask: &mpsc::Sender<Question>,
 ) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    // Dropping it ends them.
+    // Dropping it ends the connections.
     let mut connections = JoinSet::new();
-    // It is never closed.
+    // The semaphore is never closed.
     while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -97,15 +97,15 @@ async fn serve(
         connections.spawn(async move {
             match timeout(CONNECTION_TIMEOUT, connection).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!(%error, "a connection to the webhook broke"),
-                Err(_) => debug!("a connection to the webhook took too long"),
+                Ok(Err(error)) => debug!(%error, "a connection to the webhook failed"),
+                Err(_) => debug!("a connection to the webhook timed out"),
             }
             drop(permit);
         });
     }
 }
 
-/// One question and its answer.
+/// One request and its answer.
 async fn connection(
     stream: TcpStream,
     tls: Arc<ServerConfig>,
@@ -126,7 +126,7 @@ async fn connection(
 
 async fn answer(request: Request<Incoming>, ask: &mpsc::Sender<Question>) -> Response<Full<Bytes>> {
     if request.uri().path() != PATH {
-        return plain(StatusCode::NOT_FOUND, "there is /validate\n");
+        return plain(StatusCode::NOT_FOUND, "only /validate exists\n");
     }
     if request.method() != Method::POST {
         let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only POST\n");
@@ -135,21 +135,21 @@ async fn answer(request: Request<Incoming>, ask: &mpsc::Sender<Question>) -> Res
     }
     let body = match Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(_) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "at most 3 MiB\n"),
+        Err(_) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 3 MiB\n"),
     };
     let Ok(review) = serde_json::from_slice::<Value>(&body) else {
-        return plain(StatusCode::BAD_REQUEST, "that is no JSON\n");
+        return plain(StatusCode::BAD_REQUEST, "the body is not JSON\n");
     };
     match judged(review, ask).await {
         Some(review) => {
             let kind = HeaderValue::from_static("application/json");
             response(StatusCode::OK, kind, review.to_string())
         }
-        None => plain(StatusCode::SERVICE_UNAVAILABLE, "the controller is leaving\n"),
+        None => plain(StatusCode::SERVICE_UNAVAILABLE, "the controller is shutting down\n"),
     }
 }
 
-/// What the loop says of it; `None` when it has ended.
+/// The verdict of the loop; `None` when it has ended.
 async fn judged(review: Value, ask: &mpsc::Sender<Question>) -> Option<Value> {
     let first = judged_once(review.clone(), ask).await?;
     if first.pointer("/response/allowed") == Some(&Value::Bool(true)) {

@@ -1,4 +1,5 @@
-//! What clients can do to the server, and what it says of a daemon that hangs. The daemon is played
+//! What clients can do to the server, and its answers for a daemon that hangs. The daemon is a mock here,
+//! since a real one cannot be made to hang; `tests/metrics.rs` has a real one.
 //! here, since nothing that really runs can be made to hang; `tests/metrics.rs` has a real one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::metrics::Collected;
 
-/// Far more than anything here takes.
+/// Far more than any step here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A daemon that answers, has ended, or hangs.
@@ -42,7 +43,7 @@ impl Collect for Played {
     }
 }
 
-/// A free port of loopback, and a server there.
+/// A free port of loopback, and a server on it.
 async fn server(daemon: Played) -> (Server, SocketAddr, Arc<ClientCounters>) {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
@@ -53,7 +54,7 @@ async fn server(daemon: Played) -> (Server, SocketAddr, Arc<ClientCounters>) {
     (server, address, counters)
 }
 
-/// What is answered to these bytes until the server closes.
+/// The answer to these bytes until the server closes the connection.
 async fn answer_to(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     // The server may answer, and close, before it has read everything.
@@ -73,7 +74,10 @@ async fn a_daemon_is_alive_at_once_and_ready_when_everything_was_read() {
     assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200 OK\r\n"));
     let unready = get(address, "/readyz").await;
     assert!(unready.starts_with("HTTP/1.1 503 "), "{unready}");
-    assert!(unready.ends_with("\r\n\r\nnot everything has been read yet\n"), "{unready}");
+    assert!(
+        unready.ends_with("\r\n\r\nnot ready: not all objects have been read yet\n"),
+        "{unready}"
+    );
     counters.loaded();
     assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200 OK\r\n"));
     let page = get(address, "/metrics?name[]=x").await;

@@ -1,11 +1,11 @@
-//! Certificates over the years, and Secrets that somebody else has written.
+//! Certificates over the years, and Secrets that another author has written.
 
 use super::*;
 
 /// 2026-11-22.
 const NOW: u64 = 1_795_305_600;
 
-/// What the API server makes of `stringData`.
+/// What the API server stores for `stringData`.
 pub(in crate::kubernetes::webhook) fn stored(string_data: &Value) -> Value {
     let fields = string_data.as_object().unwrap().iter();
     let encoded = fields.map(|(key, value)| {
@@ -62,11 +62,11 @@ fn a_secret_that_is_none_of_ours_says_what_it_lacks() {
     let why = |secret: &Value| Identity::of(secret).unwrap_err().to_string();
     assert_eq!(why(&json!({})), "it has no tls.crt");
     assert_eq!(why(&json!({ "data": { "tls.crt": "" } })), "it has no tls.crt");
-    assert_eq!(why(&json!({ "data": { "tls.crt": "?" } })), "its tls.crt is no text in base64");
+    assert_eq!(why(&json!({ "data": { "tls.crt": "?" } })), "its tls.crt is not base64 text");
     let mut texts = issue(&hosts(), None, NOW).unwrap();
     texts["tls.key"] = json!("key");
-    assert!(why(&stored(&texts)).starts_with("its tls.key is no PEM"));
-    // The key of another.
+    assert!(why(&stored(&texts)).starts_with("its tls.key is not PEM"));
+    // The key of another certificate.
     texts["tls.key"] = issue(&hosts(), None, NOW).unwrap()["tls.key"].clone();
     assert!(why(&stored(&texts)).starts_with("its certificate cannot be used"));
 }

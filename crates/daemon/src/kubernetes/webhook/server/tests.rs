@@ -1,4 +1,4 @@
-//! Somebody asks by HTTPS; the test is the loop that answers.
+//! A client connects by HTTPS; the test takes the part of the loop.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::super::certificate::{issue, tests::stored};
 use super::*;
 
-/// The certificate is for now, and both sides go by the clock of this machine.
+/// The certificate is valid now, and both sides use the clock of this machine.
 fn now() -> u64 {
     std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
 }
@@ -42,7 +42,7 @@ impl Lab {
         Self { address, authority, questions, _server: server }
     }
 
-    /// Asks as somebody who trusts this CA.
+    /// Sends a request as a client that trusts this CA.
     async fn ask_trusting(&self, pem: &str, head: &str, body: &str) -> std::io::Result<String> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
@@ -57,7 +57,7 @@ impl Lab {
         let length = body.len();
         let request = format!("{head} HTTP/1.1\r\nHost: it\r\nContent-Length: {length}\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
-        // A server that wants no more reads no more.
+        // The server may stop reading early.
         let _ = stream.write_all(body.as_bytes()).await;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
@@ -91,7 +91,7 @@ async fn a_review_is_judged_by_the_loop() {
     assert!(answer.contains("application/json"), "{answer}");
 }
 
-/// The user has just made room, and the watch is a moment behind.
+/// The user has just freed an address, and the watch is a moment behind.
 #[tokio::test]
 async fn a_no_is_a_no_only_when_it_is_said_twice() {
     let mut lab = Lab::start().await;
@@ -137,6 +137,6 @@ async fn who_trusts_another_does_not_ask() {
     let another = issue(&["127.0.0.1".to_owned()], None, now()).unwrap();
     let pem = another["ca.crt"].as_str().unwrap();
     assert!(lab.ask_trusting(pem, "POST /validate", "{}").await.is_err());
-    // And stops nobody else.
+    // Other clients are still served.
     assert!(lab.ask("POST /", "").await.starts_with("HTTP/1.1 404 "));
 }
