@@ -347,8 +347,8 @@ impl Kernel {
         let is_secondary = address.address.is_ipv4() && list.iter().any(|it| it.network() == address.network());
         let is_secondary_or_temporary = address.is_secondary_or_temporary || is_secondary;
         let address = Address { created_centiseconds, is_secondary_or_temporary, ..address };
-        let is_before =
-            |it: &Address| it.address.is_ipv4() && (is_secondary || !it.is_secondary_or_temporary);
+        let is_last = is_secondary || address.address.is_ipv6();
+        let is_before = |it: &Address| it.address.is_ipv4() && (is_last || !it.is_secondary_or_temporary);
         let place = list.iter().take_while(|it| is_before(it)).count();
         list.insert(place, address.clone());
         self.tell(Kind::Address, RouteNetlinkMessage::NewAddress(address_message(&address)), 0);

@@ -1,9 +1,10 @@
 //! Messages of the kernel, and what is read out of them.
 
+mod recorded;
+
 use netlink_packet_core::{NLMSG_DONE, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, WirelessEvent};
-use netlink_packet_core::{Parseable as _};
 
 use super::*;
 use crate::simulated::{
@@ -129,38 +130,51 @@ fn a_neighbour_is_read_while_it_is_known() {
     assert_eq!(facts(&event(RouteNetlinkMessage::NewNeighbour(of_a_bridge), 0)), []);
 }
 
-/// `RTM_NEWADDR` of 127.0.0.1/8 on lo, as a 6.18 kernel sent it.
-#[rustfmt::skip]
-const RECORDED: &[u8] = &[
-    0x4c, 0, 0, 0, 0x14, 0, 2, 0, 1, 0, 0, 0, 0x34, 0x12, 0, 0, 2, 8, 0x80, 254, 1, 0, 0, 0,
-    8, 0, 1, 0, 127, 0, 0, 1, 8, 0, 2, 0, 127, 0, 0, 1, 7, 0, 3, 0, b'l', b'o', 0, 0,
-    8, 0, 8, 0, 0x80, 0, 0, 0, 20, 0, 6, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x39, 1, 0, 0, 0x39, 1, 0, 0,
-];
+fn recorded(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+}
 
 #[test]
-fn a_recorded_message_is_read() {
-    let expected = Address {
-        scope: 254,
-        created_centiseconds: 0x139,
-        ..address(1, "127.0.0.1/8")
+fn recorded_messages_are_read() {
+    let link = Link { name: "e0".to_owned(), mac: Some([0x66, 0xf8, 0x82, 0x17, 0xa7, 0xad]), alternative_names: vec!["to-the-spine".to_owned()], ..link(3) };
+    assert_eq!(facts(&recorded(recorded::LINK)), [Fact::Link(link)]);
+    let address = Address {
+        peer: "10.9.0.2".parse().ok(),
+        created_centiseconds: 209_973,
+        ..address(3, "10.0.0.1/32")
     };
-    assert_eq!(facts(RECORDED), [Fact::Address(expected)]);
+    assert_eq!(facts(&recorded(recorded::ADDRESS)), [Fact::Address(address)]);
+    let way = |index, gateway: Option<&str>, weight| NextHop {
+        index: Some(index),
+        gateway: gateway.map(|it| it.parse().unwrap()),
+        weight,
+    };
+    let next_hops = vec![way(3, Some("10.9.0.2"), 3), way(2, None, 1)];
+    let route = Route { protocol: 3, next_hops, ..route("203.0.113.0/24", 3, None) };
+    assert_eq!(facts(&recorded(recorded::ROUTE)), [Fact::Route { route, replaces: false }]);
+    let neighbour =
+        Neighbour { state: NeighbourState::Permanent, is_router: true, ..neighbour(3, "fe80::9") };
+    assert_eq!(facts(&recorded(recorded::NEIGHBOUR)), [Fact::Neighbour(neighbour)]);
 }
 
 #[test]
 fn an_attribute_that_does_not_parse_costs_nothing_else() {
-    let mut message = RECORDED.to_vec();
+    let whole = recorded(recorded::ADDRESS);
+    let mut message = whole.clone();
     // An MTU-like attribute of a kind that nobody knows, and an address of five bytes.
     message.extend([8, 0, 0xEE, 0x3F, 1, 2, 3, 4, 9, 0, 2, 0, 1, 2, 3, 4, 5, 0, 0, 0]);
     message[0] = u8::try_from(message.len()).unwrap();
-    assert_eq!(facts(&message), facts(RECORDED));
+    assert_eq!(facts(&message), facts(&whole));
+    assert_eq!(facts(&message).len(), 1);
 }
 
 #[test]
 fn a_datagram_that_is_cut_off_says_so() {
-    let whole = [RECORDED, RECORDED].concat();
+    let one = recorded(recorded::ADDRESS);
+    let whole = one.repeat(2);
     assert_eq!(facts(&whole).len(), 2);
-    for length in RECORDED.len() + 1..whole.len() {
+    for length in one.len() + 1..whole.len() {
         let read: Vec<_> = messages(&whole[..length]).collect();
         assert_eq!(read.len(), 2, "{length}");
         assert!(read[0].is_ok() && read[1].is_err(), "{length}");
