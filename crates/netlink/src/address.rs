@@ -20,7 +20,8 @@ pub struct Address {
     pub prefix_length: u8,
     /// How far it can be used: 0 everywhere, 200 on this site, 253 on its link, 254 on this machine.
     pub scope: u8,
-    /// Duplicate address detection still runs: nothing can be sent from it.
+    /// Duplicate address detection still runs: nothing can be sent from it. The kernel lists such an IPv6
+    /// address, but reports it only once the detection is over.
     pub is_tentative: bool,
     /// Duplicate address detection found another owner.
     pub has_failed_detection: bool,

@@ -8,17 +8,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use netlink_packet_core::{
-    DoneBuffer, Emitable, ErrorBuffer, NLM_F_DUMP_INTR, NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
-    NlaBuffer, NlasIterator, Parseable, ParseableParametrized, parse_string,
+    DoneBuffer, Emitable, ErrorBuffer, NLM_F_DUMP_INTR, NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR,
+    NetlinkBuffer, NlaBuffer, NlasIterator, Parseable, ParseableParametrized, parse_string,
 };
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeader};
 use netlink_packet_route::link::{InfoVrf, LinkAttribute, LinkFlags, LinkHeader, Prop};
 use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourHeader, NeighbourState as KernelState,
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourHeader,
+    NeighbourState as KernelState,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteLwEnCapType, RouteNextHop, RouteType, RouteVia,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteLwEnCapType, RouteNextHop,
+    RouteType, RouteVia,
 };
 
 use crate::address::Address;
@@ -85,7 +87,9 @@ pub struct Malformed;
 
 /// The messages of a datagram. A message that is of no interest, or that cannot be read, has no fact; it
 /// still has an envelope.
-pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Result<(Envelope, Option<Fact>), Malformed>> {
+pub fn messages(
+    datagram: &[u8],
+) -> impl Iterator<Item = Result<(Envelope, Option<Fact>), Malformed>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -181,7 +185,9 @@ fn link(payload: &[u8]) -> Option<Link> {
             Ok(LinkAttribute::IfName(name)) => link.name = name,
             Ok(LinkAttribute::Mtu(mtu_bytes)) => link.mtu_bytes = mtu_bytes,
             Ok(LinkAttribute::Address(mac)) => link.mac = mac_of(&mac),
-            Ok(LinkAttribute::Controller(master)) => link.master = Some(master).filter(|it| *it != 0),
+            Ok(LinkAttribute::Controller(master)) => {
+                link.master = Some(master).filter(|it| *it != 0)
+            }
             Ok(LinkAttribute::PropList(properties)) => {
                 let names = properties.into_iter().filter_map(|property| match property {
                     Prop::AltIfName(name) => Some(name),
@@ -203,10 +209,11 @@ fn link_info(value: &[u8]) -> (Option<String>, Option<u32>) {
         match attribute.kind() {
             libc::IFLA_INFO_KIND => kind = parse_string(attribute.value()).ok(),
             libc::IFLA_INFO_DATA if kind.as_deref() == Some("vrf") => {
-                vrf_table = attributes(attribute.value(), 0).find_map(|it| match InfoVrf::parse(&it) {
-                    Ok(InfoVrf::TableId(table)) => Some(table),
-                    _ => None,
-                });
+                vrf_table =
+                    attributes(attribute.value(), 0).find_map(|it| match InfoVrf::parse(&it) {
+                        Ok(InfoVrf::TableId(table)) => Some(table),
+                        _ => None,
+                    });
             }
             _ => {}
         }
@@ -287,7 +294,11 @@ fn route(payload: &[u8]) -> Option<Route> {
     let mut next_hops = Vec::new();
     for attribute in attributes(payload, header.buffer_len()) {
         match attribute.kind() {
-            libc::RTA_DST | libc::RTA_GATEWAY | libc::RTA_VIA | libc::RTA_OIF | libc::RTA_PREFSRC => {}
+            libc::RTA_DST
+            | libc::RTA_GATEWAY
+            | libc::RTA_VIA
+            | libc::RTA_OIF
+            | libc::RTA_PREFSRC => {}
             libc::RTA_TABLE | libc::RTA_PRIORITY | libc::RTA_MULTIPATH => {}
             _ => continue,
         }

@@ -158,7 +158,8 @@ impl Follower {
         if self.reading.is_some() || !self.is_drained {
             return None;
         }
-        let (kind, due) = self.due.iter().find(|(_, due)| due.at <= now).map(|(it, due)| (*it, *due))?;
+        let (kind, due) =
+            self.due.iter().find(|(_, due)| due.at <= now).map(|(it, due)| (*it, *due))?;
         self.due.remove(&kind);
         self.sequence = self.sequence.wrapping_add(1).max(1);
         self.reading = Some(Reading {

@@ -25,6 +25,7 @@ pub mod scope;
 mod simulated;
 
 pub use address::Address;
+pub use decode::Fact;
 pub use follower::Follower;
 #[cfg(feature = "io")]
 pub use io::{Watch, read};

@@ -9,7 +9,8 @@ pub struct Link {
     pub index: u32,
     /// Its name, which can change.
     pub name: String,
-    /// Other names that it answers to (`ip link property add ... altname`).
+    /// Other names that it answers to (`ip link property add ... altname`). The kernel reports a change of
+    /// them while the interface is up.
     pub alternative_names: Vec<String>,
     /// The kind of a virtual interface, in the kernel's word: `veth`, `bridge`, `vrf`. Hardware and the
     /// loopback interface have none.

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::address::Address;
+use crate::decode::Fact;
 use crate::kind::{Kind, Kinds};
 use crate::link::Link;
 use crate::neighbour::Neighbour;
@@ -30,6 +31,17 @@ pub struct Machine {
     truncated: Kinds,
 }
 
+impl FromIterator<Fact> for Machine {
+    /// The machine that these facts describe, one after the other.
+    fn from_iter<T: IntoIterator<Item = Fact>>(facts: T) -> Self {
+        let mut machine = Self::default();
+        facts.into_iter().for_each(|fact| {
+            machine.apply(&fact);
+        });
+        machine
+    }
+}
+
 impl Machine {
     /// All interfaces, by number.
     pub fn links(&self) -> impl Iterator<Item = &Link> {
@@ -41,10 +53,14 @@ impl Machine {
         self.links.get(&index)
     }
 
+    /// The interface whose own name this is.
+    pub fn link_named(&self, name: &str) -> Option<&Link> {
+        self.links().find(|link| link.name == name)
+    }
+
     /// The interface that answers to `name`; its own name goes before another's alternative one.
     pub fn link_called(&self, name: &str) -> Option<&Link> {
-        let own = self.links().find(|link| link.name == name);
-        own.or_else(|| self.links().find(|link| link.is_called(name)))
+        self.link_named(name).or_else(|| self.links().find(|link| link.is_called(name)))
     }
 
     /// The device of the VRF that an interface is a port of, or that it is itself.
@@ -84,7 +100,8 @@ impl Machine {
     }
 
     fn first_global(&self, index: u32, is_of_family: fn(&IpAddr) -> bool) -> Option<IpAddr> {
-        let mut settled = self.addresses_of(index).iter().filter(|it| it.is_settled() && it.is_global());
+        let mut settled =
+            self.addresses_of(index).iter().filter(|it| it.is_settled() && it.is_global());
         settled.find(|it| is_of_family(&it.address)).map(|it| it.address)
     }
 

@@ -7,14 +7,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use netlink_packet_core::{
-    DoneMessage, NLM_F_DUMP_INTR, NLM_F_MULTIPART, NLM_F_REPLACE, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    DoneMessage, NLM_F_DUMP_INTR, NLM_F_MULTIPART, NLM_F_REPLACE, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, CacheInfo};
-use netlink_packet_route::link::{InfoData, InfoKind, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Prop};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, CacheInfo,
+};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Prop,
+};
 use netlink_packet_route::neighbour::{
     NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState as KernelState,
 };
-use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteNextHop, RouteType, RouteVia};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteMessage, RouteNextHop, RouteType, RouteVia,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::address::Address;
@@ -73,7 +80,8 @@ pub(crate) fn link_message(link: &Link) -> LinkMessage {
         "bridge" => InfoKind::Bridge,
         other => InfoKind::Other(other.to_owned()),
     });
-    let table = link.vrf_table.map(|table| LinkInfo::Data(InfoData::Vrf(vec![InfoVrf::TableId(table)])));
+    let table =
+        link.vrf_table.map(|table| LinkInfo::Data(InfoData::Vrf(vec![InfoVrf::TableId(table)])));
     let info: Vec<LinkInfo> = kind.map(LinkInfo::Kind).into_iter().chain(table).collect();
     if !info.is_empty() {
         attributes.push(LinkAttribute::LinkInfo(info));
@@ -181,7 +189,12 @@ pub(crate) fn neighbour_message(neighbour: &Neighbour) -> NeighbourMessage {
 }
 
 /// A message as the kernel sends it.
-pub(crate) fn bytes(payload: NetlinkPayload<RouteNetlinkMessage>, flags: u16, sequence: u32, port: u32) -> Vec<u8> {
+pub(crate) fn bytes(
+    payload: NetlinkPayload<RouteNetlinkMessage>,
+    flags: u16,
+    sequence: u32,
+    port: u32,
+) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     (header.flags, header.sequence_number, header.port_number) = (flags, sequence, port);
     let mut message = NetlinkMessage::new(header, payload);
@@ -304,7 +317,9 @@ impl Kernel {
         if !link.is_up {
             // Without a word.
             let index = Some(link.index);
-            self.routes.retain(|it| it.destination.addr().is_ipv6() || it.next_hops.iter().all(|it| it.index != index));
+            self.routes.retain(|it| {
+                it.destination.addr().is_ipv6() || it.next_hops.iter().all(|it| it.index != index)
+            });
             self.interrupt(Kind::Route);
         }
         self.links.insert(link.index, link.clone());
@@ -340,15 +355,18 @@ impl Kernel {
         let created_centiseconds = self.clock;
         let list = self.addresses.entry(address.index).or_default();
         let key = (address.address, address.address.is_ipv4().then_some(address.prefix_length));
-        let same = |it: &Address| (it.address, it.address.is_ipv4().then_some(it.prefix_length)) == key;
+        let same =
+            |it: &Address| (it.address, it.address.is_ipv4().then_some(it.prefix_length)) == key;
         if list.iter().any(same) {
             return;
         }
-        let is_secondary = address.address.is_ipv4() && list.iter().any(|it| it.network() == address.network());
+        let is_secondary =
+            address.address.is_ipv4() && list.iter().any(|it| it.network() == address.network());
         let is_secondary_or_temporary = address.is_secondary_or_temporary || is_secondary;
         let address = Address { created_centiseconds, is_secondary_or_temporary, ..address };
         let is_last = is_secondary || address.address.is_ipv6();
-        let is_before = |it: &Address| it.address.is_ipv4() && (is_last || !it.is_secondary_or_temporary);
+        let is_before =
+            |it: &Address| it.address.is_ipv4() && (is_last || !it.is_secondary_or_temporary);
         let place = list.iter().take_while(|it| is_before(it)).count();
         list.insert(place, address.clone());
         self.tell(Kind::Address, RouteNetlinkMessage::NewAddress(address_message(&address)), 0);
@@ -369,7 +387,7 @@ impl Kernel {
         let before = self.routes.iter().position(|it| it.competes_with(&route));
         let flags = match before {
             Some(place) if replaces => {
-                if self.routes.iter().any(|it| *it == route) {
+                if self.routes.contains(&route) {
                     return;
                 }
                 self.routes[place] = route.clone();
@@ -414,12 +432,20 @@ impl Kernel {
     pub(crate) fn put_neighbour(&mut self, neighbour: Neighbour) {
         self.neighbours.retain(|it| (it.index, it.address) != (neighbour.index, neighbour.address));
         self.neighbours.push(neighbour.clone());
-        self.tell(Kind::Neighbour, RouteNetlinkMessage::NewNeighbour(neighbour_message(&neighbour)), 0);
+        self.tell(
+            Kind::Neighbour,
+            RouteNetlinkMessage::NewNeighbour(neighbour_message(&neighbour)),
+            0,
+        );
     }
 
     pub(crate) fn remove_neighbour(&mut self, neighbour: &Neighbour) {
         self.neighbours.retain(|it| it != neighbour);
-        self.tell(Kind::Neighbour, RouteNetlinkMessage::DelNeighbour(neighbour_message(neighbour)), 0);
+        self.tell(
+            Kind::Neighbour,
+            RouteNetlinkMessage::DelNeighbour(neighbour_message(neighbour)),
+            0,
+        );
     }
 
     /// Takes a request of the follower.
@@ -453,17 +479,29 @@ impl Kernel {
     }
 
     fn list(&mut self) {
-        let Some(Listing { kind, sequence, position, is_interrupted }) = self.listing else { return };
+        let Some(Listing { kind, sequence, position, is_interrupted }) = self.listing else {
+            return;
+        };
         let all: Vec<RouteNetlinkMessage> = match kind {
-            Kind::Link => self.links.values().map(|it| RouteNetlinkMessage::NewLink(link_message(it))).collect(),
+            Kind::Link => self
+                .links
+                .values()
+                .map(|it| RouteNetlinkMessage::NewLink(link_message(it)))
+                .collect(),
             Kind::Address => {
                 let all = self.addresses.values().flatten();
                 all.map(|it| RouteNetlinkMessage::NewAddress(address_message(it))).collect()
             }
-            Kind::Route => self.routes.iter().map(|it| RouteNetlinkMessage::NewRoute(route_message(it))).collect(),
-            Kind::Neighbour => {
-                self.neighbours.iter().map(|it| RouteNetlinkMessage::NewNeighbour(neighbour_message(it))).collect()
-            }
+            Kind::Route => self
+                .routes
+                .iter()
+                .map(|it| RouteNetlinkMessage::NewRoute(route_message(it)))
+                .collect(),
+            Kind::Neighbour => self
+                .neighbours
+                .iter()
+                .map(|it| RouteNetlinkMessage::NewNeighbour(neighbour_message(it)))
+                .collect(),
         };
         let interrupted = if is_interrupted { NLM_F_DUMP_INTR } else { 0 };
         let flags = NLM_F_MULTIPART | interrupted;
@@ -473,7 +511,12 @@ impl Kernel {
             datagram.extend(bytes(payload, flags, sequence, PORT));
         }
         if position + 3 >= all.len() {
-            datagram.extend(bytes(NetlinkPayload::Done(DoneMessage::default()), flags, sequence, PORT));
+            datagram.extend(bytes(
+                NetlinkPayload::Done(DoneMessage::default()),
+                flags,
+                sequence,
+                PORT,
+            ));
             self.interruptions += u32::from(is_interrupted);
             self.listing = None;
         } else if let Some(listing) = &mut self.listing {

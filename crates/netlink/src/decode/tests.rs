@@ -8,8 +8,8 @@ use netlink_packet_route::link::{LinkAttribute, WirelessEvent};
 
 use super::*;
 use crate::simulated::{
-    Random, address, address_message, bytes, event, link, link_message, neighbour, neighbour_message, route,
-    route_message,
+    Random, address, address_message, bytes, event, link, link_message, neighbour,
+    neighbour_message, route, route_message,
 };
 
 fn facts(datagram: &[u8]) -> Vec<Fact> {
@@ -40,7 +40,9 @@ fn a_link_is_read_with_its_kind_and_its_place() {
 fn a_bridge_port_that_leaves_is_no_deleted_link() {
     let mut message = link_message(&link(5));
     message.header.interface_family = AddressFamily::Bridge;
-    for message in [RouteNetlinkMessage::NewLink(message.clone()), RouteNetlinkMessage::DelLink(message)] {
+    for message in
+        [RouteNetlinkMessage::NewLink(message.clone()), RouteNetlinkMessage::DelLink(message)]
+    {
         assert_eq!(facts(&event(message, 0)), []);
     }
 }
@@ -52,7 +54,8 @@ fn an_event_of_a_wireless_driver_changes_no_link() {
     let Ok(wireless) = wireless else {
         panic!("a wireless event is any bytes: {wireless:?}");
     };
-    message.attributes = vec![LinkAttribute::IfName("wlan0".to_owned()), LinkAttribute::Wireless(wireless)];
+    message.attributes =
+        vec![LinkAttribute::IfName("wlan0".to_owned()), LinkAttribute::Wireless(wireless)];
     assert_eq!(facts(&event(RouteNetlinkMessage::NewLink(message), 0)), []);
 }
 
@@ -79,7 +82,11 @@ fn an_address_is_read_with_its_other_end_and_its_state() {
 #[test]
 fn a_route_is_read_with_all_its_ways() {
     let mut several = route("203.0.113.0/24", 2, Some("10.0.0.1"));
-    several.next_hops.push(NextHop { index: Some(3), gateway: "fe80::1".parse().ok(), weight: 256 });
+    several.next_hops.push(NextHop {
+        index: Some(3),
+        gateway: "fe80::1".parse().ok(),
+        weight: 256,
+    });
     several.table = 100_000;
     several.metric = 20;
     several.source = "10.0.0.9".parse().ok();
@@ -137,7 +144,12 @@ fn recorded(text: &str) -> Vec<u8> {
 
 #[test]
 fn recorded_messages_are_read() {
-    let link = Link { name: "e0".to_owned(), mac: Some([0x66, 0xf8, 0x82, 0x17, 0xa7, 0xad]), alternative_names: vec!["to-the-spine".to_owned()], ..link(3) };
+    let link = Link {
+        name: "e0".to_owned(),
+        mac: Some([0x66, 0xf8, 0x82, 0x17, 0xa7, 0xad]),
+        alternative_names: vec!["to-the-spine".to_owned()],
+        ..link(3)
+    };
     assert_eq!(facts(&recorded(recorded::LINK)), [Fact::Link(link)]);
     let address = Address {
         peer: "10.9.0.2".parse().ok(),

@@ -9,8 +9,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recvfrom, sendto,
-    setsockopt, socket, sockopt,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname,
+    recvfrom, sendto, setsockopt, socket, sockopt,
 };
 use tokio::io::unix::AsyncFd;
 
@@ -69,7 +69,7 @@ impl RouteSocket {
     /// Has the runtime watch it.
     pub(super) fn watched(self) -> io::Result<AsyncFd<Self>> {
         // SAFETY: the descriptor is open, is always the same one, and is closed only when this is dropped.
-        Ok(unsafe { AsyncFd::register(self) }.map_err(|error| error.into_parts().1)?)
+        unsafe { AsyncFd::register(self) }.map_err(|error| error.into_parts().1)
     }
 
     /// Its number, which answers to its requests carry.
@@ -89,7 +89,9 @@ impl RouteSocket {
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         loop {
             match recvfrom::<NetlinkAddr>(self.as_raw_fd(), buffer) {
-                Ok((length, Some(from))) if from.pid() == KERNEL => return Ok(Received::Datagram(length)),
+                Ok((length, Some(from))) if from.pid() == KERNEL => {
+                    return Ok(Received::Datagram(length));
+                }
                 // Another process may write to the socket, too.
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(Errno::ENOBUFS) => return Ok(Received::Overrun),

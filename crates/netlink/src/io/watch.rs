@@ -180,7 +180,10 @@ impl Following {
         }
     }
 
-    async fn follow(&mut self, socket: &AsyncFd<RouteSocket>) -> io::Result<std::convert::Infallible> {
+    async fn follow(
+        &mut self,
+        socket: &AsyncFd<RouteSocket>,
+    ) -> io::Result<std::convert::Infallible> {
         loop {
             self.follower.handle(self.started.elapsed(), Input::Tick);
             if let Some(request) = self.follower.poll_request(self.started.elapsed()) {
@@ -228,7 +231,8 @@ fn log(note: Note) {
         }
         Note::Lost { attempt, wait } => {
             info!(
-                attempt, ?wait,
+                attempt,
+                ?wait,
                 "kernel events are lost again and again: links and addresses change faster than they are \
                  read; reading its tables again"
             );

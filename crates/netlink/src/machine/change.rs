@@ -57,7 +57,8 @@ impl Machine {
                     return Applied::default();
                 }
                 Arc::make_mut(&mut self.links).insert(link.index, link.clone());
-                Applied::changed(Kind::Link, true).and_unclear(Kind::Route, goes_down || vrf_changes)
+                Applied::changed(Kind::Link, true)
+                    .and_unclear(Kind::Route, goes_down || vrf_changes)
             }
             Fact::LinkGone(index) => self.remove_link(*index),
             Fact::Address(address) => Applied::changed(Kind::Address, self.place(address, false)),
@@ -228,7 +229,8 @@ impl Machine {
     /// was, the table is unclear.
     fn add_route(&mut self, route: &Route, replaces: bool) -> Applied {
         let is_known = self.routes.contains(route);
-        let others: Vec<Route> = self.competitors(route).filter(|it| *it != route).cloned().collect();
+        let others: Vec<Route> =
+            self.competitors(route).filter(|it| *it != route).cloned().collect();
         // IPv6 adds a way to a route by reporting all of its ways, without saying that they replace any.
         let may_replace = replaces || route.destination.addr().is_ipv6();
         let is_unclear = !others.is_empty() && (!replaces || others.len() > 1 || is_known);

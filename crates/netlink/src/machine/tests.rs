@@ -1,16 +1,11 @@
 //! What facts make of a snapshot, and what it answers.
 
 use super::*;
-use crate::decode::Fact;
 use crate::route::{NextHop, RouteKind};
 use crate::simulated::{address, link, neighbour, route};
 
 fn machine(facts: impl IntoIterator<Item = Fact>) -> Machine {
-    let mut machine = Machine::default();
-    for fact in facts {
-        machine.apply(&fact);
-    }
-    machine
+    facts.into_iter().collect()
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -36,7 +31,9 @@ fn a_vrf_has_its_ports_and_its_device() {
     let links_in = |vrf| machine.links_in(vrf).map(|it| it.index).collect::<Vec<_>>();
     assert_eq!(links_in(Some(10)), [2, 10]);
     assert_eq!(links_in(None), [1, 3, 4, 20]);
-    assert!(machine.follows_table(254) && machine.follows_table(1010) && !machine.follows_table(255));
+    assert!(
+        machine.follows_table(254) && machine.follows_table(1010) && !machine.follows_table(255)
+    );
 }
 
 #[test]
@@ -46,6 +43,7 @@ fn an_interface_is_found_by_each_of_its_names() {
     let called = |name| machine.link_called(name).map(|it| it.index);
     assert_eq!([called("eth1"), called("uplink"), called("eth2")], [Some(1), Some(1), Some(2)]);
     assert_eq!(called("eth3"), None);
+    assert_eq!(machine.link_named("uplink"), None);
 }
 
 #[test]
@@ -68,8 +66,15 @@ fn the_first_global_address_stays_when_others_come() {
     assert_eq!(machine.global_ipv4(2), None);
     let order: Vec<String> =
         machine.addresses_of(1).iter().map(|it| it.address.to_string()).collect();
-    let expected =
-        ["169.254.0.1", "10.0.0.1", "10.1.0.1", "10.0.0.2", "fe80::1", "2001:db8::9", "2001:db8::1"];
+    let expected = [
+        "169.254.0.1",
+        "10.0.0.1",
+        "10.1.0.1",
+        "10.0.0.2",
+        "fe80::1",
+        "2001:db8::9",
+        "2001:db8::1",
+    ];
     assert_eq!(order, expected);
 }
 
@@ -177,7 +182,10 @@ fn ways_that_ipv6_adds_to_a_route_are_looked_at_again() {
     // One way that goes is reported as a route with this way.
     assert_eq!(machine.apply(&Fact::RouteGone(one)).unclear, Kind::Route.into());
     let blackhole = Route { kind: RouteKind::Blackhole, next_hops: Vec::new(), metric: 9, ..both };
-    assert_eq!(machine.apply(&Fact::Route { route: blackhole, replaces: false }).unclear, Kinds::NONE);
+    assert_eq!(
+        machine.apply(&Fact::Route { route: blackhole, replaces: false }).unclear,
+        Kinds::NONE
+    );
 }
 
 #[test]
@@ -195,15 +203,26 @@ fn what_vanishes_without_a_message_is_known_to_be_unclear() {
 #[test]
 fn a_table_that_is_full_says_that_it_is_only_a_part() {
     let mut machine = Machine::default();
-    let nth = |number: u32| Fact::Neighbour(neighbour(1, &format!("10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255)));
+    let nth = |number: u32| {
+        Fact::Neighbour(neighbour(
+            1,
+            &format!("10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255),
+        ))
+    };
     for number in 0..16_384 {
         machine.apply(&nth(number));
     }
     assert_eq!(machine.truncated(), Kinds::NONE);
     machine.apply(&nth(20_000));
-    assert_eq!((machine.truncated(), machine.neighbours().count()), (Kind::Neighbour.into(), 16_384));
+    assert_eq!(
+        (machine.truncated(), machine.neighbours().count()),
+        (Kind::Neighbour.into(), 16_384)
+    );
     // What is known can still change and go.
-    assert_eq!(machine.apply(&Fact::NeighbourGone(1, ip("10.0.0.7"))).changed, Kind::Neighbour.into());
+    assert_eq!(
+        machine.apply(&Fact::NeighbourGone(1, ip("10.0.0.7"))).changed,
+        Kind::Neighbour.into()
+    );
     assert_eq!(machine.truncated(), Kind::Neighbour.into(), "until the table is read again");
     machine.replace(Kind::Neighbour, Machine::default());
     assert_eq!(machine.truncated(), Kinds::NONE);
