@@ -1,5 +1,5 @@
 //! Socket options that BGP and BFD need, typed, and the few other calls to the kernel that `nix` has
-//! no wrapper for, or none that can be used again and again. The only unsafe code of the project is
+//! no wrapper for, or none that can be used again and again. The only unsafe code of this crate is
 //! here.
 
 #![allow(unsafe_code)]
