@@ -160,6 +160,28 @@ fn lost_events_have_every_table_read_again_after_the_socket_is_empty() {
 }
 
 #[test]
+fn an_event_during_a_read_survives_it() {
+    let mut kernel = small_kernel();
+    for octet in 0..8 {
+        kernel.add_address(address(2, &format!("10.5.{octet}.1/24")));
+        while !matches!(kernel.receive(), Socket::Nothing) {}
+    }
+    let (mut follower, now) = follower(&mut kernel, Scope::default());
+    follower.due.insert(Kind::Address, Due { at: now, is_audit: false });
+    kernel.ask(&follower.poll_request(now).unwrap());
+    let Socket::Datagram(first) = kernel.receive() else { panic!("no list") };
+    follower.handle(now, Input::Datagram(&first));
+    let listed = kernel.addresses[&1][0].clone();
+    kernel.remove_address(&listed);
+    while follower.reading.is_some() {
+        let Socket::Datagram(next) = kernel.receive() else { panic!("no end") };
+        follower.handle(now, Input::Datagram(&next));
+    }
+    assert!(follower.machine().addresses().all(|it| *it != listed));
+    assert_eq!(follower.machine().addresses().count(), 11);
+}
+
+#[test]
 fn a_machine_that_never_stands_still_is_read_ever_more_rarely() {
     let mut kernel = small_kernel();
     let (mut follower, _) = follower(&mut kernel, Scope::default());
