@@ -5,8 +5,8 @@
 //! says, sends what [`Follower::poll_request`] returns, and wakes it at [`Follower::next_deadline`].
 //!
 //! Events and answers come over one socket, in the order in which the kernel made them, so events that arrive
-//! during a read are applied to what has been read so far. A read in which the kernel saw a change is used,
-//! since its events are there too, and repeated. Lost events (the socket's buffer overran) make every table be
+//! during a read are applied to what has been read so far. A read in which the kernel saw a change may lack an
+//! entry: it is repeated, and used only when there is nothing better. Lost events (the socket's buffer overran) make every table be
 //! read again; a deadline that doubles bounds how often, so that a machine that changes without end is
 //! read at most every ten seconds, and not without end.
 
@@ -31,6 +31,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// kernel lists addresses without its lock, so that one that goes at that moment can be listed after its
 /// event. A read of a thousand addresses takes a millisecond.
 const AUDIT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Reads in a row that a change interrupted until one is used all the same: the snapshot follows events
+/// meanwhile, but what was lost before stays lost.
+const INTERRUPTIONS_MAX: u32 = 5;
 
 /// What the socket says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,8 +255,12 @@ impl Follower {
     fn finish(&mut self, now: Duration) {
         let Some(reading) = self.reading.take() else { return };
         let Reading { kind, fresh, is_interrupted, is_audit, .. } = reading;
-        let was_truncated = self.machine.truncated();
         let (vrf_tables, is_first) = (self.vrf_tables(), self.unread.contains(kind));
+        if is_interrupted && !is_first && self.attempt < INTERRUPTIONS_MAX {
+            self.repeat(now, kind);
+            return;
+        }
+        let was_truncated = self.machine.truncated();
         let differs = self.machine.replace(kind, fresh);
         self.note_truncated(was_truncated);
         self.unread = self.unread.without(kind.into());

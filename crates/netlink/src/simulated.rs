@@ -110,6 +110,13 @@ impl Kernel {
         }
     }
 
+    /// The kernel does not notice that a list is no longer of one moment.
+    pub(crate) fn overlook(&mut self) {
+        if let Some(listing) = &mut self.listing {
+            listing.is_interrupted = false;
+        }
+    }
+
     pub(crate) fn remove_link(&mut self, index: u32) {
         let Some(link) = self.links.get(&index).cloned() else { return };
         for address in self.addresses.get(&index).cloned().unwrap_or_default() {
