@@ -20,7 +20,7 @@ DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help image-frr run build static test test-early test-unit test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
+.PHONY: help image-frr run build static test test-early test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
@@ -37,7 +37,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-early test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-frr test-interop test-restart test-walk test-kubernetes test-service test-compose ## What CI runs (root or sudo)
+test: setup lint test-early test-netlink test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-frr test-interop test-restart test-walk test-kubernetes test-service test-compose ## What CI runs (root or sudo)
 
 # The linker of the release binary keeps one core busy for minutes, and no other.
 test-early: ## The two that take longest to compile, at once
@@ -45,6 +45,9 @@ test-early: ## The two that take longest to compile, at once
 
 test-unit: ## Tests that need no root
 	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test metrics --test watching --test conversation
+
+test-netlink: ## Links, addresses, routes and neighbours of this kernel, in network namespaces (root or sudo)
+	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --package fairway-netlink --test namespaces
 
 test-fuzz: ## Ten million messages that no good neighbour sends; a second decoder
 	$(CARGO) test --locked --package fairway-fuzzing --profile fuzzing --test oracle

@@ -1,28 +1,73 @@
 //! Which addresses this machine can be reached at, interface by interface.
+//!
+//! Decides from the kernel's description of the machine ([`Machine`]), which [`AddressWatch`] follows. Asks
+//! nobody else.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::SockaddrStorage;
+use fairway_netlink::{Address, Machine, Scope, Watch};
+use tracing::{info, warn};
 
 use crate::types::{InterfaceName, LocalNextHops, Prefix};
 
-/// Where the kernel lists its IPv6 addresses with their state, which getifaddrs does not tell.
-const IPV6_ADDRESSES: &str = "/proc/net/if_inet6";
-/// Where it lists its interfaces, each with the one above it.
+/// Where the kernel lists its interfaces, each with the one above it.
 const INTERFACES: &str = "/sys/class/net";
-/// `IFA_F_TEMPORARY`, `IFA_F_DADFAILED`, `IFA_F_DEPRECATED`, `IFA_F_TENTATIVE`: not to be given to
-/// others as the way to us.
-const UNFIT_FLAGS: u8 = 0x01 | 0x08 | 0x20 | 0x40;
+
+/// The machine's addresses, which the kernel reports as they change. It is opened by the first question,
+/// and again by each one after that failed.
+#[derive(Debug, Default)]
+pub(super) struct AddressWatch {
+    watch: Option<Watch>,
+    /// It is said once that it could not be opened, and once that it could.
+    has_failed: bool,
+}
+
+impl AddressWatch {
+    /// All addresses now. An error says nothing about the addresses: whoever knows earlier ones goes on
+    /// with them.
+    pub(super) fn addresses(&mut self) -> io::Result<Addresses> {
+        if let Some(watch) = &self.watch {
+            return Ok(Addresses::of(&watch.snapshot()));
+        }
+        match Watch::open(Scope::default()) {
+            Ok(watch) => {
+                if std::mem::take(&mut self.has_failed) {
+                    info!("the addresses of this machine can be read again");
+                }
+                Ok(Addresses::of(&self.watch.insert(watch).snapshot()))
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    warn!(
+                        %error,
+                        "cannot read the addresses of this machine (rtnetlink): next hops stay as they \
+                         are; trying again every two seconds"
+                    );
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until an interface or an address has changed. Cancel-safe; never resolves before the first
+    /// question.
+    pub(super) async fn changed(&mut self) {
+        match &mut self.watch {
+            Some(watch) => {
+                watch.changed().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
 
 /// An address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct InterfaceAddress {
     interface: String,
-    /// The kernel's number of the interface, which is the scope of its link-local addresses; 0
-    /// where there is none to tell apart.
+    /// The kernel's number of the interface, which is the scope of its link-local addresses.
     index: u32,
     address: IpAddr,
     /// The address at the other end, where the link has two ends and the network is that end's.
@@ -61,22 +106,18 @@ impl Addresses {
     /// Asks the system. An error says nothing about the addresses: whoever knows earlier ones goes
     /// on with them.
     pub(super) fn now() -> io::Result<Self> {
-        let ipv4 = getifaddrs()?.filter_map(ipv4_address);
-        let table = ipv6_table(std::fs::read_to_string(IPV6_ADDRESSES))?;
-        let addresses = ipv4.chain(table.lines().filter_map(ipv6_address));
-        Ok(Self(
-            addresses.map(|it| InterfaceAddress { vrf: vrf_of(&it.interface), ..it }).collect(),
-        ))
+        fairway_netlink::read(Scope::default()).map(|machine| Self::of(&machine))
     }
 
-    /// The link-local addresses of the interface with this number that are settled.
-    pub(super) fn link_local(&self, index: u32) -> Vec<Ipv6Addr> {
-        let of_link = self.0.iter().filter(|it| it.is_fit && it.index == index);
-        let link_local = of_link.filter_map(|it| match it.address {
-            IpAddr::V6(address) if address.is_unicast_link_local() => Some(address),
-            _ => None,
+    /// Those of `machine`, by interface. An address whose interface is not described belongs to one that is
+    /// about to come or go.
+    pub(super) fn of(machine: &Machine) -> Self {
+        let addresses = machine.addresses().filter_map(|it| {
+            let interface = machine.link(it.index)?.name.clone();
+            let vrf = machine.vrf_of(it.index).filter(|vrf| vrf.index != it.index);
+            Some(interface_address(it, interface, vrf.map(|vrf| vrf.name.clone())))
         });
-        link_local.collect()
+        Self(addresses.collect())
     }
 
     /// Whether `remote` is on a network of this machine, in `vrf`: also where our address there is
@@ -152,47 +193,10 @@ pub(super) fn vrf_of(interface: &str) -> Option<String> {
     is_vrf.then(|| above.to_owned())
 }
 
-/// A kernel without IPv6 has no list, and that is an answer; one that cannot be opened (there are
-/// no descriptors left, say) is none.
-fn ipv6_table(read: io::Result<String>) -> io::Result<String> {
-    match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        read => read,
-    }
-}
-
-/// An IPv4 address, as the system tells it.
-fn ipv4_address(it: nix::ifaddrs::InterfaceAddress) -> Option<InterfaceAddress> {
-    let ip = |it: &SockaddrStorage| Some(it.as_sockaddr_in()?.ip());
-    let address = it.address.as_ref().and_then(ip)?;
-    let ones = it.netmask.as_ref().and_then(ip).map_or(32, |mask| u32::from(mask).count_ones());
-    let length = u8::try_from(ones).unwrap_or(32);
-    // An interface that could have many others has the one in place of a broadcast address, which no
-    // network of one address has.
-    let other_end = it.destination.as_ref().or(it.broadcast.as_ref().filter(|_| length == 32));
-    Some(InterfaceAddress {
-        interface: it.interface_name,
-        index: 0,
-        address: IpAddr::V4(address),
-        other_end: other_end.and_then(ip).map(IpAddr::V4),
-        length,
-        is_fit: true,
-        vrf: None,
-    })
-}
-
-/// A line of the kernel's list: address, interface index, prefix length, scope, flags, name; all
-/// but the name in hexadecimal.
-fn ipv6_address(line: &str) -> Option<InterfaceAddress> {
-    let mut fields = line.split_whitespace();
-    let address = u128::from_str_radix(fields.next()?, 16).ok()?;
-    let index = u32::from_str_radix(fields.next()?, 16).ok()?;
-    let length = u8::from_str_radix(fields.next()?, 16).ok()?;
-    let flags = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
-    let interface = fields.next()?.to_owned();
-    let address = IpAddr::V6(Ipv6Addr::from(address));
-    let is_fit = flags & UNFIT_FLAGS == 0;
-    Some(InterfaceAddress { interface, index, address, other_end: None, length, is_fit, vrf: None })
+/// An address, as the kernel describes it.
+fn interface_address(it: &Address, interface: String, vrf: Option<String>) -> InterfaceAddress {
+    let Address { index, address, peer: other_end, prefix_length: length, .. } = *it;
+    InterfaceAddress { interface, index, address, other_end, length, is_fit: it.is_settled(), vrf }
 }
 
 fn global_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
@@ -213,69 +217,114 @@ fn global_ipv6(address: IpAddr) -> Option<Ipv6Addr> {
 
 #[cfg(test)]
 mod tests {
+    use fairway_netlink::{Fact, Link};
+
     use super::*;
+
+    fn link(index: u32) -> Link {
+        Link {
+            index,
+            name: format!("eth{index}"),
+            alternative_names: Vec::new(),
+            kind: None,
+            is_up: true,
+            has_carrier: true,
+            is_loopback: false,
+            mtu_bytes: 1500,
+            mac: None,
+            master: None,
+            vrf_table: None,
+        }
+    }
+
+    fn address(index: u32, address: &str, prefix_length: u8) -> Address {
+        Address {
+            index,
+            address: address.parse().unwrap(),
+            peer: None,
+            prefix_length,
+            scope: 0,
+            is_tentative: false,
+            has_failed_detection: false,
+            is_deprecated: false,
+            is_secondary_or_temporary: false,
+            created_centiseconds: 0,
+        }
+    }
+
+    fn of(facts: impl IntoIterator<Item = Fact>) -> Addresses {
+        Addresses::of(&facts.into_iter().collect())
+    }
 
     #[test]
     fn addresses_that_are_not_settled_are_not_offered() {
-        let line = |flags: &str| {
-            ipv6_address(&format!("20010db8000000000000000000000001 02 40 00 {flags}     eth0"))
-        };
-        let settled = line("80").unwrap();
-        assert_eq!((settled.interface.as_str(), settled.length), ("eth0", 64));
-        assert_eq!(settled.address, "2001:db8::1".parse::<IpAddr>().unwrap());
-        assert!(settled.is_fit);
+        let settled = address(2, "2001:db8::1", 64);
+        let known = of([Fact::Link(link(2)), Fact::Address(settled.clone())]);
+        let end = known.end_at(socket("2001:db8::1", 0), None);
+        assert_eq!(end.networks, ["2001:db8::/64".parse().unwrap()]);
         let beside = "2001:db8::9".parse().unwrap();
-        for flags in ["40", "c0", "20", "01", "08"] {
-            let unfit = Addresses(vec![line(flags).unwrap()]);
+        let link_local = address(2, "fe80::1", 64);
+        type Flag = fn(&mut Address);
+        let flags: [Flag; 4] = [
+            |it| it.is_tentative = true,
+            |it| it.is_deprecated = true,
+            |it| it.is_secondary_or_temporary = true,
+            |it| it.has_failed_detection = true,
+        ];
+        for (number, flag) in flags.iter().enumerate() {
+            let unfit = [&settled, &link_local].map(|it| {
+                let mut unfit = it.clone();
+                flag(&mut unfit);
+                Fact::Address(unfit)
+            });
+            let machine: Machine = [Fact::Link(link(2))].into_iter().chain(unfit).collect();
+            let unfit = Addresses::of(&machine);
             let end = unfit.end_at(socket("2001:db8::1", 0), None);
-            assert_eq!(end.networks, Vec::new(), "flags {flags}");
-            assert_eq!(unfit.link_local(2), Vec::<Ipv6Addr>::new(), "flags {flags}");
-            assert!(unfit.are_beside(beside, None), "the link is what it is: flags {flags}");
+            assert_eq!(end.networks, Vec::new(), "flag {number}");
+            assert_eq!(machine.link_local(2).count(), 0, "flag {number}");
+            assert!(unfit.are_beside(beside, None), "the link is what it is: flag {number}");
         }
+        let fit: Machine = [Fact::Link(link(2)), Fact::Address(link_local)].into_iter().collect();
+        assert_eq!(fit.link_local(2).count(), 1);
     }
 
     #[test]
     fn the_other_end_of_a_link_of_two_is_beside_us() {
-        let socket_address = |text: &str| {
-            let address: Ipv4Addr = text.parse().unwrap();
-            Some(SockaddrStorage::from(SocketAddr::from((address, 0))))
-        };
-        let told = |mask: &str| nix::ifaddrs::InterfaceAddress {
-            interface_name: "eth0".to_owned(),
-            flags: nix::net::if_::InterfaceFlags::empty(),
-            address: socket_address("10.0.0.1"),
-            netmask: socket_address(mask),
-            broadcast: None,
-            destination: None,
-        };
-        let other_end = socket_address("10.9.0.2");
-        let is_beside = |it, remote: &str| {
-            let addresses = Addresses(vec![ipv4_address(it).unwrap()]);
+        let is_beside = |length: u8, other_end: Option<&str>, remote: &str| {
+            let peer = other_end.map(|it| it.parse().unwrap());
+            let address = Address { peer, ..address(2, "10.0.0.1", length) };
+            let addresses = of([Fact::Link(link(2)), Fact::Address(address)]);
             let end = addresses.end_at(([10, 0, 0, 1], 179).into(), None);
             assert_eq!(end.next_hops.ipv4, "10.0.0.1".parse().ok());
             addresses.are_beside(remote.parse().unwrap(), None)
         };
-        let host = || told("255.255.255.255");
-        assert!(!is_beside(host(), "10.9.0.2"));
-        let tunnel = || nix::ifaddrs::InterfaceAddress { destination: other_end, ..host() };
-        assert!(is_beside(tunnel(), "10.9.0.2") && !is_beside(tunnel(), "10.9.0.3"));
-        let ethernet = || nix::ifaddrs::InterfaceAddress { broadcast: other_end, ..host() };
-        assert!(is_beside(ethernet(), "10.9.0.2") && !is_beside(ethernet(), "10.9.0.3"));
-        let shared = || nix::ifaddrs::InterfaceAddress {
-            broadcast: socket_address("10.255.255.255"),
-            ..told("255.255.255.0")
-        };
-        assert!(is_beside(shared(), "10.0.0.9") && !is_beside(shared(), "10.255.255.9"));
+        let other_end = Some("10.9.0.2");
+        assert!(!is_beside(32, None, "10.9.0.2"));
+        assert!(is_beside(32, other_end, "10.9.0.2") && !is_beside(32, other_end, "10.9.0.3"));
+        assert!(is_beside(24, None, "10.0.0.9") && !is_beside(24, None, "10.255.255.9"));
     }
 
     #[test]
-    fn a_list_that_cannot_be_read_is_not_an_empty_one() {
-        let read = |kind: io::ErrorKind| ipv6_table(Err(kind.into())).ok();
-        assert_eq!(read(io::ErrorKind::NotFound).as_deref(), Some(""));
-        assert_eq!(read(io::ErrorKind::PermissionDenied), None);
-        let no_descriptors = io::Error::from_raw_os_error(nix::libc::EMFILE);
-        assert!(ipv6_table(Err(no_descriptors)).is_err());
-        assert!(Addresses::now().is_ok());
+    fn a_port_of_a_vrf_is_in_it_and_a_port_of_a_bridge_is_not() {
+        let vrf = Link { kind: Some("vrf".to_owned()), vrf_table: Some(10), ..link(8) };
+        let bridge = Link { kind: Some("bridge".to_owned()), ..link(9) };
+        let of_vrf = Link { master: Some(8), ..link(2) };
+        let of_bridge = Link { master: Some(9), ..link(3) };
+        let links = [vrf, bridge, of_vrf, of_bridge].map(Fact::Link);
+        let addresses =
+            [address(2, "10.2.0.1", 24), address(3, "10.3.0.1", 24), address(8, "10.8.0.1", 24)];
+        let addresses = of(links.into_iter().chain(addresses.map(Fact::Address)));
+        let vrf = Some("eth8".parse().unwrap());
+        let are_beside = |octet, vrf| addresses.are_beside([10, octet, 0, 9].into(), vrf);
+        assert!(are_beside(2, vrf) && are_beside(8, vrf) && !are_beside(3, vrf));
+        assert!(!are_beside(2, None) && are_beside(3, None));
+    }
+
+    #[tokio::test]
+    async fn the_system_says_what_it_has() {
+        let once = Addresses::now().unwrap();
+        assert!(once.are_beside([127, 0, 0, 9].into(), None));
+        assert_eq!(AddressWatch::default().addresses().unwrap(), once);
     }
 
     fn at(interface: &str, address: &str, length: u8) -> InterfaceAddress {

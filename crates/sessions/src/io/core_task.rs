@@ -4,6 +4,7 @@
 //! until the next deadline. Everything it waits for is cancel-safe (`recv`, `changed`, a sleep),
 //! and nothing it does waits.
 
+mod addresses;
 mod bfd;
 mod changes;
 mod handover;
@@ -15,14 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use self::bfd::Coupling;
-use super::addresses::Addresses;
+use super::addresses::AddressWatch;
 use super::bfd::BfdOptions;
 pub(super) use handover::Handed;
 
@@ -43,9 +43,6 @@ use crate::wire::notification::cease;
 /// Events handled before sockets are filled and deadlines looked at: a quarter of a megabyte of
 /// UPDATEs at most.
 const BURST_MAX: usize = 16;
-
-/// How old the list of the machine's addresses may be.
-const ADDRESSES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What the backend asks.
 #[derive(Debug)]
@@ -90,7 +87,9 @@ pub(super) struct CoreTask {
     has_changed: bool,
     listeners: Listeners,
     bfd: Coupling,
+    addresses: AddressWatch,
     addresses_due: Instant,
+    addresses_next: Instant,
     seed: u64,
     /// Peers that there ever were.
     incarnations: u64,
@@ -121,7 +120,9 @@ impl CoreTask {
             has_changed: false,
             listeners,
             bfd: Coupling::new(bfd, seed),
+            addresses: AddressWatch::default(),
             addresses_due: Instant::ZERO,
+            addresses_next: Instant::ZERO,
             seed,
             incarnations: 0,
         }
@@ -177,6 +178,9 @@ impl CoreTask {
                     }
                     None => return,
                 },
+                () = self.addresses.changed(), if looks => {
+                    self.addresses_due = self.addresses_due.min(self.addresses_next);
+                }
                 () = wake => {}
             }
             while let Some(event) = self.bfd.next_event() {
@@ -329,32 +333,6 @@ impl CoreTask {
 
     fn keys(&self) -> Vec<PeerKey> {
         self.neighbours.keys().copied().collect()
-    }
-
-    /// Looks now and then whether the machine's devices and addresses are others: sessions come up
-    /// before the last address does, and addresses go while sessions stay.
-    fn look_around(&mut self, now: Instant) {
-        if self.addresses_due > now {
-            return;
-        }
-        self.addresses_due = now + ADDRESSES_INTERVAL;
-        self.listeners.follow_devices();
-        let addresses = match Addresses::now() {
-            Ok(addresses) => addresses,
-            Err(error) => {
-                // The same as before, for all we know: nothing is withdrawn for this.
-                debug!(%error, "cannot read the machine's addresses");
-                return;
-            }
-        };
-        // Every session each time: one that came up since may have looked before the others.
-        for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.follow_addresses(now, &addresses, &surroundings.rib);
-                neighbour.follow_rollover();
-            });
-        }
-        self.bfd.follow_addresses(addresses);
     }
 
     fn network_event(&mut self, event: NetworkEvent) {

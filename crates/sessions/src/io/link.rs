@@ -6,13 +6,12 @@
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::time::Duration;
 
+use fairway_netlink::{Machine, Scope, Watch};
 use nix::errno::Errno;
-use nix::net::if_::if_nametoindex;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
-use super::addresses::Addresses;
 use super::clock::Clock;
 use super::icmpv6::{Icmpv6Socket, PACKET_LENGTH_BYTES_MAX, Received};
 use super::neighbour::{NetworkEvent, News};
@@ -20,10 +19,9 @@ use crate::ndp::{Discovery, Message, Packet, router_advertisement};
 use crate::time::Instant;
 use crate::types::{InterfaceName, PeerKey};
 
-/// How often it is looked whether the interface is the same, and has the same addresses.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// The same while it cannot be used: it is about to come up, most likely.
-const LOOK_INTERVAL_WAITING: Duration = Duration::from_millis(500);
+/// Until a link that cannot be used is tried again, if no event says that it is another: the socket may have
+/// failed for a reason that passes.
+const RETRY_WAIT: Duration = Duration::from_millis(500);
 
 /// Why no router can be heard on a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +37,8 @@ pub(super) enum LinkTrouble {
     NotPermitted(InterfaceName),
     #[error("router advertisements on {0}: {1}")]
     Socket(InterfaceName, String),
+    #[error("interface {0}: cannot read the interfaces of this machine (rtnetlink): {1}")]
+    Interfaces(InterfaceName, String),
 }
 
 impl LinkTrouble {
@@ -124,9 +124,10 @@ impl Reporter {
 
 async fn watch(mut reporter: Reporter, seed: u64) {
     let clock = Clock::start();
+    let Ok(mut machine) = follow_machine(&mut reporter).await else { return };
     loop {
-        let outcome = match Link::open(reporter.interface) {
-            Ok(link) => link.run(clock, seed, &mut reporter).await,
+        let outcome = match Link::open(reporter.interface, &machine.snapshot()) {
+            Ok(link) => link.run(clock, seed, &mut reporter, &mut machine).await,
             Err(trouble) => {
                 reporter.report(LinkState { router: None, trouble: Some(trouble) }).await
             }
@@ -134,7 +135,21 @@ async fn watch(mut reporter: Reporter, seed: u64) {
         if outcome.is_err() {
             return;
         }
-        tokio::time::sleep(LOOK_INTERVAL_WAITING).await;
+        // Whichever is first: the interface may be about to come up.
+        let _ = tokio::time::timeout(RETRY_WAIT, machine.changed()).await;
+    }
+}
+
+/// Follows the interfaces of the machine, as soon as there is a socket for that.
+async fn follow_machine(reporter: &mut Reporter) -> Result<Watch, Gone> {
+    loop {
+        let error = match Watch::open(Scope::default()) {
+            Ok(machine) => return Ok(machine),
+            Err(error) => error.to_string(),
+        };
+        let trouble = LinkTrouble::Interfaces(reporter.interface, error);
+        reporter.report(LinkState { router: None, trouble: Some(trouble) }).await?;
+        tokio::time::sleep(RETRY_WAIT).await;
     }
 }
 
@@ -144,13 +159,16 @@ struct Link {
     index: u32,
     socket: Icmpv6Socket,
     own: Vec<Ipv6Addr>,
+    /// The address of the interface on its link, where that is of the usual kind.
+    link_layer_address: Option<[u8; 6]>,
 }
 
 impl Link {
-    fn open(interface: InterfaceName) -> Result<Self, LinkTrouble> {
-        let no_interface = |_| LinkTrouble::NoInterface(interface);
-        let index = if_nametoindex(interface.as_str()).map_err(no_interface)?;
-        let own = own_addresses(index);
+    fn open(interface: InterfaceName, machine: &Machine) -> Result<Self, LinkTrouble> {
+        let link = machine.link_named(interface.as_str());
+        let link = link.ok_or(LinkTrouble::NoInterface(interface))?;
+        let (index, link_layer_address) = (link.index, link.mac);
+        let own: Vec<Ipv6Addr> = machine.link_local(index).collect();
         if own.is_empty() {
             return Err(LinkTrouble::NoAddress(interface));
         }
@@ -160,36 +178,44 @@ impl Link {
                 _ => LinkTrouble::Socket(interface, error.to_string()),
             }
         })?;
-        Ok(Self { interface, index, socket, own })
+        Ok(Self { interface, index, socket, own, link_layer_address })
+    }
+
+    /// Takes in what became of the interface; an error says why nothing can run over it any more.
+    fn follow(&mut self, machine: &Machine) -> Result<(), LinkTrouble> {
+        let link = machine.link_named(self.interface.as_str());
+        let same = link.filter(|link| link.index == self.index);
+        let link = same.ok_or(LinkTrouble::NoInterface(self.interface))?;
+        self.link_layer_address = link.mac;
+        self.own = machine.link_local(self.index).collect();
+        if self.own.is_empty() { Err(LinkTrouble::NoAddress(self.interface)) } else { Ok(()) }
     }
 
     /// Speaks and listens until the interface is another one or none.
-    async fn run(mut self, clock: Clock, seed: u64, reporter: &mut Reporter) -> Result<(), Gone> {
+    async fn run(
+        mut self,
+        clock: Clock,
+        seed: u64,
+        reporter: &mut Reporter,
+        machine: &mut Watch,
+    ) -> Result<(), Gone> {
         let mut discovery = Discovery::new(clock.now(), seed.wrapping_add(self.index.into()));
-        let mut look_at = clock.now() + LOOK_INTERVAL;
         let mut buffer = vec![0; PACKET_LENGTH_BYTES_MAX];
         let mut trouble = None;
+        let mut has_changed = false;
         loop {
             let now = clock.now();
-            if look_at <= now {
-                self.own = own_addresses(self.index);
-                let is_same = if_nametoindex(self.interface.as_str()) == Ok(self.index);
-                let gone = if is_same {
-                    self.own.is_empty().then_some(LinkTrouble::NoAddress(self.interface))
-                } else {
-                    Some(LinkTrouble::NoInterface(self.interface))
-                };
-                if gone.is_some() {
-                    return reporter.report(LinkState { router: None, trouble: gone }).await;
-                }
-                look_at = now + LOOK_INTERVAL;
+            if std::mem::take(&mut has_changed)
+                && let Err(gone) = self.follow(&machine.snapshot())
+            {
+                return reporter.report(LinkState { router: None, trouble: Some(gone) }).await;
             }
             if discovery.is_due(now) {
                 trouble = self.advertise(now, &mut discovery);
             }
             let router = discovery.neighbour(now).map(|address| (address, self.index));
             reporter.report(LinkState { router, trouble: trouble.clone() }).await?;
-            let wake_at = discovery.next_deadline(now).min(look_at);
+            let wake_at = discovery.next_deadline(now);
             tokio::select! {
                 received = self.socket.receive(&mut buffer) => match received {
                     Ok(received) => self.hear(clock.now(), received, &buffer, &mut discovery),
@@ -198,13 +224,14 @@ impl Link {
                         return Ok(());
                     }
                 },
+                _ = machine.changed() => has_changed = true,
                 () = tokio::time::sleep_until(clock.at(wake_at)) => {}
             }
         }
     }
 
     fn advertise(&self, now: Instant, discovery: &mut Discovery) -> Option<LinkTrouble> {
-        match self.socket.send(&router_advertisement(link_layer_address(self.interface))) {
+        match self.socket.send(&router_advertisement(self.link_layer_address)) {
             Ok(()) => {
                 discovery.sent(now);
                 None
@@ -229,17 +256,4 @@ impl Link {
             }
         }
     }
-}
-
-/// The link-local addresses of the interface that are settled.
-fn own_addresses(index: u32) -> Vec<Ipv6Addr> {
-    Addresses::now().map(|addresses| addresses.link_local(index)).unwrap_or_default()
-}
-
-/// The address of the interface on its link, where that is of the usual kind.
-fn link_layer_address(interface: InterfaceName) -> Option<[u8; 6]> {
-    let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/address")).ok()?;
-    let octet = |text: &str| u8::from_str_radix(text, 16).ok();
-    let octets: Vec<u8> = text.trim().split(':').map(octet).collect::<Option<_>>()?;
-    octets.try_into().ok().filter(|address| *address != [0; 6])
 }

@@ -1,5 +1,5 @@
 //! Typed socket options for BGP and BFD, and the few other system calls that `nix` does not wrap, or not in a
-//! reusable form. This is the only unsafe code of the project.
+//! reusable form. This is the only unsafe code of the crate.
 
 #![allow(unsafe_code)]
 

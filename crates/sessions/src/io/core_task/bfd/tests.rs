@@ -3,6 +3,7 @@
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU8;
+use std::time::Duration;
 
 use tokio::time::timeout;
 
@@ -12,6 +13,7 @@ use crate::backend::{DownCause, Liveness, SessionState};
 use crate::bfd::{BfdChange, BfdEvent, BfdView, Diagnostic, State};
 use crate::example::Example as _;
 use crate::io::Listen;
+use crate::io::addresses::Addresses;
 use crate::io::bfd::BfdThread;
 use crate::types::{BfdPath, BfdSettings, PeerBfd, RemoteAs, ShutdownMessage};
 

@@ -1,0 +1,177 @@
+//! The snapshot: what the kernel said last, and the questions that others ask of it.
+//!
+//! Immutable to everybody but the [`crate::Follower`]; a clone shares its tables, so that it can be handed
+//! to every task. Refuses to know how facts arrive, and what they are used for.
+
+mod change;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::address::Address;
+use crate::decode::Fact;
+use crate::kind::{Kind, Kinds};
+use crate::link::Link;
+use crate::neighbour::Neighbour;
+use crate::route::Route;
+
+pub(crate) use change::Applied;
+
+/// Links, addresses, routes and neighbours of a network namespace at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Machine {
+    links: Arc<BTreeMap<u32, Link>>,
+    /// By interface; each list is in the order of [`Address::rank`].
+    addresses: Arc<BTreeMap<u32, Vec<Address>>>,
+    /// How many there are of all interfaces.
+    address_count: usize,
+    routes: Arc<BTreeSet<Route>>,
+    neighbours: Arc<BTreeMap<(u32, IpAddr), Neighbour>>,
+    truncated: Kinds,
+}
+
+impl FromIterator<Fact> for Machine {
+    /// The machine that these facts describe, one after the other.
+    fn from_iter<T: IntoIterator<Item = Fact>>(facts: T) -> Self {
+        let mut machine = Self::default();
+        facts.into_iter().for_each(|fact| {
+            machine.apply(&fact);
+        });
+        machine
+    }
+}
+
+impl Machine {
+    /// All interfaces, by number.
+    pub fn links(&self) -> impl Iterator<Item = &Link> {
+        self.links.values()
+    }
+
+    /// The interface of this number.
+    pub fn link(&self, index: u32) -> Option<&Link> {
+        self.links.get(&index)
+    }
+
+    /// The interface whose own name this is.
+    pub fn link_named(&self, name: &str) -> Option<&Link> {
+        self.links().find(|link| link.name == name)
+    }
+
+    /// The interface that answers to `name`; its own name goes before another's alternative one.
+    pub fn link_called(&self, name: &str) -> Option<&Link> {
+        self.link_named(name).or_else(|| self.links().find(|link| link.is_called(name)))
+    }
+
+    /// The device of the VRF that an interface is a port of, or that it is itself.
+    pub fn vrf_of(&self, index: u32) -> Option<&Link> {
+        let link = self.link(index)?;
+        if link.is_vrf() {
+            return Some(link);
+        }
+        self.link(link.master?).filter(|master| master.is_vrf())
+    }
+
+    /// The interfaces of a VRF with its device, which carries its loopback address; with `None` those that
+    /// are in no VRF.
+    pub fn links_in(&self, vrf: Option<u32>) -> impl Iterator<Item = &Link> {
+        self.links().filter(move |link| self.vrf_of(link.index).map(|it| it.index) == vrf)
+    }
+
+    /// All addresses, by interface; of each, IPv4 first. The first of several is the one that was there
+    /// first.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.values().flatten()
+    }
+
+    /// The addresses of an interface, in the same order.
+    pub fn addresses_of(&self, index: u32) -> &[Address] {
+        self.addresses.get(&index).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The first settled IPv4 address of the interface that is neither loopback nor link-local.
+    pub fn global_ipv4(&self, index: u32) -> Option<IpAddr> {
+        self.first_global(index, IpAddr::is_ipv4)
+    }
+
+    /// The same of IPv6.
+    pub fn global_ipv6(&self, index: u32) -> Option<IpAddr> {
+        self.first_global(index, IpAddr::is_ipv6)
+    }
+
+    fn first_global(&self, index: u32, is_of_family: fn(&IpAddr) -> bool) -> Option<IpAddr> {
+        let mut settled =
+            self.addresses_of(index).iter().filter(|it| it.is_settled() && it.is_global());
+        settled.find(|it| is_of_family(&it.address)).map(|it| it.address)
+    }
+
+    /// The settled link-local IPv6 addresses of an interface.
+    pub fn link_local(&self, index: u32) -> impl Iterator<Item = Ipv6Addr> {
+        let settled = self.addresses_of(index).iter().filter(|it| it.is_settled());
+        settled.filter_map(|it| match it.address {
+            IpAddr::V6(address) if address.is_unicast_link_local() => Some(address),
+            _ => None,
+        })
+    }
+
+    /// Whether `remote` is on a network of an interface in `vrf`: no router is between. The address of this
+    /// machine there need not be settled.
+    pub fn is_on_link(&self, remote: IpAddr, vrf: Option<u32>) -> bool {
+        let mut networks = self
+            .links_in(vrf)
+            .flat_map(|link| self.addresses_of(link.index))
+            .filter_map(Address::network);
+        networks.any(|network| network.contains(&remote))
+    }
+
+    /// All followed routes, by table and destination.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter()
+    }
+
+    /// All neighbours, by interface.
+    pub fn neighbours(&self) -> impl Iterator<Item = &Neighbour> {
+        self.neighbours.values()
+    }
+
+    /// Who has `address` on the link of this interface.
+    pub fn neighbour(&self, index: u32, address: IpAddr) -> Option<&Neighbour> {
+        self.neighbours.get(&(index, address))
+    }
+
+    /// Whether who has `address` on this link said to be a router.
+    pub fn is_router(&self, index: u32, address: IpAddr) -> bool {
+        self.neighbour(index, address).is_some_and(|it| it.is_router)
+    }
+
+    /// The tables of which this is only a part: the kernel has more entries than are kept.
+    pub fn truncated(&self) -> Kinds {
+        self.truncated
+    }
+
+    /// The tables in which this snapshot differs from `other`.
+    pub fn differences(&self, other: &Self) -> Kinds {
+        Kind::ALL.into_iter().filter(|kind| self.differs(other, *kind)).collect()
+    }
+
+    /// Two snapshots that share a table are not compared entry by entry.
+    fn differs(&self, other: &Self, kind: Kind) -> bool {
+        fn differ<T: PartialEq>(one: &Arc<T>, other: &Arc<T>) -> bool {
+            !Arc::ptr_eq(one, other) && one != other
+        }
+        match kind {
+            Kind::Link => differ(&self.links, &other.links),
+            Kind::Address => differ(&self.addresses, &other.addresses),
+            Kind::Route => differ(&self.routes, &other.routes),
+            Kind::Neighbour => differ(&self.neighbours, &other.neighbours),
+        }
+    }
+
+    /// Whether routes of this table are followed: it is the main one, or that of a VRF.
+    pub(crate) fn follows_table(&self, table: u32) -> bool {
+        table == crate::route::TABLE_MAIN || self.links().any(|link| link.vrf_table == Some(table))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! A route of the kernel.
+//!
+//! Knows its own attributes only. Which tables are kept is [`crate::Scope`]'s. Made by [`crate::decode`].
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+/// The main table, of what is in no VRF.
+pub const TABLE_MAIN: u32 = 254;
+
+/// A route, as the kernel last described it. The order is by what the kernel tells routes apart by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    /// The table that it is in: [`TABLE_MAIN`], or that of a VRF.
+    pub table: u32,
+    /// Where it leads.
+    pub destination: IpNet,
+    /// The smallest wins.
+    pub metric: u32,
+    /// Packets of this type of service only; 0 for all.
+    pub type_of_service: u8,
+    /// What it does to a packet.
+    pub kind: RouteKind,
+    /// Which program installed it, in the numbers of `/etc/iproute2/rt_protos`: 2 is the kernel, 186 BGP.
+    pub protocol: u8,
+    /// The source address that the kernel prefers for it.
+    pub source: Option<IpAddr>,
+    /// The ways that it can take; none for a route that drops.
+    pub next_hops: Vec<NextHop>,
+}
+
+/// One way of a route.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NextHop {
+    /// The number of the interface.
+    pub index: Option<u32>,
+    /// The router, unless the destination is on the link. May be of the other family (RFC 8950).
+    pub gateway: Option<IpAddr>,
+    /// Its share among the ways, from 1 to 256.
+    pub weight: u16,
+}
+
+/// What a route does to a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RouteKind {
+    /// Forwards it.
+    Unicast,
+    /// Drops it silently.
+    Blackhole,
+    /// Drops it and answers that there is no route.
+    Unreachable,
+    /// Drops it and answers that it is prohibited.
+    Prohibit,
+    /// Looks in the next table.
+    Throw,
+}
+
+impl Route {
+    /// Whether the kernel would take `other` for the same route with other ways.
+    pub(crate) fn competes_with(&self, other: &Self) -> bool {
+        let key = |it: &Self| (it.table, it.destination, it.metric, it.type_of_service);
+        key(self) == key(other)
+    }
+}
