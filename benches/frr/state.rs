@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::lab::resources::{self, Advertisement};
+use lab::resources::{self, Advertisement};
 
 /// Services that stay as they are.
 pub(crate) const STANDING: usize = 500;

@@ -1,18 +1,40 @@
-//! What does a cell run on? A directory and two namespaces, `node` (fairway) and `router`, joined
-//! by a cable, or by way of a third one that forwards; a second router has one of its own, on a
-//! cable of its own. Used by the scene of each case.
+//! What do the system tests and benchmarks share? Network namespaces, real routers, the daemon as a
+//! program, an API server, ways to wait, and one command line for all suites.
+//!
+//! The crate does not depend on the library of Fairway: a change in the daemon recompiles neither this
+//! crate nor the suites. It starts the binary and nothing else. Used by the packages `fairway-tests` and
+//! `fairway`, in their tests and benchmarks.
+//!
+//! This module builds the lab of a cell: a directory and two namespaces, `node` (fairway) and `router`,
+//! joined by a cable, or by way of a third one that forwards; a second router has one of its own, on a
+//! cable of its own.
 
-#[allow(dead_code, reason = "asked by the cases about BFD, which share this lab")]
-pub(crate) mod cut;
-pub(crate) mod fairway;
-pub(crate) mod namespace;
-#[allow(dead_code, reason = "asked by the tests of restarts and drains, which share this lab")]
-pub(crate) mod probe;
-pub(crate) mod process;
-pub(crate) mod resources;
-pub(crate) mod wait;
-#[allow(dead_code, reason = "asked in full by the tests of restarts, which share this lab")]
-pub(crate) mod withdrawals;
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "all of this crate is test code: what fails here fails a test"
+)]
+
+pub mod bird;
+pub mod cluster;
+pub mod cut;
+pub mod fairway;
+pub mod frr_speaker;
+pub mod latencies;
+pub mod monitor;
+pub mod namespace;
+pub mod probe;
+pub mod process;
+pub mod resources;
+pub mod routers;
+pub mod suite;
+pub mod usage;
+pub mod wait;
+pub mod withdrawals;
 
 use std::fs::{self, Permissions};
 use std::net::IpAddr;
@@ -23,45 +45,45 @@ use anyhow::{Context, Result, ensure};
 
 use namespace::Namespace;
 
-pub(crate) const NODE_IPV4: &str = "10.77.0.1";
-pub(crate) const NODE_IPV6: &str = "fd77::1";
+pub const NODE_IPV4: &str = "10.77.0.1";
+pub const NODE_IPV6: &str = "fd77::1";
 /// The node's other address, for `sourceAddress`.
-pub(crate) const NODE_SECOND_IPV4: &str = "10.77.0.11";
+pub const NODE_SECOND_IPV4: &str = "10.77.0.11";
 
 /// The ends of the cable between node and router.
-pub(crate) const NODE_INTERFACE: &str = "to-router";
-pub(crate) const ROUTER_INTERFACE: &str = "to-node";
+pub const NODE_INTERFACE: &str = "to-router";
+pub const ROUTER_INTERFACE: &str = "to-node";
 
 /// The node's addresses on the cable to the second router.
-pub(crate) const NODE_TO_SECOND: [&str; 2] = ["10.79.0.1", "fd79::1"];
+pub const NODE_TO_SECOND: [&str; 2] = ["10.79.0.1", "fd79::1"];
 /// The second router's addresses.
-pub(crate) const SECOND: [&str; 2] = ["10.79.0.2", "fd79::2"];
+pub const SECOND: [&str; 2] = ["10.79.0.2", "fd79::2"];
 
 /// The other node that announces the same, and the router's address on the cable to it.
-pub(crate) const TWIN: &str = "10.81.0.1";
-pub(crate) const ROUTER_TO_TWIN: &str = "10.81.0.2";
+pub const TWIN: &str = "10.81.0.1";
+pub const ROUTER_TO_TWIN: &str = "10.81.0.2";
 
 /// The router's other neighbour, and the router's address on the cable to it.
-pub(crate) const FEEDER: &str = "10.80.0.9";
-pub(crate) const ROUTER_TO_FEEDER: &str = "10.80.0.2";
+pub const FEEDER: &str = "10.80.0.9";
+pub const ROUTER_TO_FEEDER: &str = "10.80.0.2";
 
 const MIDDLE_TO_NODE: [&str; 2] = ["10.77.0.254", "fd77::fe"];
 const MIDDLE_TO_ROUTER: [&str; 2] = ["10.78.0.254", "fd78::fe"];
 
 /// The family of an address, a prefix or a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
+pub enum Family {
     Ipv4,
     Ipv6,
 }
 
 impl Family {
     /// The family of a prefix or an address as text.
-    pub(crate) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         if text.contains(':') { Self::Ipv6 } else { Self::Ipv4 }
     }
 
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
@@ -71,7 +93,7 @@ impl Family {
 
 /// How node and router are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wiring {
+pub enum Wiring {
     /// node --- router
     Direct,
     /// node --- middle --- router
@@ -79,7 +101,7 @@ pub(crate) enum Wiring {
 }
 
 impl Wiring {
-    pub(crate) fn router_address(self, family: Family) -> Result<IpAddr> {
+    pub fn router_address(self, family: Family) -> Result<IpAddr> {
         let text = match (self, family) {
             (Self::Direct, Family::Ipv4) => "10.77.0.2",
             (Self::Direct, Family::Ipv6) => "fd77::2",
@@ -91,22 +113,22 @@ impl Wiring {
 }
 
 /// Where a router lives, and where its files are.
-pub(crate) struct Site {
-    pub(crate) namespace: Namespace,
-    pub(crate) directory: PathBuf,
+pub struct Site {
+    pub namespace: Namespace,
+    pub directory: PathBuf,
 }
 
 /// The namespaces of one cell and the directory that holds its files.
-pub(crate) struct Lab {
-    pub(crate) node: Namespace,
-    pub(crate) router: Site,
+pub struct Lab {
+    pub node: Namespace,
+    pub router: Site,
     _middle: Option<Namespace>,
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl Lab {
     /// Builds the namespaces of cell number `cell` and gives them their addresses.
-    pub(crate) fn build(cell: usize, directory: &Path, wiring: Wiring) -> Result<Self> {
+    pub fn build(cell: usize, directory: &Path, wiring: Wiring) -> Result<Self> {
         let node = Namespace::create(cell, "node")?;
         let router = Namespace::create(cell, "router")?;
         let middle = match wiring {
@@ -136,7 +158,7 @@ impl Lab {
     }
 
     /// Takes away all addresses between node and router but the link-local ones.
-    pub(crate) fn forget_addresses(&self) -> Result<()> {
+    pub fn forget_addresses(&self) -> Result<()> {
         for (namespace, interface) in
             [(&self.node, NODE_INTERFACE), (&self.router.namespace, ROUTER_INTERFACE)]
         {
@@ -147,7 +169,7 @@ impl Lab {
 
     /// Lays a cable from the router to a second node. What one of them is sent with the router's address
     /// on the cable to the other is answered, too.
-    pub(crate) fn add_twin(&self, cell: usize) -> Result<Site> {
+    pub fn add_twin(&self, cell: usize) -> Result<Site> {
         let namespace = Namespace::create(cell, "twin")?;
         let router = &self.router.namespace;
         router.connect("to-twin", &namespace, NODE_INTERFACE)?;
@@ -161,7 +183,7 @@ impl Lab {
     }
 
     /// Lays a cable from the router to a site that feeds it with routes.
-    pub(crate) fn add_feeder(&self, cell: usize) -> Result<Site> {
+    pub fn add_feeder(&self, cell: usize) -> Result<Site> {
         let namespace = Namespace::create(cell, "feeder")?;
         let router = &self.router.namespace;
         router.connect("to-feeder", &namespace, "to-router")?;
@@ -173,7 +195,7 @@ impl Lab {
     }
 
     /// Lays a cable from the node to a second router, which reaches the first by way of the node.
-    pub(crate) fn add_second_router(&self, cell: usize) -> Result<Site> {
+    pub fn add_second_router(&self, cell: usize) -> Result<Site> {
         let namespace = Namespace::create(cell, "second")?;
         self.node.connect("to-second", &namespace, "to-node")?;
         for address in NODE_TO_SECOND {
@@ -191,8 +213,14 @@ impl Lab {
     }
 }
 
+/// The folder of this checkout.
+pub fn checkout() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.ancestors().nth(2).unwrap_or(folder).to_owned()
+}
+
 /// Fails when a program that every cell needs is not installed, and names its package.
-pub(crate) fn check_tools() -> Result<()> {
+pub fn check_tools() -> Result<()> {
     for (program, package) in
         [("ip", "iproute2"), ("nft", "nftables"), ("sysctl", "procps"), ("timeout", "coreutils")]
     {
@@ -226,7 +254,7 @@ fn with_length(address: &str) -> String {
 }
 
 /// Makes a directory that other users can enter: routers drop root.
-pub(crate) fn make_directory(path: &Path) -> Result<()> {
+pub fn make_directory(path: &Path) -> Result<()> {
     fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
     fs::set_permissions(path, Permissions::from_mode(0o755))
         .with_context(|| format!("opening {} to other users", path.display()))

@@ -3,11 +3,11 @@
 //! FRR, BIRD, GoBGP and OpenBGPD each answer in a file of their own, FRR and BIRD for two of their
 //! generations. Used by every case.
 
-pub(crate) mod bfd;
+pub mod bfd;
 mod bird;
 mod frr;
 mod gobgp;
-pub(crate) mod installation;
+pub mod installation;
 mod openbgpd;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,19 +18,19 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-pub(crate) use crate::lab::Family;
-use crate::lab::Site;
-use crate::lab::process::{Process, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
+pub use crate::Family;
+use crate::Site;
+use crate::process::{Process, output_of};
+use crate::wait::{PATIENCE, wait_until};
 use bfd::{BfdSession, BfdSpec};
-pub(crate) use installation::Release;
+pub use installation::Release;
 
 /// How long a router may take to leave after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Who opens the TCP connection, as far as the router is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialling {
+pub enum Dialling {
     /// The router only accepts.
     Waits,
     /// The router dials port 179 of its neighbour, and accepts as well.
@@ -40,66 +40,66 @@ pub(crate) enum Dialling {
 /// What a router is told about itself and its one neighbour; each router writes it in its own
 /// configuration language.
 #[derive(Clone, Debug)]
-pub(crate) struct RouterSpec {
-    pub(crate) router_id: Ipv4Addr,
-    pub(crate) local_as: u32,
-    pub(crate) peer_as: u32,
-    pub(crate) local_address: IpAddr,
+pub struct RouterSpec {
+    pub router_id: Ipv4Addr,
+    pub local_as: u32,
+    pub peer_as: u32,
+    pub local_address: IpAddr,
     /// Its IPv6 address on the same cable.
-    pub(crate) local_ipv6: Ipv6Addr,
-    pub(crate) peer_address: IpAddr,
-    pub(crate) families: Vec<Family>,
-    pub(crate) password: Option<String>,
+    pub local_ipv6: Ipv6Addr,
+    pub peer_address: IpAddr,
+    pub families: Vec<Family>,
+    pub password: Option<String>,
     /// The keys of TCP-AO, the preferred one first; only BIRD 3 has it.
-    pub(crate) ao_keys: Vec<AoKey>,
+    pub ao_keys: Vec<AoKey>,
     /// Where the router listens.
-    pub(crate) port: u16,
-    pub(crate) hold_time: u16,
-    pub(crate) multihop: bool,
-    pub(crate) dialling: Dialling,
+    pub port: u16,
+    pub hold_time: u16,
+    pub multihop: bool,
+    pub dialling: Dialling,
     /// What it originates from its start on.
-    pub(crate) originated: Vec<Origination>,
+    pub originated: Vec<Origination>,
     /// Instead of an address: whoever sends router advertisements on this interface.
-    pub(crate) interface: Option<&'static str>,
+    pub interface: Option<&'static str>,
     /// IPv4 routes may have IPv6 next hops, RFC 8950.
-    pub(crate) extended_next_hop: bool,
+    pub extended_next_hop: bool,
     /// How many hops away the neighbour may be, RFC 5082.
-    pub(crate) ttl_security_hops: Option<u8>,
+    pub ttl_security_hops: Option<u8>,
     /// All paths of a prefix, in both directions, RFC 7911.
-    pub(crate) add_path: bool,
-    pub(crate) role: Option<Role>,
+    pub add_path: bool,
+    pub role: Option<Role>,
     /// No session with a neighbour that says no role, RFC 9234 §4.2.
-    pub(crate) role_strict: bool,
+    pub role_strict: bool,
     /// More prefixes than this from the neighbour end the session.
-    pub(crate) max_prefixes: Option<u32>,
+    pub max_prefixes: Option<u32>,
     /// A neighbour at this address, in AS [`FEEDER_AS`], that tells it other paths.
-    pub(crate) feeder: Option<Ipv4Addr>,
+    pub feeder: Option<Ipv4Addr>,
     /// More neighbours in the AS of the first, with which they share traffic: to prefixes that several
     /// announce it uses all ways, if it is FRR. Only FRR and BIRD have them here.
-    pub(crate) twins: Vec<IpAddr>,
+    pub twins: Vec<IpAddr>,
     /// Routes outlive a restart of either side.
-    pub(crate) graceful_restart: Option<GracefulRestart>,
+    pub graceful_restart: Option<GracefulRestart>,
     /// Watches its neighbour. Only FRR and BIRD can.
-    pub(crate) bfd: Option<BfdSpec>,
+    pub bfd: Option<BfdSpec>,
 }
 
 /// How a router does graceful restart, RFC 4724.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GracefulRestart {
+pub struct GracefulRestart {
     /// How long it asks its neighbour to wait for it.
-    pub(crate) restart_seconds: u16,
+    pub restart_seconds: u16,
     /// After a NOTIFICATION, too: the N bit of RFC 8538. BIRD and OpenBGPD have none.
-    pub(crate) notifications: bool,
+    pub notifications: bool,
     /// How long routes are the last resort after that, RFC 9494. OpenBGPD has none of it.
-    pub(crate) long_lived_seconds: Option<u32>,
+    pub long_lived_seconds: Option<u32>,
 }
 
 /// The AS of a router's other neighbour.
-pub(crate) const FEEDER_AS: u32 = 65009;
+pub const FEEDER_AS: u32 = 65009;
 
 /// The router's own role, RFC 9234 §3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     Provider,
     Customer,
     Peer,
@@ -109,7 +109,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// In FRR's words.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Provider => "provider",
             Self::Customer => "customer",
@@ -122,31 +122,31 @@ impl Role {
 
 /// A prefix that a router originates, and what it says about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Origination {
-    pub(crate) prefix: String,
+pub struct Origination {
+    pub prefix: String,
     /// How often its AS stands in the path beside the once that every external path has.
-    pub(crate) prepends: usize,
+    pub prepends: usize,
     /// As `65001:100`.
-    pub(crate) communities: Vec<String>,
+    pub communities: Vec<String>,
     /// As `65001:1:2`.
-    pub(crate) large_communities: Vec<String>,
-    pub(crate) med: Option<u32>,
+    pub large_communities: Vec<String>,
+    pub med: Option<u32>,
 }
 
 impl Origination {
     /// Without attributes beyond those that every route has.
-    pub(crate) fn plain(prefix: &str) -> Self {
+    pub fn plain(prefix: &str) -> Self {
         Self { prefix: prefix.to_owned(), ..Self::default() }
     }
 
-    pub(crate) fn family(&self) -> Family {
+    pub fn family(&self) -> Family {
         Family::of(&self.prefix)
     }
 }
 
 impl RouterSpec {
     /// An external session of one family over one hop, for which only the neighbour dials.
-    pub(crate) fn between(local: IpAddr, local_ipv6: Ipv6Addr, peer: IpAddr) -> Self {
+    pub fn between(local: IpAddr, local_ipv6: Ipv6Addr, peer: IpAddr) -> Self {
         Self {
             router_id: Ipv4Addr::new(10, 0, 0, 2),
             local_as: 65002,
@@ -176,7 +176,7 @@ impl RouterSpec {
         }
     }
 
-    pub(crate) fn is_internal(&self) -> bool {
+    pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
     }
 
@@ -188,59 +188,59 @@ impl RouterSpec {
 
 /// A key of TCP-AO, RFC 5925 §3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AoKey {
-    pub(crate) send_id: u8,
-    pub(crate) recv_id: u8,
+pub struct AoKey {
+    pub send_id: u8,
+    pub recv_id: u8,
     /// In fairway's words.
-    pub(crate) algorithm: &'static str,
-    pub(crate) secret: &'static str,
+    pub algorithm: &'static str,
+    pub secret: &'static str,
 }
 
 /// The session with the neighbour, as the router sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct Session {
-    pub(crate) established: bool,
+pub struct Session {
+    pub established: bool,
     /// In the router's own word.
-    pub(crate) state: String,
+    pub state: String,
     /// Changes whenever the session is established anew, and never otherwise.
-    pub(crate) incarnation: String,
+    pub incarnation: String,
 }
 
 /// A route in the router's table that came from the neighbour.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RouterRoute {
-    pub(crate) next_hops: Vec<IpAddr>,
-    pub(crate) as_path: Vec<u32>,
+pub struct RouterRoute {
+    pub next_hops: Vec<IpAddr>,
+    pub as_path: Vec<u32>,
     /// As `65001:100`; well-known ones as numbers too.
-    pub(crate) communities: BTreeSet<String>,
+    pub communities: BTreeSet<String>,
     /// As `65001:1:2`.
-    pub(crate) large_communities: BTreeSet<String>,
-    pub(crate) local_preference: Option<u32>,
-    pub(crate) med: Option<u32>,
+    pub large_communities: BTreeSet<String>,
+    pub local_preference: Option<u32>,
+    pub med: Option<u32>,
     /// Only-to-Customer, RFC 9234 §5.
-    pub(crate) otc: Option<u32>,
+    pub otc: Option<u32>,
     /// Of the link bandwidth community, in bytes per second.
-    pub(crate) link_bandwidth: Option<f64>,
+    pub link_bandwidth: Option<f64>,
     /// The router can reach the next hop and would use the route.
-    pub(crate) usable: bool,
+    pub usable: bool,
 }
 
 /// A NOTIFICATION that the router received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Notification {
-    pub(crate) code: u8,
-    pub(crate) subcode: u8,
+pub struct Notification {
+    pub code: u8,
+    pub subcode: u8,
 }
 
 /// What the neighbour has sent so far, over all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Received {
-    pub(crate) updates: u64,
-    pub(crate) route_refreshes: u64,
+pub struct Received {
+    pub updates: u64,
+    pub route_refreshes: u64,
 }
 
 /// A router under its own control, at a site of a lab.
-pub(crate) trait Router {
+pub trait Router: Send {
     /// Writes the configuration, starts the daemons and waits until they answer.
     fn start(&mut self, site: &Site) -> Result<()>;
 
@@ -266,7 +266,6 @@ pub(crate) trait Router {
     }
 
     /// SIGKILL to what speaks BGP. What forwards goes on: FRR's zebra, a kernel.
-    #[allow(dead_code, reason = "asked by the cases of restarts")]
     fn crash(&mut self) -> Result<()> {
         ensure!(!self.daemons().is_empty(), "the router does not run");
         self.daemons().remove(0).kill();
@@ -275,7 +274,6 @@ pub(crate) trait Router {
 
     /// Starts it again after a crash, as a program that has restarted and forwards as before, and
     /// originates these.
-    #[allow(dead_code, reason = "asked by the cases of restarts")]
     fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()>;
 
     /// Stops the router's clocks, sockets stay open.
@@ -298,19 +296,16 @@ pub(crate) trait Router {
     fn originate(&mut self, originated: &[Origination]) -> Result<()>;
 
     /// Makes these the keys of TCP-AO, while it runs. The session with the neighbour stays.
-    #[allow(dead_code, reason = "asked by the cases that need another kernel")]
     fn change_keys(&mut self, keys: Vec<AoKey>) -> Result<()> {
         anyhow::bail!("this router has no TCP-AO for {} keys", keys.len())
     }
 
     /// Watches its neighbour in this way from now on, while it runs. It did before, in another way.
-    #[allow(dead_code, reason = "asked by the cases about BFD")]
     fn change_bfd(&mut self, bfd: BfdSpec) -> Result<()> {
         anyhow::bail!("this router has no BFD for {bfd:?}")
     }
 
     /// The one BFD session that it has.
-    #[allow(dead_code, reason = "asked by the cases about BFD")]
     fn bfd(&self) -> Result<BfdSession> {
         anyhow::bail!("this router has no BFD")
     }
@@ -332,15 +327,12 @@ pub(crate) trait Router {
 
     /// All prefixes of a family that the neighbour has announced, and whether each is stale: only
     /// kept since the session ended.
-    #[allow(dead_code, reason = "asked by the tests of restarts")]
     fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>>;
 
     /// Whether the neighbour has told all that it has of a family, in this session.
-    #[allow(dead_code, reason = "asked by the tests of restarts")]
     fn has_end_of_rib(&self, family: Family) -> Result<bool>;
 
     /// What its operator reads on the screen after this command.
-    #[allow(dead_code, reason = "asked by the tests of clusters")]
     fn screen(&self, command: &str) -> Result<String> {
         anyhow::bail!("nobody has asked this router {command} yet")
     }
@@ -359,7 +351,7 @@ pub(crate) trait Router {
 
 /// The routers of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RouterKind {
+pub enum RouterKind {
     Frr(Release),
     Bird(Release),
     Gobgp,
@@ -367,7 +359,7 @@ pub(crate) enum RouterKind {
 }
 
 impl RouterKind {
-    pub(crate) const ALL: [Self; 6] = [
+    pub const ALL: [Self; 6] = [
         Self::Frr(Release::Bookworm),
         Self::Frr(Release::Trixie),
         Self::Bird(Release::Bookworm),
@@ -376,7 +368,7 @@ impl RouterKind {
         Self::Openbgpd,
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Frr(_) => "FRR",
             Self::Bird(_) => "BIRD",
@@ -386,7 +378,7 @@ impl RouterKind {
     }
 
     /// What it is called on the command line and in the names of files.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Frr(Release::Bookworm) => "frr8",
             Self::Frr(Release::Trixie) => "frr10",
@@ -398,12 +390,12 @@ impl RouterKind {
     }
 
     /// Whether a word of the command line means this router: `frr` means both.
-    pub(crate) fn is_called(self, word: &str) -> bool {
+    pub fn is_called(self, word: &str) -> bool {
         self.word() == word || self.name().eq_ignore_ascii_case(word)
     }
 
     /// Prepares a router at `site`; nothing runs yet.
-    pub(crate) fn prepare(self, site: &Site, spec: &RouterSpec) -> Result<Box<dyn Router>> {
+    pub fn prepare(self, site: &Site, spec: &RouterSpec) -> Result<Box<dyn Router>> {
         Ok(match self {
             Self::Frr(release) => Box::new(frr::Frr::prepare(release, site, spec)?),
             Self::Bird(release) => Box::new(bird::Bird::prepare(release, site, spec)?),
@@ -414,7 +406,7 @@ impl RouterKind {
 
     /// The next hop of its IPv6 routes on an IPv4 session. GoBGP
     /// writes its IPv4 address in IPv6 form.
-    pub(crate) fn ipv6_next_hop(self, spec: &RouterSpec) -> String {
+    pub fn ipv6_next_hop(self, spec: &RouterSpec) -> String {
         match self {
             Self::Frr(_) | Self::Bird(_) | Self::Openbgpd => spec.local_ipv6.to_string(),
             Self::Gobgp => format!("::ffff:{}", spec.local_address),
@@ -423,7 +415,7 @@ impl RouterKind {
 
     /// How long a session may take to come up. GoBGP's own connect and idle timers are slow and
     /// random, whatever they are set to.
-    pub(crate) fn patience(self) -> Duration {
+    pub fn patience(self) -> Duration {
         match self {
             Self::Frr(_) | Self::Bird(_) | Self::Openbgpd => PATIENCE,
             Self::Gobgp => 3 * PATIENCE,
@@ -438,7 +430,7 @@ impl RouterKind {
     }
 
     /// The version, from the program itself; an error says how to get it when it is missing.
-    pub(crate) fn version(self) -> Result<String> {
+    pub fn version(self) -> Result<String> {
         let (programs, option, package) = match self {
             Self::Frr(_) => ([frr::BGPD, frr::ZEBRA, frr::VTYSH].as_slice(), "--version", "frr"),
             Self::Bird(_) => ([bird::BIRD].as_slice(), "--version", "bird2"),
@@ -466,7 +458,7 @@ impl RouterKind {
 }
 
 /// Where the router's log of the cell in `directory` is.
-pub(crate) fn log_in(directory: &Path) -> PathBuf {
+pub fn log_in(directory: &Path) -> PathBuf {
     directory.join("router.log")
 }
 

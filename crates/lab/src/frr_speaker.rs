@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::lab::process::{Process, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
+use crate::make_directory;
+use crate::namespace::Namespace;
+use crate::process::{Process, output_of};
 use crate::routers::Release;
 use crate::routers::installation::Installation;
+use crate::wait::{PATIENCE, wait_until};
 
 const FOLDER_OF_PROGRAMS: &str = "/usr/lib/frr";
 const VTYSH: &str = "/usr/bin/vtysh";
 
 /// FRR on the node. Its daemons end with this value.
-pub(crate) struct Speaker {
+pub struct Speaker {
     release: Release,
     installation: Installation,
     directory: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Speaker {
 
 impl Speaker {
     /// Makes its directory; nothing runs yet.
-    pub(crate) fn prepare(release: Release, parent: &Path) -> Result<Self> {
+    pub fn prepare(release: Release, parent: &Path) -> Result<Self> {
         let directory = parent.join("frr");
         make_directory(&directory)?;
         // mgmtd has its sockets here, whatever it is told.
@@ -44,12 +44,12 @@ impl Speaker {
     }
 
     /// The folder of the sockets.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Starts all daemons, each without a configuration.
-    pub(crate) fn start(&mut self, node: &Namespace) -> Result<()> {
+    pub fn start(&mut self, node: &Namespace) -> Result<()> {
         self.names().iter().try_for_each(|name| self.start_daemon(node, name))
     }
 
@@ -62,7 +62,7 @@ impl Speaker {
     }
 
     /// Starts one, again after its end, and waits for its socket.
-    pub(crate) fn start_daemon(&mut self, node: &Namespace, name: &'static str) -> Result<()> {
+    pub fn start_daemon(&mut self, node: &Namespace, name: &'static str) -> Result<()> {
         let file = |name: &str| self.installation.seen(name);
         let socket = self.directory.join(format!("{name}.vty"));
         // That of an earlier start would be taken for a sign of life.
@@ -95,13 +95,13 @@ impl Speaker {
     }
 
     /// SIGKILL.
-    pub(crate) fn kill(&mut self, name: &str) -> Result<()> {
+    pub fn kill(&mut self, name: &str) -> Result<()> {
         self.daemons.remove(name).with_context(|| format!("{name} does not run"))?.kill();
         Ok(())
     }
 
     /// SIGTERM to all, as a service manager does it, in the order that FRR's own script has.
-    pub(crate) fn stop(&mut self) -> Result<()> {
+    pub fn stop(&mut self) -> Result<()> {
         for name in self.names().iter().rev() {
             if let Some(mut process) = self.daemons.remove(name) {
                 process.stop(PATIENCE)?;
@@ -110,26 +110,26 @@ impl Speaker {
         Ok(())
     }
 
-    pub(crate) fn freeze(&self, name: &str) -> Result<()> {
+    pub fn freeze(&self, name: &str) -> Result<()> {
         self.daemon(name)?.freeze()
     }
 
-    pub(crate) fn thaw(&self, name: &str) -> Result<()> {
+    pub fn thaw(&self, name: &str) -> Result<()> {
         self.daemon(name)?.thaw()
     }
 
     /// Fails, for good, when a daemon has ended.
-    pub(crate) fn check_running(&mut self) -> Result<()> {
+    pub fn check_running(&mut self) -> Result<()> {
         self.daemons.values_mut().try_for_each(Process::check_running)
     }
 
     /// Resident memory of a daemon, KiB.
-    pub(crate) fn memory_kib(&self, name: &str) -> Result<u64> {
+    pub fn memory_kib(&self, name: &str) -> Result<u64> {
         resident_kib(self.daemon(name)?.id())
     }
 
     /// What vtysh answers.
-    pub(crate) fn vtysh(&self, commands: &[&str]) -> Result<String> {
+    pub fn vtysh(&self, commands: &[&str]) -> Result<String> {
         let directory = self.installation.seen("");
         let mut command = self.installation.command(VTYSH);
         command.args(["--vty_socket", &directory, "--config_dir", &directory]);
@@ -137,16 +137,16 @@ impl Speaker {
     }
 
     /// What an operator types in configuration mode.
-    pub(crate) fn configure(&self, lines: &[&str]) -> Result<()> {
+    pub fn configure(&self, lines: &[&str]) -> Result<()> {
         self.vtysh(&[&["configure terminal"], lines].concat()).map(drop)
     }
 
-    pub(crate) fn running_configuration(&self) -> Result<String> {
+    pub fn running_configuration(&self) -> Result<String> {
         self.vtysh(&["show running-config"])
     }
 
     /// Fails while one of these lines is missing.
-    pub(crate) fn expect_lines(&self, lines: &[&str]) -> Result<()> {
+    pub fn expect_lines(&self, lines: &[&str]) -> Result<()> {
         let text = self.running_configuration()?;
         for line in lines {
             let is_there = text.lines().any(|one| one.trim() == *line);
@@ -156,7 +156,7 @@ impl Speaker {
     }
 
     /// How often the session with this neighbour was established.
-    pub(crate) fn connections_established(&self, neighbour: &str) -> Result<u64> {
+    pub fn connections_established(&self, neighbour: &str) -> Result<u64> {
         let text = self.vtysh(&[&format!("show bgp neighbors {neighbour} json")])?;
         let answer: Value = serde_json::from_str(&text).context("FRR's JSON")?;
         let count = answer.get(neighbour).and_then(|it| it.get("connectionsEstablished")?.as_u64());
@@ -165,7 +165,7 @@ impl Speaker {
 }
 
 /// Resident memory of a process, KiB.
-pub(crate) fn resident_kib(process: u32) -> Result<u64> {
+pub fn resident_kib(process: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).context("a process")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok())

@@ -36,7 +36,7 @@ const ANSWER: &str = "@answer-probes";
 const SEND: &str = "@send-probes";
 
 /// Plays the other role when the command line asks for one: the first thing that `main` must ask.
-pub(crate) fn other_role() -> Option<ExitCode> {
+pub fn other_role() -> Option<ExitCode> {
     let mut words = std::env::args().skip(1);
     let role = words.next()?;
     let words: Vec<String> = words.collect();
@@ -55,18 +55,13 @@ pub(crate) fn other_role() -> Option<ExitCode> {
 }
 
 /// Answers at addresses of its namespace, for as long as this value lives.
-pub(crate) struct Answerer {
+pub struct Answerer {
     _process: Process,
 }
 
 impl Answerer {
     /// The addresses must be there already. `name` comes with each answer.
-    pub(crate) fn start(
-        place: &impl Place,
-        name: &str,
-        addresses: &[IpAddr],
-        log: &Path,
-    ) -> Result<Self> {
+    pub fn start(place: &impl Place, name: &str, addresses: &[IpAddr], log: &Path) -> Result<Self> {
         let mut words = vec![ANSWER.to_owned(), name.to_owned()];
         words.extend(addresses.iter().map(IpAddr::to_string));
         Ok(Self { _process: Process::spawn(place, &this_binary()?, &words, log)? })
@@ -74,31 +69,31 @@ impl Answerer {
 }
 
 /// Sends for as long as this value lives.
-pub(crate) struct Prober {
+pub struct Prober {
     process: Process,
     report: PathBuf,
 }
 
 /// What became of the probes to one target.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Tally {
-    pub(crate) target: String,
-    pub(crate) sent: u64,
+pub struct Tally {
+    pub target: String,
+    pub sent: u64,
     /// Of those, from the first on: answered or lost.
     settled: u64,
-    pub(crate) lost: u64,
-    pub(crate) lost_in_a_row_max: u64,
+    pub lost: u64,
+    pub lost_in_a_row_max: u64,
     /// Between two probes: how long an outage could have gone unseen.
-    pub(crate) pause_max_milliseconds: u64,
+    pub pause_max_milliseconds: u64,
     /// How many each answerer has answered, by its name.
-    pub(crate) answered_by: BTreeMap<String, u64>,
+    pub answered_by: BTreeMap<String, u64>,
     /// When and why, for the first ones.
-    pub(crate) losses: Vec<String>,
+    pub losses: Vec<String>,
 }
 
 impl Prober {
     /// `report` is a file of its own. Returns once every target has answered.
-    pub(crate) fn start(
+    pub fn start(
         place: &impl Place,
         targets: &[IpAddr],
         report: &Path,
@@ -118,7 +113,7 @@ impl Prober {
     }
 
     /// The tally of each target, with all that was sent until now settled.
-    pub(crate) fn tallies(&mut self) -> Result<Vec<Tally>> {
+    pub fn tallies(&mut self) -> Result<Vec<Tally>> {
         let sent: Vec<u64> = self.read()?.iter().map(|tally| tally.sent).collect();
         wait_until("all probes are answered or lost", PATIENCE, || {
             let tallies = self.read()?;

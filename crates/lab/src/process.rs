@@ -19,7 +19,7 @@ use super::wait::{Hopeless, wait_until};
 const COMMAND_LIMIT_SECONDS: &str = "10";
 
 /// A running program and the file that its output goes to.
-pub(crate) struct Process {
+pub struct Process {
     name: String,
     child: Child,
     log: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts `program` in `place`; what it prints is appended to `log`.
-    pub(crate) fn spawn(
+    pub fn spawn(
         place: &impl Place,
         program: &Path,
         arguments: &[String],
@@ -50,13 +50,12 @@ impl Process {
     }
 
     /// Its process id.
-    #[allow(dead_code, reason = "asked by the benchmark, which shares this lab")]
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Fails, for good, when the program has ended.
-    pub(crate) fn check_running(&mut self) -> Result<()> {
+    pub fn check_running(&mut self) -> Result<()> {
         match self.exit_status()? {
             None => Ok(()),
             Some(status) => Err(Hopeless(format!(
@@ -69,7 +68,7 @@ impl Process {
     }
 
     /// Sends SIGTERM and waits for the end; a program that does not leave is killed and reported.
-    pub(crate) fn stop(&mut self, patience: Duration) -> Result<ExitStatus> {
+    pub fn stop(&mut self, patience: Duration) -> Result<ExitStatus> {
         if self.exit_status()?.is_none() {
             self.signal(Signal::SIGTERM)?;
         }
@@ -81,7 +80,7 @@ impl Process {
     }
 
     /// Ends the program and its children at once.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if self.ended.is_none() {
             // The group may have gone between two looks; there is nothing to do about it then.
             let _ = self.signal(Signal::SIGKILL);
@@ -89,11 +88,11 @@ impl Process {
         }
     }
 
-    pub(crate) fn freeze(&self) -> Result<()> {
+    pub fn freeze(&self) -> Result<()> {
         self.signal(Signal::SIGSTOP)
     }
 
-    pub(crate) fn thaw(&self) -> Result<()> {
+    pub fn thaw(&self) -> Result<()> {
         self.signal(Signal::SIGCONT)
     }
 
@@ -119,7 +118,7 @@ impl Drop for Process {
 }
 
 /// Runs a short command to its end; its output, or an error with all that it said.
-pub(crate) fn output_of(command: &mut Command) -> Result<String> {
+pub fn output_of(command: &mut Command) -> Result<String> {
     let line = format!("{command:?}").replace('"', "");
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("running {line}"))?;
@@ -132,14 +131,14 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String> {
 }
 
 /// A command that is ended when it hangs, so that no cell can.
-pub(crate) fn bounded(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub fn bounded(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=1", COMMAND_LIMIT_SECONDS]).arg(program);
     command
 }
 
 /// The last lines of a log, for a person who asks why a cell failed.
-pub(crate) fn tail(log: &Path, lines: usize) -> String {
+pub fn tail(log: &Path, lines: usize) -> String {
     let Ok(bytes) = std::fs::read(log) else {
         return format!("(no file {})\n", log.display());
     };

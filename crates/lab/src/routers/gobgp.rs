@@ -12,9 +12,9 @@ use super::{
     Dialling, FEEDER_AS, Family, Notification, Origination, Received, Router, RouterRoute,
     RouterSpec, Session, address_of,
 };
-use crate::lab::Site;
-use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
+use crate::Site;
+use crate::process::{Process, bounded, output_of};
+use crate::wait::{PATIENCE, wait_until};
 
 pub(super) const GOBGPD: &str = "/usr/bin/gobgpd";
 pub(super) const GOBGP: &str = "/usr/bin/gobgp";

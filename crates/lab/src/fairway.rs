@@ -17,43 +17,62 @@ use super::{Lab, make_directory};
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The daemon under test, with its directory of resources.
-pub(crate) struct Fairway {
+pub struct Fairway {
     process: Option<Process>,
     program: PathBuf,
     directory: PathBuf,
     /// How much it logs.
-    pub(crate) log_level: &'static str,
+    pub log_level: &'static str,
     /// Extra words for `fairway run`, such as `--bgp-listen`.
-    pub(crate) extra_arguments: Vec<String>,
+    pub extra_arguments: Vec<String>,
 }
 
 /// What `show bgp summary` says about one neighbour.
 #[derive(Debug)]
-pub(crate) struct Neighbour {
-    pub(crate) state: String,
-    pub(crate) connections_established: u64,
+pub struct Neighbour {
+    pub state: String,
+    pub connections_established: u64,
 }
 
 impl Neighbour {
-    pub(crate) fn is_established(&self) -> bool {
+    pub fn is_established(&self) -> bool {
         self.state == "Established"
     }
 }
 
-/// The binary under test: `FAIRWAY_BIN`, else the one that cargo has built.
-pub(crate) fn program() -> PathBuf {
-    std::env::var_os("FAIRWAY_BIN")
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from)
+/// The binary under test: `FAIRWAY_BIN`, else the one that cargo has built beside this test.
+pub fn program() -> PathBuf {
+    std::env::var_os("FAIRWAY_BIN").map_or_else(built_beside, PathBuf::from)
+}
+
+/// The binary of the folder that cargo has built this test into.
+pub fn built_beside() -> PathBuf {
+    let test = std::env::current_exe().unwrap_or_default();
+    // target/PROFILE/deps/TEST
+    let folder = test.parent().and_then(Path::parent).unwrap_or(Path::new("target/debug"));
+    folder.join("fairway")
+}
+
+/// The binary under test; an error when there is none says how to get one.
+pub fn existing_program() -> Result<PathBuf> {
+    let program = program();
+    ensure!(
+        program.exists(),
+        "the program under test, {}, does not exist; run `cargo build --bin fairway`, or set \
+         FAIRWAY_BIN to the path of one",
+        program.display()
+    );
+    Ok(program)
 }
 
 impl Fairway {
     /// Prepares the directories; nothing runs yet.
-    pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
+    pub fn prepare(lab: &Lab) -> Result<Self> {
         Self::prepare_in(&lab.directory)
     }
 
     /// The same, for a place that is no lab.
-    pub(crate) fn prepare_in(directory: &Path) -> Result<Self> {
+    pub fn prepare_in(directory: &Path) -> Result<Self> {
         let fairway = Self {
             process: None,
             program: program(),
@@ -68,13 +87,13 @@ impl Fairway {
     }
 
     /// Starts `fairway run` and waits until it answers on its socket.
-    pub(crate) fn start(&mut self, node: &impl Place) -> Result<()> {
+    pub fn start(&mut self, node: &impl Place) -> Result<()> {
         let config = self.path("config");
         self.start_as(node, &["run", "--config", &config, "--node", "node-a"])
     }
 
     /// Starts `fairway WORDS`, with socket and state in this directory, and waits until it answers.
-    pub(crate) fn start_as(&mut self, node: &impl Place, words: &[&str]) -> Result<()> {
+    pub fn start_as(&mut self, node: &impl Place, words: &[&str]) -> Result<()> {
         let mut arguments: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         for (option, value) in [
             ("--socket", self.path("fairway.sock")),
@@ -94,7 +113,7 @@ impl Fairway {
     }
 
     /// SIGTERM; an exit code other than 0 is a fault.
-    pub(crate) fn stop(&mut self) -> Result<()> {
+    pub fn stop(&mut self) -> Result<()> {
         let mut process = self.process.take().context("fairway was not started")?;
         let status = process.stop(STOP_LIMIT)?;
         ensure!(
@@ -105,15 +124,14 @@ impl Fairway {
     }
 
     /// SIGKILL: fairway gets no chance to say good-bye.
-    pub(crate) fn kill(&mut self) -> Result<()> {
+    pub fn kill(&mut self) -> Result<()> {
         self.process.take().context("fairway was not started")?.kill();
         Ok(())
     }
 
     /// Puts another build in the place of the program, as a package manager does: what runs goes on
     /// with the file that it was started from.
-    #[allow(dead_code, reason = "asked by the tests of restarts")]
-    pub(crate) fn install(&mut self, build: &Path) -> Result<()> {
+    pub fn install(&mut self, build: &Path) -> Result<()> {
         let folder = self.directory.join("bin");
         make_directory(&folder)?;
         let (staged, program) = (folder.join("fairway.new"), folder.join("fairway"));
@@ -124,30 +142,28 @@ impl Fairway {
     }
 
     /// Whether it is on disk that this prefix is announced: the next run will know of it.
-    #[allow(dead_code, reason = "asked by the cases of restarts")]
-    pub(crate) fn keeps_announced(&self, prefix: &str) -> Result<bool> {
+    pub fn keeps_announced(&self, prefix: &str) -> Result<bool> {
         let file = self.directory.join("state/announced.json");
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         Ok(text.contains(&format!("\"{prefix}\"")))
     }
 
-    pub(crate) fn check_running(&mut self) -> Result<()> {
+    pub fn check_running(&mut self) -> Result<()> {
         self.process.as_mut().map_or(Ok(()), Process::check_running)
     }
 
     /// The process id of the daemon.
-    #[allow(dead_code, reason = "asked by the benchmark, which shares this lab")]
-    pub(crate) fn process_id(&self) -> Result<u32> {
+    pub fn process_id(&self) -> Result<u32> {
         Ok(self.process.as_ref().context("fairway was not started")?.id())
     }
 
     /// Writes or replaces the resource file `name`; readers see the old text or the new one.
-    pub(crate) fn apply(&self, name: &str, text: &str) -> Result<()> {
+    pub fn apply(&self, name: &str, text: &str) -> Result<()> {
         self.apply_timed(name, text).map(drop)
     }
 
     /// The same; says when the file took its place.
-    pub(crate) fn apply_timed(&self, name: &str, text: &str) -> Result<Instant> {
+    pub fn apply_timed(&self, name: &str, text: &str) -> Result<Instant> {
         let staged = self.directory.join("staging").join(name);
         fs::write(&staged, text).with_context(|| format!("writing {}", staged.display()))?;
         let moment = now();
@@ -157,12 +173,12 @@ impl Fairway {
     }
 
     /// Removes the resource file `name`.
-    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+    pub fn remove(&self, name: &str) -> Result<()> {
         fs::remove_file(self.resource(name)).with_context(|| format!("removing {name}"))
     }
 
     /// Runs `fairway show WORDS --json`.
-    pub(crate) fn show(&self, words: &[&str]) -> Result<Value> {
+    pub fn show(&self, words: &[&str]) -> Result<Value> {
         let mut command = bounded(&self.program);
         command.arg("show").args(words).args(["--json", "--socket"]).arg(self.path("fairway.sock"));
         let text = output_of(&mut command)?;
@@ -171,37 +187,34 @@ impl Fairway {
     }
 
     /// Runs `fairway show WORDS`, for people.
-    #[allow(dead_code, reason = "asked by the soak tests, which share this lab")]
-    pub(crate) fn show_text(&self, words: &[&str]) -> Result<String> {
+    pub fn show_text(&self, words: &[&str]) -> Result<String> {
         let mut command = bounded(&self.program);
         output_of(command.arg("show").args(words).arg("--socket").arg(self.path("fairway.sock")))
     }
 
     /// Runs `fairway clear bgp WORDS`; what it printed.
-    pub(crate) fn clear(&self, words: &[&str]) -> Result<String> {
+    pub fn clear(&self, words: &[&str]) -> Result<String> {
         let mut command = bounded(&self.program);
         command.args(["clear", "--socket"]).arg(self.path("fairway.sock")).arg("bgp").args(words);
         output_of(&mut command)
     }
 
     /// What `fairway render` makes of the folder of resources: a configuration for FRR.
-    #[allow(dead_code, reason = "asked by the benchmark of FRR")]
-    pub(crate) fn render(&self) -> Result<String> {
+    pub fn render(&self) -> Result<String> {
         let mut command = bounded(&self.program);
         command.args(["render", "--show-secrets", "--node", "node-a", "--config"]);
         output_of(command.arg(self.path("config")))
     }
 
     /// A command that will run `fairway drain WORDS`.
-    #[allow(dead_code, reason = "asked by the cases about drains")]
-    pub(crate) fn drain(&self, words: &[&str]) -> Command {
+    pub fn drain(&self, words: &[&str]) -> Command {
         let mut command = bounded(&self.program);
         command.arg("drain").args(words).arg("--socket").arg(self.path("fairway.sock"));
         command
     }
 
     /// The neighbour as the summary of either family shows it.
-    pub(crate) fn neighbour(&self, address: &str) -> Result<Neighbour> {
+    pub fn neighbour(&self, address: &str) -> Result<Neighbour> {
         let summary = self.show(&["bgp", "summary"])?;
         let peer = ["ipv4Unicast", "ipv6Unicast"]
             .into_iter()
@@ -217,7 +230,7 @@ impl Fairway {
     }
 
     /// Where the resource file `name` is.
-    pub(crate) fn resource(&self, name: &str) -> PathBuf {
+    pub fn resource(&self, name: &str) -> PathBuf {
         self.directory.join("config").join(format!("{name}.yaml"))
     }
 
@@ -227,6 +240,6 @@ impl Fairway {
 }
 
 /// Where fairway's log of the cell in `directory` is.
-pub(crate) fn log_in(directory: &Path) -> PathBuf {
+pub fn log_in(directory: &Path) -> PathBuf {
     directory.join("fairway.log")
 }

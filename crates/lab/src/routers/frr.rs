@@ -15,9 +15,9 @@ use super::{
     Dialling, FEEDER_AS, Family, Notification, Origination, Received, Release, Router, RouterRoute,
     RouterSpec, Session, address_of, as_path_of, community_number, strings_of,
 };
-use crate::lab::process::Process;
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{Site, make_directory};
+use crate::process::Process;
+use crate::wait::{PATIENCE, wait_until};
+use crate::{Site, make_directory};
 
 pub(super) const ZEBRA: &str = "/usr/lib/frr/zebra";
 pub(super) const BGPD: &str = "/usr/lib/frr/bgpd";

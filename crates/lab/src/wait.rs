@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Long enough for a ConnectRetry of about 5 s and a router that starts on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub const PATIENCE: Duration = Duration::from_secs(15);
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(80);
@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(80);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// SIGINT and SIGTERM make every cell end and clean up after itself.
-pub(crate) fn end_on_signals() -> Result<()> {
+pub fn end_on_signals() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let inside = runtime.enter();
     let mut interrupted = signal(SignalKind::interrupt()).context("handling SIGINT")?;
@@ -36,12 +36,12 @@ pub(crate) fn end_on_signals() -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn is_interrupted() -> bool {
+pub fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
 /// How a suite ends whose runs were all good, or were not, or could not be made.
-pub(crate) fn exit_code(suite: &str, outcome: Result<bool>) -> ExitCode {
+pub fn exit_code(suite: &str, outcome: Result<bool>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) if is_interrupted() => ExitCode::from(130),
@@ -55,7 +55,7 @@ pub(crate) fn exit_code(suite: &str, outcome: Result<bool>) -> ExitCode {
 
 /// A fault that waiting longer cannot mend: a process is gone.
 #[derive(Debug)]
-pub(crate) struct Hopeless(pub(crate) String);
+pub struct Hopeless(pub String);
 
 impl fmt::Display for Hopeless {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +66,7 @@ impl fmt::Display for Hopeless {
 impl std::error::Error for Hopeless {}
 
 #[allow(clippy::disallowed_methods, reason = "real peers live in real time")]
-pub(crate) fn now() -> Instant {
+pub fn now() -> Instant {
     Instant::now()
 }
 
@@ -76,7 +76,7 @@ fn pause(length: Duration) {
 }
 
 /// Looks until `look` succeeds. Its last error becomes part of ours when the time is up.
-pub(crate) fn wait_until<T>(
+pub fn wait_until<T>(
     expected: &str,
     limit: Duration,
     mut look: impl FnMut() -> Result<T>,
@@ -106,7 +106,7 @@ pub(crate) fn wait_until<T>(
 }
 
 /// Looks for the whole of `period`; `look` must succeed each time.
-pub(crate) fn holds_for(
+pub fn holds_for(
     expected: &str,
     period: Duration,
     mut look: impl FnMut() -> Result<()>,

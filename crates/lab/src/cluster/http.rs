@@ -12,33 +12,31 @@ use serde_json::Value;
 const LIMIT: Duration = Duration::from_secs(30);
 
 const JSON: &str = "application/json";
-pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
-#[allow(dead_code, reason = "asked by the tests that run daemons")]
-pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
 
 /// What was answered.
-pub(crate) struct Reply {
-    pub(crate) status: u16,
+pub struct Reply {
+    pub status: u16,
     /// The values of `Warning` headers.
-    #[allow(dead_code, reason = "asked by the tests of definitions")]
-    pub(crate) warnings: Vec<String>,
-    pub(crate) text: String,
+    pub warnings: Vec<String>,
+    pub text: String,
 }
 
 impl Reply {
     /// The body as JSON.
-    pub(crate) fn json(&self) -> Result<Value> {
+    pub fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.text).with_context(|| format!("not JSON: {}", self.text))
     }
 }
 
 /// Asks. A PATCH is a merge patch.
-pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
+pub fn ask(socket: &Path, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
     ask_as(socket, method, path, if method == "PATCH" { MERGE_PATCH } else { JSON }, body)
 }
 
 /// The same, with what the body is.
-pub(crate) fn ask_as(
+pub fn ask_as(
     socket: &Path,
     method: &str,
     path: &str,

@@ -7,16 +7,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::lab::namespace::Namespace;
-use crate::lab::process::Process;
-use crate::lab::wait::{PATIENCE, wait_until};
+use crate::namespace::Namespace;
+use crate::process::Process;
+use crate::wait::{PATIENCE, wait_until};
 
 /// Quick to connect, and nothing else out of the ordinary.
 const SESSION: &str =
     "connect retry time 1; connect delay time 1; error wait time 1, 2; hold time 90; direct;";
 
 /// The router: AS 65002, both addresses, everything it hears goes to the kernel.
-pub(crate) fn receiving() -> String {
+pub fn receiving() -> String {
     format!(
         "router id 10.0.0.2;\nprotocol device {{ scan time 1; }}\n\
          protocol direct {{ ipv4; ipv6; }}\n\
@@ -30,7 +30,7 @@ pub(crate) fn receiving() -> String {
 }
 
 /// The rival of Fairway: AS 65001, static routes from a file of their own.
-pub(crate) fn announcing(routes: &Path) -> String {
+pub fn announcing(routes: &Path) -> String {
     format!(
         "router id 10.0.0.1;\nprotocol device {{ scan time 1; }}\n\
          protocol direct {{ ipv4; }}\n\
@@ -43,14 +43,14 @@ pub(crate) fn announcing(routes: &Path) -> String {
 }
 
 /// A running BIRD and one open control connection.
-pub(crate) struct Bird {
+pub struct Bird {
     process: Process,
     control: BufReader<UnixStream>,
 }
 
 impl Bird {
     /// Starts one in `namespace`, with its files in `folder` under `name`.
-    pub(crate) fn start(
+    pub fn start(
         namespace: &Namespace,
         folder: &Path,
         name: &str,
@@ -73,7 +73,7 @@ impl Bird {
     }
 
     /// Reads the configuration again, and waits for the answer.
-    pub(crate) fn configure(&mut self) -> Result<()> {
+    pub fn configure(&mut self) -> Result<()> {
         self.control.get_mut().write_all(b"configure\n")?;
         read_reply(&mut self.control)
     }

@@ -1,5 +1,7 @@
 //! The witness: one open netlink monitor in the router's namespace.
 
+#![allow(clippy::disallowed_methods, reason = "it says when it has read a line")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -9,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::lab::namespace::{Namespace, Place};
-use crate::lab::wait::wait_until;
+use crate::namespace::{Namespace, Place};
+use crate::wait::wait_until;
 
 /// How long one change may take before it counts as lost. There are slow programs among those that are
 /// measured for comparison.
@@ -20,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PROBE: &str = "192.0.2.99";
 
 /// Route changes of a namespace, each with the time it was read.
-pub(crate) struct Monitor {
+pub struct Monitor {
     child: Child,
     lines: Receiver<(Instant, String)>,
 }
 
 impl Monitor {
-    pub(crate) fn start(namespace: &Namespace) -> Result<Self> {
+    pub fn start(namespace: &Namespace) -> Result<Self> {
         let mut child = namespace
             .command("ip".as_ref())
             .args(["-o", "monitor", "route"])
@@ -57,12 +59,12 @@ impl Monitor {
     }
 
     /// Waits until a route to the host `address` is installed; says when.
-    pub(crate) fn wait_for(&mut self, address: &str) -> Result<Instant> {
+    pub fn wait_for(&mut self, address: &str) -> Result<Instant> {
         self.wait_for_line(address, |_| true)
     }
 
     /// The same, for a route that is as its line in the words of `ip` has to be.
-    pub(crate) fn wait_for_line(
+    pub fn wait_for_line(
         &mut self,
         address: &str,
         is_it: impl Fn(&str) -> bool,
@@ -84,7 +86,7 @@ impl Monitor {
 impl Monitor {
     /// Waits until each of these hosts has had a line that is as it has to be; says when. The line of a
     /// route that goes begins with `Deleted`.
-    pub(crate) fn wait_for_all(
+    pub fn wait_for_all(
         &mut self,
         addresses: &BTreeSet<String>,
         is_it: impl Fn(&str) -> bool,
@@ -107,7 +109,7 @@ impl Monitor {
     }
 
     /// Forgets what has been heard.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         self.lines.try_iter().for_each(drop);
     }
 }

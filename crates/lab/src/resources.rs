@@ -8,7 +8,7 @@ use crate::routers::{Role, RouterSpec};
 
 /// How a BGPPeer names its password.
 #[derive(Clone, Debug)]
-pub(crate) enum Password {
+pub enum Password {
     None,
     /// In the field `password`.
     Plain(String),
@@ -18,27 +18,27 @@ pub(crate) enum Password {
 
 /// Which routes `toReceive` or `toAdvertise` lets through.
 #[derive(Clone, Debug)]
-pub(crate) enum Allowed {
+pub enum Allowed {
     All,
     Filtered(Vec<Range>),
 }
 
 /// A prefix of a filter, with the lengths that it allows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub(crate) prefix: &'static str,
-    pub(crate) ge: Option<u8>,
-    pub(crate) le: Option<u8>,
+pub struct Range {
+    pub prefix: &'static str,
+    pub ge: Option<u8>,
+    pub le: Option<u8>,
 }
 
 impl Range {
     /// Only the prefix itself.
-    pub(crate) fn exact(prefix: &'static str) -> Self {
+    pub fn exact(prefix: &'static str) -> Self {
         Self { prefix, ge: None, le: None }
     }
 
     /// The prefix and what is inside, down to length `le`.
-    pub(crate) fn up_to(prefix: &'static str, le: u8) -> Self {
+    pub fn up_to(prefix: &'static str, le: u8) -> Self {
         Self { prefix, ge: None, le: Some(le) }
     }
 
@@ -66,48 +66,48 @@ impl Allowed {
 
 /// A BGPPeer as a case wants it; unset fields are left out of the file.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) name: &'static str,
-    pub(crate) my_as: u32,
-    pub(crate) peer_as: u32,
-    pub(crate) address: IpAddr,
-    pub(crate) port: u16,
-    pub(crate) source_address: Option<IpAddr>,
-    pub(crate) password: Password,
+pub struct Peer {
+    pub name: &'static str,
+    pub my_as: u32,
+    pub peer_as: u32,
+    pub address: IpAddr,
+    pub port: u16,
+    pub source_address: Option<IpAddr>,
+    pub password: Password,
     /// holdTime and keepaliveTime in seconds.
-    pub(crate) timers: Option<(u16, u16)>,
-    pub(crate) multihop: bool,
-    pub(crate) both_families: bool,
-    pub(crate) to_receive: Option<Allowed>,
-    pub(crate) max_prefixes: Option<u32>,
-    pub(crate) to_advertise: Option<Allowed>,
+    pub timers: Option<(u16, u16)>,
+    pub multihop: bool,
+    pub both_families: bool,
+    pub to_receive: Option<Allowed>,
+    pub max_prefixes: Option<u32>,
+    pub to_advertise: Option<Allowed>,
     /// `toAdvertise.nextHop.ipv4`.
-    pub(crate) next_hop: Option<&'static str>,
+    pub next_hop: Option<&'static str>,
     /// In place of the address.
-    pub(crate) place: Option<PeerPlace>,
+    pub place: Option<PeerPlace>,
     /// In place of its AS: `internal` or `external`.
-    pub(crate) dynamic_as: Option<&'static str>,
-    pub(crate) local_as: Option<u32>,
-    pub(crate) passive: bool,
-    pub(crate) ttl_security_hops: Option<u8>,
-    pub(crate) extended_next_hop: bool,
+    pub dynamic_as: Option<&'static str>,
+    pub local_as: Option<u32>,
+    pub passive: bool,
+    pub ttl_security_hops: Option<u8>,
+    pub extended_next_hop: bool,
     /// How many paths are sent, and whether several are received.
-    pub(crate) add_path: Option<(u8, bool)>,
-    pub(crate) role: Option<Role>,
-    pub(crate) role_strict: bool,
+    pub add_path: Option<(u8, bool)>,
+    pub role: Option<Role>,
+    pub role_strict: bool,
     /// Administratively down, with this text.
-    pub(crate) shutdown: Option<&'static str>,
+    pub shutdown: Option<&'static str>,
     /// Routes outlive a restart of either side.
-    pub(crate) graceful_restart: bool,
+    pub graceful_restart: bool,
     /// restartTime and longLivedStaleTime in seconds.
-    pub(crate) restart_times: Option<(u16, u32)>,
-    pub(crate) bfd_profile: Option<&'static str>,
-    pub(crate) bfd_strict: bool,
+    pub restart_times: Option<(u16, u32)>,
+    pub bfd_profile: Option<&'static str>,
+    pub bfd_strict: bool,
 }
 
 /// How a BGPPeer names neighbours without their address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum PeerPlace {
+pub enum PeerPlace {
     Interface(&'static str),
     /// The prefix, and how many neighbours of it there may be.
     ListenRange(&'static str, Option<u32>),
@@ -115,7 +115,7 @@ pub(crate) enum PeerPlace {
 
 impl Peer {
     /// The other end of the session that `router` is configured for.
-    pub(crate) fn towards(router: &RouterSpec) -> Self {
+    pub fn towards(router: &RouterSpec) -> Self {
         Self {
             name: "router",
             my_as: router.peer_as,
@@ -177,7 +177,7 @@ impl Peer {
         text
     }
 
-    pub(crate) fn yaml(&self) -> String {
+    pub fn yaml(&self) -> String {
         let mut text = header("metallb.io/v1beta2", "BGPPeer", self.name);
         text += "spec:\n";
         text += &self.names();
@@ -260,37 +260,35 @@ impl Peer {
 }
 
 /// A Secret of type basic-auth, for `passwordSecret`.
-pub(crate) fn secret(name: &str, password: &str) -> String {
+pub fn secret(name: &str, password: &str) -> String {
     let password = quoted(password);
     header("v1", "Secret", name)
         + &format!("type: kubernetes.io/basic-auth\nstringData:\n  password: {password}\n")
 }
 
 /// A Secret with one key of this name.
-#[allow(dead_code, reason = "asked by the cases about BFD")]
-pub(crate) fn opaque_secret(name: &str, key: &str, value: &str) -> String {
+pub fn opaque_secret(name: &str, key: &str, value: &str) -> String {
     header("v1", "Secret", name)
         + &format!("type: Opaque\nstringData:\n  {key}: {}\n", quoted(value))
 }
 
 /// A BFDProfile as a case wants it; unset fields are left out of the file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BfdProfile {
-    pub(crate) name: &'static str,
-    pub(crate) transmit_milliseconds: u32,
-    pub(crate) receive_milliseconds: u32,
-    pub(crate) multiplier: u8,
-    pub(crate) echo: bool,
-    pub(crate) passive: bool,
-    pub(crate) minimum_ttl: Option<u8>,
+pub struct BfdProfile {
+    pub name: &'static str,
+    pub transmit_milliseconds: u32,
+    pub receive_milliseconds: u32,
+    pub multiplier: u8,
+    pub echo: bool,
+    pub passive: bool,
+    pub minimum_ttl: Option<u8>,
     /// The kind of the key, its number, and the Secret whose `key` it is.
-    pub(crate) authentication: Option<(&'static str, u8, &'static str)>,
+    pub authentication: Option<(&'static str, u8, &'static str)>,
 }
 
-#[allow(dead_code, reason = "asked by the cases about BFD")]
 impl BfdProfile {
     /// Both directions with the same interval.
-    pub(crate) fn every(milliseconds: u32, multiplier: u8) -> Self {
+    pub fn every(milliseconds: u32, multiplier: u8) -> Self {
         Self {
             name: "watch",
             transmit_milliseconds: milliseconds,
@@ -303,7 +301,7 @@ impl BfdProfile {
         }
     }
 
-    pub(crate) fn yaml(&self) -> String {
+    pub fn yaml(&self) -> String {
         let mut text = header("metallb.io/v1beta1", "BFDProfile", self.name);
         text += &format!(
             "spec:\n  transmitInterval: {}\n  receiveInterval: {}\n  detectMultiplier: {}\n",
@@ -327,7 +325,7 @@ impl BfdProfile {
     }
 }
 
-pub(crate) fn pool(name: &str, addresses: &[&str]) -> String {
+pub fn pool(name: &str, addresses: &[&str]) -> String {
     let mut text = header("metallb.io/v1beta1", "IPAddressPool", name) + "spec:\n";
     text += &list("addresses", addresses);
     text
@@ -335,23 +333,23 @@ pub(crate) fn pool(name: &str, addresses: &[&str]) -> String {
 
 /// A BGPAdvertisement as a case wants it; empty fields are left out of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Advertisement<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) pools: &'a [&'a str],
-    pub(crate) communities: &'a [&'a str],
-    pub(crate) local_preference: Option<u32>,
-    pub(crate) med: Option<u32>,
-    pub(crate) prepends: Option<u8>,
+pub struct Advertisement<'a> {
+    pub name: &'a str,
+    pub pools: &'a [&'a str],
+    pub communities: &'a [&'a str],
+    pub local_preference: Option<u32>,
+    pub med: Option<u32>,
+    pub prepends: Option<u8>,
     /// As `auto`, or bits per second.
-    pub(crate) link_bandwidth: Option<&'a str>,
-    pub(crate) prefixes: &'a [String],
-    pub(crate) peers: &'a [&'a str],
+    pub link_bandwidth: Option<&'a str>,
+    pub prefixes: &'a [String],
+    pub peers: &'a [&'a str],
     /// Only the service with this name.
-    pub(crate) only_service: Option<&'a str>,
+    pub only_service: Option<&'a str>,
 }
 
 impl Advertisement<'_> {
-    pub(crate) fn yaml(&self) -> String {
+    pub fn yaml(&self) -> String {
         let mut text = header("metallb.io/v1beta1", "BGPAdvertisement", self.name) + "spec:\n";
         text += &list("ipAddressPools", self.pools);
         text += &list("communities", self.communities);
@@ -376,14 +374,14 @@ impl Advertisement<'_> {
 }
 
 /// A Community object with one alias.
-pub(crate) fn community(alias: &str, value: &str) -> String {
+pub fn community(alias: &str, value: &str) -> String {
     header("metallb.io/v1beta1", "Community", "aliases")
         + &format!("spec:\n  communities:\n  - name: {alias}\n    value: {}\n", quoted(value))
 }
 
 /// A Service of type LoadBalancer, labelled `app: NAME`; `addresses` go into the annotation that
 /// asks for them, comma separated.
-pub(crate) fn service(name: &str, addresses: Option<&str>) -> String {
+pub fn service(name: &str, addresses: Option<&str>) -> String {
     let mut text = header("v1", "Service", name);
     text += &format!("  labels:\n    app: {name}\n");
     if let Some(addresses) = addresses {

@@ -8,47 +8,47 @@ use serde_json::Value;
 
 /// How a router is to watch its neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BfdSpec {
-    pub(crate) transmit_milliseconds: u32,
-    pub(crate) receive_milliseconds: u32,
-    pub(crate) multiplier: u8,
+pub struct BfdSpec {
+    pub transmit_milliseconds: u32,
+    pub receive_milliseconds: u32,
+    pub multiplier: u8,
     /// Sends echo packets, and sends back those of its neighbour. Only FRR has it.
-    pub(crate) echo: bool,
+    pub echo: bool,
     /// Says nothing before its neighbour has.
-    pub(crate) passive: bool,
+    pub passive: bool,
     /// Signs packets. Only BIRD has it.
-    pub(crate) key: Option<BfdKey>,
+    pub key: Option<BfdKey>,
     /// A neighbour whose control plane is gone may still forward: `check-control-plane-failure` of FRR,
     /// `bfd graceful` of BIRD.
-    pub(crate) graceful: bool,
+    pub graceful: bool,
     /// Administratively down.
-    pub(crate) shut_down: bool,
+    pub shut_down: bool,
 }
 
 /// What a router signs with, RFC 5880 §6.7.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BfdKey {
-    pub(crate) meticulous: bool,
-    pub(crate) id: u8,
-    pub(crate) key: &'static str,
+pub struct BfdKey {
+    pub meticulous: bool,
+    pub id: u8,
+    pub key: &'static str,
 }
 
 /// A session as a router sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BfdSession {
+pub struct BfdSession {
     /// `up`, `init`, `down`, or the router's word for administratively down.
-    pub(crate) state: String,
+    pub state: String,
     /// Between two packets that it sends.
-    pub(crate) interval: Duration,
+    pub interval: Duration,
     /// After which silence it says that the neighbour is gone.
-    pub(crate) detection: Duration,
+    pub detection: Duration,
     /// How often it was up and is no longer, since the router was started.
-    pub(crate) downs: u64,
+    pub downs: u64,
 }
 
 impl BfdSpec {
     /// Both directions with the same interval.
-    pub(crate) fn every(milliseconds: u32, multiplier: u8) -> Self {
+    pub fn every(milliseconds: u32, multiplier: u8) -> Self {
         Self {
             transmit_milliseconds: milliseconds,
             receive_milliseconds: milliseconds,
@@ -131,7 +131,7 @@ pub(super) fn frr_session(peers: &Value, counters: &Value) -> Result<BfdSession>
 }
 
 /// The only entry of a list in FRR's form, which is also ours.
-pub(crate) fn the_only(list: &Value) -> Result<&Value> {
+pub fn the_only(list: &Value) -> Result<&Value> {
     let entries = list.as_array().with_context(|| format!("expected a list, got {list}"))?;
     ensure!(entries.len() == 1, "expected one BFD session, got {list}");
     entries.first().context("an empty list")

@@ -8,7 +8,7 @@ use super::namespace::Namespace;
 
 /// Which way nothing passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
     TowardsNode,
     TowardsRouter,
     Both,
@@ -16,7 +16,7 @@ pub(crate) enum Cut {
 
 impl Cut {
     /// Each direction goes in one step; of two, that to the router goes first.
-    pub(crate) fn apply(self, lab: &Lab) -> Result<()> {
+    pub fn apply(self, lab: &Lab) -> Result<()> {
         if self != Self::TowardsNode {
             set(&lab.router.namespace, "add rule inet cut input iifname != lo drop")?;
         }
@@ -27,12 +27,12 @@ impl Cut {
     }
 
     /// What fits this rule does not reach the node.
-    pub(crate) fn of_packets(lab: &Lab, rule: &str) -> Result<()> {
+    pub fn of_packets(lab: &Lab, rule: &str) -> Result<()> {
         set(&lab.node, &format!("add rule inet cut input {rule} drop"))
     }
 
     /// Everything passes again.
-    pub(crate) fn heal(lab: &Lab) -> Result<()> {
+    pub fn heal(lab: &Lab) -> Result<()> {
         set(&lab.node, "")?;
         set(&lab.router.namespace, "")
     }

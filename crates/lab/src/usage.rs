@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::lab::wait::now;
+use crate::wait::now;
 
 /// What `/proc` says of a process at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage {
+pub struct Usage {
     at: Instant,
-    pub(crate) resident_mebibytes: f64,
+    pub resident_mebibytes: f64,
     /// The most since it started, or since [`reset_peak`].
-    pub(crate) peak_mebibytes: f64,
-    pub(crate) processor_time: Duration,
-    pub(crate) descriptors: usize,
+    pub peak_mebibytes: f64,
+    pub processor_time: Duration,
+    pub descriptors: usize,
 }
 
 impl Usage {
-    pub(crate) fn of(process: u32) -> Result<Self> {
+    pub fn of(process: u32) -> Result<Self> {
         let place = Path::new("/proc").join(process.to_string());
         let status = fs::read_to_string(place.join("status")).context("reading its status")?;
         let mebibytes = |name: &str| {
@@ -47,13 +47,13 @@ impl Usage {
     }
 
     /// The share of one core that it used since `earlier`.
-    pub(crate) fn cores_since(&self, earlier: &Self) -> f64 {
+    pub fn cores_since(&self, earlier: &Self) -> f64 {
         let used = self.processor_time.saturating_sub(earlier.processor_time);
         used.as_secs_f64() / self.at.duration_since(earlier.at).as_secs_f64().max(0.001)
     }
 
     /// Fails when the peak is above `mebibytes`.
-    pub(crate) fn expect_peak_below(&self, mebibytes: f64) -> Result<()> {
+    pub fn expect_peak_below(&self, mebibytes: f64) -> Result<()> {
         ensure!(
             self.peak_mebibytes < mebibytes,
             "expected less than {mebibytes:.0} MiB at the peak, it was {:.1} MiB",
@@ -75,7 +75,7 @@ impl fmt::Display for Usage {
 
 /// How long a process has been on a core, to the nanosecond; of one with threads only those that have
 /// this name, if one is given.
-pub(crate) fn time_on_core(process: u32, thread: Option<&str>) -> Result<Duration> {
+pub fn time_on_core(process: u32, thread: Option<&str>) -> Result<Duration> {
     let tasks = Path::new("/proc").join(process.to_string()).join("task");
     let (mut sum, mut found) = (0, false);
     for task in fs::read_dir(&tasks).context("listing its threads")?.flatten() {

@@ -13,20 +13,20 @@ use super::process::Process;
 const NEWS_BYTES: &str = "16777216";
 
 /// A program that tells of every route that goes, for as long as this value lives.
-pub(crate) struct Withdrawals {
+pub struct Withdrawals {
     process: Process,
     log: PathBuf,
 }
 
 impl Withdrawals {
     /// From the kernel of a namespace.
-    pub(crate) fn of_kernel(place: &impl Place, log: &Path) -> Result<Self> {
+    pub fn of_kernel(place: &impl Place, log: &Path) -> Result<Self> {
         let words = ["-rcvbuf", NEWS_BYTES, "-timestamp", "monitor", "route"];
         Self::start(place, "ip", &words, log)
     }
 
     /// From the table of GoBGP, of all families.
-    pub(crate) fn of_gobgp(place: &impl Place, log: &Path) -> Result<Self> {
+    pub fn of_gobgp(place: &impl Place, log: &Path) -> Result<Self> {
         Self::start(place, "gobgp", &["monitor", "global", "rib"], log)
     }
 
@@ -37,7 +37,7 @@ impl Withdrawals {
     }
 
     /// The lines that tell of a route that went, to a prefix of ours, since the beginning.
-    pub(crate) fn lines(&mut self, is_ours: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+    pub fn lines(&mut self, is_ours: impl Fn(&str) -> bool) -> Result<Vec<String>> {
         self.process.check_running()?;
         let text = fs::read_to_string(&self.log).with_context(|| self.log.display().to_string())?;
         ensure!(!text.contains("No buffer space"), "the kernel's news were too many");
@@ -53,7 +53,7 @@ impl Withdrawals {
 }
 
 /// `ip` writes a host route as a bare address.
-pub(crate) fn with_length(word: &str) -> String {
+pub fn with_length(word: &str) -> String {
     match word {
         _ if word.contains('/') => word.to_owned(),
         _ if word.contains(':') => format!("{word}/128"),

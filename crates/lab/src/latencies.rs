@@ -4,20 +4,20 @@ use std::time::Duration;
 
 /// What was measured for one pair.
 #[derive(Default)]
-pub(crate) struct Latencies(Vec<Duration>);
+pub struct Latencies(Vec<Duration>);
 
 impl Latencies {
-    pub(crate) fn push(&mut self, latency: Duration) {
+    pub fn push(&mut self, latency: Duration) {
         self.0.push(latency);
     }
 
     /// How many were measured.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
     /// The smallest value that `percent` of all do not exceed, in milliseconds.
-    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+    pub fn percentile(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort();
         let rank = (sorted.len() * percent).div_ceil(100).max(1);
@@ -26,14 +26,14 @@ impl Latencies {
 }
 
 /// One line of the table.
-pub(crate) struct Row {
-    pub(crate) announcer: &'static str,
-    pub(crate) router: &'static str,
-    pub(crate) latencies: Latencies,
+pub struct Row {
+    pub announcer: &'static str,
+    pub router: &'static str,
+    pub latencies: Latencies,
 }
 
 /// Prints all rows, each beside BIRD in front of the same router.
-pub(crate) fn print_latencies(rows: &[Row]) {
+pub fn print_latencies(rows: &[Row]) {
     println!(
         "From rename() of the changed file to the route in the router's kernel, milliseconds:\n"
     );

@@ -17,8 +17,8 @@ use super::{
     Dialling, FEEDER_AS, Family, Notification, Origination, Received, Release, Router, RouterRoute,
     RouterSpec, Session, address_of, as_path_of, link_bandwidth_of,
 };
-use crate::lab::Site;
-use crate::lab::process::Process;
+use crate::Site;
+use crate::process::Process;
 
 pub(super) const BIRD: &str = "/usr/sbin/bird";
 

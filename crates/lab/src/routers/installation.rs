@@ -8,12 +8,12 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::lab::namespace::{Namespace, Place};
-use crate::lab::process::{bounded, output_of};
+use crate::namespace::{Namespace, Place};
+use crate::process::{bounded, output_of};
 
 /// Which Debian a router comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Release {
+pub enum Release {
     /// Debian 12, or whatever this machine runs.
     Bookworm,
     /// Debian 13.
@@ -37,7 +37,7 @@ impl Release {
     }
 
     /// The file of a program, as this machine sees it.
-    pub(crate) fn file(self, program: &str) -> PathBuf {
+    pub fn file(self, program: &str) -> PathBuf {
         match self.root() {
             None => program.into(),
             Some(root) => root.join(program.trim_start_matches('/')),
@@ -45,7 +45,7 @@ impl Release {
     }
 
     /// A command that runs the program, which needs no file of a router.
-    pub(crate) fn command(self, program: &str) -> Command {
+    pub fn command(self, program: &str) -> Command {
         match self.root() {
             None => bounded(program),
             Some(root) => {
@@ -58,7 +58,7 @@ impl Release {
 }
 
 /// The programs of one router, with its directory.
-pub(crate) struct Installation {
+pub struct Installation {
     root: Option<PathBuf>,
     directory: PathBuf,
     /// Where the programs see the directory, when they have a root of their own.
@@ -70,12 +70,12 @@ const ENTER: &str = r#"mount -t proc proc "$0/proc" && mount --bind "$1" "$0$2" 
     exec chroot "$0" "$@""#;
 
 impl Installation {
-    pub(crate) fn new(release: Release, directory: &Path, mount_point: &'static str) -> Self {
+    pub fn new(release: Release, directory: &Path, mount_point: &'static str) -> Self {
         Self { root: release.root(), directory: directory.to_owned(), mount_point }
     }
 
     /// A file of the router's directory, as its programs see it.
-    pub(crate) fn seen(&self, name: &str) -> String {
+    pub fn seen(&self, name: &str) -> String {
         let directory = match self.root {
             None => &self.directory,
             Some(_) => Path::new(self.mount_point),
@@ -89,7 +89,7 @@ impl Installation {
     }
 
     /// A command that runs a short program, outside of any network namespace.
-    pub(crate) fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &str) -> Command {
         let (first, rest) = self.words(OsStr::new(program));
         let mut command = bounded(first);
         command.args(rest);
@@ -97,7 +97,7 @@ impl Installation {
     }
 
     /// The place where the router's daemons run.
-    pub(crate) fn within<'a>(&'a self, namespace: &'a Namespace) -> Within<'a> {
+    pub fn within<'a>(&'a self, namespace: &'a Namespace) -> Within<'a> {
         Within { installation: self, namespace }
     }
 
@@ -115,7 +115,7 @@ impl Installation {
 }
 
 /// A network namespace in which programs of an installation run.
-pub(crate) struct Within<'a> {
+pub struct Within<'a> {
     installation: &'a Installation,
     namespace: &'a Namespace,
 }

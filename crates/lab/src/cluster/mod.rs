@@ -2,7 +2,7 @@
 //! a network of the test's choice; it ends with the test. There is nothing else: no node, no
 //! controller, no kubelet. Used by the suites `crds` and `kubernetes`.
 
-pub(crate) mod http;
+pub mod http;
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -13,9 +13,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::lab::namespace::{Network, Place};
-use crate::lab::process::{Process, tail};
-use crate::lab::wait::wait_until;
+use crate::namespace::{Network, Place};
+use crate::process::{Process, tail};
+use crate::wait::wait_until;
 
 /// A machine that is busy with other tests takes its time.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -24,7 +24,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const TOKEN: &str = "of-the-test";
 
 /// A running API server.
-pub(crate) struct Cluster {
+pub struct Cluster {
     assets: PathBuf,
     network: Network,
     address: IpAddr,
@@ -44,8 +44,8 @@ struct Ports {
 }
 
 /// The folder with the programs; `None` when there is none on this machine.
-pub(crate) fn assets() -> Result<Option<PathBuf>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kube-apiserver.sh");
+pub fn assets() -> Result<Option<PathBuf>> {
+    let script = crate::checkout().join("scripts/kube-apiserver.sh");
     let output = Command::new(script).arg("--find").stderr(Stdio::inherit()).output()?;
     match output.status.code() {
         Some(0) => Ok(Some(PathBuf::from(String::from_utf8(output.stdout)?.trim_end()))),
@@ -56,16 +56,14 @@ pub(crate) fn assets() -> Result<Option<PathBuf>> {
 
 impl Cluster {
     /// Starts one that only this machine can ask, and waits until it is ready.
-    #[allow(dead_code, reason = "asked by the tests of definitions")]
-    pub(crate) fn start(assets: &Path) -> Result<Self> {
+    pub fn start(assets: &Path) -> Result<Self> {
         let [etcd, etcd_peers, secure] = free_ports()?;
         let ports = Ports { etcd, etcd_peers, secure };
         Self::start_at(assets, Network::Own, Ipv4Addr::LOCALHOST.into(), ports)
     }
 
     /// Starts one at an address of a namespace that has nothing else, and waits until it is ready.
-    #[allow(dead_code, reason = "asked by the tests that run daemons")]
-    pub(crate) fn start_in(assets: &Path, network: Network, address: IpAddr) -> Result<Self> {
+    pub fn start_in(assets: &Path, network: Network, address: IpAddr) -> Result<Self> {
         let ports = Ports { etcd: 2379, etcd_peers: 2380, secure: 6443 };
         Self::start_at(assets, network, address, ports)
     }
@@ -109,7 +107,7 @@ impl Cluster {
     }
 
     /// Starts the API server again, with all that it knew.
-    pub(crate) fn start_server(&mut self) -> Result<()> {
+    pub fn start_server(&mut self) -> Result<()> {
         let path = |option: &str, name: &str| format!("--{option}={}", self.path(name).display());
         let arguments = [
             format!("--etcd-servers=http://127.0.0.1:{}", self.ports.etcd),
@@ -136,12 +134,11 @@ impl Cluster {
     }
 
     /// Ends the API server in the middle of whatever it does. etcd stays.
-    #[allow(dead_code, reason = "asked by the tests of outages")]
-    pub(crate) fn kill_server(&mut self) {
+    pub fn kill_server(&mut self) {
         self.server = None;
     }
 
-    pub(crate) fn wait_until_ready(&mut self) -> Result<()> {
+    pub fn wait_until_ready(&mut self) -> Result<()> {
         let outcome = wait_until("the API server is ready", START_LIMIT, || {
             self.server.as_mut().context("it was not started")?.check_running()?;
             let reply = http::ask(&self.socket(), "GET", "/readyz", None)?;
@@ -155,23 +152,17 @@ impl Cluster {
     }
 
     /// Asks in plain HTTP.
-    #[allow(dead_code, reason = "asked by the tests of definitions")]
-    pub(crate) fn ask(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<http::Reply> {
+    pub fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<http::Reply> {
         http::ask(&self.socket(), method, path, body).with_context(|| format!("{method} {path}"))
     }
 
     /// Where it answers in plain HTTP, with the rights of the test.
-    pub(crate) fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.path("proxy.sock")
     }
 
     /// What `kubectl` with these words prints; `input` is what it reads. It has to succeed.
-    pub(crate) fn kubectl(&self, words: &[&str], input: Option<&Path>) -> Result<String> {
+    pub fn kubectl(&self, words: &[&str], input: Option<&Path>) -> Result<String> {
         let mut command = self.network.command(self.assets.join("kubectl").as_os_str());
         command
             .env("HOME", self.folder())
@@ -192,8 +183,7 @@ impl Cluster {
     }
 
     /// Writes a program into `folder` that is `kubectl` with the rights of the test.
-    #[allow(dead_code, reason = "asked by the tests of pages")]
-    pub(crate) fn write_kubectl(&self, folder: &Path) -> Result<()> {
+    pub fn write_kubectl(&self, folder: &Path) -> Result<()> {
         let command = self.network.command(self.assets.join("kubectl").as_os_str());
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -210,8 +200,7 @@ impl Cluster {
     }
 
     /// Writes a file by which a client finds the server, and says who it is by this token.
-    #[allow(dead_code, reason = "asked by the tests that run daemons")]
-    pub(crate) fn kubeconfig(&self, name: &str, token: &str) -> Result<PathBuf> {
+    pub fn kubeconfig(&self, name: &str, token: &str) -> Result<PathBuf> {
         let certificate = self.path("certificates/apiserver.crt");
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
@@ -229,13 +218,12 @@ impl Cluster {
     }
 
     /// What service accounts have asked until now, one JSON object a line.
-    #[allow(dead_code, reason = "asked by the tests of rights")]
-    pub(crate) fn audit_log(&self) -> PathBuf {
+    pub fn audit_log(&self) -> PathBuf {
         self.path("audit.log")
     }
 
     /// A folder that goes with the cluster.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 

@@ -12,19 +12,19 @@ use super::process::{bounded, output_of};
 const PREFIX: &str = "interop";
 
 /// Where a program can be started.
-pub(crate) trait Place {
+pub trait Place {
     /// A command that will run there; its process id is the program's.
     fn command(&self, program: &OsStr) -> Command;
 }
 
 /// A network namespace that lives as long as this value.
-pub(crate) struct Namespace {
+pub struct Namespace {
     name: String,
 }
 
 impl Namespace {
     /// Adds a namespace for `role` in cell number `cell` of this run, with its loopback up.
-    pub(crate) fn create(cell: usize, role: &str) -> Result<Self> {
+    pub fn create(cell: usize, role: &str) -> Result<Self> {
         let name = format!("{PREFIX}-{}-{cell}-{role}", std::process::id());
         output_of(bounded("ip").args(["netns", "add", &name]))?;
         let namespace = Self { name };
@@ -34,24 +34,24 @@ impl Namespace {
         Ok(namespace)
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Runs a short command inside to its end.
-    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = bounded("ip");
         command.args(["netns", "exec", &self.name, program]).args(arguments);
         output_of(&mut command)
     }
 
     /// Runs `ip` on this namespace.
-    pub(crate) fn ip(&self, arguments: &[&str]) -> Result<String> {
+    pub fn ip(&self, arguments: &[&str]) -> Result<String> {
         output_of(bounded("ip").args(["-n", &self.name]).args(arguments))
     }
 
     /// Lays a cable: interface `here` in this namespace, `there` in the other one, both up.
-    pub(crate) fn connect(&self, here: &str, other: &Namespace, there: &str) -> Result<()> {
+    pub fn connect(&self, here: &str, other: &Namespace, there: &str) -> Result<()> {
         let peer = ["peer", "name", there, "netns", &other.name];
         let link = ["link", "add", here, "type", "veth"];
         self.ip(&[link.as_slice(), peer.as_slice()].concat())?;
@@ -61,7 +61,7 @@ impl Namespace {
     }
 
     /// Gives `interface` an address. Duplicate detection would cost the first second of a test.
-    pub(crate) fn add_address(&self, interface: &str, address: &str) -> Result<()> {
+    pub fn add_address(&self, interface: &str, address: &str) -> Result<()> {
         let mut arguments = vec!["address", "add", address, "dev", interface];
         if address.contains(':') {
             arguments.push("nodad");
@@ -69,17 +69,17 @@ impl Namespace {
         self.ip(&arguments).map(drop)
     }
 
-    pub(crate) fn add_route(&self, prefix: &str, gateway: &str) -> Result<()> {
+    pub fn add_route(&self, prefix: &str, gateway: &str) -> Result<()> {
         self.ip(&["route", "add", prefix, "via", gateway]).map(drop)
     }
 
-    pub(crate) fn enable_forwarding(&self) -> Result<()> {
+    pub fn enable_forwarding(&self) -> Result<()> {
         let settings = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"];
         self.run("sysctl", &["-q", "-w", settings[0], settings[1]]).map(drop)
     }
 
     /// A counter of the kernel's TCP, such as `TCPMD5Failure`.
-    pub(crate) fn tcp_counter(&self, name: &str) -> Result<u64> {
+    pub fn tcp_counter(&self, name: &str) -> Result<u64> {
         let text = self.run("cat", &["/proc/net/netstat"])?;
         let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
         let names = lines.next().context("/proc/net/netstat has no names of TcpExt")?;
@@ -109,9 +109,8 @@ impl Drop for Namespace {
 }
 
 /// Where a program's network is: for those that have to know it after the namespace was lent out.
-#[allow(dead_code, reason = "asked by the tests that have an API server")]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Network {
+pub enum Network {
     /// That of this machine.
     Own,
     /// A namespace of this name, which lives longer.
@@ -133,7 +132,7 @@ impl Place for Network {
 
 /// Removes what a run that was killed outright has left: namespaces whose maker no longer lives,
 /// and the processes inside them.
-pub(crate) fn remove_leftovers() -> Result<()> {
+pub fn remove_leftovers() -> Result<()> {
     let list = output_of(bounded("ip").args(["netns", "list"]))?;
     for name in list.lines().filter_map(|line| line.split_whitespace().next()) {
         let mut parts = name.split('-');

@@ -13,8 +13,8 @@ use super::{
     Dialling, FEEDER_AS, Family, Notification, Origination, Received, Role, Router, RouterRoute,
     RouterSpec, Session, address_of, as_path_of, community_number, link_bandwidth_of, strings_of,
 };
-use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::{Site, make_directory};
+use crate::process::{Process, bounded, output_of};
+use crate::{Site, make_directory};
 
 /// Not FRR's program of the same name.
 pub(super) const BGPD: &str = "/usr/sbin/bgpd";
