@@ -32,6 +32,7 @@ pub mod process;
 pub mod resources;
 pub mod routers;
 pub mod suite;
+pub mod tiers;
 pub mod usage;
 pub mod wait;
 pub mod withdrawals;
