@@ -63,6 +63,9 @@ pub struct Stage {
     /// with these arguments.
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// Environment variables that are paths, from the folder of the checkout on.
+    #[serde(default)]
+    pub paths: BTreeMap<String, String>,
     /// The folder below `target` that cargo locks while it runs: no other stage uses it meanwhile.
     #[serde(default)]
     pub folder: Option<String>,

@@ -1,6 +1,7 @@
 //! How does a stage run? As a process group of its own, with its output in a log; its end is told
 //! through a channel. Used by main.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -74,19 +75,19 @@ fn executable(suite: &str, folder: &Path) -> Result<String> {
 }
 
 impl Child {
+    /// Without a log it prints where this program does.
     pub(crate) fn start(
         name: &str,
         words: &[String],
-        variables: &[(&str, &Path)],
+        paths: &BTreeMap<String, String>,
         checkout: &Path,
-        log: &Path,
+        log: Option<&Path>,
         ended: Sender<Ended>,
     ) -> Result<Self> {
-        let output = File::create(log).with_context(|| log.display().to_string())?;
-        let errors = output.try_clone().context("second handle of a log")?;
         let (program, arguments) = words.split_first().context("no program")?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(variables.iter().copied()).current_dir(checkout);
+        command.args(arguments).current_dir(checkout);
+        command.envs(paths.iter().map(|(name, path)| (name, checkout.join(path))));
         // Cargo has told this program about its package; to a build in there that would be news.
         for (variable, _) in std::env::vars_os() {
             let text = variable.to_string_lossy();
@@ -94,7 +95,12 @@ impl Child {
                 command.env_remove(variable);
             }
         }
-        command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+        command.stdin(Stdio::null()).process_group(0);
+        if let Some(log) = log {
+            let output = File::create(log).with_context(|| log.display().to_string())?;
+            let errors = output.try_clone().context("second handle of a log")?;
+            command.stdout(output).stderr(errors);
+        }
         let mut child = command.spawn().with_context(|| format!("starting {program}"))?;
         let group = Pid::from_raw(i32::try_from(child.id()).context("a process id")?);
         let name = name.to_owned();

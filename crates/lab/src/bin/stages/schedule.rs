@@ -108,6 +108,7 @@ mod tests {
             command: None,
             suite: None,
             arguments: Vec::new(),
+            paths: <_>::default(),
             folder: folder.map(str::to_owned),
             root: false,
             after: after.iter().map(|it| (*it).to_owned()).collect(),
