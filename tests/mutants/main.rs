@@ -99,6 +99,11 @@ impl Copy {
         let members = |line: &&str| line.starts_with("members = ");
         let line = workspace.lines().find(members).context("Cargo.toml lists no members")?;
         let alone = workspace.replace(line, r#"members = ["sessions"]"#);
+        let is_default = |line: &&str| line.starts_with("default-members = ");
+        let alone: String = alone
+            .lines()
+            .filter(|it| !is_default(it))
+            .fold(String::new(), |text, line| text + line + "\n");
         if directory.join("sessions").exists() {
             fs::remove_dir_all(directory.join("sessions")).context("removing the last copy")?;
         }

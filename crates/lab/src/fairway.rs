@@ -42,7 +42,8 @@ impl Neighbour {
 
 /// The binary under test: `FAIRWAY_BIN`, else the one that cargo has built beside this test.
 pub fn program() -> PathBuf {
-    std::env::var_os("FAIRWAY_BIN").map_or_else(built_beside, PathBuf::from)
+    // A path from the checkout on: it is run in other folders, too.
+    std::env::var_os("FAIRWAY_BIN").map_or_else(built_beside, |path| crate::checkout().join(path))
 }
 
 /// The binary of the folder that cargo has built this test into.

@@ -31,10 +31,15 @@ const TAIL_LINES: usize = 60;
 /// How many of the slowest cases the summary names.
 const SLOWEST_MAX: usize = 3;
 
-/// Runs a suite: plays another role when the command line asks for one, else parses the options and
-/// hands them to `run`, which says whether all cases have passed.
+/// Runs a suite in the folder of the checkout: plays another role when the command line asks for one, else
+/// parses the options and hands them to `run`, which says whether all cases have passed.
 pub fn main<O: clap::Parser>(suite: &'static str, run: impl FnOnce(O) -> Result<bool>) -> ExitCode {
-    crate::probe::other_role().unwrap_or_else(|| exit_code(suite, run(parse(suite))))
+    crate::probe::other_role().unwrap_or_else(|| {
+        let options = parse(suite);
+        // Paths on the command line and in FAIRWAY_BIN begin there, whichever package cargo starts.
+        let outcome = std::env::set_current_dir(crate::checkout()).context("the checkout");
+        exit_code(suite, outcome.and_then(|()| run(options)))
+    })
 }
 
 /// What a suite is made of, before it runs.
