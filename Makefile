@@ -8,11 +8,17 @@ CARGO ?= cargo
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 # Statically linked, so that it runs on any Linux and in an empty container.
 BINARY := target/$(HOST)/release/fairway
+# For tests: without link-time optimization.
+QUICK := target/quick/fairway
+# Runs the stages of tests/tiers.toml.
+STAGES := $(CARGO) build --quiet --locked --workspace --bin stages && target/debug/stages
 # What runs tests that need root: they make network namespaces and talk to a container engine.
 SUDO := $(shell [ "$$(id -u)" = 0 ] && echo env || echo sudo -E)
 RUNNER := CARGO_TARGET_$(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')_RUNNER
 CONFIG ?=
 CASE ?=
+STAGE ?=
+RESUME ?=
 IMAGE ?= fairway:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 IMAGE_FRR ?= $(subst fairway:,fairway-frr:,$(IMAGE))
 PREFIX ?= /usr/local
@@ -20,15 +26,15 @@ DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help image-frr run build static test test-early test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
+.PHONY: help image-frr run build static quick test test-all test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-run: build ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
-	$(BINARY) $(if $(CONFIG),run --config $(CONFIG),demo)
+run: quick ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
+	$(QUICK) $(if $(CONFIG),run --config $(CONFIG),demo)
 
 build: ## The release binary, statically linked
 	@scripts/setup.sh rust
@@ -37,14 +43,20 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: setup lint test-early test-netlink test-fuzz test-cluster test-demo test-live test-corpus corpus-bird test-soak test-vtysh test-frr test-interop test-restart test-walk test-kubernetes test-service test-compose ## What CI runs (root or sudo)
+test: ## What CI runs: in about 15 minutes (root or sudo; make test STAGE="walk vtysh", RESUME=1)
+	@scripts/setup.sh rust
+	$(STAGES) test $(STAGE) $(if $(RESUME),--resume)
 
-# The linker of the release binary keeps one core busy for minutes, and no other.
-test-early: ## The two that take longest to compile, at once
-	$(MAKE) --jobs=2 build test-unit
+test-all: ## All of it and more, on the binary that `make deb` packs: below two hours (root or sudo; STAGE=, RESUME=1)
+	@scripts/setup.sh rust
+	$(STAGES) all $(STAGE) $(if $(RESUME),--resume)
 
 test-unit: ## Tests that need no root
-	$(CARGO) test --locked --workspace --lib --bins --test tidy --test bad_input --test rules --test examples --test plan --test conformance --test pages --test canary --test notify --test install --test state_directory --test metrics --test watching --test conversation
+	$(STAGES) unit
+
+quick: ## The daemon for `make run` and tests: quick to build, with every assertion
+	@scripts/setup.sh rust
+	$(CARGO) build --locked --profile quick --bin fairway
 
 test-netlink: ## Links, addresses, routes and neighbours of this kernel, in network namespaces (root or sudo)
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --package fairway-netlink --test namespaces
@@ -63,53 +75,54 @@ test-cluster: ## Ten thousand clusters that fail in every way; mistakes that mus
 sim-cluster: ## A million of them, with new seeds each time
 	$(CARGO) run --locked --package fairway-cluster-simulation --profile fuzzing -- --schedules 1000000 --first-seed $$(date +%s)
 
-test-demo: build ## The demo, to its end
-	timeout 60 $(BINARY) demo --once
+test-demo: quick ## The demo, to its end
+	timeout 60 $(QUICK) demo --once
 
-test-live: build ## Every field of every kind, changed under a running daemon
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test live
+test-live: quick ## Every field of every kind, changed under a running daemon
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(CARGO) test --locked --test live
 
-test-corpus: build ## Malformed and malicious input, entry by entry, against a daemon of its own
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test corpus
+test-corpus: quick ## Malformed and malicious input, entry by entry, against a daemon of its own
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(CARGO) test --locked --test corpus
 
 corpus-bird: ## The same bytes to BIRD; where it answers otherwise
 	$(CARGO) test --locked --test corpus -- --bird
 
-test-soak: build ## Ten seconds of flapping peers and strangers; BFD beside FRR and beside busy loops (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- --short
+test-soak: quick ## Ten seconds of flapping peers and strangers; BFD beside FRR and beside busy loops (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- --short
 
-test-vtysh: build ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
+test-vtysh: quick ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
 
-test-frr: build ## FRR 8.4 and 10.3 as the speaker: what it is told, what it forgets, what breaks and heals (root or sudo)
+test-frr: quick ## FRR 8.4 and 10.3 as the speaker: what it is told, what it forgets, what breaks and heals (root or sudo)
 	@scripts/setup.sh routers trixie network
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --package fairway-frr
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr -- --all
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr_faults
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr_faults
 
-test-crds: build ## A real Kubernetes API server takes our definitions and objects; builds it once, from Go's modules
+test-crds: quick ## A real Kubernetes API server takes our definitions and objects; builds it once, from Go's modules
 	@scripts/setup.sh kubernetes
-	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(CARGO) test --locked --test crds -- --required
+	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(CARGO) test --locked --test crds -- --required
 
 test-deploy: static ## What is in deploy/: chart, manifests, alerts, permissions on a real API server, the image (root or sudo)
 	@scripts/setup.sh kubernetes deploy docker
 	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets $(SUDO) tests/deploy/run.sh
 
-test-interop: build ## Real routers in network namespaces (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr8
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr10
+test-interop: quick ## Real routers in network namespaces (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr8
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr10
 
-test-restart: build ## Restarts beside four routers, each way once (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short
+test-restart: quick ## Restarts beside four routers, each way once (root or sudo)
+	$(CARGO) build --locked --bin fairway
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short
 
-test-walk: build ## docs/peers.md, section by section, as it is printed (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
+test-walk: quick ## docs/peers.md, section by section, as it is printed (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
 
 # Without a real API server on this machine only the cases on the model are run.
-test-kubernetes: build ## A cluster: API server, speakers, controllers, FRR and BIRD; each story once (root or sudo)
+test-kubernetes: quick ## A cluster: API server, speakers, controllers, FRR and BIRD; each story once (root or sudo)
 	@scripts/setup.sh routers network
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- --short
+	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- --short
 
 kubernetes: build test-crds test-deploy ## All of its stories, an API server away for five minutes, and what is in deploy/ (root or sudo)
 	@scripts/setup.sh kubernetes routers network
@@ -143,6 +156,7 @@ interop-frr: build ## The matrix with FRR 8.4 and FRR 10.3 as the speaker; write
 
 restart: build ## kill -9, SIGTERM and upgrade, ten times each: a thousand routes, a probe every 10 ms
 	@scripts/setup.sh routers trixie network
+	$(CARGO) build --locked --bin fairway
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart
 
 vm: build ## VRF and TCP-AO, and their sections of docs/peers.md, on an emulated machine that has both
@@ -185,7 +199,7 @@ docs: ## docs/conformance.md from the annotations of the tests; pages and deploy
 
 sim: ## A million random schedules, a restart before every byte, every order of ten events
 	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-sessions --lib --no-default-features sim:: -- --nocapture
-	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing --lib cluster::reflector
+	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 
 mutants: ## Breaks the state machine on purpose: each mistake must be noticed
 	$(CARGO) test --locked --test mutants
@@ -194,7 +208,6 @@ lint: ## Format and clippy, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) check --locked -p fairway-sessions --no-default-features
-	$(CARGO) check --locked -p fairway --lib --no-default-features
 
 setup: ## Install what the tests need (root or sudo)
 	scripts/setup.sh rust routers trixie network docker

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::lab::Lab;
-use crate::lab::fairway::Fairway;
-use crate::lab::process::output_of;
-use crate::routers::Release;
-use crate::speaker::Speaker;
 use crate::state::{State, standing_files};
+use lab::Lab;
+use lab::fairway::Fairway;
+use lab::frr_speaker::Speaker;
+use lab::process::output_of;
+use lab::routers::Release;
 
 /// The window in which MetalLB gathers changes before it writes a file: it starts with the first change and
 /// is never shortened.

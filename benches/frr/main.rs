@@ -10,37 +10,23 @@
 //! as root.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
-#![allow(dead_code)] // Only a part of the lab and the routers is used here.
 
 mod announcer;
 mod state;
 mod storm;
 
-#[path = "../latency/bird.rs"]
-mod bird;
-#[path = "../../tests/interop/lab/mod.rs"]
-mod lab;
-#[path = "../latency/monitor.rs"]
-mod monitor;
-#[path = "../latency/report.rs"]
-mod report;
-#[path = "../../tests/interop/routers/mod.rs"]
-mod routers;
-#[path = "../../tests/frr_faults/speaker.rs"]
-mod speaker;
-
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use announcer::{Announcer, Author, FairwayAnnouncer, ReloadAnnouncer, WINDOW};
-use bird::Bird;
+use lab::bird::Bird;
+use lab::latencies::Latencies;
+use lab::monitor::Monitor;
+use lab::routers::{Release, RouterKind};
 use lab::{Lab, Wiring};
-use monitor::Monitor;
-use report::Latencies;
-use routers::{Release, RouterKind};
 use state::{State, batch_addresses, has_tone, moved_address};
 
 /// Changes of each kind with Fairway; frr-reload.py gets fewer, since it takes seconds for some.
@@ -281,9 +267,4 @@ fn print(rows: &[Row]) {
             "not measured, the Debian 13 of these tests has no frr-pythontools"
         }
     );
-}
-
-/// The binary that is measured.
-fn binary() -> PathBuf {
-    lab::fairway::program()
 }

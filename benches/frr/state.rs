@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::lab::resources::{self, Advertisement};
+use lab::resources::{self, Advertisement};
 
 /// Services that do not change.
 pub(crate) const STANDING: usize = 500;

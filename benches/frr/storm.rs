@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::announcer::FairwayAnnouncer;
-use crate::lab::{fairway, resources};
-use crate::monitor::Monitor;
-use crate::report::Latencies;
-use crate::speaker::resident_kib;
 use crate::state::{ROUTER, STORM, storm_address};
+use lab::frr_speaker::resident_kib;
+use lab::latencies::Latencies;
+use lab::monitor::Monitor;
+use lab::{fairway, resources};
 
 /// Fifty a second.
 const PACE: Duration = Duration::from_millis(20);

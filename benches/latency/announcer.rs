@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::bird::{self, Bird};
-use crate::lab::fairway::Fairway;
-use crate::lab::resources::{self, Advertisement};
-use crate::lab::{Family, Lab, Wiring};
+use lab::bird::{self, Bird};
+use lab::fairway::Fairway;
+use lab::resources::{self, Advertisement};
+use lab::{Family, Lab, Wiring};
 
 /// The prefix that is announced after change `number`; neighbours in the sequence differ.
 pub(crate) fn prefix(number: usize) -> String {

@@ -8,29 +8,21 @@
 //! `cargo bench --bench latency -- [--changes N]`, as root.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
-#![allow(dead_code)] // Only a part of the lab and the routers is used here.
 
 mod announcer;
-mod bird;
-mod monitor;
-mod report;
 mod weight;
-
-#[path = "../../tests/interop/lab/mod.rs"]
-mod lab;
-#[path = "../../tests/interop/routers/mod.rs"]
-mod routers;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
 use announcer::{Announcer, BirdAnnouncer, FairwayAnnouncer};
+use lab::bird::{Bird, receiving};
+use lab::latencies::{Latencies, Row, print_latencies};
+use lab::monitor::Monitor;
+use lab::routers::{Release, RouterKind, RouterSpec};
 use lab::wait::{PATIENCE, wait_until};
 use lab::{Family, Lab, NODE_IPV4, Wiring};
-use monitor::Monitor;
-use report::{Latencies, Row};
-use routers::{Release, RouterKind, RouterSpec};
 
 /// Announcers and their routers.
 const PAIRS: &[(&str, &str)] = &[
@@ -62,7 +54,7 @@ fn main() -> Result<()> {
             .with_context(|| format!("{announcer} -> {router}; see {}", place.display()))?;
         rows.push(Row { announcer, router, latencies });
     }
-    report::print_latencies(&rows);
+    print_latencies(&rows);
     let place = folder.join("weight");
     lab::make_directory(&place)?;
     weight::print(90, &place)?;
@@ -117,8 +109,7 @@ impl<T> Running for T {}
 
 fn start_router(lab: &Lab, name: &str) -> Result<Box<dyn Running>> {
     if name == "BIRD" {
-        let bird =
-            bird::Bird::start(&lab.router.namespace, &lab.directory, "router", &bird::receiving())?;
+        let bird = Bird::start(&lab.router.namespace, &lab.directory, "router", &receiving())?;
         return Ok(Box::new(bird));
     }
     let local = Wiring::Direct.router_address(Family::Ipv4)?;

@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::announcer::peer;
-use crate::bird::{self, Bird};
-use crate::lab::fairway::Fairway;
-use crate::lab::resources::{self, Advertisement};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{Lab, Wiring};
+use lab::bird::{self, Bird};
+use lab::fairway::Fairway;
+use lab::resources::{self, Advertisement};
+use lab::wait::{PATIENCE, wait_until};
+use lab::{Lab, Wiring};
 
 const SERVICES: usize = 10;
 

@@ -9,15 +9,9 @@
 //! `cargo bench --bench peers -- [--peers N]`, as root.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
-#![allow(dead_code)] // Only a part of the lab is used here.
 
 mod neighbours;
 mod speaker;
-
-#[path = "../../tests/interop/lab/mod.rs"]
-mod lab;
-#[path = "../../tests/interop/routers/mod.rs"]
-mod routers;
 
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::Way;
-use crate::lab::namespace::Namespace;
-use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::speaker;
+use lab::namespace::Namespace;
+use lab::process::{Process, bounded, output_of};
+use lab::wait::{PATIENCE, wait_until};
 
 /// The AS of all neighbours.
 pub(crate) const ASN: u32 = 65_010;

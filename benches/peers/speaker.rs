@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::Way;
-use crate::lab::fairway::Fairway;
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::neighbours::{self, RANGE};
+use lab::fairway::Fairway;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::process::{Process, bounded, output_of};
+use lab::wait::{PATIENCE, wait_until};
 
 pub(crate) const ASN: u32 = 65_001;
 const ROUTER_ID: &str = "10.81.0.1";

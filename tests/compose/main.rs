@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use lab::suite::{self, Case, Suite};
 use serde_json::Value;
 
 /// What the two Services of `examples/compose` are given: one prefix of each family.
@@ -23,9 +25,29 @@ const WRITTEN_FOR: [&str; 2] = ["172.30.77.", "fd30:77::"];
 const LIMIT: Duration = Duration::from_secs(1);
 const PROJECT: &str = "fairway-test-";
 
+/// The compose lab, end to end.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
+}
+
 fn main() -> ExitCode {
-    let started = Instant::now();
-    let outcome = Lab::new(started).and_then(|lab| {
+    suite::main("compose", run_suite)
+}
+
+fn run_suite(options: Options) -> Result<bool> {
+    let mut suite = Suite::new("compose", options.suite);
+    suite.add(Case::new("the lab comes up, follows its files, and has FRR as a speaker", |_| {
+        play()
+    }));
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    Ok(chosen.run()?.all_passed())
+}
+
+/// Up, looked at, and down again, whatever was seen.
+fn play() -> Result<()> {
+    Lab::new(Instant::now()).and_then(|lab| {
         let outcome = lab.up().and_then(|()| lab.check());
         if outcome.is_err() {
             lab.say("failed; what the containers said:");
@@ -34,14 +56,7 @@ fn main() -> ExitCode {
             }
         }
         outcome.and(lab.down())
-    });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("compose: FAILED: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 /// A project of the lab's compose file, and the files that it mounts.
@@ -421,8 +436,8 @@ fn free_nets() -> Result<[String; 2]> {
         .context("no free subnet in 10.30.0.0/16")
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+fn root() -> PathBuf {
+    lab::checkout()
 }
 
 fn script(name: &str, args: &[&str]) -> Command {

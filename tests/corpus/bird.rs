@@ -15,7 +15,7 @@ use crate::entry::{Action, KEPT, Manner, Moment, OUR_AS, SENTINEL, SENTINEL_NLRI
 use crate::runner::Subject;
 use crate::speaker::{Heard, PORT, Speaker};
 use crate::trial::{Trial, announce, was_announced};
-use crate::wait::{PATIENCE, wait_until};
+use lab::wait::{PATIENCE, wait_until};
 
 const BIRD: &str = "/usr/sbin/bird";
 /// The version whose answers the entries list.

@@ -13,13 +13,8 @@ use serde_json::Value;
 
 use crate::entry::{Kind, OBSERVER_AS, ORIGINATED, OUR_AS, Scene};
 use crate::speaker::PORT;
-use crate::wait::{PATIENCE, wait_until};
-
-/// The binary under test: `FAIRWAY_BIN`, else the one that cargo has built.
-pub(crate) fn program() -> PathBuf {
-    std::env::var_os("FAIRWAY_BIN")
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from)
-}
+use lab::fairway::program;
+use lab::wait::{PATIENCE, wait_until};
 
 /// A running `fairway run`.
 #[derive(Debug)]

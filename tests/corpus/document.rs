@@ -32,7 +32,7 @@ Not here, since no bytes of a BGP session lead there: readers of MRT files and o
 ";
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/corpus.md")
+    lab::checkout().join("docs/corpus.md")
 }
 
 /// Writes the page.

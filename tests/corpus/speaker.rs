@@ -10,7 +10,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::bytes::{HEADER_LENGTH_BYTES, Open, keepalive, kind};
 use crate::entry::{Manner, hex};
-use crate::wait::{PATIENCE, now, wait_until};
+use lab::wait::{PATIENCE, now, wait_until};
 
 /// Where every speaker of the corpus listens: each has an address of its own.
 pub(crate) const PORT: u16 = 10179;

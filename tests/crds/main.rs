@@ -11,71 +11,81 @@
 )]
 
 mod cases;
-#[path = "../cluster/mod.rs"]
-mod cluster;
-/// Of the interop suite's, what runs programs and waits for them.
-#[allow(
-    dead_code,
-    reason = "shared with the interop suite, which runs more and waits in more ways"
-)]
-#[path = "../interop/lab"]
-mod lab {
-    pub(crate) mod namespace;
-    pub(crate) mod process;
-    pub(crate) mod wait;
-}
 mod stories;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use cases::{Case, Verdict};
-use cluster::{Cluster, http};
+use clap::Parser;
 use fairway_resources::{CustomResourceDefinition, parse_value};
+use lab::cluster::{Cluster, http};
+use lab::suite::{self, Suite};
 use lab::wait;
 use serde_json::{Value, json};
 
-const USAGE: &str = "\
-usage: crds [--required]
-  --required  fail where there is no API server, in place of skipping
-The program under test is FAIRWAY_BIN, else the one that cargo has built.";
-
-fn main() -> ExitCode {
-    wait::exit_code("crds", run())
+/// Our definitions and objects, taken or refused by a real API server.
+///
+/// Each part needs the ones before it: a word runs the parts up to those that have it.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
+    /// Fail where there is no API server, in place of skipping
+    #[arg(long)]
+    required: bool,
 }
 
-fn run() -> Result<bool> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_required = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => false,
-        ["--required"] => true,
-        _ => bail!("{USAGE}"),
-    };
-    let Some(assets) = cluster::assets()? else {
-        ensure!(!is_required, "there is no API server here; run: scripts/kube-apiserver.sh");
-        println!(
-            "crds: SKIPPED, nothing was tested: no API server here; `make test-crds` builds one"
-        );
-        return Ok(true);
-    };
-    let begin = wait::now();
-    let cluster = Cluster::start(&assets)?;
-    println!("crds: the API server was ready after {:.1} s", begin.elapsed().as_secs_f32());
-    install(&cluster)?;
-    offer(&cluster)?;
-    stories::all(&cluster)?;
-    println!("crds: all is well after {:.1} s", begin.elapsed().as_secs_f32());
-    Ok(true)
+/// A part of the suite.
+type Part = (&'static str, fn(&Cluster) -> Result<()>);
+
+const PARTS: [Part; 3] = [
+    ("the definitions are served, and stay as they are when applied again", install),
+    ("objects are taken or refused as they should be", offer),
+    ("stories of objects and their statuses", stories::all),
+];
+
+fn main() -> ExitCode {
+    suite::main("crds", run)
+}
+
+fn run(options: Options) -> Result<bool> {
+    let assets = lab::cluster::assets()?;
+    ensure!(
+        assets.is_some() || !options.required,
+        "there is no API server here; run: scripts/kube-apiserver.sh"
+    );
+    let lack = assets.is_none().then_some("no API server here; `make test-crds` builds one");
+    let mut suite = Suite::new("crds", options.suite).as_chain();
+    let cluster: Arc<Mutex<Option<Cluster>>> = Arc::default();
+    for (name, part) in PARTS {
+        let cluster = Arc::clone(&cluster);
+        let run = move |_: &suite::Cell| {
+            let cluster = cluster.lock().unwrap_or_else(PoisonError::into_inner);
+            part(cluster.as_ref().context("no API server")?)
+        };
+        suite.add(suite::Case::new(name, run).not_applicable(lack));
+    }
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    if let Some(assets) = assets {
+        lab::fairway::existing_program()?;
+        let begin = wait::now();
+        let started = Cluster::start(&assets)?;
+        println!("crds: the API server was ready after {:.1} s", begin.elapsed().as_secs_f32());
+        *cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+    }
+    Ok(chosen.run()?.all_passed())
 }
 
 /// What `fairway crds` prints, applied as a user would.
 fn install(cluster: &Cluster) -> Result<()> {
-    let binary = std::env::var_os("FAIRWAY_BIN")
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from);
-    let output = Command::new(binary).arg("crds").output().context("fairway crds")?;
+    let output = Command::new(lab::fairway::existing_program()?)
+        .arg("crds")
+        .output()
+        .context("fairway crds")?;
     ensure!(output.status.success(), "fairway crds ended with {}", output.status);
     let file = cluster.folder().join("crds.yaml");
     std::fs::write(&file, output.stdout)?;

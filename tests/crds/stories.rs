@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
 use crate::{create, object, path_of};
+use lab::cluster::Cluster;
 
 type Story = fn(&Cluster) -> Result<()>;
 

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::lab::process::{Process, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::routers::Release;
-use crate::routers::installation::Installation;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::process::{Process, output_of};
+use lab::routers::Release;
+use lab::routers::installation::Installation;
+use lab::wait::{PATIENCE, wait_until};
 
 pub(crate) const VTYSH: &str = "/usr/bin/vtysh";
 const DAEMONS: &str = "/usr/lib/frr";
@@ -134,6 +134,11 @@ impl Daemons {
 /// `FRRouting 8.4.4 (host) on Linux(...)`.
 fn version_in(text: &str) -> Result<(u8, u8)> {
     let word = text.split_whitespace().nth(1).with_context(|| format!("no version in {text}"))?;
+    numbers_of(word)
+}
+
+/// The first two numbers of `8.4.4`.
+pub(crate) fn numbers_of(word: &str) -> Result<(u8, u8)> {
     let mut numbers = word.split('.').map(str::parse);
     let mut next =
         || numbers.next().and_then(Result::ok).with_context(|| format!("version {word}"));

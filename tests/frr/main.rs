@@ -3,83 +3,77 @@
 //! (Debian 13), read back line by line, and loaded again, which must change nothing. Then two FRRs have
 //! a session by it, which the same configuration leaves alone. `make test-frr`, as root.
 
-#![allow(dead_code)] // Only a part of the lab is used here.
-
 mod daemons;
 mod session;
 mod shown;
 
-#[path = "../interop/lab/mod.rs"]
-mod lab;
-#[path = "../interop/routers/mod.rs"]
-mod routers;
-
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use daemons::Daemons;
+use clap::Parser;
+use daemons::{Daemons, numbers_of};
 use lab::namespace::Namespace;
-use lab::wait::{end_on_signals, exit_code};
-use routers::Release;
+use lab::routers::{Release, RouterKind};
+use lab::suite::{self, Case, Cell, Suite};
 
-const USAGE: &str = "\
-usage: frr [--all]
-  --all  fail without FRR 10 (scripts/setup.sh trixie)";
-
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/frr/tests/golden");
+const GOLDEN: &str = "frr/tests/golden";
 
 /// Fewer mean that they have moved.
 const GOLDENS_MIN: usize = 30;
 
-fn main() -> ExitCode {
-    exit_code("frr", run())
+/// Each mostly waits for FRR's daemons.
+const THREADS: usize = 4;
+
+/// What the FRR backend renders, in FRR 8.4 and 10.3.
+///
+/// Words: frr8 and frr10 choose releases, all others must occur in the name of a configuration.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
+    /// Fail without FRR 10 (scripts/setup.sh trixie)
+    #[arg(long)]
+    all: bool,
 }
 
-fn run() -> Result<bool> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let needs_all = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => false,
-        ["--all"] => true,
-        _ => bail!("{USAGE}"),
-    };
-    lab::check_tools()?;
-    lab::namespace::remove_leftovers()?;
-    end_on_signals()?;
+fn main() -> ExitCode {
+    suite::main("frr", run)
+}
+
+fn run(options: Options) -> Result<bool> {
     let releases = [Release::Bookworm, Release::Trixie];
     let installed = releases.into_iter().filter(|it| it.file(daemons::VTYSH).exists());
     let installed: Vec<Release> = installed.collect();
     ensure!(!installed.is_empty(), "vtysh is missing; install the Debian package frr");
-    ensure!(installed.len() == 2 || !needs_all, "no FRR 10; run scripts/setup.sh trixie");
-    let directory = std::env::temp_dir().join(format!("fairway-frr-{}", std::process::id()));
-    let outcome = installed.iter().try_for_each(|release| play(*release, &directory));
-    match outcome {
-        Ok(()) => fs::remove_dir_all(&directory).context("removing what was written")?,
-        Err(_) => eprintln!("logs are in {}", directory.display()),
-    }
-    outcome.map(|()| true)
-}
-
-fn play(release: Release, directory: &Path) -> Result<()> {
-    let place = |name: &str| directory.join(format!("{release:?}-{name}"));
-    let goldens = goldens()?;
-    let mut count = 0;
-    for golden in &goldens {
-        let namespace = Namespace::create(0, "node")?;
-        let daemons = Daemons::start(release, &namespace, &place(&golden.name))?;
-        if golden.since.is_some_and(|since| daemons.version < since) {
-            continue;
+    ensure!(installed.len() == 2 || !options.all, "no FRR 10; run scripts/setup.sh trixie");
+    let goldens = Arc::new(goldens()?);
+    let mut suite = Suite::new("frr", options.suite).as_root().threads(THREADS);
+    for release in installed {
+        let kind = RouterKind::Frr(release);
+        let version = numbers_of(&kind.version()?)?;
+        for (place, golden) in goldens.iter().enumerate() {
+            let is_older = golden.since.filter(|since| version < *since);
+            let needs = is_older.map(|(major, minor)| format!("it needs FRR {major}.{minor}"));
+            let goldens = Arc::clone(&goldens);
+            let run = move |cell: &Cell| {
+                let golden = goldens.get(place).context("a configuration")?;
+                let namespace = Namespace::create(cell.number, "node")?;
+                let daemons = Daemons::start(release, &namespace, &cell.directory.join("node"))?;
+                is_taken(&daemons, &golden.text)
+                    .with_context(|| format!("{} in FRR {:?}", golden.name, daemons.version))
+            };
+            suite.add(Case::new(&golden.name, run).at(&[kind.word()]).not_applicable(needs));
         }
-        is_taken(&daemons, &golden.text)
-            .with_context(|| format!("{} in FRR {:?}", golden.name, daemons.version))?;
-        count += 1;
+        let name = "a session is told what was meant, and left alone by the same again";
+        let run = move |cell: &Cell| session::survives(release, cell);
+        suite.add(Case::new(name, run).at(&[kind.word()]));
     }
-    println!("frr: {count} of {} configurations, in {release:?}", goldens.len());
-    session::survives(release, &place("session"))?;
-    println!("frr: a session is told what was meant, and left alone by the same again");
-    Ok(())
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    Ok(chosen.run()?.all_passed())
 }
 
 /// Checked, loaded, shown as it was sent, and loaded again.
@@ -102,7 +96,8 @@ struct Golden {
 }
 
 fn goldens() -> Result<Vec<Golden>> {
-    let files = fs::read_dir(GOLDEN).with_context(|| format!("reading {GOLDEN}"))?;
+    let files =
+        fs::read_dir(lab::checkout().join(GOLDEN)).with_context(|| format!("reading {GOLDEN}"))?;
     let mut paths = files.map(|it| Ok(it?.path())).collect::<Result<Vec<PathBuf>>>()?;
     paths.sort();
     let golden = |path: PathBuf| {

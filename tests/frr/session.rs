@@ -1,16 +1,16 @@
 //! Is a neighbour told what was meant, and does it notice when FRR is given the same again? One FRR by
 //! a rendered configuration, and a neighbour that takes everything.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::daemons::Daemons;
-use crate::lab::namespace::Namespace;
-use crate::lab::wait::{PATIENCE, holds_for, wait_until};
-use crate::routers::Release;
+use lab::namespace::Namespace;
+use lab::routers::Release;
+use lab::suite::Cell;
+use lab::wait::{PATIENCE, holds_for, wait_until};
 
 const NODE: &str = "192.0.2.1";
 const ROUTER: &str = "192.0.2.2";
@@ -28,8 +28,10 @@ router bgp 65010
 exit
 ";
 
-pub(crate) fn survives(release: Release, directory: &Path) -> Result<()> {
-    let (node, router) = (Namespace::create(1, "node")?, Namespace::create(1, "router")?);
+pub(crate) fn survives(release: Release, cell: &Cell) -> Result<()> {
+    let Cell { number, directory } = cell;
+    let (node, router) =
+        (Namespace::create(*number, "node")?, Namespace::create(*number, "router")?);
     node.connect("to-router", &router, "to-node")?;
     node.add_address("to-router", &format!("{NODE}/24"))?;
     router.add_address("to-node", &format!("{ROUTER}/24"))?;
@@ -69,7 +71,7 @@ pub(crate) fn survives(release: Release, directory: &Path) -> Result<()> {
 }
 
 fn golden(name: &str) -> Result<String> {
-    let path = Path::new(crate::GOLDEN).join(format!("{name}.conf"));
+    let path = lab::checkout().join(crate::GOLDEN).join(format!("{name}.conf"));
     std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Cell;
-use crate::lab::process::{bounded, output_of};
-use crate::lab::wait::PATIENCE;
-use crate::lab::{Family, make_directory};
 use crate::scene::{Scene, prefix};
+use lab::process::{bounded, output_of};
+use lab::wait::PATIENCE;
+use lab::{Family, make_directory};
 
 /// How soon an operator is told.
 const SOON: Duration = Duration::from_secs(8);
@@ -106,7 +106,7 @@ pub(crate) fn a_full_disk_delays_no_route_and_is_said(cell: &Cell) -> Result<()>
     scene.router_has(SOME)?;
     scene.apply_services("more", SOME, 1)?;
     scene.router_has(SOME + 1)?;
-    let log = crate::lab::fairway::log_in(&scene.lab.directory);
+    let log = lab::fairway::log_in(&scene.lab.directory);
     scene.wait("the log says that the disk is full", SOON, |_| {
         let text = std::fs::read_to_string(&log).context("fairway's log")?;
         let is_said = |line: &str| line.contains("ERROR") && line.contains("No space left");

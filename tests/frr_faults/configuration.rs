@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use crate::Cell;
-use crate::lab::wait::PATIENCE;
 use crate::scene::{ROUTER, Scene, expect_none_gone, prefix};
+use lab::wait::PATIENCE;
 
 const SOON: Duration = Duration::from_secs(8);
 

@@ -1,44 +1,24 @@
 //! Does Fairway keep its promises when FRR speaks for it, and something breaks? Daemons that hang, die
 //! or come late, configuration that FRR refuses, operators who edit it by hand, a full disk, restarts
 //! of Fairway. Each story is a FRR in one network namespace and a router in another. Run as root by
-//! `make test-frr`: `cargo test --test frr_faults -- [WORD...] [--list]`.
-
-#![allow(dead_code)] // Only a part of the lab and of the routers is used here.
+//! `make test-frr`: `cargo test --test frr_faults -- [WORD...]`.
 
 mod breakage;
 mod configuration;
 mod restarts;
 mod scene;
-mod speaker;
 
-#[path = "../interop/lab/mod.rs"]
-mod lab;
-#[path = "../interop/routers/mod.rs"]
-mod routers;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
+use clap::Parser;
 
-use lab::make_directory;
-use lab::process::tail;
-use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
-use routers::{Release, RouterKind};
-
-const USAGE: &str = "\
-usage: frr_faults [WORD...] [--list]
-  WORD    run only the stories with one of these words in their name; frr8 and frr10 choose the
-          release of FRR that speaks for Fairway
-  --list  print the stories that would run, and run none
-The program under test is FAIRWAY_BIN, else the one that cargo has built.";
-
-/// How much of each log a broken promise shows.
-const TAIL_LINES: usize = 30;
+use lab::routers::{Release, RouterKind};
+use lab::suite::{self, Case, Several, Suite};
 
 /// Stories at a time.
-const JOBS: usize = 4;
+const THREADS: usize = 4;
 
 const BOTH: &[Release] = &[Release::Bookworm, Release::Trixie];
 const OLD: &[Release] = &[Release::Bookworm];
@@ -79,112 +59,39 @@ const STORIES: &[Story] = stories![
     OLD restarts::a_node_goes_over_to_frr_and_back,
 ];
 
+/// FRR speaks for Fairway, and something breaks.
+///
+/// Words: frr8 and frr10 choose the release of FRR that speaks for Fairway, all others the stories with
+/// one of them in their name.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
+}
+
 fn main() -> ExitCode {
-    lab::probe::other_role().unwrap_or_else(|| exit_code("frr_faults", run()))
+    suite::main("frr_faults", run)
 }
 
 /// Whether every promise was kept.
-fn run() -> Result<bool> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.iter().any(|word| word == "--help" || word == "-h") {
-        println!("{USAGE}");
-        return Ok(true);
+fn run(options: Options) -> Result<bool> {
+    let suite = Suite::new("frr-faults", options.suite).as_root().threads(THREADS);
+    let mut suite = suite.several_words(Several::Any);
+    for story in STORIES {
+        for &release in story.releases {
+            let run = move |cell: &suite::Cell| {
+                let directory = cell.directory.clone();
+                (story.run)(&Cell { number: cell.number, release, directory })
+            };
+            let place = RouterKind::Frr(release).word();
+            suite.add(Case::new(story.name.replace('_', " "), run).at(&[place]));
+        }
     }
-    let is_list = words.iter().any(|word| word == "--list");
-    let words: Vec<&str> =
-        words.iter().map(String::as_str).filter(|word| *word != "--list").collect();
-    if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
-        bail!("there is no option {option}\n{USAGE}");
-    }
-    let cells = select(&words);
-    ensure!(!cells.is_empty(), "no story matches {words:?}; see --list");
-    if is_list {
-        cells.iter().for_each(|(story, release)| println!("{}", title(story, *release)));
-        return Ok(true);
-    }
-    ensure!(nix::unistd::geteuid().is_root(), "network namespaces need root; run this as root");
-    lab::check_tools()?;
-    lab::namespace::remove_leftovers()?;
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    lab::fairway::existing_program()?;
     for release in BOTH {
         let kind = RouterKind::Frr(*release);
         println!("{} {}", kind.word(), kind.version()?);
     }
-    end_on_signals()?;
-    let folder = std::env::temp_dir().join(format!("fairway-frr-faults-{}", std::process::id()));
-    make_directory(&folder)?;
-    let start = now();
-    let all_kept = tell_all(cells, &folder)?;
-    println!("frr_faults: {:.0} s", start.elapsed().as_secs_f64());
-    // Only empty when no promise was broken; a broken one keeps its own directory.
-    let _ = std::fs::remove_dir(&folder);
-    Ok(all_kept)
-}
-
-fn title(story: &Story, release: Release) -> String {
-    format!("{}: {}", RouterKind::Frr(release).word(), story.name.replace('_', " "))
-}
-
-/// Words that name a release choose among releases, all others among stories.
-fn select(words: &[&str]) -> Vec<(&'static Story, Release)> {
-    let is_release = |word: &&&str| matches!(**word, "frr8" | "frr10");
-    let releases: Vec<&str> = words.iter().filter(is_release).copied().collect();
-    let names: Vec<&str> = words.iter().filter(|word| !is_release(word)).copied().collect();
-    let all = STORIES.iter().flat_map(|story| story.releases.iter().map(move |one| (story, *one)));
-    all.filter(|(story, release)| {
-        let is_named = |word: &&str| title(story, *release).contains(*word);
-        (names.is_empty() || names.iter().any(is_named))
-            && (releases.is_empty() || releases.contains(&RouterKind::Frr(*release).word()))
-    })
-    .collect()
-}
-
-/// Whether all promises were kept. Several stories at a time: they mostly wait.
-fn tell_all(cells: Vec<(&'static Story, Release)>, folder: &Path) -> Result<bool> {
-    let waiting = Mutex::new(cells.into_iter().enumerate());
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let worker = || {
-        let mut all_kept = true;
-        while let Some((number, (story, release))) = next().filter(|_| !is_interrupted()) {
-            let directory = folder.join(number.to_string());
-            make_directory(&directory)?;
-            all_kept &= tell(story, &Cell { number, release, directory })?;
-        }
-        Ok(all_kept && !is_interrupted())
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..JOBS).map(|_| scope.spawn(worker)).collect();
-        let ended = workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|_| bail!("a story has panicked")));
-        // Each to its end, whatever became of the others.
-        ended.collect::<Vec<Result<bool>>>().into_iter().try_fold(true, |all, one| Ok(all & one?))
-    })
-}
-
-/// Whether the promise of the story was kept.
-fn tell(story: &Story, cell: &Cell) -> Result<bool> {
-    let start = now();
-    let outcome = (story.run)(cell);
-    let seconds = start.elapsed().as_secs_f64();
-    let title = title(story, cell.release);
-    match outcome {
-        Ok(()) => {
-            println!("{title}: kept, {seconds:.1} s");
-            std::fs::remove_dir_all(&cell.directory).context("removing a story's directory")?;
-            Ok(true)
-        }
-        Err(_) if is_interrupted() => Ok(false),
-        Err(error) => {
-            println!("{title}: BROKEN after {seconds:.1} s: {error:#}");
-            show_logs(&cell.directory);
-            Ok(false)
-        }
-    }
-}
-
-fn show_logs(directory: &Path) {
-    for name in ["fairway.log", "router.log", "node/frr/daemons.log"] {
-        let log = directory.join(name);
-        println!("  the end of {}:\n{}", log.display(), tail(&log, TAIL_LINES));
-    }
+    Ok(chosen.run()?.all_passed())
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Cell;
-use crate::lab::resources::{pool, service};
-use crate::lab::wait::{PATIENCE, holds_for};
-use crate::lab::{Family, fairway};
-use crate::routers::{GracefulRestart, Release, RouterKind};
 use crate::scene::{Scene, expect_none_gone, prefix};
+use lab::resources::{pool, service};
+use lab::routers::{GracefulRestart, Release, RouterKind};
+use lab::wait::{PATIENCE, holds_for};
+use lab::{Family, fairway};
 
 const SOME: usize = 50;
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Cell;
-use crate::lab::fairway::Fairway;
-use crate::lab::resources::{Advertisement, Peer, pool, service};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::withdrawals::Withdrawals;
-use crate::lab::{Family, Lab, NODE_IPV4, Wiring};
-use crate::routers::{Dialling, GracefulRestart, Release, Router, RouterKind, RouterSpec};
-use crate::speaker::Speaker;
+use lab::fairway::Fairway;
+use lab::frr_speaker::Speaker;
+use lab::resources::{Advertisement, Peer, pool, service};
+use lab::routers::{Dialling, GracefulRestart, Release, Router, RouterKind, RouterSpec};
+use lab::wait::{PATIENCE, wait_until};
+use lab::withdrawals::Withdrawals;
+use lab::{Family, Lab, NODE_IPV4, Wiring};
 
 /// The router, as FRR and Fairway know it.
 pub(crate) const ROUTER: &str = "10.77.0.2";

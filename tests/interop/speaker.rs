@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::frr_beside::Speaker as Frr;
-use crate::lab::fairway::Fairway;
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::routers::{Release, RouterKind};
+use lab::fairway::Fairway;
+use lab::frr_speaker::Speaker as Frr;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::routers::{Release, RouterKind};
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,9 +162,4 @@ impl SpeakerKind {
             ["--bgp", "frr", "--frr-socket-dir", &sockets].map(str::to_owned).to_vec();
         Ok(Some(frr))
     }
-}
-
-/// Where the log of its daemons is.
-pub(crate) fn log_in(directory: &Path) -> std::path::PathBuf {
-    directory.join("speaker/frr/daemons.log")
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::cluster::http::{self, Reply};
+use lab::cluster::http::{self, Reply};
 
 /// Kind, and where its objects are: with a namespace, or without.
 const KINDS: &[(&str, &str, bool)] = &[

@@ -12,12 +12,12 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::api::{Api, word};
-use crate::lab::wait::{is_interrupted, now, wait_until};
-use crate::latencies::Latencies;
-use crate::monitor::Monitor;
 use crate::objects::{advertisement, pool, service, service_at, slice};
 use crate::stage::{NODES, ROUTERS, SHOP, Stage};
-use crate::usage::Usage;
+use lab::latencies::Latencies;
+use lab::monitor::Monitor;
+use lab::usage::Usage;
+use lab::wait::{is_interrupted, now, wait_until};
 
 /// Services beside the one that changes.
 const BESIDE: usize = 1_000;

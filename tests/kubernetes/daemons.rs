@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::install::Pod;
-use crate::lab::fairway::{self, Fairway};
-use crate::lab::make_directory;
-use crate::lab::namespace::{Namespace, Place};
-use crate::lab::process::Process;
+use lab::fairway::{self, Fairway};
+use lab::make_directory;
+use lab::namespace::{Namespace, Place};
+use lab::process::Process;
 
 /// Of the first controller.
 const FIRST_METRICS_PORT: u16 = 7472;

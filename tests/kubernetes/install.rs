@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::api::{Api, word};
-use crate::cluster::Cluster;
 use crate::objects::{SYSTEM, object};
+use lab::cluster::Cluster;
 
 /// Whose rights a daemon has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub(crate) struct Pod {
 
 /// Applies `deploy/` as a user does, and waits until its kinds are served.
 pub(crate) fn real(cluster: &Cluster) -> Result<()> {
-    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
+    let deploy = lab::checkout().join("deploy");
+    let deploy = deploy.to_str().context("a path that is text")?;
     cluster.kubectl(&["apply", "-k", deploy], None)?;
     let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
     cluster.kubectl(&wait, None).map(drop)

@@ -5,7 +5,6 @@
 //! The programs of the API server are those that `scripts/kube-apiserver.sh` finds or builds; without
 //! them the cases on the model are run, and the others are said to be skipped.
 
-#![allow(dead_code)] // Only a part of the lab and of the routers is used here.
 #![allow(
     clippy::indexing_slicing,
     reason = "of a JSON value it gives null, where there is nothing"
@@ -20,190 +19,162 @@ mod model;
 mod objects;
 mod stage;
 
-#[path = "../cluster/mod.rs"]
-mod cluster;
-#[path = "../interop/lab/mod.rs"]
-mod lab;
-#[path = "../../benches/latency/report.rs"]
-mod latencies;
-#[allow(clippy::disallowed_methods, reason = "it says when it has read a line")]
-#[path = "../../benches/latency/monitor.rs"]
-mod monitor;
-#[path = "../interop/routers/mod.rs"]
-mod routers;
-#[path = "../soak/usage.rs"]
-mod usage;
-
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use std::thread;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-
-use cases::Case;
-use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
+use lab::suite::{self, Case, Several, Suite};
+use lab::wait::{end_on_signals, now};
 use stage::{Kind, Stage};
 
-const USAGE: &str = "\
-usage: kubernetes [WORD...] [--short | --long | --bench] [--required]
-  WORD        only cases that have one of these words in their name; `real`, `model`, `bare`: only there
-  --short     each case on one kind of API server
-  --long      outages as long as they are promised to be survived
-  --bench     no case, but how long it takes and what it costs; on a real API server
-  --required  fail where there is no API server, in place of skipping
-FAIRWAY_BIN is the program under test, else the one that cargo has built.";
-
-#[derive(Default)]
+/// Fairway in a cluster.
+///
+/// Words: the cases that have one of them in their name; real, model, bare choose API servers. Without
+/// the programs of a real one only the cases on the model run.
+#[derive(Parser)]
 struct Options {
-    words: Vec<String>,
-    is_short: bool,
-    is_long: bool,
-    is_bench: bool,
-    is_required: bool,
+    #[command(flatten)]
+    suite: suite::Options,
+    /// Each case on one kind of API server
+    #[arg(long)]
+    short: bool,
+    /// Outages as long as they are promised to be survived
+    #[arg(long, conflicts_with = "short")]
+    long: bool,
+    /// Fail where there is no API server, in place of skipping
+    #[arg(long)]
+    required: bool,
 }
 
 fn main() -> ExitCode {
-    model::other_role().unwrap_or_else(|| exit_code("kubernetes", run()))
+    model::other_role().unwrap_or_else(|| suite::main("kubernetes", run))
 }
 
-fn run() -> Result<bool> {
-    let options = parse(std::env::args().skip(1))?;
+/// Whether all went well. With `--bench` no case runs: it measures how long changes take and what they
+/// cost, on a real API server.
+fn run(options: Options) -> Result<bool> {
+    let assets = lab::cluster::assets()?;
+    ensure!(
+        assets.is_some() || !options.required,
+        "there is no API server here; run: scripts/kube-apiserver.sh"
+    );
+    if options.suite.is_bench() {
+        return measure(assets.as_deref());
+    }
+    let mut suite = Suite::new("kubernetes", options.suite).as_root().several_words(Several::Any);
+    let halls = Kind::ALL.map(|kind| Arc::new(Hall::new(kind, assets.clone(), options.long)));
+    for case in cases::all() {
+        let on = if options.short { case.on.get(..1).unwrap_or_default() } else { case.on };
+        for hall in halls.iter().filter(|hall| on.contains(&hall.kind)) {
+            hall.numbers.lock().unwrap_or_else(PoisonError::into_inner).push(suite.len());
+            let is_missing = hall.kind.is_real() && assets.is_none();
+            let lack = is_missing.then_some("no API server here; `make kubernetes` builds one");
+            let (here, act) = (Arc::clone(hall), case.run);
+            let run = move |_: &suite::Cell| here.perform(act);
+            let case = Case::new(case.name, run).at(&[hall.kind.word()]);
+            suite.add(case.in_line(hall.kind.word()).not_applicable(lack));
+        }
+    }
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    lab::fairway::existing_program()?;
+    let (numbers, folder) = (chosen.numbers(), chosen.directory().to_owned());
+    for hall in &halls {
+        let all = hall.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_whole = all.iter().all(|number| numbers.contains(number));
+        let _ = hall.plan.set((folder.join(hall.kind.word()), is_whole));
+    }
+    let report = chosen.run()?;
+    for hall in halls {
+        hall.end(report.all_passed())?;
+    }
+    // Only empty when all was well.
+    let _ = std::fs::remove_dir(&folder);
+    Ok(report.all_passed())
+}
+
+/// The cases on one kind of API server, one after the other; the kinds at the same time, since cases
+/// mostly wait.
+struct Hall {
+    kind: Kind,
+    assets: Option<PathBuf>,
+    is_long: bool,
+    /// Those of its cases, chosen or not.
+    numbers: Mutex<Vec<usize>>,
+    /// Its directory, and whether all of its cases run.
+    plan: OnceLock<(PathBuf, bool)>,
+    stage: Mutex<Built>,
+}
+
+/// What the first case needs is built when it comes.
+enum Built {
+    NotYet,
+    Stands(Box<Stage>),
+    Never,
+}
+
+impl Hall {
+    fn new(kind: Kind, assets: Option<PathBuf>, is_long: bool) -> Self {
+        let (numbers, plan) = (Mutex::default(), OnceLock::new());
+        Self { kind, assets, is_long, numbers, plan, stage: Mutex::new(Built::NotYet) }
+    }
+
+    fn build(&self) -> Result<Stage> {
+        let (at, is_whole) = self.plan.get().context("no directory was given")?;
+        let begin = now();
+        // Cells of this suite are the kinds, not the cases.
+        let cell = Kind::ALL.iter().position(|kind| *kind == self.kind).context("a kind")?;
+        let built = Stage::build(cell, self.kind, self.assets.as_deref(), self.is_long, at);
+        let mut stage = built.with_context(|| format!("building it; see {}", at.display()))?;
+        stage.is_whole = *is_whole;
+        let seconds = begin.elapsed().as_secs_f32();
+        println!("{}: everything runs after {seconds:.1} s", self.kind.word());
+        Ok(stage)
+    }
+
+    /// One case, and back to where all cases begin.
+    fn perform(&self, run: fn(&mut Stage) -> Result<()>) -> Result<()> {
+        let mut built = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Built::NotYet = *built {
+            *built = Built::Never;
+            *built = Built::Stands(Box::new(self.build()?));
+        }
+        let Built::Stands(stage) = &mut *built else { bail!("not run: nothing could be built") };
+        let outcome = run(stage).and_then(|()| stage.restore());
+        outcome.map_err(|error| {
+            let (logs, at) = (stage.logs(), stage.directory.display().to_string());
+            let after = stage.restore().err();
+            let after = after.map(|it| format!("\n  and afterwards: {it:#}")).unwrap_or_default();
+            anyhow::anyhow!("{error:#}\n{logs}\n  see {at}{after}")
+        })
+    }
+
+    /// Ends what runs.
+    fn end(&self, is_good: bool) -> Result<()> {
+        let mut built = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let built = std::mem::replace(&mut *built, Built::Never);
+        let Built::Stands(stage) = built else { return Ok(()) };
+        let directory = stage.directory.clone();
+        drop(stage);
+        if is_good {
+            std::fs::remove_dir_all(&directory).context("removing what was written")?;
+        }
+        Ok(())
+    }
+}
+
+/// How long changes take, and what they cost: `make bench-kubernetes`.
+fn measure(assets: Option<&Path>) -> Result<bool> {
     ensure!(nix::unistd::geteuid().is_root(), "network namespaces need root; run this as root");
     lab::check_tools()?;
     lab::namespace::remove_leftovers()?;
     end_on_signals()?;
-    let assets = cluster::assets()?;
-    ensure!(
-        assets.is_some() || !options.is_required,
-        "there is no API server here; run: scripts/kube-apiserver.sh"
-    );
-    if options.is_bench {
-        return measure(assets.as_deref());
-    }
-    let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
-    let start = now();
-    // They mostly wait, so all are played at once.
-    let outcomes: Vec<Result<bool>> = thread::scope(|scope| {
-        let playing = Kind::ALL.into_iter().enumerate().map(|(cell, kind)| {
-            let (options, assets, folder) = (&options, assets.as_deref(), &folder);
-            scope.spawn(move || play(cell, kind, options, assets, folder))
-        });
-        let playing: Vec<_> = playing.collect();
-        let panicked = |_| Err(anyhow!("a thread has panicked"));
-        playing.into_iter().map(|it| it.join().unwrap_or_else(panicked)).collect()
-    });
-    let mut is_good = true;
-    for outcome in outcomes {
-        is_good &= outcome.unwrap_or_else(|error| {
-            println!("kubernetes: {error:#}");
-            false
-        });
-    }
-    // Only empty when all was well.
-    let _ = std::fs::remove_dir(&folder);
-    println!("kubernetes: {:.0} s", start.elapsed().as_secs_f64());
-    Ok(is_good && !is_interrupted())
-}
-
-/// Whether all cases on one kind of API server went well.
-fn play(
-    cell: usize,
-    kind: Kind,
-    options: &Options,
-    assets: Option<&Path>,
-    folder: &Path,
-) -> Result<bool> {
-    let cases: Vec<Case> =
-        cases::all().into_iter().filter(|case| options.wants(case, kind)).collect();
-    if cases.is_empty() {
-        return Ok(true);
-    }
-    if kind.is_real() && assets.is_none() {
-        let (kind, count) = (kind.word(), cases.len());
-        println!("{kind}: SKIPPED {count} cases: no API server here; `make kubernetes` builds one");
-        return Ok(true);
-    }
-    let at = folder.join(kind.word());
-    let begin = now();
-    let built = Stage::build(cell, kind, assets, options.is_long, &at);
-    let mut stage = built.with_context(|| format!("{}: see {}", kind.word(), at.display()))?;
-    let all = cases::all();
-    stage.is_whole = all.iter().filter(|it| options.is_for(it, kind)).count() == cases.len();
-    println!("{}: everything runs after {:.1} s", kind.word(), begin.elapsed().as_secs_f32());
-    let mut is_good = true;
-    for case in &cases {
-        is_good &= perform(case, kind, &mut stage);
-        if is_interrupted() {
-            return Ok(false);
-        }
-    }
-    drop(stage);
-    if is_good {
-        std::fs::remove_dir_all(&at)?;
-    }
-    Ok(is_good)
-}
-
-/// The long way, that of `make bench`.
-fn measure(assets: Option<&Path>) -> Result<bool> {
     let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
     let mut stage = Stage::build(0, Kind::Real, assets, false, &folder)?;
     bench::run(&mut stage).inspect_err(|_| println!("{}", stage.logs()))?;
     drop(stage);
     std::fs::remove_dir_all(&folder)?;
     Ok(true)
-}
-
-/// Whether the case went well.
-fn perform(case: &Case, kind: Kind, stage: &mut Stage) -> bool {
-    let begin = now();
-    let outcome = (case.run)(stage).and_then(|()| stage.restore());
-    let seconds = begin.elapsed().as_secs_f32();
-    match outcome {
-        Ok(()) => {
-            println!("{}: ok   {seconds:5.1} s  {}", kind.word(), case.name);
-            true
-        }
-        Err(error) => {
-            println!("{}: FAIL {seconds:5.1} s  {}: {error:#}", kind.word(), case.name);
-            println!("{}", stage.logs());
-            println!("  see {}", stage.directory.display());
-            if let Err(error) = stage.restore() {
-                println!("  and afterwards: {error:#}");
-            }
-            false
-        }
-    }
-}
-
-impl Options {
-    /// Whether it is told on this kind of API server, whatever words there are.
-    fn is_for(&self, case: &Case, kind: Kind) -> bool {
-        let on = if self.is_short { case.on.get(..1).unwrap_or_default() } else { case.on };
-        on.contains(&kind)
-    }
-
-    fn wants(&self, case: &Case, kind: Kind) -> bool {
-        let names_kind = |word: &&String| Kind::ALL.iter().any(|kind| kind.word() == **word);
-        let (kinds, words): (Vec<&String>, Vec<&String>) = self.words.iter().partition(names_kind);
-        self.is_for(case, kind)
-            && (kinds.is_empty() || kinds.contains(&&kind.word().to_owned()))
-            && (words.is_empty() || words.iter().any(|word| case.name.contains(word.as_str())))
-    }
-}
-
-fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options = Options::default();
-    for argument in arguments {
-        match argument.as_str() {
-            "--short" => options.is_short = true,
-            "--long" => options.is_long = true,
-            "--bench" => options.is_bench = true,
-            "--required" => options.is_required = true,
-            option if option.starts_with('-') => bail!("{USAGE}"),
-            _ => options.words.push(argument),
-        }
-    }
-    Ok(options)
 }

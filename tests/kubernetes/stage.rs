@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::cluster::Cluster;
 use crate::daemons::{Controller, Speaker};
 use crate::install::{self, Account};
-use crate::lab::namespace::{Namespace, Network};
-use crate::lab::process::tail;
-use crate::lab::wait::{PATIENCE, holds_for, wait_until};
-use crate::lab::withdrawals::{Withdrawals, with_length};
-use crate::lab::{Family, Site, make_directory};
 use crate::model::{Faults, Model};
 use crate::objects::{self, SYSTEM, ours};
-use crate::routers::{GracefulRestart, Release, Router, RouterKind, RouterSpec};
+use lab::cluster::Cluster;
+use lab::namespace::{Namespace, Network};
+use lab::process::tail;
+use lab::routers::{GracefulRestart, Release, Router, RouterKind, RouterSpec};
+use lab::wait::{PATIENCE, holds_for, wait_until};
+use lab::withdrawals::{Withdrawals, with_length};
+use lab::{Family, Site, make_directory};
 
 /// A controller that begins waits for the Lease of the one before (15 s), and then until it can know
 /// what was released (10 s); whoever has asked in vain for long asks again within 15 s.

@@ -10,15 +10,81 @@ mod trial;
 mod trials;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, anyhow};
+use clap::Parser;
 
 use fairway_model::Kind;
 use fairway_resources::change::Change;
+use lab::suite::{self, Case, Suite};
 use stage::{SESSIONS, Stage, View};
 
-/// Runs only the trials with these words in their names, for debugging.
-const ONLY: &str = "FAIRWAY_TRIAL";
+/// A change of a field does what docs/changes.md says, and nothing else.
+///
+/// Words: the lines of the table whose name has all of them.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
+}
 
-#[test]
+/// The two daemons, which the first trial starts.
+type Shared = Arc<Mutex<Option<Stage>>>;
+
+fn main() -> ExitCode {
+    suite::main("live", run)
+}
+
+/// Whether every line is true. All trials share two daemons: they run one after the other.
+fn run(options: Options) -> Result<bool> {
+    let stage: Shared = Arc::default();
+    let mut suite = Suite::new("live", options.suite);
+    suite.add(Case::new("every line of the table is tried", |_: &suite::Cell| {
+        every_line_of_the_table_is_tried();
+        Ok(())
+    }));
+    for (place, trial) in trials::all().into_iter().enumerate() {
+        let lack = (!trial.can_run()).then_some("this kernel has no TCP-AO (FAIRWAY_TCP_AO)");
+        let name = trial.name();
+        // The ports are in its files, and the daemons have them only now.
+        let run = move |stage: &mut Stage| trials::all().swap_remove(place).run(stage);
+        suite.add(on(&stage, name, run).not_applicable(lack));
+    }
+    let name = "a new session loses routes unless both sides keep them";
+    suite.add(on(&stage, name, |stage| {
+        a_new_session_loses_routes_unless_both_sides_keep_them(stage);
+        Ok(())
+    }));
+    let name = "explain: the chain follows what happens";
+    suite.add(on(&stage, name, |stage| {
+        explaining::the_chain_follows_what_happens(stage);
+        Ok(())
+    }));
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    Ok(chosen.run()?.all_passed())
+}
+
+/// A case on the stage that all of them share.
+fn on(
+    stage: &Shared,
+    name: impl Into<String>,
+    run: impl FnOnce(&mut Stage) -> Result<(), String> + Send + 'static,
+) -> Case {
+    let stage = Arc::clone(stage);
+    let run = move |_: &suite::Cell| {
+        let mut stage = stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let stage = stage.get_or_insert_with(Stage::start);
+        // Of this thread: files that it makes have them.
+        scene::set_ports(stage.node_port, stage.router_port);
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(stage)));
+        let outcome = outcome.unwrap_or_else(|panic| Err(suite::words_of(&*panic).to_owned()));
+        outcome.map_err(|why| anyhow!("{why}\n{}", stage.logs()))
+    };
+    Case::new(name, run).in_line("two daemons")
+}
+
 fn every_line_of_the_table_is_tried() {
     let trials = trials::all();
     let mut missing = Vec::new();
@@ -32,32 +98,6 @@ fn every_line_of_the_table_is_tried() {
         }
     }
     assert!(missing.is_empty(), "no trial for\n{}", missing.join("\n"));
-}
-
-#[test]
-fn every_change_under_a_running_daemon_does_what_the_table_says() {
-    let mut stage = Stage::start();
-    scene::set_ports(stage.node_port, stage.router_port);
-    let only = std::env::var(ONLY).unwrap_or_default();
-    let mut wrong = Vec::new();
-    for trial in trials::all() {
-        let name = trial.name();
-        if !only.split_whitespace().all(|word| name.contains(word)) || !trial.can_run() {
-            continue;
-        }
-        let outcome = catch_unwind(AssertUnwindSafe(|| trial.run(&mut stage)));
-        let outcome = outcome.unwrap_or_else(|_| Err("see above".to_owned()));
-        let verdict = if outcome.is_ok() { "" } else { ": WRONG" };
-        println!("{name}{verdict}");
-        wrong.extend(outcome.err().map(|why| format!("{name}: {why}")));
-    }
-    if only.is_empty() {
-        a_new_session_loses_routes_unless_both_sides_keep_them(&mut stage);
-    }
-    if only.is_empty() || only == "explain" {
-        explaining::the_chain_follows_what_happens(&mut stage);
-    }
-    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n\n"), stage.logs());
 }
 
 /// The statement about graceful restart at the head of the page. The new session cannot be

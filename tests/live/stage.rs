@@ -65,15 +65,10 @@ fn free_port(addresses: &[&str]) -> u16 {
     (12_790..16_384).find(is_free).unwrap()
 }
 
-fn program() -> PathBuf {
-    std::env::var_os("FAIRWAY_BIN")
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fairway")), PathBuf::from)
-}
-
 impl Daemon {
     fn start(folder: PathBuf, node: &str, listen: &[String]) -> Self {
         fs::create_dir_all(folder.join("files")).unwrap();
-        let mut command = Command::new(program());
+        let mut command = Command::new(lab::fairway::existing_program().unwrap());
         command.args(["--log-level", "debug", "run", "--node", node]);
         command.args([Path::new("--config"), &folder.join("files")]);
         command.args([Path::new("--socket"), &folder.join("socket")]);
@@ -192,7 +187,7 @@ impl Stage {
 
     /// The output of a command on the node.
     pub(crate) fn fairway(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(program());
+        let mut command = Command::new(lab::fairway::program());
         command.args(arguments).arg("--socket").arg(self.node.folder.join("socket"));
         command.output().unwrap()
     }

@@ -7,10 +7,12 @@ mod variants;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
 
+use lab::suite::{self, Case, Suite};
 use variants::{VARIANTS, Variant};
 
 /// What is run against each variant.
@@ -29,58 +31,56 @@ enum Verdict {
     Endless,
 }
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("mutants: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+/// Mistakes in the state machine, each of which its tests must notice.
+///
+/// Words: the mistakes whose name has all of them.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
 }
 
-/// Whether every variant was caught.
-fn run() -> Result<bool> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let wanted = |variant: &&Variant| words.iter().all(|word| variant.name.contains(word.as_str()));
-    let variants: Vec<&Variant> = VARIANTS.iter().filter(wanted).collect();
-    ensure!(!variants.is_empty(), "no variant matches {words:?}");
-    let copy = Copy::make()?;
-    // Drift is told at once, not after a quarter of an hour.
-    for variant in &variants {
-        copy.replaced(variant)?;
+fn main() -> ExitCode {
+    suite::main("mutants", run)
+}
+
+/// Whether every mistake was noticed.
+fn run(options: Options) -> Result<bool> {
+    let mut suite = Suite::new("mutants", options.suite);
+    let copy: Arc<OnceLock<Copy>> = Arc::default();
+    for variant in VARIANTS {
+        let copy = Arc::clone(&copy);
+        let run = move |_: &suite::Cell| notice(copy.get().context("no copy")?, variant);
+        suite.add(Case::new(variant.name, run).in_line("one copy"));
     }
-    match copy.test()? {
-        Verdict::Passed => println!("without a mistake: all tests pass\n"),
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    let made = Copy::make()?;
+    // Drift is told at once, not after a quarter of an hour.
+    for variant in VARIANTS {
+        made.replaced(variant)?;
+    }
+    match made.test()? {
+        Verdict::Passed => println!("without a mistake: all tests pass"),
         Verdict::Failed(tests) => bail!("without a mistake, these fail: {}", tests.join(", ")),
         Verdict::Endless => bail!("without a mistake, the tests do not end"),
     }
-    println!("| variant | caught by | seconds |\n|---|---|---|");
-    let mut survivors = 0;
-    for variant in &variants {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "how long a test takes is a fact of the world"
-        )]
-        let start = Instant::now();
-        let verdict = copy.with(variant, Copy::test)?;
-        let caught_by = match verdict {
-            Verdict::Passed => {
-                survivors += 1;
-                "**nobody**".to_owned()
-            }
-            Verdict::Failed(tests) => match tests.split_first() {
-                Some((first, [])) => first.clone(),
-                Some((first, others)) => format!("{first} and {} more", others.len()),
-                None => bail!("{}: the tests failed, and none of them says so", variant.name),
-            },
-            Verdict::Endless => format!("a test that no longer ends in {LIMIT_SECONDS} s"),
-        };
-        println!("| {} | {caught_by} | {} |", variant.name, start.elapsed().as_secs());
-    }
-    println!("\n{} variants, {} caught", variants.len(), variants.len() - survivors);
-    Ok(survivors == 0)
+    let _ = copy.set(made);
+    Ok(chosen.run()?.all_passed())
+}
+
+/// Fails where no test notices the mistake.
+fn notice(copy: &Copy, variant: &Variant) -> Result<()> {
+    let caught_by = match copy.with(variant, Copy::test)? {
+        Verdict::Passed => bail!("no test notices it"),
+        Verdict::Failed(tests) => match tests.split_first() {
+            Some((first, [])) => first.clone(),
+            Some((first, others)) => format!("{first} and {} more", others.len()),
+            None => bail!("the tests failed, and none of them says so"),
+        },
+        Verdict::Endless => format!("a test that no longer ends in {LIMIT_SECONDS} s"),
+    };
+    println!("{}: caught by {caught_by}", variant.name);
+    Ok(())
 }
 
 /// A workspace of its own that holds only `sessions`.
@@ -90,7 +90,7 @@ struct Copy {
 
 impl Copy {
     fn make() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = lab::checkout();
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
         let directory = target.join("mutants");
@@ -99,6 +99,11 @@ impl Copy {
         let members = |line: &&str| line.starts_with("members = ");
         let line = workspace.lines().find(members).context("Cargo.toml lists no members")?;
         let alone = workspace.replace(line, r#"members = ["sessions"]"#);
+        let is_default = |line: &&str| line.starts_with("default-members = ");
+        let alone: String = alone
+            .lines()
+            .filter(|it| !is_default(it))
+            .fold(String::new(), |text, line| text + line + "\n");
         if directory.join("sessions").exists() {
             fs::remove_dir_all(directory.join("sessions")).context("removing the last copy")?;
         }

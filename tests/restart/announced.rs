@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result};
 
-use crate::lab::Family;
-use crate::lab::fairway::Fairway;
-use crate::lab::resources::{Advertisement, pool, service};
+use lab::Family;
+use lab::fairway::Fairway;
+use lab::resources::{Advertisement, pool, service};
 
 const SERVICES: usize = 450;
 /// The first of them have an IPv6 address, too.

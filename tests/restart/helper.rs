@@ -9,14 +9,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::announced;
-use crate::lab::namespace::Namespace;
-use crate::lab::probe::{Prober, Tally};
-use crate::lab::resources::Peer;
-use crate::lab::withdrawals::{Withdrawals, with_length};
-use crate::lab::{Family, Site, make_directory};
-use crate::routers::{
+use lab::namespace::Namespace;
+use lab::probe::{Prober, Tally};
+use lab::resources::Peer;
+use lab::routers::{
     Dialling, GracefulRestart, Release, Router, RouterKind, RouterRoute, RouterSpec, Session,
 };
+use lab::withdrawals::{Withdrawals, with_length};
+use lab::{Family, Site, make_directory};
 
 /// The routers that help, all at once.
 pub(crate) const KINDS: [RouterKind; 4] = [

@@ -3,138 +3,143 @@
 //! probe every 10 ms an answer. Run as root by `make restart`:
 //! `cargo test --test restart -- [WORD...] [--short] [--rounds N]`.
 
-#![allow(dead_code)] // Only a part of the lab and of the routers is used here.
-
 mod announced;
 mod helper;
 mod stage;
 
-#[path = "../interop/lab/mod.rs"]
-mod lab;
-#[path = "../interop/routers/mod.rs"]
-mod routers;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
 
 use helper::{Help, KINDS};
-use lab::make_directory;
-use lab::process::tail;
-use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
-use routers::{Release, RouterKind};
+use lab::routers::{Release, RouterKind};
+use lab::suite::{self, Case, Several, Suite};
 use stage::{Stage, Way};
 
-const USAGE: &str = "\
-usage: restart [WORD...] [--short] [--rounds N]
-  WORD        only what has one of these words in its name: on, off, control
-  --short     each way once, beside routers with the N bit and without
-  --rounds N  how often in each way (default 10)
-FAIRWAY_BIN is the program under test, and the one that cargo has built is what it is upgraded to,
-and back.";
-
 const ROUNDS: usize = 10;
-/// How much of each log a broken promise shows.
-const TAIL_LINES: usize = 30;
-
+/// Restarts beside routers that keep routes meanwhile.
+///
+/// Words: only what has one of them in its name: on, off, control. FAIRWAY_BIN is the program under
+/// test; FAIRWAY_NEXT, or the one that cargo has built beside this test, is what it is upgraded to, and
+/// back.
+#[derive(Parser)]
 struct Options {
-    words: Vec<String>,
+    #[command(flatten)]
+    suite: suite::Options,
+    /// Each way once, beside routers with the N bit and without
+    #[arg(long)]
     short: bool,
+    /// How often in each way
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = at_least_one)]
     rounds: usize,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|rounds| *rounds > 0).ok_or_else(|| "expected 1 or more".to_owned())
 }
 
 /// What is done with one set of routers.
 struct Act {
     name: &'static str,
+    /// Words that choose it.
+    words: &'static [&'static str],
     help: fn(RouterKind) -> Help,
     /// In which ways, and how often; none in the control.
     rounds: Vec<(Way, usize)>,
 }
 
 fn main() -> ExitCode {
-    lab::probe::other_role().unwrap_or_else(|| exit_code("restart", run()))
+    suite::main("restart", run)
 }
 
 /// Whether nothing was lost.
-fn run() -> Result<bool> {
-    let Some(options) = parse(std::env::args().skip(1))? else {
-        println!("{USAGE}");
-        return Ok(true);
-    };
-    ensure!(nix::unistd::geteuid().is_root(), "network namespaces need root; run this as root");
-    lab::check_tools()?;
-    lab::namespace::remove_leftovers()?;
-    let builds = [lab::fairway::program(), PathBuf::from(env!("CARGO_BIN_EXE_fairway"))];
-    let [first, second] = &builds;
-    let read = |build: &Path| std::fs::read(build).with_context(|| build.display().to_string());
-    ensure!(
-        read(first)? != read(second)?,
-        "an upgrade needs two builds: FAIRWAY_BIN must be another one than {}",
-        second.display()
-    );
+fn run(options: Options) -> Result<bool> {
+    let acts = acts(options.short, options.rounds);
+    let mut suite = Suite::new("restart", options.suite).as_root().several_words(Several::Any);
+    for act in acts {
+        let (name, words) = (act.name, act.words);
+        // Of two builds, as an upgrade needs them.
+        let run = move |cell: &suite::Cell| perform(&act, builds()?, &cell.directory);
+        suite.add(Case::new(name, run).at(words).in_line("one by one"));
+    }
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    builds()?;
     for kind in KINDS {
         println!("{} {}", kind.name(), kind.version()?);
     }
-    end_on_signals()?;
-    let acts = acts(&options);
-    ensure!(!acts.is_empty(), "nothing has one of {:?} in its name", options.words);
-    let folder = std::env::temp_dir().join(format!("fairway-restart-{}", std::process::id()));
-    let start = now();
-    let mut is_kept = true;
-    for (number, act) in acts.iter().enumerate() {
-        let directory = folder.join(number.to_string());
-        make_directory(&directory)?;
-        let kept = perform(act, builds.clone(), &directory)
-            .inspect_err(|_| show_logs(&directory))
-            .with_context(|| format!("{}; see {}", act.name, directory.display()))?;
-        if kept {
-            std::fs::remove_dir_all(&directory).context("removing the directory of an act")?;
-        } else {
-            show_logs(&directory);
-        }
-        is_kept &= kept;
-    }
-    // Only empty when nothing was lost.
-    let _ = std::fs::remove_dir(&folder);
-    println!("restart: {:.0} s", start.elapsed().as_secs_f64());
-    Ok(is_kept && !is_interrupted())
+    Ok(chosen.run()?.all_passed())
 }
 
-fn acts(options: &Options) -> Vec<Act> {
-    let rounds = |ways: &[Way]| ways.iter().map(|way| (*way, options.rounds)).collect();
+/// The program under test, and another build of it.
+fn builds() -> Result<[PathBuf; 2]> {
+    let first = lab::fairway::existing_program()?;
+    let next = std::env::var_os("FAIRWAY_NEXT").map(PathBuf::from);
+    let second = next.unwrap_or_else(lab::fairway::built_beside);
+    let read = |build: &Path| {
+        std::fs::read(build).with_context(|| {
+            format!("reading {}; `cargo build --bin fairway` builds it", build.display())
+        })
+    };
+    ensure!(
+        read(&first)? != read(&second)?,
+        "an upgrade needs two builds: FAIRWAY_BIN must be another one than {}",
+        second.display()
+    );
+    Ok([first, second])
+}
+
+fn acts(is_short: bool, count: usize) -> Vec<Act> {
+    let count = if is_short { 1 } else { count };
+    let rounds = |ways: &[Way]| ways.iter().map(|way| (*way, count)).collect();
     let control = Act {
         name: "control: no graceful restart, so routes must go",
+        words: &["control"],
         help: |_| Help::None,
         rounds: Vec::new(),
     };
-    let mut acts = if options.short {
+    let mut acts = if is_short {
         let help = |kind| match kind {
             RouterKind::Frr(Release::Bookworm) => Help::Silent,
             _ => Help::Always,
         };
-        vec![Act { name: "N bit: on or off", help, rounds: rounds(&Way::ALL) }]
+        vec![Act {
+            name: "N bit: on or off",
+            words: &["on", "off"],
+            help,
+            rounds: rounds(&Way::ALL),
+        }]
     } else {
         vec![
-            Act { name: "N bit: on", help: |_| Help::Always, rounds: rounds(&Way::ALL) },
-            Act { name: "N bit: off", help: |_| Help::Silent, rounds: rounds(&Way::ALL) },
+            Act {
+                name: "N bit: on",
+                words: &["on"],
+                help: |_| Help::Always,
+                rounds: rounds(&Way::ALL),
+            },
+            Act {
+                name: "N bit: off",
+                words: &["off"],
+                help: |_| Help::Silent,
+                rounds: rounds(&Way::ALL),
+            },
         ]
     };
     acts.push(control);
-    let has = |act: &Act, word: &String| act.name.split([' ', ':']).any(|part| part == word);
-    acts.retain(|act| options.words.is_empty() || options.words.iter().any(|word| has(act, word)));
     acts
 }
 
-/// Whether the routers lost nothing; or, in the control, whether all of them lost all.
-fn perform(act: &Act, builds: [PathBuf; 2], directory: &Path) -> Result<bool> {
+/// Fails where the routers lost something; in the control, where one of them did not lose all.
+fn perform(act: &Act, builds: [PathBuf; 2], directory: &Path) -> Result<()> {
     println!("\n{}", act.name);
     let mut stage = Stage::set_up(act.help, builds, directory)?;
     println!("  {}", stage.agreed()?);
     if act.rounds.is_empty() {
         stage.control()?;
         tell_routes("gone", &mut stage);
-        return tell_probes(&mut stage, |lost| lost > 0);
+        ensure!(tell_probes(&mut stage, |lost| lost > 0)?, "a router lost nothing: see above");
+        return Ok(());
     }
     let mut is_kept = true;
     for (way, rounds) in &act.rounds {
@@ -149,7 +154,8 @@ fn perform(act: &Act, builds: [PathBuf; 2], directory: &Path) -> Result<bool> {
     stage.gather()?;
     let is_quiet = stage.take_counts().iter().all(|(_, count)| count.withdrawn == 0);
     ensure!(is_quiet, "a route was withdrawn after the last round");
-    Ok(is_kept)
+    ensure!(is_kept, "routes or probes were lost: see above");
+    Ok(())
 }
 
 /// Whether no router missed a route.
@@ -192,31 +198,4 @@ fn tell_probes(stage: &mut Stage, is_right: fn(u64) -> bool) -> Result<bool> {
         }
     }
     Ok(is_kept)
-}
-
-fn show_logs(directory: &Path) {
-    let of_routers = KINDS.map(|kind| routers::log_in(&directory.join(kind.word())));
-    for log in [lab::fairway::log_in(directory)].iter().chain(&of_routers) {
-        println!("  the end of {}:\n{}", log.display(), tail(log, TAIL_LINES));
-    }
-}
-
-/// None when help was asked for.
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
-    let mut options = Options { words: Vec::new(), short: false, rounds: ROUNDS };
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--help" | "-h" => return Ok(None),
-            "--short" => (options.short, options.rounds) = (true, 1),
-            "--rounds" => {
-                let text = arguments.next().context("--rounds needs a value")?;
-                let rounds = text.parse().ok().filter(|rounds| *rounds > 0);
-                options.rounds =
-                    rounds.with_context(|| format!("--rounds {text}: expected 1 or more"))?;
-            }
-            other if other.starts_with('-') => bail!("unknown option {other}\n{USAGE}"),
-            word => options.words.push(word.to_lowercase()),
-        }
-    }
-    Ok(Some(options))
 }

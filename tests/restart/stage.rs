@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::announced;
 use crate::helper::{Help, Helper, KINDS, Sample};
-use crate::lab::Family;
-use crate::lab::fairway::Fairway;
-use crate::lab::namespace::Namespace;
-use crate::lab::probe::Answerer;
-use crate::lab::wait::{now, wait_until};
-use crate::lab::withdrawals::with_length;
-use crate::routers::{RouterKind, RouterRoute};
+use lab::Family;
+use lab::fairway::Fairway;
+use lab::namespace::Namespace;
+use lab::probe::Answerer;
+use lab::routers::{RouterKind, RouterRoute};
+use lab::wait::{now, wait_until};
+use lab::withdrawals::with_length;
 
 /// GoBGP is slow to take a new session.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ impl Way {
 pub(crate) struct Stage {
     fairway: Fairway,
     pub(crate) witnesses: Vec<Witness>,
-    answerer: Answerer,
+    _answerer: Answerer,
     node: Namespace,
     announced: BTreeSet<String>,
     /// That which runs, and the one that comes with the next upgrade.
@@ -144,7 +144,7 @@ impl Stage {
                 progress: Progress::default(),
             });
         }
-        Ok(Self { fairway, witnesses, answerer, node, announced, builds })
+        Ok(Self { fairway, witnesses, _answerer: answerer, node, announced, builds })
     }
 
     /// What was agreed with each router, as fairway shows it; an error when that is not what each

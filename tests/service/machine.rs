@@ -24,7 +24,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// Boots Debian 13 with the folder `packages` in it, and waits until that is done.
     pub(crate) fn boot(packages: &Path) -> Result<Self> {
-        let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let checkout = lab::checkout();
         let root = Command::new(checkout.join("scripts/trixie.sh")).arg("--path").output()?;
         let root = String::from_utf8(root.stdout)?;
         ensure!(Path::new(root.trim()).exists(), "no {root}: run scripts/setup.sh trixie");

@@ -6,9 +6,13 @@ mod machine;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::Parser;
+
+use lab::suite::{self, Case, Suite};
 
 use machine::{Machine, wait_until};
 
@@ -79,34 +83,44 @@ const STEPS: [Step; 10] = [
     ("purge removes everything", purges),
 ];
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("service: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+/// The package under a real systemd, from installation to purge.
+///
+/// Each step begins where the one before it ended: a word runs the steps up to those that have it.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
 }
 
-fn run() -> Result<()> {
-    ensure!(nix::unistd::geteuid().is_root(), "a machine needs root; run this as root");
-    let packages = PathBuf::from(
-        std::env::var_os("FAIRWAY_DEBS").context("FAIRWAY_DEBS: the folder with the package")?,
-    );
-    let start = Instant::now();
-    let machine = Machine::boot(&packages)?;
-    println!("ok   systemd is up ({:.1} s)", start.elapsed().as_secs_f64());
+fn main() -> ExitCode {
+    suite::main("service", run)
+}
+
+/// Whether every step went well.
+fn run(options: Options) -> Result<bool> {
+    let machine: Arc<OnceLock<Machine>> = Arc::default();
+    let mut suite = Suite::new("service", options.suite).as_root().as_chain();
     for (name, step) in STEPS {
-        let start = Instant::now();
-        if let Err(error) = step(&machine) {
-            let log = machine.ask("systemctl status --no-pager fairway router || true; journalctl -b -n 80 --no-pager");
-            println!("FAIL {name}\n{}", log.unwrap_or_default());
-            return Err(error.context(name));
-        }
-        println!("ok   {name} ({:.1} s)", start.elapsed().as_secs_f64());
+        let machine = Arc::clone(&machine);
+        suite.add(Case::new(name, move |_: &suite::Cell| {
+            let machine = machine.get().context("no machine")?;
+            step(machine).map_err(|error| {
+                let log = machine.ask(
+                    "systemctl status --no-pager fairway router || true; \
+                     journalctl -b -n 80 --no-pager",
+                );
+                anyhow!("{error:#}\n{}", log.unwrap_or_default())
+            })
+        }));
     }
-    Ok(())
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    let packages = std::env::var_os("FAIRWAY_DEBS")
+        .context("FAIRWAY_DEBS: the folder with the package, which `make deb` makes")?;
+    let start = Instant::now();
+    let booted = Machine::boot(&PathBuf::from(packages))?;
+    println!("systemd is up after {:.1} s", start.elapsed().as_secs_f64());
+    let _ = machine.set(booted);
+    Ok(chosen.run()?.all_passed())
 }
 
 /// What BIRD has in its table.

@@ -10,13 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::runtime::{Handle, Runtime};
 
-use crate::lab::wait::{is_interrupted, now};
-use crate::lab::{fairway, make_directory};
-
-/// What holds the directories of all cases.
-pub(crate) fn directory_of_run() -> PathBuf {
-    std::env::temp_dir().join(format!("fairway-soak-{}", std::process::id()))
-}
+use lab::suite::Cell;
+use lab::wait::{is_interrupted, now};
 
 /// Where a case works.
 pub(crate) struct Bench {
@@ -33,9 +28,8 @@ pub(crate) struct Bench {
 const PULSE: Duration = Duration::from_millis(50);
 
 impl Bench {
-    pub(crate) fn set_up(name: &'static str, seed: u64, short: bool) -> Result<Self> {
-        let directory = directory_of_run().join(name.replace(' ', "-"));
-        make_directory(&directory)?;
+    pub(crate) fn set_up(name: &'static str, seed: u64, short: bool, cell: &Cell) -> Result<Self> {
+        let directory = cell.directory.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -67,13 +61,6 @@ impl Bench {
     /// One line of what was measured.
     pub(crate) fn say(&self, what: impl Display) {
         println!("{}: {what}", self.name);
-    }
-
-    /// The logs of every fairway that ran below the directory.
-    pub(crate) fn logs(&self) -> Vec<PathBuf> {
-        let folders = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let folders = folders.map(|entry| entry.path()).chain([self.directory.clone()]);
-        folders.map(|folder| fairway::log_in(&folder)).filter(|log| log.exists()).collect()
     }
 }
 

@@ -5,8 +5,8 @@
 
 use anyhow::Result;
 
-use crate::lab::Lab;
-use crate::lab::namespace::Namespace;
+use lab::Lab;
+use lab::namespace::Namespace;
 
 /// What does not pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

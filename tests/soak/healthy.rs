@@ -13,9 +13,9 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::lab::wait::now;
 use crate::message::{self, KEEPALIVE, NOTIFICATION, OPEN, Prefix, UPDATE};
 use crate::stage::PEER_AS;
+use lab::wait::now;
 
 /// What healthy peers have, in turn.
 pub(crate) const HOLD_TIMES_SECONDS: [u16; 3] = [3, 6, 9];

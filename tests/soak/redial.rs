@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use anyhow::Result;
 
-use crate::lab::Lab;
-use crate::lab::process::{bounded, output_of};
-use crate::routers::RouterKind;
+use lab::Lab;
+use lab::process::{bounded, output_of};
+use lab::routers::RouterKind;
 
 /// Makes `router` of `lab` forget what it waits for and dial `neighbour`.
 pub(crate) fn redial(router: RouterKind, lab: &Lab, neighbour: IpAddr) -> Result<()> {

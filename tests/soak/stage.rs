@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::bench::Bench;
 use crate::healthy::{HOLD_TIMES_SECONDS, Healthy};
-use crate::lab::fairway::Fairway;
-use crate::lab::make_directory;
-use crate::lab::namespace::Place;
-use crate::lab::resources::{Advertisement, pool, service};
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::message::Prefix;
-use crate::usage::Usage;
+use lab::fairway::Fairway;
+use lab::make_directory;
+use lab::namespace::Place;
+use lab::resources::{Advertisement, pool, service};
+use lab::usage::Usage;
+use lab::wait::{PATIENCE, wait_until};
 
 pub(crate) const NODE_AS: u16 = 65001;
 pub(crate) const PEER_AS: u16 = 65002;

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab::tiers::Tiers;
+
 use modules::Modules;
 
 /// What decides or encodes, and so must give the same answer to the same question: it may not
@@ -90,6 +92,7 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("fuzzing", &["ground", "seam", "sessions"]),
+    ("lab", &[]),
     ("model-api", &["ground"]),
     (
         "cluster-simulation",
@@ -135,6 +138,8 @@ const IMPURE: &[(&str, &str)] = &[
 const LINES_MAX: usize = 500;
 /// Stories come one after the other, and are read one at a time.
 const TEST_LINES_MAX: usize = 700;
+/// Test code that is no test of its own package.
+const TEST_CODE: &[&str] = &["crates/lab"];
 /// Tables of cases, one line each.
 const TABLES: &[&str] = &["crates/sessions/src/wire/update/rfc7606.rs"];
 
@@ -164,6 +169,7 @@ fn is_test(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "tests.rs")
         || TABLES.iter().any(|table| path.ends_with(table))
         || path.components().any(|part| part.as_os_str() == "tests")
+        || TEST_CODE.iter().any(|folder| path.starts_with(root().join(folder)))
 }
 
 fn assert_none(offences: &[String]) {
@@ -316,6 +322,35 @@ fn files_answer_one_question_and_say_which() {
                 offences.push(format!("{}: {lines} lines, at most {most}", path.display()));
             }
         }
+    }
+    assert_none(&offences);
+}
+
+#[test]
+fn every_test_file_is_in_a_tier_and_what_leaves_make_test_is_covered_there() {
+    let files = lab::tiers::test_files(&root()).unwrap();
+    assert!(files.len() > 30, "the tests moved: only {} files found", files.len());
+    assert_none(&Tiers::read(&root()).unwrap().faults(&files));
+}
+
+#[test]
+fn the_rule_about_tiers_would_notice() {
+    let mut files = lab::tiers::test_files(&root()).unwrap();
+    files.push("tests/new.rs".to_owned());
+    let faults = Tiers::read(&root()).unwrap().faults(&files);
+    assert_eq!(faults, ["tests/new.rs is in no tier"]);
+}
+
+#[test]
+fn the_lab_and_the_suites_know_nothing_of_the_daemons_library() {
+    // So that a change there recompiles none of them.
+    let mut offences = Vec::new();
+    for manifest in ["crates/lab/Cargo.toml", "tests/Cargo.toml"] {
+        let text = fs::read_to_string(root().join(manifest)).unwrap();
+        let names = text.lines().filter_map(|line| line.split([' ', '.', '=']).next());
+        let known =
+            names.filter(|name| name.starts_with("fairway") && *name != "fairway-model-api");
+        offences.extend(known.map(|name| format!("{manifest}: depends on {name}")));
     }
     assert_none(&offences);
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::lab::fairway::{Fairway, Neighbour};
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::lab::wait::{PATIENCE, holds_for, wait_until};
+use lab::fairway::{Fairway, Neighbour};
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::wait::{PATIENCE, holds_for, wait_until};
 
 /// An emulated machine takes its time, and a neighbour redials after a while.
 pub(crate) const LIMIT: Duration = Duration::from_secs(4 * PATIENCE.as_secs());

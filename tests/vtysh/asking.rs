@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::routers::installation::{Installation, Release};
+use lab::routers::installation::{Installation, Release};
 
 const VTYSH: &str = "/usr/bin/vtysh";
 /// Where vtysh of another Debian sees the sockets.

@@ -4,8 +4,6 @@
 //!
 //! docs/vtysh.md has the differences, each with its reason: `FAIRWAY_WRITE=1` writes them anew.
 
-#![allow(dead_code)] // Only a part of the lab is used here.
-
 mod asking;
 mod commands;
 mod compare;
@@ -17,31 +15,20 @@ mod reasons;
 mod shape;
 mod stage;
 
-#[path = "../interop/lab/mod.rs"]
-mod lab;
-#[path = "../interop/routers/mod.rs"]
-mod routers;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use asking::{Vtysh, raw, scrape, scrape_json};
+use clap::Parser;
 use commands::{COMMANDS, Command, FROM_ROUTER_TWO, Known, REFUSALS, TEXTS};
-use lab::wait::{end_on_signals, exit_code};
+use lab::suite::{self, Case, Suite};
 use lines::Lines;
 use shape::Shape;
 use stage::{End, Stage};
-
-const USAGE: &str = "\
-usage: vtysh [--all] [--describe OLD NEW] [--describe-lines OLD]
-  --all             fail without vtysh of FRR 10 (scripts/setup.sh trixie)
-  --describe        print frr-shapes.txt, from folders with answers of FRR 8.4 and 10.3
-  --describe-lines  print frr-lines.txt, from the first of them
-FAIRWAY_WRITE=1 writes the differences in docs/vtysh.md anew.";
 
 const PAGE: &str = "docs/vtysh.md";
 const BEGIN: &str = "<!-- differences: written by tests/vtysh -->\n";
@@ -63,40 +50,50 @@ struct Answers {
     lines: Lines,
 }
 
-fn main() -> ExitCode {
-    exit_code("vtysh", run())
+/// FRR's vtysh and an exporter's questions, against FRR's own answers.
+///
+/// FAIRWAY_WRITE=1 writes the differences in docs/vtysh.md anew.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
+    /// Fail without vtysh of FRR 10 (scripts/setup.sh trixie)
+    #[arg(long)]
+    all: bool,
+    /// Print frr-shapes.txt, from folders with answers of FRR 8.4 and 10.3
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
+    describe: Option<Vec<PathBuf>>,
+    /// Print frr-lines.txt, from a folder with answers of FRR 8.4
+    #[arg(long, value_name = "OLD")]
+    describe_lines: Option<PathBuf>,
 }
 
-fn run() -> Result<bool> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let needs_all = match words.as_slice() {
-        [] => false,
-        ["--all"] => true,
-        ["--describe", old, new] => {
-            print!("{}", frr::describe(Path::new(old), Path::new(new))?);
-            return Ok(true);
-        }
-        ["--describe-lines", old] => {
-            print!("{}", lines::describe(Path::new(old))?);
-            return Ok(true);
-        }
-        _ => bail!("{USAGE}"),
-    };
-    lab::check_tools()?;
-    lab::namespace::remove_leftovers()?;
-    end_on_signals()?;
-    let vtyshs = Vtysh::installed()?;
-    ensure!(!vtyshs.is_empty(), "vtysh is missing; install the Debian package frr");
-    let has_new = vtyshs.iter().any(Vtysh::is_new);
-    ensure!(has_new || !needs_all, "no vtysh of FRR 10; run scripts/setup.sh trixie");
-    let directory = std::env::temp_dir().join(format!("fairway-vtysh-{}", std::process::id()));
-    let outcome = play(&directory, &vtyshs);
-    match outcome {
-        Ok(()) => fs::remove_dir_all(&directory).context("removing what was written")?,
-        Err(_) => eprintln!("logs are in {}", directory.display()),
+fn main() -> ExitCode {
+    suite::main("vtysh", run)
+}
+
+fn run(options: Options) -> Result<bool> {
+    if let Some([old, new]) = options.describe.as_deref() {
+        print!("{}", frr::describe(old, new)?);
+        return Ok(true);
     }
-    outcome.map(|()| true)
+    if let Some(old) = &options.describe_lines {
+        print!("{}", lines::describe(old)?);
+        return Ok(true);
+    }
+    let needs_all = options.all;
+    let mut suite = Suite::new("vtysh", options.suite).as_root();
+    // One story: the page is about all that was answered.
+    suite.add(Case::new("commands, states and the page are as FRR has them", move |cell| {
+        let vtyshs = Vtysh::installed()?;
+        ensure!(!vtyshs.is_empty(), "vtysh is missing; install the Debian package frr");
+        let has_new = vtyshs.iter().any(Vtysh::is_new);
+        ensure!(has_new || !needs_all, "no vtysh of FRR 10; run scripts/setup.sh trixie");
+        play(&cell.directory, &vtyshs)
+    }));
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    lab::fairway::existing_program()?;
+    Ok(chosen.run()?.all_passed())
 }
 
 fn play(directory: &Path, vtyshs: &[Vtysh]) -> Result<()> {
@@ -229,7 +226,7 @@ fn add(stage: &Stage, command: &Command, answers: &mut Answers) -> Result<()> {
 
 /// Compares the page with what was found, or writes it.
 fn page(differences: &str) -> Result<()> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let path = lab::checkout().join(PAGE);
     let present = fs::read_to_string(&path).with_context(|| PAGE.to_owned())?;
     let (before, rest) = present.split_once(BEGIN).context("where the differences begin")?;
     let (_, after) = rest.split_once(END).context("where the differences end")?;

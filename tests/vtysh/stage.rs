@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::asking::scrape_json;
-use crate::lab::fairway::Fairway;
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
+use lab::fairway::Fairway;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::process::{Process, bounded, output_of};
+use lab::wait::{PATIENCE, wait_until};
 
 const BIRD: &str = "/usr/sbin/bird";
 pub(crate) const ROUTER_TWO: &str = "10.1.2.2";

@@ -12,13 +12,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::document::{Configurations, Prompt, Section, Walk};
-use crate::lab::fairway::Fairway;
-use crate::lab::namespace::Namespace;
-use crate::lab::process::{Process, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{self, make_directory};
-use crate::routers::Release;
-use crate::routers::installation::Installation;
+use lab::fairway::Fairway;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::process::{Process, output_of};
+use lab::routers::Release;
+use lab::routers::installation::Installation;
+use lab::wait::{PATIENCE, wait_until};
 
 /// Whose configuration a section shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,9 +273,4 @@ fn start_bird(
         router.run(&birdc, &["show", "status"]).map(drop)
     })?;
     Ok(vec![daemon])
-}
-
-/// What a failing section leaves to read.
-pub(crate) fn logs_in(directory: &Path) -> [PathBuf; 2] {
-    [lab::fairway::log_in(directory), directory.join("router.log")]
 }

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::scene::{Cell, POOL_IPV4, Scene, expect_equal};
 use super::shown::{expect_at, neighbour, number_at, table_becomes};
-use crate::lab::cut::Cut;
-use crate::lab::resources::{Allowed, BfdProfile, Peer, opaque_secret, pool};
-use crate::lab::wait::{PATIENCE, holds_for};
-use crate::lab::{Family, ROUTER_INTERFACE, Wiring};
-use crate::routers::bfd::{BfdKey, BfdSpec, the_only};
-use crate::routers::{Dialling, Origination, RouterKind, RouterSpec};
+use lab::cut::Cut;
+use lab::resources::{Allowed, BfdProfile, Peer, opaque_secret, pool};
+use lab::routers::bfd::{BfdKey, BfdSpec, the_only};
+use lab::routers::{Dialling, Origination, RouterKind, RouterSpec};
+use lab::wait::{PATIENCE, holds_for};
+use lab::{Family, ROUTER_INTERFACE, Wiring};
 
 /// Quick enough for a test, slow enough for one of several on a busy machine.
 pub(super) const INTERVAL_MILLISECONDS: u32 = 150;

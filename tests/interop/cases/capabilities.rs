@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal};
 use super::shown::{expect_at, neighbour, notified, table_becomes};
-use crate::lab::resources::{Advertisement, Allowed, Peer, service};
-use crate::lab::wait::PATIENCE;
-use crate::lab::{FEEDER, Family, NODE_TO_SECOND, SECOND, Wiring};
-use crate::routers::{FEEDER_AS, Origination, Role, RouterSpec};
+use lab::resources::{Advertisement, Allowed, Peer, service};
+use lab::routers::{FEEDER_AS, Origination, Role, RouterSpec};
+use lab::wait::PATIENCE;
+use lab::{FEEDER, Family, NODE_TO_SECOND, SECOND, Wiring};
 
 /// OpenBGPD stays in Idle for a minute after its second error, which an attempt in between may be.
 const ERRORS_FORGIVEN: Duration = Duration::from_secs(90);

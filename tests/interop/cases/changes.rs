@@ -4,10 +4,10 @@
 use anyhow::{Context, Result, ensure};
 
 use super::scene::{Cell, Scene};
-use crate::lab::Family;
-use crate::lab::resources::service;
-use crate::lab::wait::PATIENCE;
-use crate::routers::Notification;
+use lab::Family;
+use lab::resources::service;
+use lab::routers::Notification;
+use lab::wait::PATIENCE;
 
 /// Cease / Peer De-configured, RFC 4486.
 const PEER_DECONFIGURED: Notification = Notification { code: 6, subcode: 3 };

@@ -11,15 +11,15 @@ use serde_json::json;
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal};
 use super::shown::expect_at;
-use crate::frr_beside::Speaker as Frr;
-use crate::lab::fairway::Fairway;
-use crate::lab::namespace::Namespace;
-use crate::lab::probe::{Answerer, Prober};
-use crate::lab::process::output_of;
-use crate::lab::resources::{Advertisement, Peer, pool, service};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{Family, NODE_IPV4, ROUTER_TO_TWIN, Site, TWIN, Wiring};
-use crate::routers::{RouterRoute, RouterSpec};
+use lab::fairway::Fairway;
+use lab::frr_speaker::Speaker as Frr;
+use lab::namespace::Namespace;
+use lab::probe::{Answerer, Prober};
+use lab::process::output_of;
+use lab::resources::{Advertisement, Peer, pool, service};
+use lab::routers::{RouterRoute, RouterSpec};
+use lab::wait::{PATIENCE, wait_until};
+use lab::{Family, NODE_IPV4, ROUTER_TO_TWIN, Site, TWIN, Wiring};
 
 const SERVICE: &str = "203.0.113.10";
 const PREFIX: &str = "203.0.113.10/32";
@@ -59,7 +59,7 @@ pub(super) fn a_drained_node_says_so_then_withdraws_and_comes_back(cell: &Cell) 
     let again = output_of(&mut scene.fairway.drain(&[]))?;
     ensure!(again.starts_with("nothing to do: this node is drained since"), "it says {again}");
     ensure!(scene.router.route(PREFIX)?.is_none(), "the restart has brought the route back");
-    let log = fs::read_to_string(crate::lab::fairway::log_in(&cell.directory))?;
+    let log = fs::read_to_string(lab::fairway::log_in(&cell.directory))?;
     ensure!(
         log.contains("to end the drain, run `fairway drain --undo`"),
         "the start did not say so"

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::scene::{Cell, Scene, expect_equal};
-use crate::lab::Family;
-use crate::lab::resources::{Advertisement, service};
-use crate::lab::wait::PATIENCE;
+use lab::Family;
+use lab::resources::{Advertisement, service};
+use lab::wait::PATIENCE;
 
 const HOLD_SECONDS: u16 = 3;
 

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::scene::{Cell, Scene};
-use crate::lab::Family;
-use crate::lab::wait::PATIENCE;
+use lab::Family;
+use lab::wait::PATIENCE;
 
 /// The file that is broken, again and again.
 const BROKEN: &str = "broken";

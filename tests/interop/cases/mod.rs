@@ -20,8 +20,8 @@ mod transit;
 
 use anyhow::Result;
 
-use crate::routers::{Release, RouterKind};
 use crate::speaker::SpeakerKind;
+use lab::routers::{Release, RouterKind};
 use scene::Cell;
 
 /// A row of the matrix.

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal, expect_next_hop};
 use super::shown::table_becomes;
-use crate::lab::resources::{Allowed, Password, Peer, PeerPlace};
-use crate::lab::wait::PATIENCE;
-use crate::lab::{Family, NODE_IPV4, NODE_IPV6, ROUTER_INTERFACE, Wiring};
-use crate::routers::{Dialling, Origination, RouterKind, RouterSpec};
+use lab::resources::{Allowed, Password, Peer, PeerPlace};
+use lab::routers::{Dialling, Origination, RouterKind, RouterSpec};
+use lab::wait::PATIENCE;
+use lab::{Family, NODE_IPV4, NODE_IPV6, ROUTER_INTERFACE, Wiring};
 
 const BOTH: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 const PASSWORD: &str = "Correct-Horse-7";
@@ -241,9 +241,9 @@ pub(super) fn a_listen_range_accepts_no_more_than_its_limit(cell: &Cell) -> Resu
     let spec = RouterSpec {
         dialling: Dialling::Dials,
         ..RouterSpec::between(
-            crate::lab::SECOND[0].parse().context("the second router's address")?,
-            crate::lab::SECOND[1].parse().context("the second router's IPv6 address")?,
-            crate::lab::NODE_TO_SECOND[0].parse().context("the node's address")?,
+            lab::SECOND[0].parse().context("the second router's address")?,
+            lab::SECOND[1].parse().context("the second router's IPv6 address")?,
+            lab::NODE_TO_SECOND[0].parse().context("the node's address")?,
         )
     };
     let mut second = cell.router.prepare(&site, &spec)?;
@@ -253,7 +253,7 @@ pub(super) fn a_listen_range_accepts_no_more_than_its_limit(cell: &Cell) -> Resu
         ensure!(connections_seen(scene, "dialled-by-router")? > 0, "it has not");
         Ok(())
     })?;
-    crate::lab::wait::holds_for("one session", std::time::Duration::from_secs(3), || {
+    lab::wait::holds_for("one session", std::time::Duration::from_secs(3), || {
         second.check_running()?;
         scene.check_running()?;
         let session = second.session()?;

@@ -3,9 +3,9 @@
 use anyhow::{Result, ensure};
 
 use super::scene::{Cell, Scene};
-use crate::lab::resources::{Password, secret};
-use crate::lab::wait::PATIENCE;
-use crate::lab::{Family, Wiring};
+use lab::resources::{Password, secret};
+use lab::wait::PATIENCE;
+use lab::{Family, Wiring};
 
 const PASSWORD: &str = "Correct-Horse-7";
 

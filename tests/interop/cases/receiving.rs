@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::scene::{Cell, Scene, expect_equal};
 use super::shown::{expect_at, keys, neighbour, notified, number_at, set, table, table_becomes};
-use crate::lab::resources::{Allowed, Range};
-use crate::lab::wait::PATIENCE;
-use crate::lab::{Family, NODE_IPV6, Wiring};
-use crate::routers::Origination;
+use lab::resources::{Allowed, Range};
+use lab::routers::Origination;
+use lab::wait::PATIENCE;
+use lab::{Family, NODE_IPV6, Wiring};
 
 /// How long fairway leaves a router alone that announced too many prefixes.
 const WAIT_AFTER_TOO_MANY: Duration = Duration::from_secs(30);

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use super::scene::{Cell, NODE_AS, Scene, expect_equal};
 use super::shown::{expect_at, keys, neighbour, set, table_becomes};
-use crate::lab::fairway::{self, Fairway};
-use crate::lab::resources::{Allowed, service};
-use crate::lab::wait::{Hopeless, PATIENCE, holds_for, now};
-use crate::lab::withdrawals::Withdrawals;
-use crate::lab::{FEEDER, Family, Wiring};
-use crate::routers::{Dialling, GracefulRestart, Origination, RouterKind, RouterRoute};
 use crate::speaker::SpeakerKind;
+use lab::fairway::{self, Fairway};
+use lab::resources::{Allowed, service};
+use lab::routers::{Dialling, GracefulRestart, Origination, RouterKind, RouterRoute};
+use lab::wait::{Hopeless, PATIENCE, holds_for, now};
+use lab::withdrawals::Withdrawals;
+use lab::{FEEDER, Family, Wiring};
 
 /// Longer than any restart of these cases takes.
 const RESTART_SECONDS: u16 = 60;

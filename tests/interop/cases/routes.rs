@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 
 use super::scene::{Cell, NODE_AS, Scene, expect_equal, expect_next_hop};
-use crate::lab::resources::{Advertisement, community, service};
-use crate::lab::{Family, NODE_IPV4, Wiring};
+use lab::resources::{Advertisement, community, service};
+use lab::{Family, NODE_IPV4, Wiring};
 
 const MANY: u32 = 2000;
 

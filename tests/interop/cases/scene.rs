@@ -10,17 +10,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::frr_beside::Speaker as Frr;
-use crate::lab::fairway::Fairway;
-use crate::lab::resources::{Advertisement, Peer, pool, service};
-use crate::lab::wait::{PATIENCE, holds_for, wait_until};
-use crate::lab::{
-    Family, Lab, NODE_INTERFACE, NODE_IPV4, NODE_IPV6, ROUTER_TO_FEEDER, Site, Wiring,
-};
-use crate::routers::{
+use crate::speaker::SpeakerKind;
+use lab::fairway::Fairway;
+use lab::frr_speaker::Speaker as Frr;
+use lab::resources::{Advertisement, Peer, pool, service};
+use lab::routers::{
     Dialling, FEEDER_AS, Origination, Release, Router, RouterKind, RouterRoute, RouterSpec,
 };
-use crate::speaker::SpeakerKind;
+use lab::wait::{PATIENCE, holds_for, wait_until};
+use lab::{Family, Lab, NODE_INTERFACE, NODE_IPV4, NODE_IPV6, ROUTER_TO_FEEDER, Site, Wiring};
 
 pub(crate) const NODE_AS: u32 = 65001;
 pub(crate) const ROUTER_AS: u32 = 65002;

@@ -4,8 +4,8 @@
 use anyhow::{Context, Result};
 
 use super::scene::{Cell, NODE_AS, Scene, expect_equal, expect_next_hop};
-use crate::lab::wait::holds_for;
-use crate::lab::{Family, NODE_IPV4, NODE_IPV6, NODE_SECOND_IPV4, Wiring};
+use lab::wait::holds_for;
+use lab::{Family, NODE_IPV4, NODE_IPV6, NODE_SECOND_IPV4, Wiring};
 
 /// Topology: node --- router, eBGP over IPv4, fairway dials.
 /// Proves: the session is established on both sides, and a service's address arrives as a host

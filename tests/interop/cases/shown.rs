@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::scene::{Scene, expect_equal};
-use crate::lab::Family;
-use crate::lab::wait::PATIENCE;
-use crate::routers::Notification;
+use lab::Family;
+use lab::routers::Notification;
+use lab::wait::PATIENCE;
 
 /// The whole table of `family`, as `show bgp ipv4|ipv6 unicast` prints it.
 pub(super) fn table(scene: &Scene, family: Family) -> Result<BTreeSet<String>> {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal, expect_next_hop};
-use crate::lab::resources::{Allowed, Peer, Range, service};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{Family, NODE_TO_SECOND, SECOND, Site, Wiring};
-use crate::routers::{Origination, Router, RouterRoute, RouterSpec};
+use lab::resources::{Allowed, Peer, Range, service};
+use lab::routers::{Origination, Router, RouterRoute, RouterSpec};
+use lab::wait::{PATIENCE, wait_until};
+use lab::{Family, NODE_TO_SECOND, SECOND, Site, Wiring};
 
 const SECOND_AS: u32 = 65003;
 const BOTH: [Family; 2] = [Family::Ipv4, Family::Ipv6];

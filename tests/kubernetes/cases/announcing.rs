@@ -4,9 +4,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::api::word;
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::objects::{SYSTEM, advertisement, pool, service, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
+use lab::wait::{PATIENCE, wait_until};
 
 /// As a user writes it. The other peer is there already.
 const APPLIED: &str = r#"

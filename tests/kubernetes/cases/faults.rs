@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::announcing::serve;
 use super::outages::{announce, announced, prefixes};
-use crate::lab::wait::{PATIENCE, holds_for, wait_until};
 use crate::model::Faults;
 use crate::objects::{service, slice};
 use crate::stage::{NODES, ROUTERS, SHOP, Stage};
+use lab::wait::{PATIENCE, holds_for, wait_until};
 
 /// One of the routes moves from node to node, and the routers see it.
 fn follows(stage: &mut Stage) -> Result<()> {

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::announcing::serve;
 use super::outages::addresses;
 use crate::api::word;
-use crate::lab::wait::{PATIENCE, now, wait_until};
 use crate::objects::{SYSTEM, service};
 use crate::stage::{SHOP, Stage};
+use lab::wait::{PATIENCE, now, wait_until};
 
 const LEASE: &str = "fairway-controller";
 /// A lease of 15 s runs out, is looked at every 2 s, and everything is listed anew; on a machine that

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::outages::{announce, announced, prefixes, session_is_back};
 use crate::api::word;
 use crate::install;
-use crate::lab::wait::{PATIENCE, holds_for, wait_until};
 use crate::objects::SYSTEM;
 use crate::stage::{NODES, ROUTERS, Stage};
+use lab::wait::{PATIENCE, holds_for, wait_until};
 
 const MARK: &str = "metallb.io/drain";
 /// As the suite writes communities: as numbers.

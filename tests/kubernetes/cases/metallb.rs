@@ -6,8 +6,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use fairway_resources::CustomResourceDefinition;
 use serde_json::{Value, json};
+
+use lab::fairway::existing_program;
+use lab::process::{bounded, output_of};
 
 use crate::objects::{SYSTEM, advertisement, merge, object, ours, pool, service, slice};
 use crate::stage::{NODES, ROUTERS, SHOP, Stage, peer, secret};
@@ -23,7 +25,7 @@ pub(super) const GIVEN: [(&str, &str); 3] =
 /// While its webhooks are answered nobody notices them: here they come with [`lose_controller`].
 pub(super) fn install(stage: &Stage, file: &Path) -> Result<()> {
     let early = file.with_extension("early.json");
-    write(&early, &definitions("v1beta1", false))?;
+    write(&early, &definitions("v1beta1", false)?)?;
     stage.kubectl(&["apply", "-f", &early.display().to_string()])?;
     let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
     stage.kubectl(&wait)?;
@@ -32,12 +34,12 @@ pub(super) fn install(stage: &Stage, file: &Path) -> Result<()> {
     stage.register_nodes()?;
     make_old_peer(stage)?;
     let others = [daemons(), rights()].concat();
-    write(&early, &[definitions("v1beta2", false), others.clone()].concat())?;
+    write(&early, &[definitions("v1beta2", false)?, others.clone()].concat())?;
     stage.kubectl(&["apply", "-f", &early.display().to_string()])?;
     std::fs::remove_file(&early)?;
     configure(stage)?;
     serve(stage)?;
-    write(file, &[definitions("v1beta2", true), others, vec![validating()]].concat())
+    write(file, &[definitions("v1beta2", true)?, others, vec![validating()]].concat())
 }
 
 /// Its controller ends: its webhooks are still there, and nobody answers them. `file` is its manifest.
@@ -100,12 +102,13 @@ fn serve(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Its definitions. Ours have the same shape, and more.
-fn definitions(stored: &str, with_webhook: bool) -> Vec<Value> {
-    let all = CustomResourceDefinition::all();
-    let of_its_group = |it: &&CustomResourceDefinition| it.object["spec"]["group"] == "metallb.io";
+/// Its definitions. Ours, which `fairway crds` prints, have the same shape, and more.
+fn definitions(stored: &str, with_webhook: bool) -> Result<Vec<Value>> {
+    let printed = output_of(bounded(existing_program()?).arg("crds"))?;
     let mut objects: Vec<Value> =
-        all.iter().filter(of_its_group).map(|it| it.object.clone()).collect();
+        serde_saphyr::from_multiple(&printed).context("what `fairway crds` prints")?;
+    objects.retain(|it| it["spec"]["group"] == "metallb.io");
+    ensure!(!objects.is_empty(), "`fairway crds` prints no definition of metallb.io");
     for definition in objects.iter_mut().filter(|it| it["spec"]["names"]["kind"] == "BGPPeer") {
         for version in definition["spec"]["versions"].as_array_mut().into_iter().flatten() {
             version["storage"] = json!(version["name"] == stored);
@@ -122,7 +125,7 @@ fn definitions(stored: &str, with_webhook: bool) -> Vec<Value> {
             });
         }
     }
-    objects
+    Ok(objects)
 }
 
 fn validating() -> Value {

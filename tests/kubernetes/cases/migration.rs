@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::metallb::{self, GIVEN};
-use crate::lab::fairway::program;
-use crate::lab::make_directory;
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::objects::SYSTEM;
 use crate::stage::{NODES, SHOP, Stage};
+use lab::fairway::program;
+use lab::make_directory;
+use lab::wait::{PATIENCE, wait_until};
 
 const PAGE: &str = "docs/migrate-from-metallb.md";
 
@@ -22,7 +22,7 @@ pub(super) fn a_cluster_of_metallb_is_taken_over_and_given_back(stage: &mut Stag
     let programs = work.join("bin");
     make_directory(&programs)?;
     make_directory(&work.join("migration/metallb"))?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = lab::checkout();
     std::os::unix::fs::symlink(root.join("deploy"), work.join("deploy"))?;
     std::os::unix::fs::symlink(program(), programs.join("fairway"))?;
     stage.cluster()?.write_kubectl(&programs)?;

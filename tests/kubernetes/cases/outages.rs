@@ -7,9 +7,9 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::announcing::serve;
-use crate::lab::wait::{PATIENCE, holds_for};
 use crate::objects::{service_at, slice};
 use crate::stage::{NODES, ROUTERS, SHOP, Stage};
+use lab::wait::{PATIENCE, holds_for};
 
 /// Announced by all nodes, and by one each, so that a router's kernel tells of each withdrawal.
 const EVERYWHERE: &str = "192.0.2.60";
@@ -95,17 +95,13 @@ pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
 pub(super) fn session_is_back(stage: &mut Stage, node: &str) -> Result<()> {
     let place = NODES.iter().position(|it| *it == node).unwrap_or_default();
     for peer in ["10.90.0.21", "10.90.0.22"] {
-        crate::lab::wait::wait_until(
-            &format!("{node} has a session with {peer}"),
-            PATIENCE,
-            || {
-                stage.check_running()?;
-                let speaker = &stage.speakers[place];
-                let neighbour = speaker.daemon.neighbour(peer)?;
-                ensure!(neighbour.is_established(), "it is {}", neighbour.state);
-                Ok(())
-            },
-        )?;
+        lab::wait::wait_until(&format!("{node} has a session with {peer}"), PATIENCE, || {
+            stage.check_running()?;
+            let speaker = &stage.speakers[place];
+            let neighbour = speaker.daemon.neighbour(peer)?;
+            ensure!(neighbour.is_established(), "it is {}", neighbour.state);
+            Ok(())
+        })?;
     }
     Ok(())
 }

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::announcing::{event, serve};
 use crate::api::word;
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::objects::{SYSTEM, pool, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
+use lab::wait::{PATIENCE, wait_until};
 
 const ADDRESS: &str = "192.0.2.50";
 

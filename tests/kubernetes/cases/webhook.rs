@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 
 use super::announcing::serve;
 use crate::api::word;
-use crate::cluster::http::Reply;
-use crate::lab::wait::{PATIENCE, wait_until};
 use crate::objects::{SYSTEM, ours, pool};
 use crate::stage::Stage;
+use lab::cluster::http::Reply;
+use lab::wait::{PATIENCE, wait_until};
 
 const NAME: &str = "fairway-webhook";
-const MANIFEST: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/components/webhook/webhook.yaml");
+const MANIFEST: &str = "deploy/components/webhook/webhook.yaml";
 const CONFIGURATIONS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const POOLS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools";
@@ -24,7 +23,9 @@ const ADVERTISEMENTS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system
 /// nobody answers, writes pass.
 pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.0/24")?;
-    stage.kubectl(&["apply", "-f", MANIFEST])?;
+    let manifest = lab::checkout().join(MANIFEST);
+    let manifest = manifest.to_str().context("a path that is text")?;
+    stage.kubectl(&["apply", "-f", manifest])?;
     // There are no nodes whose kube-proxy would bring the Service to the controller.
     let service = stage.api.get("Service", SYSTEM, NAME)?;
     let address = format!("{}/32", word(&service, "/spec/clusterIP"));
@@ -51,7 +52,7 @@ pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
     stage.controllers.get_mut(1).context("a controller")?.stop()?;
     let reply = post(stage, POOLS, &overlapping())?;
     ensure!(reply.status == 201, "{} {}", reply.status, reply.text);
-    stage.kubectl(&["delete", "-f", MANIFEST])?;
+    stage.kubectl(&["delete", "-f", manifest])?;
     for controller in &mut stage.controllers {
         controller.pod.variables.retain(|(name, _)| !name.starts_with("FAIRWAY_WEBHOOK"));
     }

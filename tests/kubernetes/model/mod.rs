@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 pub(crate) use faults::{Counts, Faults};
 
-use crate::cluster::http;
-use crate::lab::namespace::Place;
-use crate::lab::process::Process;
-use crate::lab::wait::{PATIENCE, wait_until};
+use lab::cluster::http;
+use lab::namespace::Place;
+use lab::process::Process;
+use lab::wait::{PATIENCE, wait_until};
 
 /// First word of the command line of this binary in its other role.
 const SERVE: &str = "@serve-model";

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::lab::namespace::Namespace;
-use crate::lab::{NODE_INTERFACE, ROUTER_INTERFACE, Site, make_directory};
+use lab::namespace::Namespace;
+use lab::{NODE_INTERFACE, ROUTER_INTERFACE, Site, make_directory};
 
 /// Below which table of nft pairs are cut off.
 const TABLE: &str = "add table bridge cut; \

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::lab::namespace::{Namespace, Place};
-use crate::lab::wait::PATIENCE;
+use lab::namespace::{Namespace, Place};
+use lab::wait::PATIENCE;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const FILTER: &str = "udp dst port 3784 or (tcp port 179 and tcp[tcpflags] & tcp-push != 0)";

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::lab::namespace::Place;
-use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::wait_until;
+use lab::namespace::Place;
+use lab::process::{Process, bounded, output_of};
+use lab::wait::wait_until;
 
 pub(crate) const ZEBRA: &str = "/usr/lib/frr/zebra";
 pub(crate) const BFDD: &str = "/usr/lib/frr/bfdd";

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::lab::namespace::{Network, Place};
-use crate::lab::process::{Process, bounded, output_of};
+use lab::namespace::{Network, Place};
+use lab::process::{Process, bounded, output_of};
 
 /// Where the program that is looked at runs, and where the other end does.
 pub(crate) const WATCHED_CORE: usize = 0;

@@ -13,11 +13,11 @@ use super::Timers;
 use super::cable::{Cable, node_address, router_address};
 use super::frr::{BFDD, Frr, ZEBRA};
 use super::pinned::{OTHER_CORE, Pinned, WATCHED_CORE};
-use crate::lab::fairway::Fairway;
-use crate::lab::namespace::Namespace;
-use crate::lab::process::{Process, bounded, output_of};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{NODE_INTERFACE, ROUTER_INTERFACE};
+use lab::fairway::Fairway;
+use lab::namespace::Namespace;
+use lab::process::{Process, bounded, output_of};
+use lab::wait::{PATIENCE, wait_until};
+use lab::{NODE_INTERFACE, ROUTER_INTERFACE};
 
 const BIRD: &str = "/usr/sbin/bird";
 

@@ -12,8 +12,8 @@ use crate::bfd::Timers;
 use crate::bfd::cable::Cable;
 use crate::bfd::pinned::expect_two_cores;
 use crate::bfd::watcher::{OtherEnd, Program, Watcher};
-use crate::lab::wait::{is_interrupted, now};
-use crate::usage::time_on_core;
+use lab::usage::time_on_core;
+use lab::wait::{is_interrupted, now};
 
 const SESSIONS: u16 = 1_000;
 /// How many bfdd is tried with, in turn.

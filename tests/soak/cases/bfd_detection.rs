@@ -17,11 +17,11 @@ use crate::bfd::cable::{Cable, node_address, pair_of, router_address};
 use crate::bfd::capture::{Capture, Packet, Saying, between, time_of_day};
 use crate::bfd::frr::{BFDD, BGPD, Frr, ZEBRA};
 use crate::bfd::spread::Spread;
-use crate::lab::fairway::{Fairway, log_in};
-use crate::lab::process::Process;
-use crate::lab::resources::{Advertisement, pool, service};
-use crate::lab::wait::{PATIENCE, wait_until};
-use crate::lab::{NODE_INTERFACE, ROUTER_INTERFACE};
+use lab::fairway::{Fairway, log_in};
+use lab::process::Process;
+use lab::resources::{Advertisement, pool, service};
+use lab::wait::{PATIENCE, wait_until};
+use lab::{NODE_INTERFACE, ROUTER_INTERFACE};
 
 const TIMERS: Timers = Timers::every(50, 3);
 /// What is promised of the 99th percentile, from the last packet.

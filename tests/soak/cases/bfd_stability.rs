@@ -12,7 +12,7 @@ use crate::bfd::Timers;
 use crate::bfd::cable::Cable;
 use crate::bfd::pinned::{Hogs, expect_two_cores};
 use crate::bfd::watcher::{OtherEnd, Program, Watcher};
-use crate::lab::wait::now;
+use lab::wait::now;
 
 const SESSIONS: u16 = 100;
 const BUSY_LOOPS: usize = 32;

@@ -10,17 +10,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use fairway_ground::Rng;
+use fastrand::Rng;
 use serde_json::Value;
 
 use crate::bench::Bench;
 use crate::gate::Hold;
-use crate::lab::fairway::Fairway;
-use crate::lab::wait::{PATIENCE, holds_for, now, wait_until};
-use crate::lab::{Family, Lab, NODE_IPV4, Wiring, make_directory};
 use crate::redial::redial;
-use crate::routers::{Dialling, Release, Router, RouterKind, RouterSpec};
 use crate::tcp_table::{TcpConnection, TcpState, bgp_connections, in_state};
+use lab::fairway::Fairway;
+use lab::routers::{Dialling, Release, Router, RouterKind, RouterSpec};
+use lab::wait::{PATIENCE, holds_for, now, wait_until};
+use lab::{Family, Lab, NODE_IPV4, Wiring, make_directory};
 
 /// Double connections that must have been seen with each router.
 const DOUBLES: usize = 100;
@@ -135,7 +135,7 @@ fn collide(
     tally: &Mutex<Tally>,
 ) -> Result<()> {
     make_directory(&directory)?;
-    let mut rng = Rng::seeded(seed);
+    let mut rng = Rng::with_seed(seed);
     let mut crossing = Crossing::open(kind, number, &directory)?;
     let start = now();
     for round in 0.. {
@@ -182,7 +182,7 @@ impl Crossing {
 
     /// Lets both sides dial; how it was resolved, if both connections came up.
     fn round(&mut self, rng: &mut Rng) -> Result<Option<Resolution>> {
-        let [choice, order, words, ..] = rng.next_u64().to_be_bytes();
+        let [choice, order, words, ..] = rng.u64(..).to_be_bytes();
         let router_id = if choice.is_multiple_of(2) { ROUTER_IDS[0] } else { ROUTER_IDS[1] };
         // Now and then nothing is held: then both SYNs may cross, or one comes first.
         let words = !words.is_multiple_of(8);

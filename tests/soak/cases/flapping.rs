@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use fairway_ground::Rng;
+use fastrand::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::bench::Bench;
-use crate::lab::wait::now;
 use crate::message;
 use crate::scripted::{dial, establish, reset};
 use crate::stage::{PEER_AS, Stage, expect_quick};
+use lab::wait::now;
 
 const FLAPPING: u8 = 100;
 const HEALTHY: u8 = 5;
@@ -84,7 +84,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let before = stage.usage()?;
     let mut tasks = tokio::task::JoinSet::new();
     for (address, listener) in listeners {
-        let rng = Rng::seeded(bench.seed.wrapping_add(u32::from(address).into()));
+        let rng = Rng::with_seed(bench.seed.wrapping_add(u32::from(address).into()));
         let flapping = flap(address, listener, stage.listening, rng, Arc::clone(&counts));
         tasks.spawn_on(flapping, bench.runtime());
     }
@@ -135,7 +135,7 @@ async fn flap(
     counts: Arc<Counts>,
 ) {
     loop {
-        let stream = if rng.next_u64().is_multiple_of(2) {
+        let stream = if rng.u64(..).is_multiple_of(2) {
             dial(address, fairway).await.ok()
         } else {
             let accepted = timeout(milliseconds(&mut rng, 3000), listener.accept()).await;
@@ -211,18 +211,18 @@ fn half(message: &[u8]) -> &[u8] {
 
 fn garbage(rng: &mut Rng) -> Vec<u8> {
     let length = 1 + pick(rng, 5000);
-    let mut bytes: Vec<u8> = (0..length).map(|_| rng.next_u64().to_be_bytes()[0]).collect();
+    let mut bytes: Vec<u8> = (0..length).map(|_| rng.u64(..).to_be_bytes()[0]).collect();
     // Half of it begins like a message.
-    if rng.next_u64().is_multiple_of(2) {
+    if rng.u64(..).is_multiple_of(2) {
         bytes.iter_mut().take(16).for_each(|byte| *byte = 0xff);
     }
     bytes
 }
 
 fn pick(rng: &mut Rng, count: usize) -> usize {
-    usize::try_from(rng.next_u64() % (count as u64)).unwrap_or(0)
+    usize::try_from(rng.u64(..) % (count as u64)).unwrap_or(0)
 }
 
 fn milliseconds(rng: &mut Rng, most: u64) -> Duration {
-    Duration::from_millis(1 + rng.next_u64() % most)
+    Duration::from_millis(1 + rng.u64(..) % most)
 }

@@ -12,11 +12,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::bench::Bench;
-use crate::lab::wait::{now, wait_until};
 use crate::message::{self, NOTIFICATION};
 use crate::scripted::{dial, establish};
 use crate::stage::{PEER_AS, Stage, expect_quick};
-use crate::usage::Usage;
+use lab::usage::Usage;
+use lab::wait::{now, wait_until};
 
 const PREFIXES: usize = 1_000_000;
 const HEALTHY: u8 = 3;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::bench::Bench;
-use crate::lab::fairway::{Fairway, log_in};
-use crate::lab::process::Process;
-use crate::lab::wait::{PATIENCE, holds_for, wait_until};
-use crate::lab::{Lab, Wiring};
+use lab::fairway::{Fairway, log_in};
+use lab::process::Process;
+use lab::wait::{PATIENCE, holds_for, wait_until};
+use lab::{Lab, Wiring};
 
 const PEERS: u8 = 24;
 /// Room for about a dozen keys.
@@ -144,6 +144,6 @@ fn start_bird(lab: &Lab, directory: &Path) -> Result<Process> {
     let arguments =
         ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P", &file("bird.pid")];
     let arguments = arguments.map(str::to_owned);
-    let log = crate::routers::log_in(directory);
+    let log = lab::routers::log_in(directory);
     Process::spawn(&lab.router.namespace, Path::new("/usr/sbin/bird"), &arguments, &log)
 }

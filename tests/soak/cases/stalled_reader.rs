@@ -12,10 +12,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::interval;
 
 use crate::bench::Bench;
-use crate::lab::wait::{PATIENCE, now, wait_until};
 use crate::message;
 use crate::scripted::establish;
 use crate::stage::{Stage, expect_quick};
+use lab::wait::{PATIENCE, now, wait_until};
 
 const HEALTHY: u8 = 3;
 const PREFIXES: u32 = 50_000;

@@ -13,10 +13,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::bench::Bench;
-use crate::lab::wait::{now, wait_until};
 use crate::message;
 use crate::scripted::dial;
 use crate::stage::{Stage, expect_quick};
+use lab::wait::{now, wait_until};
 
 /// In one round; rounds follow each other for a while, so that hold timers can run out.
 const STRANGERS: u32 = 10_000;

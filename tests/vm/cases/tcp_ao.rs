@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::lab::Site;
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::lab::resources::{Advertisement, pool, service};
-use crate::lab::wait::{holds_for, wait_until};
 use crate::node::{LIMIT, Node};
-use crate::routers::{AoKey, Dialling, Release, RouterKind, RouterSpec};
+use lab::Site;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::resources::{Advertisement, pool, service};
+use lab::routers::{AoKey, Dialling, Release, RouterKind, RouterSpec};
+use lab::wait::{holds_for, wait_until};
 
 const ROUTE: &str = "203.0.113.10/32";
 
@@ -189,7 +189,7 @@ pub(super) fn keys_change_with_bird(number: usize, directory: &Path) -> Result<(
     node.established("10.77.0.2")?;
     wait_until("BIRD has the route", LIMIT, || bird.route(ROUTE)?.context("it has none"))?;
     let incarnation = bird.session()?.incarnation;
-    let goes_on = |bird: &dyn crate::routers::Router| {
+    let goes_on = |bird: &dyn lab::routers::Router| {
         holds_for("the first session goes on", CALM, || {
             let session = bird.session()?;
             ensure!(session.established, "BIRD says {}", session.state);

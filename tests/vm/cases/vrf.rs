@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::lab::Site;
-use crate::lab::make_directory;
-use crate::lab::namespace::Namespace;
-use crate::lab::resources::{Advertisement, pool, service};
-use crate::lab::wait::wait_until;
 use crate::node::{LIMIT, Node};
-use crate::routers::{Dialling, Origination, Release, Router, RouterKind, RouterSpec};
+use lab::Site;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::resources::{Advertisement, pool, service};
+use lab::routers::{Dialling, Origination, Release, Router, RouterKind, RouterSpec};
+use lab::wait::wait_until;
 
 /// The same on every cable: that is what VRFs are for.
 const NODE: &str = "10.77.0.1";

@@ -1,0 +1,69 @@
+//! How does a test ask an API server? One request on a connection of its own, in plain HTTP over a
+//! socket that is a file: so it can be asked from any network namespace.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+const JSON: &str = "application/json";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
+
+/// What was answered.
+pub struct Reply {
+    pub status: u16,
+    /// The values of `Warning` headers.
+    pub warnings: Vec<String>,
+    pub text: String,
+}
+
+impl Reply {
+    /// The body as JSON.
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.text).with_context(|| format!("not JSON: {}", self.text))
+    }
+}
+
+/// Asks. A PATCH is a merge patch.
+pub fn ask(socket: &Path, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
+    ask_as(socket, method, path, if method == "PATCH" { MERGE_PATCH } else { JSON }, body)
+}
+
+/// The same, with what the body is.
+pub fn ask_as(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    kind: &str,
+    body: Option<&Value>,
+) -> Result<Reply> {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    // Of HTTP 1.0 the answer comes in one piece, and its end is that of the connection.
+    write!(
+        stream,
+        "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: {kind}\r\n\
+         Accept: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let answer = String::from_utf8(answer)?;
+    let (head, text) =
+        answer.split_once("\r\n\r\n").context("an answer without an end of its head")?;
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("no status")?;
+    let header = |line: &str| line.strip_prefix("Warning: ").map(str::to_owned);
+    Ok(Reply {
+        status: status.parse()?,
+        warnings: lines.filter_map(header).collect(),
+        text: text.to_owned(),
+    })
+}

@@ -1,0 +1,173 @@
+//! How is FRR run where it speaks for Fairway? Each daemon in the foreground with its socket in one
+//! directory, without a configuration, so that each can be killed, frozen and started again by name.
+//! Used by the stories and by the benchmark.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::make_directory;
+use crate::namespace::Namespace;
+use crate::process::{Process, output_of};
+use crate::routers::Release;
+use crate::routers::installation::Installation;
+use crate::wait::{PATIENCE, wait_until};
+
+const FOLDER_OF_PROGRAMS: &str = "/usr/lib/frr";
+const VTYSH: &str = "/usr/bin/vtysh";
+
+/// FRR on the node. Its daemons end with this value.
+pub struct Speaker {
+    release: Release,
+    installation: Installation,
+    directory: PathBuf,
+    daemons: BTreeMap<&'static str, Process>,
+}
+
+impl Speaker {
+    /// Makes its directory; nothing runs yet.
+    pub fn prepare(release: Release, parent: &Path) -> Result<Self> {
+        let directory = parent.join("frr");
+        make_directory(&directory)?;
+        // mgmtd has its sockets here, whatever it is told.
+        let installation = Installation::new(release, &directory, "/run/frr");
+        for (name, text) in
+            [("empty.conf", ""), ("vtysh.conf", "service integrated-vtysh-config\n")]
+        {
+            fs::write(directory.join(name), text).with_context(|| format!("writing {name}"))?;
+        }
+        output_of(installation.command("chown").args(["-R", "frr:frr", &installation.seen("")]))?;
+        Ok(Self { release, installation, directory, daemons: BTreeMap::new() })
+    }
+
+    /// The folder of the sockets.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Starts all daemons, each without a configuration.
+    pub fn start(&mut self, node: &Namespace) -> Result<()> {
+        self.names().iter().try_for_each(|name| self.start_daemon(node, name))
+    }
+
+    /// In the order in which they are started.
+    fn names(&self) -> &'static [&'static str] {
+        match self.release {
+            Release::Bookworm => &["zebra", "staticd", "bfdd", "bgpd"],
+            Release::Trixie => &["mgmtd", "zebra", "staticd", "bfdd", "bgpd"],
+        }
+    }
+
+    /// Starts one, again after its end, and waits for its socket.
+    pub fn start_daemon(&mut self, node: &Namespace, name: &'static str) -> Result<()> {
+        let file = |name: &str| self.installation.seen(name);
+        let socket = self.directory.join(format!("{name}.vty"));
+        // That of an earlier start would be taken for a sign of life.
+        let _ = fs::remove_file(&socket);
+        let mut arguments = vec!["-i".to_owned(), file(&format!("{name}.pid"))];
+        arguments.extend(["-z".to_owned(), file("zserv.api")]);
+        arguments.extend(["--vty_socket".to_owned(), file("")]);
+        arguments.extend(["-A", "127.0.0.1", "-P", "0", "--log", "stdout"].map(str::to_owned));
+        let is_old = self.release == Release::Bookworm;
+        if is_old || !matches!(name, "mgmtd" | "staticd") {
+            arguments.extend(["-f".to_owned(), file("empty.conf")]);
+        }
+        if is_old && name == "bfdd" {
+            arguments.extend(["--bfdctl".to_owned(), file("bfdd.sock")]);
+        }
+        let program = Path::new(FOLDER_OF_PROGRAMS).join(name);
+        let log = self.directory.join("daemons.log");
+        let mut process =
+            Process::spawn(&self.installation.within(node), &program, &arguments, &log)?;
+        wait_until(&format!("FRR's {name} opens its socket"), PATIENCE, || {
+            process.check_running()?;
+            socket.exists().then_some(()).context("no socket yet")
+        })?;
+        self.daemons.insert(name, process);
+        Ok(())
+    }
+
+    fn daemon(&self, name: &str) -> Result<&Process> {
+        self.daemons.get(name).with_context(|| format!("{name} does not run"))
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self, name: &str) -> Result<()> {
+        self.daemons.remove(name).with_context(|| format!("{name} does not run"))?.kill();
+        Ok(())
+    }
+
+    /// SIGTERM to all, as a service manager does it, in the order that FRR's own script has.
+    pub fn stop(&mut self) -> Result<()> {
+        for name in self.names().iter().rev() {
+            if let Some(mut process) = self.daemons.remove(name) {
+                process.stop(PATIENCE)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn freeze(&self, name: &str) -> Result<()> {
+        self.daemon(name)?.freeze()
+    }
+
+    pub fn thaw(&self, name: &str) -> Result<()> {
+        self.daemon(name)?.thaw()
+    }
+
+    /// Fails, for good, when a daemon has ended.
+    pub fn check_running(&mut self) -> Result<()> {
+        self.daemons.values_mut().try_for_each(Process::check_running)
+    }
+
+    /// Resident memory of a daemon, KiB.
+    pub fn memory_kib(&self, name: &str) -> Result<u64> {
+        resident_kib(self.daemon(name)?.id())
+    }
+
+    /// What vtysh answers.
+    pub fn vtysh(&self, commands: &[&str]) -> Result<String> {
+        let directory = self.installation.seen("");
+        let mut command = self.installation.command(VTYSH);
+        command.args(["--vty_socket", &directory, "--config_dir", &directory]);
+        output_of(command.args(commands.iter().flat_map(|line| ["-c", line])))
+    }
+
+    /// What an operator types in configuration mode.
+    pub fn configure(&self, lines: &[&str]) -> Result<()> {
+        self.vtysh(&[&["configure terminal"], lines].concat()).map(drop)
+    }
+
+    pub fn running_configuration(&self) -> Result<String> {
+        self.vtysh(&["show running-config"])
+    }
+
+    /// Fails while one of these lines is missing.
+    pub fn expect_lines(&self, lines: &[&str]) -> Result<()> {
+        let text = self.running_configuration()?;
+        for line in lines {
+            let is_there = text.lines().any(|one| one.trim() == *line);
+            ensure!(is_there, "expected {line:?} in the running configuration:\n{text}");
+        }
+        Ok(())
+    }
+
+    /// How often the session with this neighbour was established.
+    pub fn connections_established(&self, neighbour: &str) -> Result<u64> {
+        let text = self.vtysh(&[&format!("show bgp neighbors {neighbour} json")])?;
+        let answer: Value = serde_json::from_str(&text).context("FRR's JSON")?;
+        let count = answer.get(neighbour).and_then(|it| it.get("connectionsEstablished")?.as_u64());
+        count.with_context(|| format!("expected {neighbour} in {answer}"))
+    }
+}
+
+/// Resident memory of a process, KiB.
+pub fn resident_kib(process: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).context("a process")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .context("no VmRSS in /proc/PID/status")
+}
