@@ -55,7 +55,7 @@ fn run(options: Options) -> Result<bool> {
     }
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     let made = Copy::make()?;
-    // Drift is told at once, not after a quarter of an hour.
+    // Drift is told at once, not after a quarter of an hour; of all mistakes, whichever were chosen.
     for variant in VARIANTS {
         made.replaced(variant)?;
     }

@@ -248,8 +248,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "what an earlier run announced is not announced",
         STARTUP,
-        "            Some(earlier) => beside(&desired.routes, earlier),\n",
-        "            Some(_) => desired.routes.clone(),\n",
+        "            Some(earlier) => beside(&desired.routes, earlier).into(),\n",
+        "            Some(_) => Arc::clone(&desired.routes),\n",
     ),
     variant(
         "stale routes stay after End-of-RIB",
@@ -260,8 +260,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "no route outlives its session",
         STALE,
-        "        if !leaves_routes(reason, restarts) {\n",
-        "        if !leaves_routes(reason, restarts) || restarts.sends_markers {\n",
+        "        if !stay {\n",
+        "        if !stay || restarts.sends_markers {\n",
     ),
     variant(
         "a second loss keeps what was stale, without RFC 8538",
