@@ -3,8 +3,8 @@
 //! The crate is a set of pure machines and one edge that drives them:
 //!
 //! ```text
-//!  io ──► bgp ──► rib ──► types
-//!   │      └────► wire ─► types        backend ──► types
+//!  io ─► speaker ─► bgp ──► rib ──► types
+//!   │                └────► wire ─► types        backend ──► types
 //!   └───► bfd ──► types
 //! ```
 //!
@@ -14,6 +14,7 @@
 //! - [`bfd`]: whether the way to a neighbour works, in milliseconds.
 //! - [`rib`]: which routes exist and what each peer was told.
 //! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
+//! - [`speaker`]: the RIB and all peers: who is told what another one said, and when.
 //! - [`backend`]: the seam the daemon talks through, shared with every other backend.
 //! - [`latencies`]: how long something took.
 //! - `io`: sockets, clocks and tasks; the only module that knows tokio.
@@ -34,6 +35,7 @@ pub mod rng;
 // Test code is held to the rules of tests.
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 pub mod sim;
+pub mod speaker;
 pub mod time;
 pub mod types;
 pub mod wire;

@@ -47,8 +47,6 @@ enum Chunk {
 pub(super) struct Link {
     chunks: mpsc::Sender<Chunk>,
     tasks: [AbortHandle; 2],
-    /// The writer has bytes that it has not reported as written.
-    pub(super) busy: bool,
     /// Its keys, if it has any.
     pub(super) keys: Option<ConnectionKeys>,
 }
@@ -75,14 +73,13 @@ impl Link {
                 stop.abort();
             }
         });
-        Self { chunks, tasks: [stop_reader, writer.abort_handle()], busy: false, keys }
+        Self { chunks, tasks: [stop_reader, writer.abort_handle()], keys }
     }
 
-    /// Gives the writer bytes. Only when it is not [`Link::busy`].
+    /// Gives the writer bytes. Only when all that it was given before has been reported as written.
     pub(super) fn write(&mut self, bytes: Bytes) {
         // There is room: at most one chunk is under way. A writer that is gone has said so.
         let _ = self.chunks.try_send(Chunk::Bytes(bytes));
-        self.busy = true;
     }
 
     /// Ends the connection: after what is being written and `last_words`, or at once when there is

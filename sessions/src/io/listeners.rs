@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tracing::{error, info, warn};
 
-use super::admission::Admission;
 use super::listen::{accept_all, bound, listen};
 use super::native::Listen;
 use super::neighbour::NetworkEvent;
 use super::{sockopt, tcp_ao};
+use crate::speaker::Admission;
 use crate::types::{
     AddressFamily, AoKeys, InterfaceName, Password, PeerConfig, PeerKey, Prefix, Remote,
 };
@@ -182,11 +182,6 @@ impl Listeners {
         {
             error!(peer = %key, %cause, "a listener did not take its keys: it is only dialled");
         }
-    }
-
-    /// Whom the listeners let in.
-    pub(super) fn admission(&self) -> Arc<Admission> {
-        Arc::clone(&self.admission.borrow())
     }
 
     /// Whether there is a VRF that may come or go.
