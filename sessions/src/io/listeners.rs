@@ -457,7 +457,8 @@ mod tests {
         let small = PeerConfig { tcp_ao: AoKeys::new(vec![key]).unwrap(), ..small };
         listeners.admit([wide.clone(), small.clone()].iter());
         assert_eq!(listeners.not_accepted(small.key), Some(UNPROTECTED));
-        let found = |octet| listeners.admission().find(None, [127, 0, octet, 9].into(), None);
+        let found =
+            |octet| listeners.admission.borrow().find(None, [127, 0, octet, 9].into(), None);
         assert_eq!(found(0), None);
         assert_eq!(found(1).unwrap().key, wide.key);
     }

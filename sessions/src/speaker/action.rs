@@ -44,8 +44,8 @@ pub enum PeerAction {
 /// What happened to a peer that an operator wants to read in the log.
 #[derive(Debug)]
 pub enum Report {
-    /// The session is up.
-    Up(Box<SessionView>),
+    /// The session came up, with these settings; `None` where it is down again by now.
+    Up(Option<Box<SessionView>>),
     /// The session is down.
     Down(DownReason),
     /// An attempt failed.

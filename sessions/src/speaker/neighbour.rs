@@ -95,9 +95,7 @@ impl Neighbour {
                 }
                 Action::Established => {
                     self.peer.announce_all(&routing.rib);
-                    let session = self.peer.view(now, ViewScope::SESSIONS).session;
-                    let Some(session) = session else { continue };
-                    Report::Up(Box::new(session))
+                    Report::Up(self.peer.view(now, ViewScope::SESSIONS).session.map(Box::new))
                 }
                 Action::Down(reason) => Report::Down(reason),
                 Action::AttemptFailed(reason) => Report::AttemptFailed(reason),

@@ -25,7 +25,10 @@ impl Neighbour {
     /// Says what the speaker reports.
     pub(super) fn log(&mut self, now: Instant, report: Report) {
         match report {
-            Report::Up(session) => self.log_up(&session),
+            Report::Up(session) => {
+                self.logged_failure = None;
+                session.iter().for_each(|session| self.log_up(session));
+            }
             Report::Down(reason) => self.log_down(&reason),
             Report::AttemptFailed(reason) => self.log_failure(&reason),
             Report::Deconfigured => {
@@ -42,8 +45,7 @@ impl Neighbour {
         }
     }
 
-    fn log_up(&mut self, session: &SessionView) {
-        self.logged_failure = None;
+    fn log_up(&self, session: &SessionView) {
         let families: Vec<String> = session.families.iter().map(|it| it.to_string()).collect();
         info!(
             peer = %self.config.key,
