@@ -87,6 +87,12 @@ impl<G: Guard> Speaker<G> {
         self
     }
 
+    /// The guard.
+    #[cfg(test)]
+    pub(crate) fn guard(&self) -> &G {
+        &self.guard
+    }
+
     /// Takes note of what happened.
     pub fn handle(&mut self, now: Instant, event: Event<'_>) {
         match event {
