@@ -245,18 +245,21 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// The same inside a turn. A panic ends the session of this peer and nothing else.
-    pub(super) fn run_guarded(
+    /// The same inside a turn; `None` if there is no such peer, or if it panicked. A panic ends the
+    /// session of this peer and nothing else.
+    pub(super) fn run_guarded<T>(
         &mut self,
         now: Instant,
         key: PeerKey,
-        work: impl FnOnce(&mut Neighbour, &mut Routing, &mut Outbox),
-    ) {
-        let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
+        work: impl FnOnce(&mut Neighbour, &mut Routing, &mut Outbox) -> T,
+    ) -> Option<T> {
+        let neighbour = self.neighbours.get_mut(&key)?;
         let (routing, outbox) = (&mut self.routing, &mut self.outbox);
-        if self.guard.run(|| work(neighbour, routing, outbox)).is_none() {
+        let worked = self.guard.run(|| work(neighbour, routing, outbox));
+        if worked.is_none() {
             self.start_over(now, key);
         }
+        worked
     }
 
     /// Lets every peer act on what is due, until nobody has anything to tell another.

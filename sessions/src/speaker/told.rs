@@ -28,11 +28,9 @@ impl<G: Guard> Speaker<G> {
     ) -> Option<(PeerKey, ConnectionId)> {
         let before = buffer.len();
         while let Some(key) = self.unfilled.front().copied() {
-            let mut filled = None;
-            self.run_guarded(now, key, |neighbour, _, _| {
-                filled = neighbour.transmit(now, room, buffer);
-            });
-            if let Some(id) = filled {
+            let filled =
+                self.run_guarded(now, key, |neighbour, _, _| neighbour.transmit(now, room, buffer));
+            if let Some(id) = filled.flatten() {
                 return Some((key, id));
             }
             // Half a message of work that panicked is none.
@@ -70,9 +68,10 @@ impl<G: Guard> Speaker<G> {
         let before = self.withdrawn_up_to;
         let mut knows_more = self.neighbours.is_empty();
         for key in acted {
-            self.run_guarded(now, key, |neighbour, _, _| {
-                knows_more |= neighbour.note_withdrawals(now, generation, before);
+            let knows = self.run_guarded(now, key, |neighbour, _, _| {
+                neighbour.note_withdrawals(now, generation, before)
             });
+            knows_more |= knows.unwrap_or(false);
         }
         if knows_more && generation > before {
             let known = self.neighbours.values().map(Neighbour::withdrawn_up_to).min();
