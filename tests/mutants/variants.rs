@@ -378,7 +378,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "        let _ = touched;\n",
     ),
     variant(
-        "a peer that panicked keeps its incarnation",
+        "the peer that was configured last keeps its incarnation when it panics",
         SPEAKER,
         "        self.incarnations = self.incarnations.saturating_add(1);\n        let farewell",
         "        let farewell",
