@@ -354,6 +354,39 @@ fn a_generation_is_withdrawn_when_everybody_was_written_that() {
 }
 
 #[test]
+fn what_is_gone_has_been_written_although_more_is_being_written() {
+    let mut scene = Scene::with(&[config(2)]);
+    scene.desire(|it| it.routes = vec![route("10.0.0.1/32", &[2])].into());
+    scene.write_all();
+    scene.desire(|it| it.routes = Arc::default());
+    let gone = scene.turn();
+    scene.desire(|it| it.routes = vec![route("10.0.0.2/32", &[2])].into());
+    scene.turn();
+    scene.actions.clear();
+    scene.written(&gone);
+    assert_eq!(told(&scene.turn(), "10.0.0.2/32"), [key(2)]);
+    assert_eq!(scene.withdrawn(), Some(4));
+}
+
+#[test]
+fn what_an_earlier_run_announced_is_not_withdrawn_when_a_neighbour_was_told_everything() {
+    let earlier = EarlierRun { routes: vec![route("10.0.0.9/32", &[2])], forwarding: true };
+    let mut scene = Scene::new(Some(earlier));
+    let hasty = PeerConfig { graceful_restart: GracefulRestart::new(20, 0), ..config(2) };
+    scene.desire(|it| {
+        it.peers = vec![hasty, config(3)];
+        it.awaits_sources = true;
+    });
+    scene.establish(key(2));
+    scene.write_all();
+    scene.now = Instant::ZERO + Duration::from_secs(10);
+    let chunks = scene.write_all();
+    assert!(chunks.iter().any(|it| it.key == key(2) && it.ends_rib()), "it waits no longer");
+    assert_eq!(scene.speaker.rib().originated().count(), 1);
+    assert_eq!(scene.withdrawn(), None);
+}
+
+#[test]
 fn a_change_is_counted_from_when_it_happened_to_when_it_was_written() {
     let mut scene = Scene::with(&[config(2)]);
     scene.desire(|it| it.routes = vec![route("10.0.0.1/32", &[2])].into());
