@@ -468,7 +468,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "                let _ = routing;\n",
     ),
     variant(
-        "a new peer of a drained node is told routes",
+        "a peer of a range that joins a drained node is told routes",
         SPEAKER_DESIRED,
         "        peer.set_drain(&self.routing.rib, self.desired.drain);\n",
         "",

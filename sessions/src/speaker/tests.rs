@@ -527,6 +527,23 @@ fn a_peer_is_as_drained_as_the_node_whenever_it_comes() {
 }
 
 #[test]
+fn a_peer_of_a_range_that_joins_a_drained_node_is_told_nothing() {
+    let mut scene = Scene::new(None);
+    let all = range("192.0.2.0/24", 1);
+    let peers = Arc::new(BTreeSet::from([all.key]));
+    scene.desire(|it| {
+        it.peers = vec![all.clone()];
+        it.routes = vec![DesiredRoute { peers, ..route("10.0.0.1/32", &[]) }].into();
+        it.drain = DrainState::Drained;
+    });
+    scene.speaker.join(scene.now, all.key, [192, 0, 2, 2].into()).unwrap();
+    scene.establish(key(2));
+    assert_eq!(told(&scene.write_all(), "10.0.0.1/32"), []);
+    scene.desire(|it| it.drain = DrainState::InService);
+    assert_eq!(told(&scene.write_all(), "10.0.0.1/32"), [key(2)]);
+}
+
+#[test]
 fn a_peer_that_is_set_aside_or_removed_has_no_session_and_no_routes() {
     let mut scene = Scene::with(&[config(2), config(3), config(4)]);
     for (number, prefix) in [(2, "10.0.0.0/8"), (3, "11.0.0.0/8")] {

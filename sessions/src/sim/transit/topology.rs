@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use crate::backend::DesiredRoute;
+use crate::backend::{DesiredRoute, RouteAttributes};
 use crate::rng::Rng;
 use crate::types::{
     AddressFamily, Asn, Community, FamilySet, HoldTime, ImportPolicy, PeerConfig, PeerKey, Prefix,
@@ -100,8 +101,8 @@ pub(super) fn drawn(rng: &mut Rng) -> Vec<Wishes> {
             all[node].neighbours.insert(neighbour, policy);
         }
     }
-    for node in 0..count {
-        all[node].originated = originated(rng, node, &all[node]);
+    for (node, wishes) in all.iter_mut().enumerate() {
+        wishes.originated = originated(rng, node, wishes);
     }
     all
 }
@@ -164,11 +165,10 @@ impl Wishes {
 
     /// The routes to originate.
     pub(super) fn routes(&self) -> Vec<DesiredRoute> {
-        use std::sync::Arc;
         let route = |(prefix, it): (&Prefix, &Origination)| DesiredRoute {
             prefix: *prefix,
             peers: Arc::new(it.to.iter().map(|neighbour| key(*neighbour)).collect()),
-            attributes: Arc::new(crate::backend::RouteAttributes {
+            attributes: Arc::new(RouteAttributes {
                 communities: it.communities.clone(),
                 as_path_prepend: it.prepend,
                 ..Default::default()
