@@ -1,4 +1,4 @@
-//! Do the tests of the state machine notice when it is wrong? Puts one mistake at a time into a copy
+//! Do the tests of the state machine and the speaker notice when these are wrong? Puts one mistake at a time into a copy
 //! of `sessions`, and runs its simulator and its tables: each mistake must make one of them fail.
 //! Run by `make mutants`: `cargo test --test mutants -- [WORD...]`, words filter by name.
 
@@ -16,7 +16,7 @@ use lab::suite::{self, Case, Suite};
 use variants::{VARIANTS, Variant};
 
 /// What is run against each variant.
-const TESTS: &[&str] = &["bgp::", "rib::", "sim::", "wire::header::"];
+const TESTS: &[&str] = &["bgp::", "rib::", "sim::", "speaker::", "wire::header::"];
 /// Schedules of the simulator: a mistake that needs more of them is a hole.
 const SEEDS: &str = "300";
 /// A variant may make a test run for ever; that too is noticed.

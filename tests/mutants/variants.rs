@@ -33,6 +33,12 @@ const COMEBACK: &str = "bgp/restart.rs";
 const STARTUP: &str = "bgp/startup.rs";
 const CONTROL: &str = "bgp/control.rs";
 const EXPORT: &str = "rib/export.rs";
+/// What passes between peers, and what the start, the desired state and a panic do to them.
+const SPEAKER: &str = "speaker/speaker.rs";
+const SPEAKER_NEIGHBOUR: &str = "speaker/neighbour.rs";
+const SPEAKER_TOLD: &str = "speaker/told.rs";
+const SPEAKER_DESIRED: &str = "speaker/desired.rs";
+const SPEAKER_STARTUP: &str = "speaker/startup.rs";
 
 pub(crate) const VARIANTS: &[Variant] = &[
     variant(
@@ -352,5 +358,149 @@ pub(crate) const VARIANTS: &[Variant] = &[
         REPLACEMENT,
         "        keeps && now.since(up.since) >= SETTLED_AFTER\n",
         "        keeps && now.since(up.since) >= Duration::ZERO\n",
+    ),
+    variant(
+        "what a peer says is passed on to nobody",
+        SPEAKER,
+        "            self.pass_on(now, &touched);\n",
+        "            let _ = touched;\n",
+    ),
+    variant(
+        "routes touched while a peer is handled are forgotten",
+        SPEAKER_NEIGHBOUR,
+        "        self.rib.learn_into(source, changes, &mut self.touched);\n",
+        "        self.rib.learn_into(source, changes, &mut Touched::default());\n",
+    ),
+    variant(
+        "the routes of a peer that panicked are withdrawn from nobody",
+        SPEAKER,
+        "        self.routing.touched.absorb(touched);\n",
+        "        let _ = touched;\n",
+    ),
+    variant(
+        "the peer that was configured last keeps its incarnation when it panics",
+        SPEAKER,
+        "        self.incarnations = self.incarnations.saturating_add(1);\n        let farewell",
+        "        let farewell",
+    ),
+    variant(
+        "a peer that panicked is dialled at once",
+        SPEAKER_NEIGHBOUR,
+        "self.peer.after_panic(now, now + FAULT_WAIT, seed, incarnation)",
+        "self.peer.after_panic(now, now, seed, incarnation)",
+    ),
+    variant(
+        "a peer to which something happened has no turn",
+        SPEAKER,
+        "            self.agenda.touch(key);\n            self.run_guarded",
+        "            self.run_guarded",
+    ),
+    variant(
+        "nothing that is due happens in a turn",
+        SPEAKER,
+        "                neighbour.peer.handle(now, bgp::Event::Tick);\n",
+        "                let _ = bgp::Event::Tick;\n",
+    ),
+    variant(
+        "a session that came up is told nothing",
+        SPEAKER_NEIGHBOUR,
+        "                    self.peer.announce_all(&routing.rib);\n",
+        "",
+    ),
+    variant(
+        "a socket without room is given more",
+        SPEAKER_NEIGHBOUR,
+        ".filter(|id| !self.writing.contains(id))",
+        ".filter(|id| !self.writing.contains(id) || now > Instant::ZERO)",
+    ),
+    variant(
+        "a connection that was closed is being written for ever",
+        SPEAKER_NEIGHBOUR,
+        "                    self.writing.remove(&id);\n                    outbox",
+        "                    outbox",
+    ),
+    variant(
+        "what has been written is not known to have been withdrawn",
+        SPEAKER_NEIGHBOUR,
+        "            self.withdrawn_up_to.written();\n",
+        "",
+    ),
+    variant(
+        "one peer that knows what is gone speaks for all",
+        SPEAKER_TOLD,
+        ".map(Neighbour::withdrawn_up_to).min();",
+        ".map(Neighbour::withdrawn_up_to).max();",
+    ),
+    variant(
+        "what an earlier run announced counts as withdrawn",
+        SPEAKER_TOLD,
+        "if self.startup.keeps_earlier() { 0 }",
+        "if self.startup.keeps_earlier() { self.desired.generation }",
+    ),
+    variant(
+        "a peer that waits is not woken",
+        SPEAKER_TOLD,
+        "        self.agenda.wait(key, deadline);\n",
+        "        self.agenda.wait(key, deadline.filter(|_| false));\n",
+    ),
+    variant(
+        "a neighbour of a range stays when it is at rest",
+        SPEAKER_TOLD,
+        "neighbour.peer.config().is_dynamic() && neighbour.peer.is_at_rest()",
+        "neighbour.peer.config().is_dynamic() && neighbour.peer.is_down()",
+    ),
+    variant(
+        "a place in a range is not given back",
+        SPEAKER_DESIRED,
+        "        self.agenda.forget(key);\n        self.ranges.leave(key);\n",
+        "        self.agenda.forget(key);\n",
+    ),
+    variant(
+        "a peer that is not desired stays",
+        SPEAKER_DESIRED,
+        "                self.remove(now, key);\n",
+        "                let _ = key;\n",
+    ),
+    variant(
+        "a policy that changed is not applied to what was told",
+        SPEAKER_DESIRED,
+        "                neighbour.peer.announce_all(&routing.rib);\n",
+        "                let _ = routing;\n",
+    ),
+    variant(
+        "a peer of a range that joins a drained node is told routes",
+        SPEAKER_DESIRED,
+        "        peer.set_drain(&self.routing.rib, self.desired.drain);\n",
+        "",
+    ),
+    variant(
+        "what an earlier run announced is withdrawn before the sources speak",
+        SPEAKER_DESIRED,
+        "        self.originate(now, routes);\n",
+        "        let _ = routes;\n        self.originate(now, Arc::clone(&desired.routes));\n",
+    ),
+    variant(
+        "routes of our own that changed are told to nobody",
+        SPEAKER_STARTUP,
+        "                neighbour.peer.announce(&routing.rib, &touched);\n",
+        "                let _ = &touched;\n",
+    ),
+    variant(
+        "End-of-RIB never goes once it was held",
+        SPEAKER_STARTUP,
+        "        for key in complete.collect::<Vec<_>>() {\n",
+        "        for key in complete.take(0).collect::<Vec<_>>() {\n",
+    ),
+    variant(
+        "a source that never speaks is waited for for ever",
+        SPEAKER_STARTUP,
+        "            self.startup.forget_earlier();\n",
+        "",
+    ),
+    variant(
+        "a change is not said",
+        SPEAKER_TOLD,
+        "            self.outbox.push(Action::Changed);\n",
+        "            let _ = &self.outbox;\n",
     ),
 ];

@@ -56,6 +56,7 @@ const PURE: &[&str] = &[
     "crates/sessions/src/ndp",
     "crates/sessions/src/rib",
     "crates/sessions/src/sim",
+    "crates/sessions/src/speaker",
     "crates/sessions/src/wire",
     "crates/show/src",
 ];
@@ -263,7 +264,9 @@ fn layers_inside_a_crate_import_only_what_is_below_them() {
             "crates/sessions/src/bfd",
             &["crate::wire", "crate::rib", "crate::bgp", "crate::ndp", "crate::backend"],
         ),
-        ("crates/sessions/src/rib", &["crate::bgp"]),
+        ("crates/sessions/src/rib", &["crate::bgp", "crate::speaker"]),
+        ("crates/sessions/src/bgp", &["crate::speaker", "crate::io"]),
+        ("crates/sessions/src/speaker", &["crate::io"]),
         ("crates/daemon/src/host", &["crate::source", "crate::standalone", "crate::kubernetes"]),
         ("crates/daemon/src/kubernetes", &["crate::source", "crate::standalone"]),
     ];

@@ -3,7 +3,7 @@
 //! The crate is a set of pure machines and one edge that drives them:
 //!
 //! ```text
-//!  io ──► bgp ──► rib ──► types
+//!  io ─► speaker ─► bgp ──► rib ──► types
 //!   │      └────► wire ─► types        backend ──► types
 //!   └───► bfd ──► types
 //! ```
@@ -54,4 +54,5 @@ mod types {
     #[cfg(test)]
     pub(crate) use fairway_seam::{ChangeEffect, PeerBfd, PeerSetting};
 }
+pub mod speaker;
 pub mod wire;

@@ -7,6 +7,7 @@ pub mod attribute;
 pub mod attribute_rules;
 pub mod message;
 pub mod nlri;
+pub mod node;
 pub mod pipeline;
 pub mod router_discovery;
 pub mod session;

@@ -1,24 +1,25 @@
 //! The whole way of a route: bytes from a neighbour into an Established session, through decoder,
-//! import policy, RIB and route selection, out to a second neighbour, who must accept every byte.
+//! import policy, RIB and route selection of the real speaker, out to a second neighbour, which must
+//! accept every byte.
 //!
 //! After each input everything there is to print is printed, the routes are asked for once more,
 //! and the first session ends: what it said must be gone everywhere.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use fairway_ground::{
     AddressFamily, AsPath, AsPathSegment, Community, Nlri, PeerKind, Prefix, Role,
 };
 use fairway_seam::capability::{AddPathOffer, Capability};
-use fairway_seam::{PathAttributes, PathSource, PeerConfig, RouteChange, SessionState, ViewScope};
+use fairway_seam::{PathAttributes, PathSource, PeerConfig, RouteChange};
+use fairway_seam::{SessionState, ViewScope};
 use fairway_sessions::bgp::Action;
-use fairway_sessions::rib::LocRib;
-use fairway_sessions::wire::attribute::{AttributeFault, flag};
+use fairway_sessions::wire::attribute::flag;
 use fairway_sessions::wire::{Framing, Update, UpdateContext};
 
-use super::speaker::{Identity, Nowhere, PRINTED_WHOLE_BYTES_MAX, Speaker};
+use super::node::{INBOUND, Node, OUT};
+use super::speaker::{Identity, PRINTED_WHOLE_BYTES_MAX, Speaker};
 use super::update::{ADD_PATH, EXTERNAL, INTERNAL, TWO_OCTET, assert_well_formed};
 use crate::Outcome;
 
@@ -30,10 +31,10 @@ pub fn external(input: &[u8]) -> Outcome {
 /// From another AS, and kept: the first half of the way, for what it costs alone.
 pub fn receive(input: &[u8]) -> Outcome {
     let neighbour = Identity::NEIGHBOUR;
-    let mut node = Node::new(role(input), neighbour, &both(neighbour), THIRD);
-    let outcome = node.hear(input);
-    let accepted = node.inbound.peer.view(node.inbound.now, ViewScope::SESSIONS).prefixes_accepted;
-    let prefixes = node.rib.counts();
+    let mut node = introduced(role(input), neighbour, &both(neighbour), THIRD);
+    let outcome = hear(&mut node, input);
+    let accepted = node.view(INBOUND, ViewScope::SESSIONS).prefixes_accepted;
+    let prefixes = node.rib().counts();
     for family in AddressFamily::ALL {
         assert_eq!(u32::try_from(*prefixes.of(family)).ok(), Some(*accepted.of(family)));
     }
@@ -109,164 +110,128 @@ fn run(
     context: UpdateContext,
 ) -> Outcome {
     let mut second = Second::new(input);
-    let mut node = Node::new(role(input), neighbour, capabilities, second.identity());
+    let mut node = introduced(role(input), neighbour, capabilities, second.identity());
     second.connect(&mut node);
-    let outcome = node.hear(input);
-    node.assert_learned(context);
+    let outcome = hear(&mut node, input);
+    assert_learned(&node, local_config(role(input), neighbour), context);
     second.hear(&mut node);
     second.assert_heard(&node);
-    node.assert_passed_on(second.identity());
+    assert_passed_on(&node, second.identity());
     node.print(input.len() <= PRINTED_WHOLE_BYTES_MAX);
     second.refresh(&mut node);
     second.assert_heard(&node);
-    node.end();
+    end(&mut node);
     second.hear(&mut node);
-    assert!(node.out.view().advertised.is_empty(), "{:?}", node.out.view().advertised);
+    let advertised = node.view(OUT, ViewScope::EVERYTHING).advertised;
+    assert!(advertised.is_empty(), "{advertised:?}");
     assert!(second.heard.is_empty(), "still there: {:?}", second.heard);
     outcome
 }
 
-/// The node that is tested: two sessions and a RIB.
-struct Node {
-    rib: LocRib,
-    /// Where the input comes in.
-    inbound: Speaker,
-    /// Where routes go out. [`Second`] is at its other end.
-    out: Speaker,
-    faults: Vec<AttributeFault>,
+/// How the node presents itself to the first neighbour.
+fn local(role: Option<Role>) -> Identity {
+    Identity { role, ..Identity::US }
 }
 
-impl Node {
-    /// The session with `neighbour` is up, the one with `second` is dialled.
-    fn new(
-        role: Option<Role>,
-        neighbour: Identity,
-        capabilities: &[Capability],
-        second: Identity,
-    ) -> Self {
-        let mut inbound = Speaker::connected(Identity { role, ..Identity::US }, neighbour);
-        let actions = inbound.receive(&neighbour.opening(capabilities.to_vec()));
-        assert!(matches!(actions.as_slice(), [Action::Established]), "{actions:?}");
-        let out = Speaker::connected(Identity::US, second);
-        Self { rib: LocRib::default(), inbound, out, faults: Vec::new() }
-    }
+fn local_config(role: Option<Role>, neighbour: Identity) -> PeerConfig {
+    local(role).config(neighbour)
+}
 
-    /// Takes the input in, and says how it was answered.
-    fn hear(&mut self, input: &[u8]) -> Outcome {
-        let actions = self.inbound.receive(input);
-        self.act(actions);
-        let outcome = self.inbound.outcome();
-        let _what_we_say = self.inbound.transmit();
-        if outcome.is_accepted() && !self.faults.is_empty() {
-            return Outcome::of_faults(&self.faults);
+/// The session with `neighbour` is up, the one with `second` is dialled.
+fn introduced(
+    role: Option<Role>,
+    neighbour: Identity,
+    capabilities: &[Capability],
+    second: Identity,
+) -> Node {
+    let mut node = Node::connected(local(role), neighbour, second);
+    node.receive(INBOUND, &neighbour.opening(capabilities.to_vec()));
+    assert_eq!(node.outcome(INBOUND), Outcome::accepted("Established"));
+    node
+}
+
+/// The node takes the input in, and says how it was answered.
+fn hear(node: &mut Node, input: &[u8]) -> Outcome {
+    node.expects(input);
+    node.receive(INBOUND, input);
+    let outcome = node.outcome(INBOUND);
+    let _what_we_say = node.transmit(INBOUND);
+    if outcome.is_accepted() && !node.faults.is_empty() {
+        return Outcome::of_faults(&node.faults);
+    }
+    outcome
+}
+
+/// What was learned is what was received, and keeps the promises of its types.
+fn assert_learned(node: &Node, config: PeerConfig, context: UpdateContext) {
+    let view = node.view(INBOUND, ViewScope::EVERYTHING);
+    let mut learned: Vec<_> = node.rib().learned().collect();
+    learned.sort_by_key(|route| (route.prefix, route.path.path_id));
+    assert_eq!(learned.len(), view.received.len());
+    for (route, received) in learned.iter().zip(&view.received) {
+        assert_eq!(
+            (route.prefix, route.path.path_id, &route.path.attributes),
+            (received.prefix, received.path_id, &received.attributes)
+        );
+        assert_eq!(route.path.source.key, config.key);
+        assert_well_formed(&route.path.attributes, context);
+        if context.kind == PeerKind::External {
+            assert_eq!(route.path.attributes.local_pref, last_choice(&route.path.attributes));
         }
-        outcome
+        assert_marked(&route.path.attributes, &config, &route.path.source);
     }
-
-    fn act(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            match action {
-                Action::Routes(source, changes) => {
-                    assert_eq!(source.key, self.inbound.peer.config().key);
-                    assert!(!changes.is_empty(), "a change of nothing");
-                    let touched = self.rib.learn(&source, changes);
-                    self.out.peer.pass_on(&self.rib, &touched);
-                }
-                Action::Malformed(malformed) => {
-                    assert!(malformed.to_string().len() > 10);
-                    self.faults.extend(malformed.faults);
-                }
-                other => panic!("unexpected: {other:?}"),
-            }
-        }
+    for paths in learned.chunk_by(|one, next| one.prefix == next.prefix) {
+        let best = paths.iter().filter(|route| route.lost_at.is_none()).count();
+        assert_eq!(best, 1, "{paths:?}");
+        let several = context.add_path.contains(paths[0].prefix.family());
+        assert!(several || paths.len() == 1, "{paths:?}");
     }
+    let families = view.session.map(|session| session.families);
+    for family in AddressFamily::ALL {
+        let of_family = learned.iter().filter(|route| route.prefix.family() == family);
+        let count = of_family.clone().count();
+        assert_eq!(u32::try_from(count).ok(), Some(*view.prefixes_accepted.of(family)));
+        let mut prefixes: Vec<_> = of_family.map(|route| route.prefix).collect();
+        prefixes.dedup();
+        assert_eq!(prefixes.len(), *node.rib().counts().of(family));
+        let carried = families.is_some_and(|families| families.contains(family));
+        assert!(carried || count == 0, "{count} routes of {family}, which nobody negotiated");
+    }
+    assert!(node.state(INBOUND) == SessionState::Established || learned.is_empty());
+}
 
-    /// What was learned is what was received, and keeps the promises of its types.
-    fn assert_learned(&self, context: UpdateContext) {
-        let view = self.inbound.view();
-        let mut learned: Vec<_> = self.rib.learned().collect();
-        learned.sort_by_key(|route| (route.prefix, route.path.path_id));
-        assert_eq!(learned.len(), view.received.len());
-        for (route, received) in learned.iter().zip(&view.received) {
-            assert_eq!(
-                (route.prefix, route.path.path_id, &route.path.attributes),
-                (received.prefix, received.path_id, &received.attributes)
+/// What is advertised is what was learned, less what does not leave and with what we add
+/// (RFC 4271 §5.1.2 to §5.1.5).
+fn assert_passed_on(node: &Node, to: Identity) {
+    let external = to.asn != Identity::US.asn;
+    let mut learned: BTreeMap<Prefix, Vec<_>> = BTreeMap::new();
+    for route in node.rib().learned() {
+        learned.entry(route.prefix).or_default().push(route.path.attributes);
+    }
+    let advertised = node.view(OUT, ViewScope::EVERYTHING).advertised;
+    for paths in advertised.chunk_by(|one, next| one.prefix == next.prefix) {
+        let limit = if to.add_path { usize::from(Identity::PATHS_SENT) } else { 1 };
+        assert!((1..=limit).contains(&paths.len()), "{paths:?}");
+        let heard = &learned[&paths[0].prefix];
+        for route in paths {
+            let said = &route.attributes;
+            assert!(
+                heard.iter().any(|heard| leaves_as(heard, said, external)),
+                "{said:?} of {heard:?}"
             );
-            assert_well_formed(&route.path.attributes, context);
-            if context.kind == PeerKind::External {
-                assert_eq!(route.path.attributes.local_pref, last_choice(&route.path.attributes));
-            }
-            assert_marked(&route.path.attributes, self.inbound.peer.config(), &route.path.source);
+            let kept = said.communities.contains(&Community::NO_ADVERTISE);
+            assert!(!kept, "{said:?}");
         }
-        for paths in learned.chunk_by(|one, next| one.prefix == next.prefix) {
-            let best = paths.iter().filter(|route| route.lost_at.is_none()).count();
-            assert_eq!(best, 1, "{paths:?}");
-            let several = context.add_path.contains(paths[0].prefix.family());
-            assert!(several || paths.len() == 1, "{paths:?}");
-        }
-        let families = view.session.map(|session| session.families);
-        for family in AddressFamily::ALL {
-            let of_family = learned.iter().filter(|route| route.prefix.family() == family);
-            let count = of_family.clone().count();
-            assert_eq!(u32::try_from(count).ok(), Some(*view.prefixes_accepted.of(family)));
-            let mut prefixes: Vec<_> = of_family.map(|route| route.prefix).collect();
-            prefixes.dedup();
-            assert_eq!(prefixes.len(), *self.rib.counts().of(family));
-            let carried = families.is_some_and(|families| families.contains(family));
-            assert!(carried || count == 0, "{count} routes of {family}, which nobody negotiated");
-        }
-        assert!(self.inbound.peer.state() == SessionState::Established || learned.is_empty());
     }
+}
 
-    /// What is advertised is what was learned, less what does not leave and with what we add
-    /// (RFC 4271 §5.1.2 to §5.1.5).
-    fn assert_passed_on(&self, to: Identity) {
-        let external = to.asn != Identity::US.asn;
-        let mut learned: BTreeMap<Prefix, Vec<_>> = BTreeMap::new();
-        for route in self.rib.learned() {
-            learned.entry(route.prefix).or_default().push(route.path.attributes);
-        }
-        let advertised = self.out.view().advertised;
-        for paths in advertised.chunk_by(|one, next| one.prefix == next.prefix) {
-            let limit = if to.add_path { usize::from(Identity::PATHS_SENT) } else { 1 };
-            assert!((1..=limit).contains(&paths.len()), "{paths:?}");
-            let heard = &learned[&paths[0].prefix];
-            for route in paths {
-                let said = &route.attributes;
-                assert!(
-                    heard.iter().any(|heard| leaves_as(heard, said, external)),
-                    "{said:?} of {heard:?}"
-                );
-                let kept = said.communities.contains(&Community::NO_ADVERTISE);
-                assert!(!kept, "{said:?}");
-            }
-        }
+/// The first session ends, unless it has.
+fn end(node: &mut Node) {
+    if !node.is_closed(INBOUND) {
+        node.break_connection(INBOUND);
     }
-
-    fn print(&self, whole: bool) {
-        self.inbound.print(whole);
-        self.out.print(whole);
-        let mut nowhere = Nowhere::default();
-        let learned: Vec<_> = self.rib.learned().collect();
-        nowhere.print_routes(learned.iter().map(|it| (it.prefix, &it.path.attributes)));
-        if whole {
-            write!(nowhere, "{learned:?} {:?}", self.rib).expect("counting never fails");
-        }
-        for fault in &self.faults {
-            write!(nowhere, "{fault:?}").expect("as above");
-        }
-    }
-
-    /// The first session ends, unless it has.
-    fn end(&mut self) {
-        if self.inbound.closed.is_none() {
-            self.inbound.ended = None;
-            let actions = self.inbound.break_connection();
-            self.act(actions);
-        }
-        assert_eq!(self.rib.learned().count(), 0);
-        assert_eq!(self.rib.prefixes().count(), 0);
-    }
+    assert_eq!(node.rib().learned().count(), 0);
+    assert_eq!(node.rib().prefixes().count(), 0);
 }
 
 /// Whether what was `said` is what was `heard`.
@@ -336,19 +301,20 @@ impl Second {
 
     /// Hears all that the node has to say.
     fn hear(&mut self, node: &mut Node) {
-        let said = node.out.transmit();
+        let said = node.transmit(OUT);
         self.receive(&said);
-        assert_eq!(node.out.outcome(), Outcome::accepted("Established"));
+        assert_eq!(node.outcome(OUT), Outcome::accepted("Established"));
     }
 
     fn connect(&mut self, node: &mut Node) {
         let opening = match &mut self.listener {
             Listener::Peer(peer) => {
                 // OPEN crosses OPEN, then KEEPALIVE crosses KEEPALIVE.
-                let ours = node.out.transmit();
+                let ours = node.transmit(OUT);
                 let theirs = peer.transmit();
                 assert!(peer.receive(&ours).is_empty());
-                assert!(node.out.receive(&theirs).is_empty());
+                node.receive(OUT, &theirs);
+                assert!(!node.was_up(OUT) && !node.is_closed(OUT));
                 peer.transmit().to_vec()
             }
             Listener::Old(_) => {
@@ -357,9 +323,8 @@ impl Second {
                 THIRD.opening(capabilities)
             }
         };
-        let actions = node.out.receive(&opening);
-        assert!(matches!(actions.as_slice(), [Action::Established]), "{actions:?}");
-        node.out.peer.announce_all(&node.rib);
+        node.receive(OUT, &opening);
+        assert!(node.was_up(OUT) && !node.is_closed(OUT));
         self.hear(node);
     }
 
@@ -399,7 +364,7 @@ impl Second {
 
     /// What was heard is what was said, but for what every speaker refuses.
     fn assert_heard(&self, node: &Node) {
-        let advertised = node.out.view().advertised;
+        let advertised = node.view(OUT, ViewScope::EVERYTHING).advertised;
         let mut refused = 0;
         for route in &advertised {
             let nlri = Nlri { prefix: route.prefix, path_id: route.path_id };
@@ -435,7 +400,7 @@ impl Second {
         let Listener::Peer(peer) = &mut self.listener else { return };
         peer.peer.refresh_in().expect("ours can be asked");
         let asked = peer.transmit();
-        assert!(node.out.receive(&asked).is_empty());
+        node.receive(OUT, &asked);
         let before = self.heard.clone();
         self.hear(node);
         assert_eq!(self.heard, before);

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use fairway_ground::Instant;
 use fairway_ground::{
-    AddPath, Asn, FamilySet, HoldTime, ImportPolicy, Instant, LocalNextHops, PeerKey, Prefix,
-    PrefixFilter, RemoteAs, Role, RouterId,
+    AddPath, Asn, FamilySet, HoldTime, ImportPolicy, LocalNextHops, PeerKey, Prefix, PrefixFilter,
+    RemoteAs, Role, RouterId,
 };
 use fairway_seam::capability::Capability;
-use fairway_seam::{PathAttributes, PeerConfig, PeerView, ViewScope};
+use fairway_seam::{PathAttributes, PeerConfig};
+use fairway_seam::{SessionState, ViewScope};
 use fairway_sessions::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
 use fairway_sessions::wire::{Framing, MessageType, Notification, Open, header};
 
@@ -21,7 +23,7 @@ use crate::outcome::assert_sendable;
 use crate::{Answer, Outcome};
 
 /// Room in a socket.
-const ROOM_BYTES: usize = 65_536;
+pub const ROOM_BYTES: usize = 65_536;
 
 /// The identity of a speaker: a number, which is its address, and its AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Identity {
     }
 
     /// The two ends of its connection to `remote`.
-    fn ends(self, remote: Self) -> Connected {
+    pub fn ends(self, remote: Self) -> Connected {
         Connected {
             local: ([192, 0, 2, self.number], 179).into(),
             remote: ([192, 0, 2, remote.number], 179).into(),
@@ -217,52 +219,55 @@ impl Speaker {
 
     /// The final state, which is always a definite one.
     pub fn outcome(&self) -> Outcome {
-        match (&self.closed, &self.ended) {
-            (None, None) => Outcome::accepted(self.peer.state().name()),
-            (Some(Some(sent)), Some(DownReason::Sent { notification, .. })) => {
-                assert_eq!((sent.code, sent.subcode), (notification.code, notification.subcode));
-                let answer = Answer::Notification(sent.code, sent.subcode);
-                Outcome { answer, code: 0, what: self.peer.state().name() }
-            }
-            // A NOTIFICATION is never answered (RFC 4271 §6.4).
-            (Some(None), Some(DownReason::Received(_))) => Outcome::accepted("NOTIFICATION"),
-            (closed, ended) => panic!("closed {closed:?}, ended {ended:?}"),
-        }
-    }
-
-    /// The connection breaks.
-    pub fn break_connection(&mut self) -> Vec<Action> {
-        self.peer.handle(self.now, Event::Closed(self.id, None));
-        self.act()
-    }
-
-    /// The view for `show`.
-    pub fn view(&self) -> PeerView {
-        self.peer.view(self.now, ViewScope::EVERYTHING)
+        outcome(self.closed.as_ref(), self.ended.as_ref(), self.peer.state())
     }
 
     /// Prints everything there is. `whole` includes debug output.
     pub fn print(&self, whole: bool) {
-        let mut nowhere = Nowhere::default();
-        let view = self.view();
-        if whole {
-            write!(nowhere, "{view:?} {:?}", self.peer).expect("counting never fails");
-        }
-        if let Some(reason) = &self.ended {
-            write!(nowhere, "{reason} {reason:?} {:?}", reason.cause()).expect("as above");
-        }
-        if let Some(session) = &view.session {
-            for capability in &session.capabilities_received {
-                write!(nowhere, "{capability}").expect("as above");
-            }
-        }
-        nowhere.print_routes(view.advertised.iter().map(|it| (it.prefix, &it.attributes)));
-        nowhere.print_routes(view.received.iter().map(|it| (it.prefix, &it.attributes)));
+        print_peer(&self.peer, self.now, self.ended.as_ref(), whole);
     }
 }
 
+/// What became of a connection that was `closed`, or not, and of its session, which `ended`, or not.
+pub fn outcome(
+    closed: Option<&Option<Notification>>,
+    ended: Option<&DownReason>,
+    state: SessionState,
+) -> Outcome {
+    match (closed, ended) {
+        (None, None) => Outcome::accepted(state.name()),
+        (Some(Some(sent)), Some(DownReason::Sent { notification, .. })) => {
+            assert_eq!((sent.code, sent.subcode), (notification.code, notification.subcode));
+            let answer = Answer::Notification(sent.code, sent.subcode);
+            Outcome { answer, code: 0, what: state.name() }
+        }
+        // A NOTIFICATION is never answered (RFC 4271 §6.4).
+        (Some(None), Some(DownReason::Received(_))) => Outcome::accepted("NOTIFICATION"),
+        (closed, ended) => panic!("closed {closed:?}, ended {ended:?}"),
+    }
+}
+
+/// Prints everything there is to print about a peer. `whole` prints what only a debugger would.
+pub fn print_peer(peer: &Peer, now: Instant, ended: Option<&DownReason>, whole: bool) {
+    let mut nowhere = Nowhere::default();
+    let view = peer.view(now, ViewScope::EVERYTHING);
+    if whole {
+        write!(nowhere, "{view:?} {peer:?}").expect("counting never fails");
+    }
+    if let Some(reason) = ended {
+        write!(nowhere, "{reason} {reason:?} {:?}", reason.cause()).expect("as above");
+    }
+    if let Some(session) = &view.session {
+        for capability in &session.capabilities_received {
+            write!(nowhere, "{capability}").expect("as above");
+        }
+    }
+    nowhere.print_routes(view.advertised.iter().map(|it| (it.prefix, &it.attributes)));
+    nowhere.print_routes(view.received.iter().map(|it| (it.prefix, &it.attributes)));
+}
+
 /// The final message is exactly one NOTIFICATION.
-fn last_notification(bytes: &[u8]) -> Notification {
+pub fn last_notification(bytes: &[u8]) -> Notification {
     let mut framing = Framing::default();
     framing.push(bytes);
     let message = framing.next_message().expect("our own message").expect("a whole one");

@@ -1,6 +1,6 @@
 //! What the operator and the process do to a neighbour: other settings, a stop, a reset, a wait.
 //!
-//! Another part of [`Peer`]. Called by the core task of `io`.
+//! Another part of [`Peer`]. Called by the speaker.
 
 use bytes::Bytes;
 

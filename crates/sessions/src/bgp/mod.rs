@@ -5,7 +5,7 @@
 //! be woken ([`Peer::next_deadline`]). It owns two slots for connections, since both sides may
 //! dial at once; a [`connection::Connection`] never knows about the other slot.
 //!
-//! Knows no socket, clock or task. Called by the core task of `io`, and by tests.
+//! Knows no socket, clock or task. Called by the speaker, and by tests.
 
 mod backoff;
 mod bfd;

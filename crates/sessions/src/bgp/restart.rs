@@ -1,7 +1,7 @@
 //! Our own restart, as one neighbour sees it: what an OPEN says of it, and when End-of-RIB may go
 //! (RFC 4724 §4.1).
 //!
-//! Another part of [`Peer`]. Does not know why it should wait: the core task of `io` says when all
+//! Another part of [`Peer`]. Does not know why it should wait: the speaker says when all
 //! has been said.
 
 use super::connection::Connection;

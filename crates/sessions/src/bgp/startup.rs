@@ -1,7 +1,7 @@
 //! What the first moments of a process know: what an earlier run left behind, whether the sources
 //! have spoken, and until when what is missing is waited for (RFC 4724 §4.1).
 //!
-//! Knows no neighbour and no session. The core task of `io` asks it, and tells each
+//! Knows no neighbour and no session. The speaker asks it, and tells each
 //! [`super::Peer`] what follows.
 
 use std::collections::BTreeSet;

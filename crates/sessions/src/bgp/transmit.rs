@@ -25,6 +25,12 @@ impl Peer {
                 .is_some_and(|up| up.connection == id && up.adj_rib_out.has_pending())
     }
 
+    /// The connections for which it has something.
+    pub fn wanting_to_transmit(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let connections = self.outgoing.iter().chain(&self.incoming).map(|it| it.id);
+        connections.filter(|id| self.wants_to_transmit(*id))
+    }
+
     /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
     /// ROUTE-REFRESH, then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes
     /// in all. The last one may reach beyond if it is an extended message (RFC 8654), which is begun

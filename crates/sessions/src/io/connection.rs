@@ -45,8 +45,6 @@ enum Chunk {
 pub(super) struct Link {
     chunks: mpsc::Sender<Chunk>,
     tasks: [AbortHandle; 2],
-    /// The writer has bytes that it has not reported as written.
-    pub(super) busy: bool,
     /// Its authentication keys, if any.
     pub(super) keys: Option<ConnectionKeys>,
 }
@@ -73,14 +71,13 @@ impl Link {
                 stop.abort();
             }
         });
-        Self { chunks, tasks: [stop_reader, writer.abort_handle()], busy: false, keys }
+        Self { chunks, tasks: [stop_reader, writer.abort_handle()], keys }
     }
 
-    /// Passes bytes to the writer. Only if it is not [`Link::busy`].
+    /// Gives the writer bytes. Only when all that it was given before has been reported as written.
     pub(super) fn write(&mut self, bytes: Bytes) {
         // There is room: at most one chunk is pending. A writer that ended has reported that.
         let _ = self.chunks.try_send(Chunk::Bytes(bytes));
-        self.busy = true;
     }
 
     /// Ends the connection: after pending bytes and `last_words`, or at once if there are none.

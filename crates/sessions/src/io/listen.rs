@@ -10,9 +10,9 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
 use super::addresses::LocalEnd;
-use super::admission::{Admission, Admitted};
 use super::neighbour::{NetworkEvent, News};
 use super::sockopt;
+use crate::speaker::{Admission, Admitted};
 use crate::types::InterfaceName;
 
 /// Connections that wait to be accepted: a whole listen range may reconnect at once.

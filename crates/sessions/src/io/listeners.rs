@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tracing::{error, info, warn};
 
-use super::admission::Admission;
 use super::listen::{accept_all, bound, listen};
 use super::native::Listen;
 use super::neighbour::NetworkEvent;
 use super::{sockopt, tcp_ao};
+use crate::speaker::Admission;
 use crate::types::{
     AddressFamily, AoKeys, InterfaceName, Password, PeerConfig, PeerKey, Prefix, Remote,
 };
@@ -182,11 +182,6 @@ impl Listeners {
         {
             error!(peer = %key, %cause, "a listener did not take its keys: it is only dialled");
         }
-    }
-
-    /// Whom the listeners let in.
-    pub(super) fn admission(&self) -> Arc<Admission> {
-        Arc::clone(&self.admission.borrow())
     }
 
     /// Whether there is a VRF that may come or go.
@@ -463,7 +458,8 @@ mod tests {
         let small = PeerConfig { tcp_ao: AoKeys::new(vec![key]).unwrap(), ..small };
         listeners.admit([wide.clone(), small.clone()].iter());
         assert_eq!(listeners.not_accepted(small.key), Some(UNPROTECTED));
-        let found = |octet| listeners.admission().find(None, [127, 0, octet, 9].into(), None);
+        let found =
+            |octet| listeners.admission.borrow().find(None, [127, 0, octet, 9].into(), None);
         assert_eq!(found(0), None);
         assert_eq!(found(1).unwrap().key, wide.key);
     }

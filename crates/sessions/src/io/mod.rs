@@ -1,6 +1,7 @@
 //! Sockets, clocks and tasks: the only module that knows tokio.
 //!
-//! How many of each: one core task owns the RIB and all peers ([`core_task`]); each connection
+//! How many of each: one core task drives the speaker, which owns
+//! the RIB and all peers ([`core_task`]); each connection
 //! has one reader and one writer that only move bytes ([`connection`]); each listening address
 //! has one task ([`listen`]) in each VRF, and the link of an unnumbered neighbour one ([`link`]).
 //! BFD has a thread of its own ([`bfd`]). They share no lock. Three queues, all bounded: events to the core,
@@ -8,21 +9,19 @@
 //! of which only the latest counts.
 
 mod addresses;
-mod admission;
-mod agenda;
 mod bfd;
 mod clock;
 mod connection;
 mod connection_keys;
 mod core_task;
 mod dial;
+mod guard;
 mod icmpv6;
 mod link;
 mod listen;
 mod listeners;
 mod native;
 mod neighbour;
-mod ranges;
 mod sockopt;
 mod tcp_ao;
 

@@ -85,6 +85,12 @@ impl Touched {
     pub fn is_empty(&self) -> bool {
         self.best.is_empty() && self.others.is_empty()
     }
+
+    /// What changed besides.
+    pub fn absorb(&mut self, mut other: Self) {
+        self.best.append(&mut other.best);
+        self.others.append(&mut other.others);
+    }
 }
 
 impl LocRib {
@@ -96,6 +102,17 @@ impl LocRib {
     /// Applies the announcements and withdrawals of the peer `source`.
     pub fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) -> Touched {
         let mut touched = Touched::default();
+        self.learn_into(source, changes, &mut touched);
+        touched
+    }
+
+    /// The same, beside what changed before.
+    pub fn learn_into(
+        &mut self,
+        source: &Arc<PathSource>,
+        changes: Vec<RouteChange>,
+        touched: &mut Touched,
+    ) {
         for RouteChange { nlri, attributes } in changes {
             let Nlri { prefix, path_id } = nlri;
             let source_of = || Arc::clone(source);
@@ -108,7 +125,6 @@ impl LocRib {
                 touched.others.insert(prefix);
             }
         }
-        touched
     }
 
     /// Returns whether the best path to the prefix changed.

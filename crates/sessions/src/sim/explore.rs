@@ -84,7 +84,7 @@ impl Crossing {
 
     /// Whose timer is next; both when they expire at once.
     fn timers(&self) -> Vec<Choice> {
-        let deadlines = [0, 1].map(|side| self.sides[side].peer.next_deadline());
+        let deadlines = [0, 1].map(|side| self.sides[side].peer().next_deadline());
         let first = deadlines.iter().flatten().min();
         let next = (0..2).filter(|side| first.is_some() && deadlines[*side].as_ref() == first);
         next.map(|side| Choice::Timer { side }).collect()
@@ -101,7 +101,7 @@ impl Crossing {
                 self.follow_up(side);
             }
             Choice::Timer { side } => {
-                if let Some(deadline) = self.sides[side].peer.next_deadline() {
+                if let Some(deadline) = self.sides[side].peer().next_deadline() {
                     self.now = self.now.max(deadline);
                 }
                 self.sides[side].tick(self.now);
@@ -158,12 +158,12 @@ impl Crossing {
                 break;
             }
         }
-        let states = [0, 1].map(|side| self.sides[side].peer.state());
+        let states = [0, 1].map(|side| self.sides[side].peer().state());
         panic!("{states:?} at {:?}, {bound:?} after everything was well", self.now);
     }
 
     fn is_converged(&self) -> bool {
-        let is_up = |router: &Router| router.peer.state() == SessionState::Established;
+        let is_up = |router: &Router| router.peer().state() == SessionState::Established;
         self.sides.iter().all(is_up)
             && self.sides[0].wires.values().eq(self.sides[1].wires.values())
     }
@@ -173,7 +173,7 @@ impl Crossing {
     pub(super) fn fingerprint(&self) -> u128 {
         let mut name = Fingerprint(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
         let wires = self.wires.iter().map(|wire| (&wire.ends, &wire.to_end, wire.closed));
-        let peers = self.sides.iter().map(|side| (&side.peer, &side.wires, &side.dialling));
+        let peers = self.sides.iter().map(|side| (side.peer(), &side.wires, &side.dialling));
         for it in peers {
             // Writing to a number cannot fail.
             let _ = write!(name, "{it:?}");

@@ -189,6 +189,7 @@ impl Helper {
 
     /// It is `now`, and the speaker acts on what is due.
     pub(super) fn expire(&mut self, now: Instant) {
+        self.catch_up();
         for family in AddressFamily::ALL {
             let is_back = self.session.is_some();
             if !is_back && self.oldest_until.of(family).is_some_and(|until| until <= now) {

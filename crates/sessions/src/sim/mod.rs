@@ -1,4 +1,4 @@
-//! Two speakers in a box: the real [`crate::bgp::Peer`] and RIB on a virtual clock, joined by TCP
+//! Two speakers in a box: the real [`crate::speaker::Speaker`] on a virtual clock, joined by TCP
 //! connections that delay, cut, stall, break and vanish.
 //!
 //! | question | module |
@@ -10,6 +10,7 @@
 //! | what goes wrong, drawn from a seed | [`faults`], [`settings`] |
 //! | the event loop | [`world`] |
 //! | every order of the first events | [`explore`] |
+//! | three to eight speakers in transit | [`transit`] |
 //! | what was heard, as JSON lines, and again | [`log`], [`replay`] |
 //!
 //! A failure is a number that replays it. Only tests import this module.
@@ -24,6 +25,7 @@ mod restart;
 mod router;
 mod rules;
 mod settings;
+mod transit;
 mod wire;
 mod world;
 

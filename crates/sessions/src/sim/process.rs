@@ -1,12 +1,12 @@
-//! The process around a speaker: what it finds on its disk, what its sources have said, and what
-//! it announces meanwhile (RFC 4724 §4.1). What the core task of `io` does, for one peer.
+//! The process around a speaker: what it finds on its disk, what its sources have said, and what the
+//! neighbour may be told of its restart meanwhile (RFC 4724 §4.1). Knows no route of the neighbour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::backend::{Desired, DesiredRoute, EarlierRun, RouteAttributes};
-use crate::bgp::{OwnRestart, Startup};
+use crate::bgp::OwnRestart;
 use crate::time::Instant;
 use crate::types::{Community, PeerConfig, PeerKey, Prefix};
 
@@ -28,13 +28,12 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct Process {
     config: PeerConfig,
-    /// The neighbour alone, without routes.
-    peers: Desired,
+    /// Counts the desired states that were handed over.
+    generation: u64,
     /// What is configured; the sources may not have said so yet.
     pub(super) wanted: Routes,
     /// The sources have not said everything.
     awaits_sources: bool,
-    startup: Startup,
     /// What was announced last, and before that, as it stands on the disk.
     written: [Vec<DesiredRoute>; 2],
     started_at: Instant,
@@ -49,10 +48,9 @@ impl Process {
     pub(super) fn first(config: &PeerConfig) -> Self {
         Self {
             config: config.clone(),
-            peers: Desired { peers: vec![config.clone()], ..Desired::default() },
+            generation: 0,
             wanted: Routes::new(),
             awaits_sources: false,
-            startup: Startup::new(Instant::ZERO, None),
             written: Default::default(),
             started_at: Instant::ZERO,
             own: OwnRestart::default(),
@@ -60,8 +58,14 @@ impl Process {
         }
     }
 
-    /// The next one.
-    pub(super) fn begin(&mut self, now: Instant, found: Found, forwarding: bool, awaits: bool) {
+    /// The next one, and what it finds.
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        found: Found,
+        forwarding: bool,
+        awaits: bool,
+    ) -> Option<EarlierRun> {
         let [last, before] = std::mem::take(&mut self.written);
         let routes = match found {
             Found::Everything => Some(last),
@@ -70,56 +74,37 @@ impl Process {
         };
         let restarted = routes.is_some();
         self.own = OwnRestart { restarted, forwarding: restarted && forwarding };
-        self.startup = Startup::new(now, routes.map(|routes| EarlierRun { routes, forwarding }));
         self.awaits_sources = awaits;
         self.started_at = now;
         self.sessions = 0;
+        routes.map(|routes| EarlierRun { routes, forwarding })
     }
 
-    /// What a peer that is made now is told.
-    pub(super) fn comeback(&self, now: Instant) -> (OwnRestart, Option<Instant>) {
-        let own = self.startup.own_restart(now, &self.config);
-        (own, self.startup.hold_end_of_rib_until(now, &self.config))
-    }
-
-    /// What is originated now, and soon on the disk.
-    pub(super) fn routes(&mut self) -> Vec<DesiredRoute> {
-        let desired = self.desired();
-        let routes = self.startup.routes(&desired).to_vec();
+    /// This is originated now, and soon on the disk.
+    pub(super) fn write<'a>(&mut self, routes: impl Iterator<Item = &'a DesiredRoute>) {
         let [last, _] = std::mem::take(&mut self.written);
-        self.written = [routes.clone(), last];
-        routes
+        self.written = [routes.cloned().collect(), last];
     }
 
-    fn desired(&self) -> Desired {
+    /// What the sources have said so far.
+    pub(super) fn desired(&mut self) -> Desired {
+        self.generation += 1;
         let peers = Arc::new(BTreeSet::from([self.config.key]));
         // Half of the sources speak at once.
         let known =
             self.wanted.iter().filter(|(prefix, _)| !self.awaits_sources || is_even(prefix));
         Desired {
+            generation: self.generation,
+            peers: vec![self.config.clone()],
             routes: known.map(|(prefix, community)| route(*prefix, *community, &peers)).collect(),
             awaits_sources: self.awaits_sources,
-            ..self.peers.clone()
+            ..Desired::default()
         }
     }
 
     /// The sources have said everything. Says whether that is news.
     pub(super) fn sources_speak(&mut self) -> bool {
         std::mem::take(&mut self.awaits_sources)
-    }
-
-    /// What only the earlier run announced goes, if nobody is waited for any longer. Says whether
-    /// that is so.
-    pub(super) fn expire(&mut self, now: Instant) -> bool {
-        let is_due = self.next_deadline().is_some_and(|deadline| deadline <= now);
-        if is_due {
-            self.startup.forget_earlier();
-        }
-        is_due
-    }
-
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.startup.deadline(&self.peers)
     }
 
     /// Whether what is announced may lack something that is configured: the sources are silent, and

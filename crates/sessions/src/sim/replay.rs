@@ -86,7 +86,7 @@ impl Replay {
     fn tick_until(&mut self, end: Instant, answered: Option<usize>) {
         while !self.is_complete {
             self.settle(answered);
-            match self.router.peer.next_deadline() {
+            match self.router.peer().next_deadline() {
                 Some(deadline) if deadline <= end => self.now = self.now.max(deadline),
                 _ => return,
             }

@@ -101,7 +101,7 @@ impl World {
     }
 
     pub(super) fn sources_speak(&mut self, side: usize) {
-        self.sides[side].sources_speak();
+        self.sides[side].sources_speak(self.now);
         self.follow_up(side);
     }
 
@@ -115,13 +115,13 @@ impl World {
 
     /// Other routes are configured on a side.
     pub(super) fn configure(&mut self, side: usize, routes: Routes) {
-        self.sides[side].originate(routes);
+        self.sides[side].originate(self.now, routes);
         self.follow_up(side);
     }
 
     /// A side asks for all routes again, if there is a session.
     pub(super) fn ask_again(&mut self, side: usize) {
-        let _ = self.sides[side].peer.refresh_in();
+        self.sides[side].ask_again(self.now);
         self.follow_up(side);
     }
 

@@ -1,6 +1,7 @@
-//! One speaker without sockets: its peer, its routes, and what it heard from the other.
+//! One speaker with one neighbour: the real one without its sockets, and what it heard from the other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -10,22 +11,25 @@ use super::log::{Hex, Log, What};
 use super::process::{Found, Process, Routes};
 use super::rules::{Speech, check_slots};
 use super::wire::Parcel;
-use crate::backend::Leave;
-use crate::bgp::{Action, Connected, ConnectionId, Event, Peer};
-use crate::rib::LocRib;
+use crate::backend::{Clear, Leave};
+use crate::bgp::{self, Connected, ConnectionId, Peer};
+use crate::speaker::{Action, Event, PeerAction, Report, Speaker};
 use crate::time::Instant;
-use crate::types::{Community, LocalNextHops, PeerConfig, Prefix};
+use crate::types::{Community, LocalNextHops, PeerConfig, PeerKey, Prefix};
 
 /// Room that a socket offers at once.
 const ROOM: usize = 16 * 1024;
 /// No two dials of one side may be closer than this: the shortest backoff with the most jitter.
 const DIAL_GAP_MIN: Duration = Duration::from_millis(750);
 
+/// When a speaker begins: there is a moment before its first timer is due.
+const BEGINNING: Instant = Instant::from_micros(1);
+
 /// A speaker with one neighbour.
 #[derive(Debug)]
 pub(super) struct Router {
-    pub(super) peer: Peer,
-    pub(super) rib: LocRib,
+    pub(super) speaker: Speaker,
+    key: PeerKey,
     /// What the RIB must hold of the neighbour's routes.
     pub(super) helper: Helper,
     pub(super) process: Process,
@@ -38,6 +42,8 @@ pub(super) struct Router {
     pub(super) log: Log,
     speeches: BTreeMap<ConnectionId, Speech>,
     last_dial: Option<Instant>,
+    /// A timer is due, and time has done its work.
+    ticks: bool,
     /// Over which the bytes came that are acted on.
     hearing: ConnectionId,
     side: usize,
@@ -59,35 +65,53 @@ pub(super) enum Effect {
 impl Router {
     pub(super) fn new(side: usize, config: PeerConfig, seed: u64, mut log: Log) -> Self {
         log.note(Instant::ZERO, None, || What::Started);
-        let mut process = Process::first(&config);
-        let mut rib = LocRib::default();
-        rib.set(process.routes());
-        Self {
+        let mut router = Self {
             helper: Helper::new(&config),
-            process,
+            process: Process::first(&config),
             is_running: true,
-            peer: Peer::new(Instant::ZERO, config, seed, 0),
-            rib,
+            speaker: Speaker::new(BEGINNING, seed.wrapping_sub(1), None),
+            key: config.key,
             wires: BTreeMap::new(),
             dialling: BTreeSet::new(),
             log,
             speeches: BTreeMap::new(),
             last_dial: None,
+            ticks: false,
             hearing: ConnectionId::default(),
             side,
-            seed,
+            // The first peer is the first incarnation, and adds 1.
+            seed: seed.wrapping_sub(1),
             incarnation: 0,
-        }
+        };
+        router.apply(BEGINNING);
+        router
+    }
+
+    /// The neighbour. There is one from the first moment to the last.
+    pub(super) fn peer(&self) -> &Peer {
+        self.speaker.peer(self.key).expect("a neighbour is configured")
+    }
+
+    /// The speaker is handed what the sources have said.
+    fn apply(&mut self, now: Instant) {
+        let desired = self.process.desired();
+        self.speaker.handle(now, Event::Desired(Arc::new(desired), None));
+        self.process.write(self.speaker.rib().originated());
+    }
+
+    fn hear(&mut self, now: Instant, event: bgp::Event<'_>) {
+        self.speaker.handle(now, Event::Peer(self.key, event));
     }
 
     /// The process leaves, and does what it still does then.
     pub(super) fn leave(&mut self, now: Instant, how: Leave) -> Vec<Effect> {
-        self.peer.leave(now, how);
+        self.speaker.handle(now, Event::Leave(how));
         self.is_running = false;
-        let effects = self.settle(now);
+        let mut effects = Vec::new();
+        self.carry_out(now, &mut effects);
         let says_something =
             |effect: &Effect| matches!(effect, Effect::Write(_, bytes) if !bytes.is_empty());
-        let is_kept = self.peer.config().graceful_restart.is_some();
+        let is_kept = self.peer().config().graceful_restart.is_some();
         let is_quiet = is_kept && how == Leave::ForRestart;
         assert!(!is_quiet || !effects.iter().any(says_something), "it leaves without a word");
         effects
@@ -97,15 +121,15 @@ impl Router {
     pub(super) fn clear(&mut self, now: Instant) {
         self.last_dial = None;
         self.helper.is_cleared();
-        self.peer.reset(now);
+        let cleared = self.speaker.clear(now, self.key, Clear::Hard);
+        assert_eq!(cleared, Ok(()), "whoever is configured can be cleared");
     }
 
     /// There is no process any more: nothing is left of what it knew.
     pub(super) fn stop(&mut self, now: Instant, how: &str) {
         self.log.note(now, None, || What::Stopped { how: how.to_owned() });
         self.is_running = false;
-        self.rib = LocRib::default();
-        self.helper = Helper::new(self.peer.config());
+        self.helper = Helper::new(self.peer().config());
         self.wires.clear();
         self.dialling.clear();
         self.speeches.clear();
@@ -117,31 +141,21 @@ impl Router {
         self.log.note(now, None, || What::Started);
         self.is_running = true;
         self.incarnation += 1;
-        self.process.begin(now, found, forwarding, awaits);
-        self.rib.set(self.process.routes());
-        let config = self.peer.config().clone();
-        self.peer = Peer::new(now, config, self.seed, self.incarnation);
-        let (own, hold_end_of_rib_until) = self.process.comeback(now);
-        self.peer.restarted(own, hold_end_of_rib_until);
+        let earlier = self.process.begin(now, found, forwarding, awaits);
+        self.speaker = Speaker::new(now, self.seed, earlier).after_incarnation(self.incarnation);
+        self.apply(now);
     }
 
     /// All sources have said what they have to say.
-    pub(super) fn sources_speak(&mut self) {
+    pub(super) fn sources_speak(&mut self, now: Instant) {
         if self.is_running && self.process.sources_speak() {
-            self.announce();
-            self.peer.sources_have_spoken();
+            self.apply(now);
         }
-    }
-
-    /// What is originated may be something else than before.
-    fn announce(&mut self) {
-        let touched = self.rib.set(self.process.routes());
-        self.peer.announce(&self.rib, &touched);
     }
 
     /// What the neighbour announced, as the RIB has it.
     pub(super) fn heard(&self) -> BTreeMap<Prefix, Vec<Community>> {
-        let learned = self.rib.learned();
+        let learned = self.speaker.rib().learned().filter(|_| self.is_running);
         learned.map(|route| (route.prefix, route.path.attributes.communities.clone())).collect()
     }
 
@@ -161,11 +175,12 @@ impl Router {
         self.log.note(now, Some(id), || What::Connected);
         self.dialling.remove(&id);
         self.wires.insert(id, wire);
-        self.peer.handle(now, Event::Connected(id, ends(self.side)));
+        self.hear(now, bgp::Event::Connected(id, ends(self.side)));
     }
 
     pub(super) fn accept(&mut self, now: Instant, wire: usize) -> ConnectionId {
-        let id = self.peer.accept(now, ends(self.side));
+        let accepted = self.speaker.accept(now, self.key, ends(self.side));
+        let id = accepted.expect("a neighbour is configured");
         self.log.note(now, Some(id), || What::Accepted);
         self.wires.insert(id, wire);
         id
@@ -176,7 +191,7 @@ impl Router {
         let waited = self.dialling.remove(&id);
         if waited {
             self.log.note(now, Some(id), || What::ConnectFailed { why: why.to_owned() });
-            self.peer.handle(now, Event::ConnectFailed(id, why.to_owned()));
+            self.hear(now, bgp::Event::ConnectFailed(id, why.to_owned()));
         }
         waited
     }
@@ -187,43 +202,54 @@ impl Router {
         if self.wires.contains_key(&id) {
             self.helper.hear(id, bytes);
         }
-        self.peer.handle(now, Event::Received(id, bytes));
+        self.hear(now, bgp::Event::Received(id, bytes));
     }
 
     pub(super) fn closed(&mut self, now: Instant, id: ConnectionId, why: Option<&str>) {
         let why = why.map(str::to_owned);
         self.log.note(now, Some(id), || What::Closed { why: why.clone() });
-        self.peer.handle(now, Event::Closed(id, why));
+        self.hear(now, bgp::Event::Closed(id, why));
     }
 
     /// When to be woken.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let deadline = self.peer.next_deadline();
+        let deadline = self.speaker.next_deadline();
         let helper = self.helper.next_deadline();
         assert!(helper.is_none() || deadline <= helper, "{deadline:?}: stale until {helper:?}");
-        deadline.into_iter().chain(self.process.next_deadline()).min()
+        deadline
     }
 
     /// Lets time do its work, if there is something due.
     pub(super) fn tick(&mut self, now: Instant) {
-        if self.process.expire(now) {
-            self.announce();
-        }
-        if self.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
+        self.ticks = self.due_at().is_some_and(|deadline| deadline <= now);
+        if self.ticks {
             self.log.note(now, None, || What::Tick);
-            self.helper.expire(now);
-            self.peer.handle(now, Event::Tick);
-            let next = self.peer.next_deadline();
-            assert!(next.is_none_or(|next| next > now), "a tick settles what was due");
         }
     }
 
+    fn due_at(&self) -> Option<Instant> {
+        self.peer().next_deadline()
+    }
+
+    /// The moment of a turn: without [`Router::tick`] one before the next timer, so that what
+    /// arrives and what is due at the same time come in both orders.
+    fn turn_at(&self, now: Instant) -> Instant {
+        let before = |due: Instant| Instant::from_micros(due.as_micros().saturating_sub(1));
+        let latest = self.due_at().filter(|_| !self.ticks).map(before);
+        latest.into_iter().chain([now]).min().unwrap_or(now)
+    }
+
     /// These prefixes are configured from now on, each with this community.
-    pub(super) fn originate(&mut self, routes: Routes) {
+    pub(super) fn originate(&mut self, now: Instant, routes: Routes) {
         self.process.wanted = routes;
         if self.is_running {
-            self.announce();
+            self.apply(now);
         }
+    }
+
+    /// The neighbour is asked for all its routes, if there is a session.
+    pub(super) fn ask_again(&mut self, now: Instant) {
+        let _ = self.speaker.clear(now, self.key, Clear::SoftIn);
     }
 
     /// What the neighbour should have heard from us.
@@ -232,45 +258,79 @@ impl Router {
         routes.map(|(prefix, community)| (*prefix, vec![*community])).collect()
     }
 
-    /// What the peer wants done after something happened, and whether it kept the rules.
+    /// What the speaker wants done after something happened, and whether it kept the rules.
     pub(super) fn settle(&mut self, now: Instant) -> Vec<Effect> {
         let mut effects = Vec::new();
-        while let Some(action) = self.peer.poll_action() {
-            match action {
-                Action::Connect(id) => {
-                    let gap = self.last_dial.replace(now).map(|last| now.since(last));
-                    assert!(gap.is_none_or(|gap| gap >= DIAL_GAP_MIN), "dials again after {gap:?}");
-                    self.dialling.insert(id);
-                    self.log.note(now, Some(id), || What::Dials);
-                    effects.push(Effect::Dial(id));
-                }
-                Action::Close(id, last_words) => self.close(now, id, last_words, &mut effects),
-                Action::Established => {
-                    self.process.sessions += 1;
-                    self.helper.is_up(now, self.hearing);
-                    self.peer.announce_all(&self.rib);
-                }
-                Action::Routes(source, changes) => drop(self.rib.learn(&source, changes)),
-                Action::Down(reason) => self.helper.is_down(now, &reason),
-                Action::AttemptFailed(_) | Action::Malformed(_) | Action::NearMaximum(..) => {}
-            }
+        self.carry_out(now, &mut effects);
+        if self.ticks {
+            self.helper.expire(now);
         }
-        for (id, wire) in &self.wires {
+        loop {
+            self.speaker.handle(self.turn_at(now), Event::Tick);
+            self.carry_out(now, &mut effects);
+            let mut written = Vec::new();
             let mut bytes = BytesMut::new();
-            self.peer.poll_transmit(now, *id, ROOM, &mut bytes);
-            if !bytes.is_empty() {
-                let speech = self.speeches.entry(*id).or_default();
-                speech.check(&bytes, self.peer.config());
-                speech.check_restart(now, self.peer.config(), &self.process);
-                self.log.note(now, Some(*id), || What::Sends { bytes: Hex(bytes.to_vec()) });
-                effects.push(Effect::Write(*wire, bytes.to_vec()));
+            while let Some((_, id)) = self.speaker.poll_transmit(now, ROOM, &mut bytes) {
+                self.write(now, id, &bytes.split(), &mut effects);
+                written.push(id);
+            }
+            self.carry_out(now, &mut effects);
+            if written.is_empty() {
+                break;
+            }
+            // The socket takes everything at once.
+            for id in written {
+                self.speaker.handle(now, Event::Written(self.key, id));
             }
         }
+        let is_left = std::mem::take(&mut self.ticks) && self.due_at().is_some_and(|it| it <= now);
+        assert!(!is_left, "a tick settles what was due");
         if self.is_running {
             check_slots(self);
-            self.helper.check(now, &self.peer, &self.rib);
+            let peer = self.speaker.peer(self.key).expect("a neighbour is configured");
+            self.helper.check(now, peer, self.speaker.rib());
         }
         effects
+    }
+
+    fn carry_out(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        while let Some(action) = self.speaker.poll_action() {
+            match action {
+                Action::Peer(_, action) => self.act(now, action, effects),
+                Action::SourcesSilent => self.process.write(self.speaker.rib().originated()),
+                Action::WithdrawnUpTo(_) | Action::Changed => {}
+            }
+        }
+    }
+
+    fn act(&mut self, now: Instant, action: PeerAction, effects: &mut Vec<Effect>) {
+        match action {
+            PeerAction::Connect(id) => {
+                let gap = self.last_dial.replace(now).map(|last| now.since(last));
+                assert!(gap.is_none_or(|gap| gap >= DIAL_GAP_MIN), "dials again after {gap:?}");
+                self.dialling.insert(id);
+                self.log.note(now, Some(id), || What::Dials);
+                effects.push(Effect::Dial(id));
+            }
+            PeerAction::Close(id, last_words) => self.close(now, id, last_words, effects),
+            PeerAction::Report(Report::Up(_)) => {
+                self.process.sessions += 1;
+                self.helper.is_up(now, self.hearing);
+            }
+            PeerAction::Report(Report::Down(reason)) => self.helper.is_down(now, &reason),
+            PeerAction::Configured(_) | PeerAction::Report(_) => {}
+            PeerAction::Removed | PeerAction::StartedOver(_) => panic!("{action:?}"),
+        }
+    }
+
+    fn write(&mut self, now: Instant, id: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
+        let wire = *self.wires.get(&id).expect("what has no wire has nothing to say");
+        let peer = self.speaker.peer(self.key).expect("a neighbour is configured");
+        let speech = self.speeches.entry(id).or_default();
+        speech.check(bytes, peer.config());
+        speech.check_restart(now, peer.config(), &self.process);
+        self.log.note(now, Some(id), || What::Sends { bytes: Hex(bytes.to_vec()) });
+        effects.push(Effect::Write(wire, bytes.to_vec()));
     }
 
     fn close(
@@ -286,13 +346,12 @@ impl Router {
         let Some(wire) = self.wires.remove(&id) else { return };
         let mut speech = self.speeches.remove(&id).unwrap_or_default();
         if let Some(bytes) = last_words {
-            speech.check_last_words(&bytes, self.peer.config());
+            speech.check_last_words(&bytes, self.peer().config());
             self.log.note(now, Some(id), || What::Sends { bytes: Hex(bytes.to_vec()) });
             effects.push(Effect::Write(wire, bytes.to_vec()));
         }
-        let mut more = BytesMut::new();
-        self.peer.poll_transmit(now, id, ROOM, &mut more);
-        assert!(more.is_empty(), "a connection that is over has nothing to say");
+        let says_more = self.peer().wants_to_transmit(id);
+        assert!(!says_more, "a connection that is over has nothing to say");
         effects.push(Effect::Close(wire));
     }
 }

@@ -132,11 +132,11 @@ fn check_open(open: &Open, config: &PeerConfig, own: OwnRestart) {
 /// The slots of a peer: at most two connections, one when the session is up, unless the neighbour
 /// may have restarted and dials anew; the peer knows of each socket there is, and of no other.
 pub(super) fn check_slots(router: &Router) {
-    let connections = router.peer.connections();
+    let connections = router.peer().connections();
     assert!(connections.len() <= 2, "{connections:?}");
     let is_up =
         |(_, state, _): &&(ConnectionId, SessionState, bool)| *state == SessionState::Established;
-    let may_be_replaced = router.peer.config().graceful_restart.is_some();
+    let may_be_replaced = router.peer().config().graceful_restart.is_some();
     if connections.iter().any(|it| is_up(&it)) && !may_be_replaced {
         assert_eq!(connections.len(), 1, "an Established session is alone: {connections:?}");
     }

@@ -4,6 +4,7 @@
 mod exhaustive;
 mod recorded;
 mod restarts;
+mod transit;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

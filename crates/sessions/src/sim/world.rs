@@ -115,7 +115,7 @@ impl World {
             world.wake(side, world.now + after);
             if faults.change > 0 {
                 let routes = world.any_routes();
-                world.sides[side].originate(routes);
+                world.sides[side].originate(world.now, routes);
             }
         }
         world
@@ -197,7 +197,7 @@ impl World {
     }
 
     fn states(&self) -> [SessionState; 2] {
-        [self.sides[0].peer.state(), self.sides[1].peer.state()]
+        [self.sides[0].peer().state(), self.sides[1].peer().state()]
     }
 
     /// A side believes in a connection that has vanished.
@@ -209,7 +209,7 @@ impl World {
     /// Sessions that either side lost after they were Established.
     pub fn sessions_dropped(&self) -> u64 {
         let dropped = |side: usize| {
-            self.sides[side].peer.view(self.now, ViewScope::SESSIONS).connections_dropped
+            self.sides[side].peer().view(self.now, ViewScope::SESSIONS).connections_dropped
         };
         dropped(0) + dropped(1)
     }
@@ -481,7 +481,7 @@ impl World {
         for (side, id) in self.wires[wire].ends {
             let router = &mut self.sides[side];
             let without = router
-                .peer
+                .peer()
                 .view(self.now, ViewScope::SESSIONS)
                 .session
                 .is_some_and(|session| session.hold_time_seconds == HoldTime::OFF.seconds());

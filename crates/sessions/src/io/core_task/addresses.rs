@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::CoreTask;
+use crate::io::addresses::LocalEnd;
 use crate::time::Instant;
 
 /// How often keys and devices are looked at, if no address changes.
@@ -25,12 +26,13 @@ impl CoreTask {
         self.listeners.follow_devices();
         // The same as before, for all we know: nothing is withdrawn for an error.
         let Ok(addresses) = self.addresses.addresses() else { return };
-        // Every session each time: one that came up since may have looked before the others.
+        self.speaker.follow_addresses(now, |local, vrf| {
+            let LocalEnd { next_hops, networks } = addresses.end_at(local, vrf);
+            (next_hops, networks)
+        });
+        self.carry_out(now);
         for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.follow_addresses(now, &addresses, &surroundings.rib);
-                neighbour.follow_rollover();
-            });
+            self.guarded(now, key, |neighbour, _| neighbour.follow_rollover());
         }
         self.bfd.follow_addresses(addresses);
     }

@@ -16,10 +16,10 @@ use tracing::{info, warn};
 use super::CoreTask;
 use crate::backend::{BgpView, DownCause, Liveness, SessionState};
 use crate::bfd::{BfdChange, BfdEvent, BfdView};
-use crate::bgp::Event;
+use crate::bgp::{self, Peer};
 use crate::io::addresses::Addresses;
 use crate::io::bfd::{BfdOptions, BfdThread};
-use crate::io::neighbour::Neighbour;
+use crate::speaker::Event;
 use crate::time::Instant;
 use crate::types::{BfdPath, BfdSettings, PeerKey, PeerKind, Remote};
 
@@ -174,10 +174,10 @@ impl CoreTask {
         }
         let mut paths = BTreeMap::new();
         let mut wanted: BTreeMap<BfdPath, BfdSettings> = BTreeMap::new();
-        for (key, neighbour) in &self.neighbours {
-            let Some(bfd) = &neighbour.peer.config().bfd else { continue };
-            let Some(path) = self.path(*key, neighbour) else { continue };
-            paths.insert(*key, path);
+        for (key, peer) in self.speaker.peers() {
+            let Some(bfd) = &peer.config().bfd else { continue };
+            let Some(path) = self.path(key, peer) else { continue };
+            paths.insert(key, path);
             wanted
                 .entry(path)
                 .and_modify(|it| it.absorb(&bfd.settings))
@@ -197,29 +197,25 @@ impl CoreTask {
                 continue;
             }
             let known = path.and_then(|path| self.bfd.liveness.get(&path).copied());
-            self.with_neighbour(now, key, |neighbour, _| {
-                // Of another path nothing is known, and that is no failure of this one.
-                neighbour.peer.handle(now, Event::Bfd(Liveness::Unknown));
-                if let Some(liveness) = known {
-                    neighbour.peer.handle(now, Event::Bfd(liveness));
-                }
-            });
+            // Of another path nothing is known, and that is no failure of this one.
+            for liveness in [Liveness::Unknown].into_iter().chain(known) {
+                self.handle(now, Event::Peer(key, bgp::Event::Bfd(liveness)));
+            }
         }
     }
 
     /// The path to a neighbour, if there is to be a session and it is known where it is.
-    fn path(&self, key: PeerKey, neighbour: &Neighbour) -> Option<BfdPath> {
-        let peer = &neighbour.peer;
+    fn path(&self, key: PeerKey, peer: &Peer) -> Option<BfdPath> {
         if peer.is_down() {
             return None;
         }
         let config = peer.config();
-        let remote = neighbour.bfd_remote()?;
+        let remote = self.bfd_remote(key, peer)?;
         let interface = key.interface();
         let multihop = match config.kind() {
             _ if interface.is_some() => false,
             PeerKind::External => !config.is_next_door(),
-            PeerKind::Internal => !config.is_next_door() || self.is_far(key, neighbour, remote),
+            PeerKind::Internal => !config.is_next_door() || self.is_far(key, peer, remote),
         };
         let local = config.source_address.filter(|it| it.is_ipv4() == remote.is_ipv4());
         Some(BfdPath { remote, vrf: key.vrf, multihop, interface, local })
@@ -228,8 +224,7 @@ impl CoreTask {
     /// Whether routers may be between us and an internal neighbour: as FRR has it, if it is on no
     /// network of ours. Where a path works, that stays: a network that goes away is a failure, and
     /// no other path. One that was not there yet is found also by who has a session already.
-    fn is_far(&self, key: PeerKey, neighbour: &Neighbour, remote: IpAddr) -> bool {
-        let peer = &neighbour.peer;
+    fn is_far(&self, key: PeerKey, peer: &Peer, remote: IpAddr) -> bool {
         let is_up = peer.liveness() == Liveness::Up;
         let works = is_up || peer.state() == SessionState::Established;
         let before = self.bfd.paths.get(&key).filter(|it| works && it.remote == remote);
@@ -267,11 +262,21 @@ impl CoreTask {
         let concerned = self.bfd.paths.iter().filter(|(_, it)| **it == path);
         let concerned: Vec<PeerKey> = concerned.map(|(key, _)| *key).collect();
         for key in concerned {
-            self.with_neighbour(now, key, |neighbour, _| {
-                for liveness in missed.into_iter().chain([liveness]) {
-                    neighbour.peer.handle(now, Event::Bfd(liveness));
-                }
-            });
+            for liveness in missed.into_iter().chain([liveness]) {
+                self.handle(now, Event::Peer(key, bgp::Event::Bfd(liveness)));
+            }
+        }
+    }
+
+    /// The address that BFD is to watch: that of its session, and else where it is dialled.
+    fn bfd_remote(&self, key: PeerKey, peer: &Peer) -> Option<IpAddr> {
+        match key.remote {
+            Remote::Address(address) => Some(address),
+            Remote::Interface(_) => {
+                let session = peer.remote_address().map(|it| it.ip());
+                session.or_else(|| self.neighbours.get(&key)?.router().map(IpAddr::V6))
+            }
+            Remote::Range(_) => None,
         }
     }
 
@@ -292,20 +297,6 @@ fn log(path: &BfdPath, liveness: Liveness, was_up: bool) {
         }
         Liveness::Down { diagnostic, .. } if was_up => warn!(%path, %diagnostic, "BFD down"),
         Liveness::Down { .. } | Liveness::Unknown => {}
-    }
-}
-
-impl Neighbour {
-    /// The address that BFD is to watch: that of its session, and else where it is dialled.
-    fn bfd_remote(&self) -> Option<IpAddr> {
-        match self.peer.config().key.remote {
-            Remote::Address(address) => Some(address),
-            Remote::Interface(_) => {
-                let session = self.peer.remote_address().map(|it| it.ip());
-                session.or_else(|| self.router().map(IpAddr::V6))
-            }
-            Remote::Range(_) => None,
-        }
     }
 }
 

@@ -1,18 +1,14 @@
-//! What the backend hands to the core: the desired state, and when it changed; and what becomes of the
-//! second.
+//! What the backend hands to the core: the desired state, and when it changed.
 //!
-//! Another part of [`CoreTask`].
+//! Knows no neighbour. Called by the backend and by the core task.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time;
 
-use super::CoreTask;
 use crate::backend::Desired;
 use crate::time::Instant;
-use crate::types::PeerKey;
 
 /// The desired state on its way to the core.
 #[derive(Debug, Default)]
@@ -44,24 +40,10 @@ impl Handed {
     }
 }
 
-impl CoreTask {
-    /// What is desired now follows from what happened then.
-    pub(super) fn note_change(&mut self, now: Instant, changed_at: Option<time::Instant>) {
-        let Some(changed_at) = changed_at else { return };
-        let ago = u64::try_from(changed_at.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let at = Instant::from_micros(now.as_micros().saturating_sub(ago));
-        self.neighbours.values_mut().for_each(|it| it.note_change(at));
-    }
-
-    /// Those who `acted` may have been told what changed.
-    pub(super) fn note_told(&mut self, now: Instant, acted: &BTreeSet<PeerKey>) {
-        for key in acted {
-            let neighbour = self.neighbours.get_mut(key);
-            if let Some(at) = neighbour.and_then(|it| it.take_told()) {
-                self.changes_told.note(now.since(at));
-            }
-        }
-    }
+/// When `at` was, where it is `now`.
+pub(super) fn instant(now: Instant, at: time::Instant) -> Instant {
+    let ago = u64::try_from(at.elapsed().as_micros()).unwrap_or(u64::MAX);
+    Instant::from_micros(now.as_micros().saturating_sub(ago))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use super::*;
 use crate::backend::SessionState;
 use crate::example::Example as _;
 use crate::io::Listen;
+use crate::types::PeerConfig;
 
 /// A neighbour on loopback, where nobody answers.
 fn config(number: u8) -> PeerConfig {
@@ -19,16 +20,21 @@ async fn a_panic_ends_one_peer_and_not_the_others() {
     core.apply(Arc::new(desired), None);
     core.turn();
     let state = |core: &CoreTask, number: u8| {
-        core.neighbours[&PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]))].peer.state()
+        core.speaker
+            .peer(PeerKey::from(std::net::IpAddr::from([127, 0, 0, number])))
+            .unwrap()
+            .state()
     };
     assert_eq!(state(&core, 2), SessionState::Connect);
     let now = core.clock.now();
-    core.with_neighbour(now, config(2).key, |_, _| panic!("a fault of ours"));
+    core.guarded(now, config(2).key, |_, _| panic!("a fault of ours"));
+    core.carry_out(now);
     assert_eq!(state(&core, 2), SessionState::Idle);
     assert_eq!(state(&core, 3), SessionState::Connect);
     let panics: Vec<u64> =
         core.view(ViewScope::SESSIONS).peers.iter().map(|it| it.panics).collect();
     assert_eq!(panics, [1, 0]);
     let neighbour = &core.neighbours[&config(2).key];
-    assert!(neighbour.dials.is_empty() && neighbour.peer.next_deadline() > Some(now));
+    let peer = core.speaker.peer(config(2).key).unwrap();
+    assert!(neighbour.dials.is_empty() && peer.next_deadline() > Some(now));
 }

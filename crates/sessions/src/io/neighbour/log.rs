@@ -1,5 +1,5 @@
-//! What the log says of what a neighbour announces: its routes, how near they are to too many, what
-//! was malformed, and which of them outlive a restart.
+//! What the log says of a neighbour: its sessions and attempts, what it announces, how near that is to
+//! too much, what was malformed, and which of its routes outlive a restart.
 //!
 //! Another part of [`Neighbour`]. Bounded where a neighbour could write as fast as it likes.
 
@@ -9,25 +9,90 @@ use bytes::Bytes;
 use tracing::{debug, info, warn};
 
 use super::Neighbour;
-use crate::backend::{StalePhase, ViewScope};
-use crate::bgp::Malformed;
+use crate::backend::{SessionView, StalePhase, StaleView};
+use crate::bgp::{DownReason, Malformed};
+use crate::speaker::Report;
 use crate::time::Instant;
-use crate::types::{AddressFamily, Nlri, RouteChange};
+use crate::types::{AddressFamily, LocalNextHops, Nlri, RouteChange};
+use crate::wire::Notification;
 use crate::wire::attribute::Disposition;
+use crate::wire::notification::cease;
 
 /// How often malformed UPDATEs of one neighbour are worth a line with all their bytes.
 const MALFORMED_LOG_GAP: Duration = Duration::from_secs(10);
 
 impl Neighbour {
-    /// Says what becomes of the routes of a neighbour that restarts.
-    pub(super) fn log_stale(&mut self, now: Instant) {
-        let phase = self.peer.stale_phase();
-        if phase == std::mem::replace(&mut self.logged_stale, phase) {
-            return;
+    /// Says what the speaker reports.
+    pub(super) fn log(&mut self, now: Instant, report: Report) {
+        match report {
+            Report::Up(session) => {
+                self.logged_failure = None;
+                session.iter().for_each(|session| self.log_up(session));
+            }
+            Report::Down(reason) => self.log_down(&reason),
+            Report::AttemptFailed(reason) => self.log_failure(&reason),
+            Report::Deconfigured => {
+                info!(peer = %self.config.key, name = self.config.name, "peer removed");
+            }
+            Report::Routes(changes) => self.log_routes(&changes),
+            Report::Malformed(malformed) => self.log_malformed(now, &malformed),
+            Report::NearMaximum(family, count) => self.log_near_maximum(family, count),
+            Report::Stale(stale) => self.log_stale(stale),
+            Report::NextHops(LocalNextHops { ipv4, ipv6, .. }) => {
+                let (peer, name) = (self.config.key, &self.config.name);
+                info!(%peer, name, ?ipv4, ?ipv6, "next hops changed");
+            }
         }
-        let view = self.peer.view(now, ViewScope::SESSIONS);
-        let (peer, name) = (view.config.key, view.config.name);
-        let Some(stale) = view.stale else {
+    }
+
+    fn log_up(&self, session: &SessionView) {
+        let families: Vec<String> = session.families.iter().map(|it| it.to_string()).collect();
+        info!(
+            peer = %self.config.key,
+            name = self.config.name,
+            remote_as = %session.remote_asn,
+            router_id = %session.remote_router_id,
+            families = families.join(", "),
+            hold_time_seconds = session.hold_time_seconds,
+            "session up"
+        );
+    }
+
+    fn log_down(&self, reason: &DownReason) {
+        let config = &self.config;
+        match reason {
+            // We meant it.
+            DownReason::Sent { notification: Notification { code: 6, subcode, .. }, .. }
+                if *subcode != cease::BFD_DOWN =>
+            {
+                info!(peer = %config.key, name = config.name, reason = %reason, "session down");
+            }
+            DownReason::Left(_) => {
+                info!(peer = %config.key, name = config.name, reason = %reason, "session down");
+            }
+            _ => warn!(peer = %config.key, name = config.name, reason = %reason, "session down"),
+        }
+    }
+
+    fn log_failure(&mut self, reason: &DownReason) {
+        let config = &self.config;
+        let reason = reason.to_string();
+        // One that nobody named is forgotten when it leaves: it could fill the log with one line.
+        if config.is_dynamic() || self.logged_failure.as_ref() == Some(&reason) {
+            debug!(peer = %config.key, name = config.name, reason, "no session");
+        } else {
+            warn!(
+                peer = %config.key, name = config.name, reason,
+                "no session; trying again, and silent until the reason changes"
+            );
+            self.logged_failure = Some(reason);
+        }
+    }
+
+    /// Says what becomes of the routes of a neighbour that restarts.
+    fn log_stale(&self, stale: Option<StaleView>) {
+        let (peer, name) = (self.config.key, &self.config.name);
+        let Some(stale) = stale else {
             info!(%peer, name, "no route of it is stale any more");
             return;
         };
@@ -50,11 +115,8 @@ impl Neighbour {
         }
     }
 
-    pub(super) fn log_routes(&self, changes: &[RouteChange]) {
-        if !tracing::enabled!(tracing::Level::DEBUG) {
-            return; // A table may be large.
-        }
-        let config = self.peer.config();
+    fn log_routes(&self, changes: &[RouteChange]) {
+        let config = &self.config;
         let (peer, name) = (config.key, &config.name);
         for RouteChange { nlri: Nlri { prefix, path_id }, attributes } in changes {
             match attributes {
@@ -67,8 +129,8 @@ impl Neighbour {
         }
     }
 
-    pub(super) fn log_near_maximum(&self, family: AddressFamily, count: u32) {
-        let config = self.peer.config();
+    fn log_near_maximum(&self, family: AddressFamily, count: u32) {
+        let config = &self.config;
         let limit = config.import.maximum.map(|maximum| maximum.limit);
         warn!(
             peer = %config.key, name = config.name, %family, count, limit,
@@ -77,8 +139,8 @@ impl Neighbour {
         );
     }
 
-    pub(super) fn log_malformed(&mut self, now: Instant, malformed: &Malformed) {
-        let config = self.peer.config();
+    fn log_malformed(&mut self, now: Instant, malformed: &Malformed) {
+        let config = &self.config;
         let (peer, name) = (config.key, &config.name);
         self.malformed_unlogged = self.malformed_unlogged.saturating_add(1);
         // No neighbour writes our log as fast as it likes.

@@ -54,7 +54,7 @@ fn assert_story(text: &str, reason: &str) {
     });
     let what = format!("{}: {}", heading.router, heading.story);
     assert!(had_both.get() && had_one.get(), "{what}");
-    let view = replay.router.peer.view(replay.now, ViewScope::SESSIONS);
+    let view = replay.router.peer().view(replay.now, ViewScope::SESSIONS);
     assert_eq!(view.state, SessionState::Idle, "{what}");
     assert_eq!((view.connections_established, view.connections_dropped), (1, 1), "{what}");
     assert_eq!(view.last_reset.unwrap().text, reason, "{what}");
@@ -100,7 +100,7 @@ fn a_recording_cut_at_every_byte_ends_the_same() {
             replay.hear(&Line { what, ..line.clone() });
         }
     }
-    let view = replay.router.peer.view(replay.now, ViewScope::SESSIONS);
+    let view = replay.router.peer().view(replay.now, ViewScope::SESSIONS);
     assert!(view.last_reset.unwrap().text.contains("rack 4, U17"));
 }
 

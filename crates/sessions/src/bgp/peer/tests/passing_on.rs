@@ -1,13 +1,15 @@
-//! Three neighbours around one RIB: whatever happened before, each is told what it would be told
+//! Three neighbours around one speaker: whatever happened before, each is told what it would be told
 //! over a new session, and the RIB holds what would be learned anew. With some of them several
 //! paths to a prefix are exchanged, in one direction or both.
 
 use std::num::NonZeroU8;
 
 use super::*;
-use crate::backend::DrainState;
-use crate::rib::{Importer, Route, Touched};
+use crate::backend::{Clear, Desired, DrainState};
+use crate::bgp;
+use crate::rib::{Importer, Route};
 use crate::rng::Rng;
+use crate::speaker::{self, PeerAction, Report, Speaker};
 use crate::types::{
     AddPath, AsPath, Community, MaximumPrefixes, NextHop, Nlri, Origin, PathAttributes, PathId,
     PeerKey, PrefixFilter, PrefixRange, RemoteAs, UnknownAttribute,
@@ -34,19 +36,22 @@ struct Far {
     framing: Framing,
     /// Bytes on their way to us.
     sent: BytesMut,
+    /// Bytes of ours that its socket took and that have not arrived.
+    on_the_way: Option<(ConnectionId, BytesMut)>,
 }
 
 struct Hub {
     seed: u64,
     now: Instant,
     rng: Rng,
-    rib: LocRib,
+    speaker: Speaker,
+    /// What is desired, of all three neighbours.
+    configs: Vec<PeerConfig>,
     originated: Vec<DesiredRoute>,
     drain: DrainState,
-    peers: Vec<Peer>,
+    generation: u64,
     far: Vec<Far>,
     end: Connected,
-    incarnations: u64,
 }
 
 /// Peers 0 and 1 are in other systems, peer 2 is in ours. The seed says which of them exchange
@@ -155,95 +160,120 @@ impl Far {
         self.told.clear();
         self.stale.clear();
         self.sent.clear();
+        self.on_the_way = None;
         self.framing = Framing::default();
     }
 }
 
 impl Hub {
     fn new(seed: u64) -> Self {
-        let peer = |number| {
-            let incarnation = u64::try_from(number).unwrap();
-            Peer::new(Instant::ZERO, hub_config(seed, number), seed, incarnation)
-        };
         let far = |number| Far { add_path: hub_config(seed, number).add_path, ..Far::default() };
-        Self {
+        let mut hub = Self {
             seed,
             now: Instant::ZERO,
             rng: Rng::seeded(seed),
-            rib: LocRib::default(),
+            speaker: Speaker::new(Instant::ZERO, seed, None),
+            configs: (0..PEERS).map(|number| hub_config(seed, number)).collect(),
             originated: Vec::new(),
             drain: DrainState::default(),
-            peers: (0..PEERS).map(peer).collect(),
+            generation: 0,
             far: (0..PEERS).map(far).collect(),
             end: Connected {
                 networks: vec!["192.0.2.0/24".parse().unwrap(), "2001:db8::/64".parse().unwrap()],
                 ..ends(1)
             },
-            incarnations: 10,
-        }
+        };
+        hub.apply();
+        hub
     }
 
     fn draw(&mut self, bound: usize) -> usize {
         usize::try_from(self.rng.next_u64() % u64::try_from(bound).unwrap()).unwrap()
     }
 
-    fn is_up(&self, number: usize) -> bool {
-        self.peers[number].established.is_some()
+    fn peer(&self, number: usize) -> &Peer {
+        self.speaker.peer(self.configs[number].key).unwrap()
     }
 
-    /// What the core task does with a neighbour in a turn.
-    fn act(&mut self, number: usize) {
-        let mut learned = Vec::new();
-        while let Some(action) = self.peers[number].poll_action() {
+    fn is_up(&self, number: usize) -> bool {
+        self.peer(number).established.is_some()
+    }
+
+    /// The speaker is handed what is desired.
+    fn apply(&mut self) {
+        self.generation += 1;
+        let desired = Desired {
+            generation: self.generation,
+            peers: self.configs.clone(),
+            routes: self.originated.clone().into(),
+            drain: self.drain,
+            ..Desired::default()
+        };
+        self.speaker.handle(self.now, speaker::Event::Desired(Arc::new(desired), None));
+        self.turn();
+    }
+
+    fn hear(&mut self, number: usize, event: bgp::Event<'_>) {
+        let key = self.configs[number].key;
+        self.speaker.handle(self.now, speaker::Event::Peer(key, event));
+        self.turn();
+    }
+
+    /// The speaker acts, and sockets that have room take a chunk.
+    fn turn(&mut self) {
+        self.carry_out();
+        self.speaker.handle(self.now, speaker::Event::Tick);
+        self.carry_out();
+        let mut bytes = BytesMut::new();
+        while let Some((key, id)) = self.speaker.poll_transmit(self.now, 4_200, &mut bytes) {
+            let number = self.number_of(key);
+            assert!(self.far[number].on_the_way.is_none(), "a socket without room was given more");
+            self.far[number].on_the_way = Some((id, bytes.split()));
+        }
+        self.carry_out();
+    }
+
+    fn number_of(&self, key: PeerKey) -> usize {
+        self.configs.iter().position(|config| config.key == key).unwrap()
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(action) = self.speaker.poll_action() {
+            let speaker::Action::Peer(key, action) = action else { continue };
+            let number = self.number_of(key);
             match action {
-                Action::Connect(id) => {
-                    let remote = (self.peers[number].config.key.address().unwrap(), 179).into();
+                PeerAction::Connect(id) => {
+                    let remote = (key.address().unwrap(), 179).into();
                     let connected = Connected { remote, ..self.end.clone() };
                     self.far[number].hang_up();
-                    self.far[number].sent.extend(speak_up(&self.peers[number].config));
-                    self.peers[number].handle(self.now, Event::Connected(id, connected));
+                    let opening = speak_up(&self.configs[number]);
+                    self.far[number].sent.extend(opening);
+                    let event = bgp::Event::Connected(id, connected);
+                    self.speaker.handle(self.now, speaker::Event::Peer(key, event));
                 }
-                Action::Close(..) => self.far[number].hang_up(),
-                Action::Established => {
-                    self.peers[number].announce_all(&self.rib);
-                    self.far[number].say_all(|_| true);
-                }
-                Action::Routes(source, changes) => learned.push((source, changes)),
+                PeerAction::Close(..) | PeerAction::StartedOver(_) => self.far[number].hang_up(),
+                PeerAction::Report(Report::Up(_)) => self.far[number].say_all(|_| true),
                 _ => {}
             }
-        }
-        for (source, changes) in learned {
-            let touched = self.rib.learn(&source, changes);
-            self.pass_on(&touched);
-        }
-    }
-
-    fn pass_on(&mut self, touched: &Touched) {
-        for peer in &mut self.peers {
-            peer.pass_on(&self.rib, touched);
         }
     }
 
     /// What the far end sent arrives.
     fn receive(&mut self, number: usize) {
         let bytes = std::mem::take(&mut self.far[number].sent);
-        for id in self.peers[number].connection_ids() {
-            self.peers[number].handle(self.now, Event::Received(id, &bytes));
+        for id in self.peer(number).connection_ids() {
+            self.hear(number, bgp::Event::Received(id, &bytes));
         }
-        self.act(number);
     }
 
-    /// The socket takes a chunk. Says whether there was one.
+    /// What its socket took arrives at the far end. Says whether there was anything.
     fn transmit(&mut self, number: usize) -> bool {
-        let kind = self.peers[number].config.kind();
-        let mut sent = false;
-        for id in self.peers[number].connection_ids() {
-            let mut bytes = BytesMut::new();
-            self.peers[number].poll_transmit(self.now, id, 4_200, &mut bytes);
-            self.far[number].hear(&bytes, kind);
-            sent |= !bytes.is_empty();
-        }
-        sent
+        let Some((id, bytes)) = self.far[number].on_the_way.take() else { return false };
+        let config = &self.configs[number];
+        self.far[number].hear(&bytes, config.kind());
+        self.speaker.handle(self.now, speaker::Event::Written(config.key, id));
+        self.turn();
+        true
     }
 
     fn settle(&mut self) {
@@ -251,7 +281,6 @@ impl Hub {
         while !idle {
             idle = true;
             for number in 0..PEERS {
-                self.act(number);
                 idle &= self.far[number].sent.is_empty();
                 self.receive(number);
                 idle &= !self.transmit(number);
@@ -270,8 +299,7 @@ impl Hub {
                     self.far[number].sent.extend_from_slice(&keepalive());
                 }
                 self.receive(number);
-                self.peers[number].handle(self.now, Event::Tick);
-                self.act(number);
+                self.turn();
             }
         }
     }
@@ -284,7 +312,7 @@ impl Hub {
     }
 
     fn attributes(&mut self, number: usize, family: AddressFamily) -> PathAttributes {
-        let config = self.peers[number].config.clone();
+        let config = self.configs[number].clone();
         let is_internal = config.kind() == crate::types::PeerKind::Internal;
         let mut asns: Vec<u32> = if is_internal { vec![] } else { vec![remote_asn(&config).get()] };
         for _ in 0..self.draw(3) {
@@ -364,7 +392,7 @@ impl Hub {
     fn originate(&mut self) {
         let mut wanted = BTreeMap::new();
         for _ in 0..self.draw(4) {
-            let keys = self.peers.iter().map(|peer| peer.config.key).collect::<Vec<_>>();
+            let keys = self.configs.iter().map(|config| config.key).collect::<Vec<_>>();
             let keys = keys.into_iter().filter(|_| self.rng.next_u64().is_multiple_of(2)).collect();
             let route = DesiredRoute {
                 prefix: self.prefix(),
@@ -377,22 +405,17 @@ impl Hub {
             wanted.insert(route.prefix, route);
         }
         self.originated = wanted.into_values().collect();
-        let touched = self.rib.set(self.originated.clone());
-        for peer in &mut self.peers {
-            peer.announce(&self.rib, &touched);
-        }
+        self.apply();
     }
 
     fn drain(&mut self) {
         let states = [DrainState::InService, DrainState::Draining, DrainState::Drained];
         self.drain = states[self.draw(3)];
-        for peer in &mut self.peers {
-            peer.set_drain(&self.rib, self.drain);
-        }
+        self.apply();
     }
 
     fn reconfigure(&mut self, number: usize) {
-        let mut config = self.peers[number].config.clone();
+        let mut config = self.configs[number].clone();
         match self.draw(5) {
             0 => config.import.allowed = self.filter(),
             1 => config.pass_on = self.filter(),
@@ -407,43 +430,55 @@ impl Hub {
             }
             _ => config.router_id = RouterId::new([1, 77][self.draw(2)]).unwrap(),
         }
-        self.peers[number].reconfigure(self.now, config);
-        self.peers[number].announce_all(&self.rib);
+        self.configs[number] = config;
+        self.apply();
     }
 
     /// Ends a session in one of the ways there are.
     fn interrupt(&mut self, number: usize) {
-        let ids = self.peers[number].connection_ids();
+        let ids = self.peer(number).connection_ids();
+        let key = self.configs[number].key;
         match (self.draw(7), ids.first()) {
-            (0, Some(id)) => self.peers[number].handle(self.now, Event::Closed(*id, None)),
+            (0, Some(id)) => self.hear(number, bgp::Event::Closed(*id, None)),
             (1, Some(id)) => {
                 let cease = Notification::cease(cease::UNSPECIFIC).encode();
-                self.peers[number].handle(self.now, Event::Received(*id, &cease));
+                self.hear(number, bgp::Event::Received(*id, &cease));
             }
-            (2, Some(id)) => self.peers[number].handle(self.now, Event::Received(*id, &[0; 19])),
+            (2, Some(id)) => self.hear(number, bgp::Event::Received(*id, &[0; 19])),
             (3, _) => self.wait(seconds(15), Some(number)),
-            (4, _) => self.peers[number].reset(self.now),
+            (4, _) => self.clear(number, Clear::Hard),
             (5, _) => {
                 // Removed, and configured again.
-                self.peers[number].stop(self.now, cease::PEER_DECONFIGURED, "a test");
-                self.act(number);
-                self.incarnations += 1;
-                let config = self.peers[number].config.clone();
-                self.peers[number] = Peer::new(self.now, config, self.seed, self.incarnations);
-                self.peers[number].set_drain(&self.rib, self.drain);
+                self.remove(number);
+                self.apply();
             }
             _ => {
                 // A panic in what concerns it.
-                self.incarnations += 1;
-                let (seed, incarnation) = (self.seed, self.incarnations);
-                let fresh = self.peers[number].after_panic(self.now, self.now, seed, incarnation);
-                let key = fresh.config.key;
-                self.peers[number] = fresh;
-                self.far[number].hang_up();
-                let touched = self.rib.forget(key);
-                self.pass_on(&touched);
+                self.speaker.start_over(self.now, key);
+                self.turn();
             }
         }
+    }
+
+    /// All neighbours but one are desired.
+    fn remove(&mut self, number: usize) {
+        let key = self.configs[number].key;
+        let others = self.configs.iter().filter(|config| config.key != key);
+        let desired = Desired {
+            peers: others.cloned().collect(),
+            routes: self.originated.clone().into(),
+            drain: self.drain,
+            ..Desired::default()
+        };
+        self.speaker.handle(self.now, speaker::Event::Desired(Arc::new(desired), None));
+        self.turn();
+        assert!(self.speaker.peer(key).is_none());
+    }
+
+    fn clear(&mut self, number: usize, how: Clear) {
+        // A neighbour without a session is not asked and not told.
+        let _ = self.speaker.clear(self.now, self.configs[number].key, how);
+        self.turn();
     }
 
     /// The machine's addresses become others.
@@ -456,12 +491,11 @@ impl Hub {
         self.follow_addresses();
     }
 
-    /// What the core task does every two seconds.
+    /// What the edge does every two seconds.
     fn follow_addresses(&mut self) {
-        for peer in &mut self.peers {
-            peer.set_next_hops(&self.rib, self.end.next_hops);
-            peer.set_networks(self.now, &self.end.networks);
-        }
+        let (next_hops, networks) = (self.end.next_hops, self.end.networks.clone());
+        self.speaker.follow_addresses(self.now, |_, _| (next_hops, networks.clone()));
+        self.turn();
     }
 
     fn step(&mut self) {
@@ -474,8 +508,8 @@ impl Hub {
             28..31 => self.reconfigure(number),
             31 => self.interrupt(number),
             32 => self.renumber(),
-            33 => drop(self.peers[number].refresh_out()),
-            34 => drop(self.peers[number].refresh_in()),
+            33 => self.clear(number, Clear::SoftOut),
+            34 => self.clear(number, Clear::SoftIn),
             35 if self.is_up(number) => {
                 let family = AddressFamily::ALL[self.draw(2)];
                 self.far[number].sent.extend_from_slice(&RouteRefresh::request(family).encode());
@@ -492,7 +526,7 @@ impl Hub {
         let why = format!("seed {}", self.seed);
         let mut anew = LocRib::default();
         anew.set(self.originated.clone());
-        for (peer, far) in self.peers.iter().zip(&self.far) {
+        for ((_, peer), far) in self.speaker.peers().zip(&self.far) {
             let Some(up) = &peer.established else { continue };
             let accepted = up.inbound.adj_rib_in.routes();
             let importer = self.importer(&peer.config);
@@ -527,8 +561,8 @@ impl Hub {
             learned.sort_by_key(|it| (it.prefix, it.path.source.key, it.path.path_id));
             learned
         };
-        assert_eq!(sorted(&self.rib), sorted(&anew), "{why}: Loc-RIB");
-        assert_eq!(self.rib.counts(), anew.counts(), "{why}");
+        assert_eq!(sorted(self.speaker.rib()), sorted(&anew), "{why}: Loc-RIB");
+        assert_eq!(self.speaker.rib().counts(), anew.counts(), "{why}");
         for number in 0..PEERS {
             if self.is_up(number) {
                 self.check_told(number, &why);
@@ -545,23 +579,23 @@ impl Hub {
 
     /// The neighbour has what a new session would tell it.
     fn check_told(&self, number: usize, why: &str) {
-        let config = self.peers[number].config.clone();
+        let (config, rib) = (self.configs[number].clone(), self.speaker.rib());
         let mut fresh = Peer::new(self.now, config.clone(), 0, 0);
-        fresh.set_drain(&self.rib, self.drain);
-        fresh.handle(self.now, Event::Tick);
+        fresh.set_drain(rib, self.drain);
+        fresh.handle(self.now, bgp::Event::Tick);
         let id = fresh.connection_ids()[0];
         let remote = (config.key.address().unwrap(), 179).into();
         let connected = Connected { remote, ..self.end.clone() };
-        fresh.handle(self.now, Event::Connected(id, connected));
-        fresh.handle(self.now, Event::Received(id, &speak_up(&config)));
-        fresh.announce_all(&self.rib);
+        fresh.handle(self.now, bgp::Event::Connected(id, connected));
+        fresh.handle(self.now, bgp::Event::Received(id, &speak_up(&config)));
+        fresh.announce_all(rib);
         let mut far = Far { add_path: self.far[number].add_path, ..Far::default() };
         let mut bytes = BytesMut::new();
         fresh.poll_transmit(self.now, id, 1 << 20, &mut bytes);
         far.hear(&bytes, config.kind());
         let told = &self.far[number].told;
         assert_eq!(by_prefix(told), by_prefix(&far.told), "{why}: told to {}", config.key);
-        let (up, fresh) = (self.peers[number].established.as_ref(), fresh.established.as_ref());
+        let (up, fresh) = (self.peer(number).established.as_ref(), fresh.established.as_ref());
         let (up, fresh) = (up.unwrap(), fresh.unwrap());
         let advertised = up.adj_rib_out.advertised().iter();
         assert!(advertised.map(|(nlri, it)| (nlri, &**it)).eq(told), "{why}: {}", config.key);
@@ -570,7 +604,7 @@ impl Hub {
         let several = config.add_path.send.map(|limit| usize::from(limit.get()));
         for (prefix, paths) in by_prefix(&far.told) {
             assert!((1..=several.unwrap_or(1)).contains(&paths.len()), "{why}: {paths:?}");
-            if let Some(Route::Learned(path)) = self.rib.route_for(prefix, config.key) {
+            if let Some(Route::Learned(path)) = rib.route_for(prefix, config.key) {
                 let goes_back = path.source.key == config.key;
                 assert!(several.is_some() || !goes_back, "{why}: {prefix} goes back");
                 let kept = |it: &PathAttributes| it.communities.contains(&Community::NO_ADVERTISE);

@@ -1,7 +1,7 @@
 //! Neighbours whose paths are watched: which paths these are, and what follows from what is found,
 //! with a real other end on loopback.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU8;
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use super::super::*;
 use super::Coupling;
 use crate::backend::{DownCause, Liveness, SessionState};
 use crate::bfd::{BfdChange, BfdEvent, BfdView, Diagnostic, State};
+use crate::bgp;
 use crate::example::Example as _;
 use crate::io::Listen;
 use crate::io::addresses::Addresses;
 use crate::io::bfd::BfdThread;
-use crate::types::{BfdPath, BfdSettings, PeerBfd, RemoteAs, ShutdownMessage};
+use crate::types::{BfdPath, BfdSettings, PeerBfd, PeerConfig, RemoteAs, ShutdownMessage};
 
 /// Far from the ports of the RFCs, which a router of this machine may have.
 const PORT_OFFSET: u16 = 21_000;
@@ -131,7 +132,7 @@ async fn shown(core: &CoreTask) -> BgpView {
 }
 
 fn state(core: &CoreTask) -> SessionState {
-    core.neighbours.values().next().unwrap().peer.state()
+    core.speaker.peers().next().unwrap().1.state()
 }
 
 #[tokio::test]
@@ -202,7 +203,7 @@ async fn who_leaves_says_that_this_is_no_failure() {
 
 /// What the first neighbour knows of its path.
 fn liveness(core: &CoreTask) -> Liveness {
-    core.neighbours.values().next().unwrap().peer.liveness()
+    core.speaker.peers().next().unwrap().1.liveness()
 }
 
 fn down(cause: DownCause) -> BfdChange {
@@ -239,7 +240,7 @@ async fn who_goes_and_comes_back_at_once_knows_of_its_path_what_was_known() {
     let path = core.bfd.wanted.keys().next().copied().unwrap();
     core.bfd_event(BfdEvent { path, change: BfdChange::Up });
     // As one of a range does that dials again: nobody has looked at the paths in between.
-    core.forget(peer.key);
+    core.apply(Arc::default(), None);
     assert!(core.bfd.deadline().is_some(), "what is watched for nobody is not waited for");
     apply(&mut core, &[peer]);
     assert_eq!((liveness(&core), core.bfd.deadline()), (Liveness::Up, None));
@@ -254,11 +255,8 @@ async fn a_far_neighbour_is_near_when_its_network_is_there() {
     apply(&mut core, &[watched("127.0.0.24", |it| it.remote_as = RemoteAs::Internal)]);
     assert!(core.bfd_path(key).unwrap().multihop);
     // It has dialled meanwhile.
-    core.neighbours
-        .get_mut(&key)
-        .unwrap()
-        .peer
-        .handle(core.clock.now(), Event::Bfd(Liveness::Unknown));
+    let unknown = bgp::Event::Bfd(Liveness::Unknown);
+    core.handle(core.clock.now(), Event::Peer(key, unknown));
     core.bfd.follow_addresses(Addresses::now().unwrap());
     core.turn();
     assert!(!core.bfd_path(key).unwrap().multihop);

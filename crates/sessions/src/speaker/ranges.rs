@@ -1,6 +1,6 @@
 //! Neighbours that are accepted without being named: from which ranges, and how many.
 //!
-//! Knows no socket and no session. Called by the core task, which owns the neighbours themselves.
+//! Knows no socket and no session. Called by [`super::speaker`], which owns the neighbours themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -34,12 +34,16 @@ struct Full {
 
 /// Why nobody joins a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub enum Refused {
     /// It was removed meanwhile.
     Gone,
-    /// It has as many members as it may; `turned_away` is how many were turned away since that was
-    /// said last, where it is time to say it.
-    Full { limit: u32, turned_away: Option<u64> },
+    /// It has as many members as it may.
+    Full {
+        /// How many there may be.
+        limit: u32,
+        /// How many were turned away since that was said last, where it is time to say it.
+        turned_away: Option<u64>,
+    },
 }
 
 impl Ranges {

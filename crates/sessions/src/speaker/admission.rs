@@ -1,6 +1,7 @@
 //! Who may connect, and as which neighbour.
 //!
-//! A table without a socket: the core task makes it from the desired state, listeners read it.
+//! A table without a socket: made from the desired state. The listeners of `io` read it; here it says
+//! which range a neighbour came from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,11 +10,11 @@ use crate::types::{AddressFamily, InterfaceName, PeerConfig, PeerKey, Prefix, Re
 
 /// A neighbour that may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Admitted {
+pub struct Admitted {
     /// Who it is. A range stands for whoever dials from it.
-    pub(super) key: PeerKey,
+    pub key: PeerKey,
     /// The TTL (or hop limit) that its packets must arrive with at least (RFC 5082).
-    pub(super) ttl_min: Option<u8>,
+    pub ttl_min: Option<u8>,
 }
 
 /// What becomes of a neighbour that is known.
@@ -28,7 +29,7 @@ enum Verdict {
 
 /// Everybody who may connect, in every VRF.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Admission {
+pub struct Admission {
     known: BTreeMap<PeerKey, Verdict>,
     /// The lengths that ranges have: one look for each, however many ranges there are.
     range_lengths: BTreeSet<u8>,
@@ -36,7 +37,7 @@ pub(super) struct Admission {
 
 impl Admission {
     /// The neighbour that `remote` is, on a connection over `interface` in `vrf`, if it may connect.
-    pub(super) fn find(
+    pub fn find(
         &self,
         vrf: Option<InterfaceName>,
         remote: IpAddr,
@@ -49,7 +50,7 @@ impl Admission {
     }
 
     /// The neighbour that it is, whether it may connect or not.
-    pub(super) fn name(
+    pub fn name(
         &self,
         vrf: Option<InterfaceName>,
         remote: IpAddr,
@@ -59,7 +60,7 @@ impl Admission {
     }
 
     /// `key` may not connect after all: what it should sign its packets with is not asked for.
-    pub(super) fn refuse(&mut self, key: PeerKey) {
+    pub fn refuse(&mut self, key: PeerKey) {
         self.known.insert(key, Verdict::Refused);
     }
 
@@ -89,7 +90,7 @@ impl Admission {
 
     /// The TTL that whatever arrives at a listener of `family` in `vrf` must have at least: what
     /// suits all who may connect there, 0 as soon as one of them may come from anywhere.
-    pub(super) fn ttl_min_of_all(&self, vrf: Option<InterfaceName>, family: AddressFamily) -> u8 {
+    pub fn ttl_min_of_all(&self, vrf: Option<InterfaceName>, family: AddressFamily) -> u8 {
         let concerns = |key: &PeerKey| {
             let of_key = match key.remote {
                 Remote::Address(address) => AddressFamily::of(address),

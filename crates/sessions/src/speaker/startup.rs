@@ -1,24 +1,24 @@
 //! The end of what a process waits for when it begins: sources that have not spoken, neighbours whose
 //! routes are missing.
 //!
-//! Another part of [`CoreTask`]; what is waited for, and for how long, is [`crate::bgp::Startup`]'s.
+//! Another part of [`Speaker`]; what is waited for, and for how long, is [`crate::bgp::Startup`]'s.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tracing::warn;
-
-use super::CoreTask;
+use super::action::Action;
+use super::guard::Guard;
+use super::neighbour::Neighbour;
+use super::speaker::Speaker;
 use crate::backend::DesiredRoute;
-use crate::io::neighbour::Neighbour;
 use crate::time::Instant;
 use crate::types::PeerKey;
 
-impl CoreTask {
+impl<G: Guard> Speaker<G> {
     /// Whether what was waited for after the start of the process has come, or will not any more.
     pub(super) fn end_startup(&mut self, now: Instant) {
         if self.startup.deadline(&self.desired).is_some_and(|deadline| deadline <= now) {
-            warn!("a source has not spoken: what only the earlier run announced is withdrawn");
+            self.outbox.push(Action::SourcesSilent);
             self.startup.forget_earlier();
             self.originate(now, Arc::clone(&self.desired.routes));
         }
@@ -35,19 +35,19 @@ impl CoreTask {
         };
         let complete = self.neighbours.iter().filter(is_complete).map(|(key, _)| *key);
         for key in complete.collect::<Vec<_>>() {
-            self.with_neighbour(now, key, |neighbour, _| neighbour.peer.sources_have_spoken());
+            self.with_neighbour(now, key, |neighbour, _, _| neighbour.peer.sources_have_spoken());
         }
         self.holds_end_of_rib = self.neighbours.values().any(|it| it.peer.holds_end_of_rib());
     }
 
     /// Makes these all the routes of our own, and tells everybody.
     pub(super) fn originate(&mut self, now: Instant, routes: Arc<[DesiredRoute]>) {
-        let touched = self.surroundings.rib.set(routes);
+        let touched = self.routing.rib.set(routes);
         let drain = self.desired.drain;
         for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, surroundings| {
-                neighbour.peer.set_drain(&surroundings.rib, drain);
-                neighbour.peer.announce(&surroundings.rib, &touched);
+            self.with_neighbour(now, key, |neighbour, routing, _| {
+                neighbour.peer.set_drain(&routing.rib, drain);
+                neighbour.peer.announce(&routing.rib, &touched);
             });
         }
     }

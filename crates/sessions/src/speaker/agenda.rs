@@ -1,6 +1,6 @@
 //! Which neighbours have something to do now, and when the others will.
 //!
-//! A turn of the core costs what it does, and not what there is: of five hundred neighbours one
+//! A turn of the speaker costs what it does, and not what there is: of five hundred neighbours one
 //! has said something. Knows no neighbour but by its key.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,46 @@
+//! One BGP speaker: its RIB, all its peers, its start-up, and what each of them does next.
+//!
+//! [`Speaker`] is told what happened ([`Speaker::handle`]), says what to do
+//! ([`Speaker::poll_action`]), fills a buffer for each connection whose socket has room
+//! ([`Speaker::poll_transmit`]) and names the time at which it wants to be woken
+//! ([`Speaker::next_deadline`]). Routes of one peer go into the RIB while its bytes are handled, and
+//! from there to the others in the same turn.
+//!
+//! | question | module |
+//! |---|---|
+//! | what happens, and what is to be done | [`event`], [`action`] |
+//! | the machine, turn by turn | [`speaker`] |
+//! | one peer and what it was given to write | [`neighbour`] |
+//! | the desired state and the start of the process | [`desired`], [`startup`] |
+//! | what leaves, and who knows it by then | [`told`] |
+//! | which peers have something to do | [`agenda`] |
+//! | who may connect, and who came from a range | [`admission`], [`ranges`] |
+//! | what `show` asks | [`view`] |
+//! | what happens when the work on one peer panics | [`guard`] |
+//!
+//! Knows no socket, clock, task or log. Called by the core task of `io`, the simulator and the
+//! fuzzer.
+
+mod action;
+mod admission;
+mod agenda;
+mod desired;
+mod event;
+mod guard;
+mod neighbour;
+mod ranges;
+#[allow(clippy::module_inception, reason = "the machine has the name of its module")]
+mod speaker;
+mod startup;
+mod told;
+mod view;
+
+pub use action::{Action, PeerAction, Report};
+pub use admission::{Admission, Admitted};
+pub use event::Event;
+pub use guard::{Guard, Unguarded};
+pub use ranges::Refused;
+pub use speaker::Speaker;
+
+#[cfg(test)]
+mod tests;

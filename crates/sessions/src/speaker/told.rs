@@ -1,0 +1,103 @@
+//! What leaves, who knows it by then, and what is news about it.
+//!
+//! Another part of [`Speaker`]: the end of each turn. What one peer knows is
+//! [`crate::bgp::WithdrawnUpTo`]'s and [`crate::bgp::UntoldSince`]'s.
+
+use bytes::BytesMut;
+
+use super::action::Action;
+use super::guard::Guard;
+use super::neighbour::Neighbour;
+use super::speaker::Speaker;
+use crate::bgp::ConnectionId;
+use crate::time::Instant;
+use crate::types::PeerKey;
+
+impl<G: Guard> Speaker<G> {
+    /// Fills `buffer`, up to `room` bytes, with whole messages for a connection whose socket has
+    /// room, and names the connection: due until `None` after each [`super::Event::Tick`]. Each
+    /// connection is given no more before [`super::Event::Written`] says that this has left.
+    ///
+    /// All peers have acted by then: what one of them said may be for another to pass on, in the
+    /// same message. `None` ends the turn: what everybody knows by now is noted.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        room: usize,
+        buffer: &mut BytesMut,
+    ) -> Option<(PeerKey, ConnectionId)> {
+        let before = buffer.len();
+        while let Some(key) = self.unfilled.front().copied() {
+            let filled =
+                self.run_guarded(now, key, |neighbour, _, _| neighbour.transmit(now, room, buffer));
+            if let Some(id) = filled.flatten() {
+                return Some((key, id));
+            }
+            // Half a message of work that panicked is none.
+            buffer.truncate(before);
+            self.unfilled.pop_front();
+        }
+        self.end_turn(now);
+        None
+    }
+
+    /// Those that acted have been given what there was room for.
+    fn end_turn(&mut self, now: Instant) {
+        let acted = std::mem::take(&mut self.acted);
+        self.note_withdrawals(now, acted.iter().copied());
+        for key in &acted {
+            let neighbour = self.neighbours.get_mut(key);
+            if let Some(at) = neighbour.and_then(Neighbour::take_told) {
+                self.changes_told.note(now.since(at));
+            }
+        }
+        acted.iter().for_each(|key| self.settle(*key));
+        for key in &acted {
+            let changes = self.neighbours.get_mut(key).map(Neighbour::note_changes);
+            self.has_changed |= changes.unwrap_or(false);
+        }
+        if std::mem::take(&mut self.has_changed) {
+            self.outbox.push(Action::Changed);
+        }
+    }
+
+    /// Says up to which generation of the desired state everybody knows what is gone.
+    fn note_withdrawals(&mut self, now: Instant, acted: impl Iterator<Item = PeerKey>) {
+        // What an earlier run announced is not gone, whatever is desired.
+        let generation = if self.startup.keeps_earlier() { 0 } else { self.desired.generation };
+        let before = self.withdrawn_up_to;
+        let mut knows_more = self.neighbours.is_empty();
+        for key in acted {
+            let knows = self.run_guarded(now, key, |neighbour, _, _| {
+                neighbour.note_withdrawals(now, generation, before)
+            });
+            knows_more |= knows.unwrap_or(false);
+        }
+        if knows_more && generation > before {
+            let known = self.neighbours.values().map(Neighbour::withdrawn_up_to).min();
+            let known = known.unwrap_or(generation).max(before);
+            if known > before {
+                self.withdrawn_up_to = known;
+                self.outbox.push(Action::WithdrawnUpTo(known));
+            }
+        }
+    }
+
+    /// What is desired now follows from what happened at `at`.
+    pub(super) fn note_change(&mut self, at: Option<Instant>) {
+        if let Some(at) = at {
+            self.neighbours.values_mut().for_each(|it| it.note_change(at));
+        }
+    }
+
+    /// One peer has done all that it could: it waits for what is next, or leaves if it came from a
+    /// range and waits for nothing.
+    fn settle(&mut self, key: PeerKey) {
+        let Some(neighbour) = self.neighbours.get(&key) else { return };
+        if neighbour.peer.config().is_dynamic() && neighbour.peer.is_at_rest() {
+            return self.forget(key);
+        }
+        let deadline = neighbour.peer.next_deadline();
+        self.agenda.wait(key, deadline);
+    }
+}
