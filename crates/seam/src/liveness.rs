@@ -1,6 +1,5 @@
 //! The state of the path to a neighbour according to BFD, as BGP uses it.
 
-use crate::PeerView;
 use crate::bfd::Diagnostic;
 
 /// Why a session is down.
@@ -47,16 +46,6 @@ impl Liveness {
             Self::Up => "Up",
             Self::Down { cause: DownCause::SwitchedOff, .. } => "Admin Down",
             Self::Down { .. } => "Down",
-        }
-    }
-}
-
-impl PeerView {
-    /// The BFD status of the path in FRR's words. A path that was never up is down.
-    pub fn bfd_status(&self) -> &'static str {
-        match self.liveness {
-            Liveness::Unknown if self.bfd_path.is_some() => "Down",
-            liveness => liveness.name(),
         }
     }
 }

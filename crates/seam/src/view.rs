@@ -130,6 +130,14 @@ pub struct PeerView {
 }
 
 impl PeerView {
+    /// The BFD status of the path in FRR's words. A path that was never up is down.
+    pub fn bfd_status(&self) -> &'static str {
+        match self.liveness {
+            Liveness::Unknown if self.bfd_path.is_some() => "Down",
+            liveness => liveness.name(),
+        }
+    }
+
     /// A neighbour that nothing has happened to yet.
     pub fn idle(config: PeerConfig) -> Self {
         Self {

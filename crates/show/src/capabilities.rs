@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use fairway_ground::{AddressFamily, Role};
+use fairway_ground::AddressFamily;
 use fairway_seam::SessionView;
 use fairway_seam::capability::{Capability, NextHopEncoding, shown};
 use serde_json::Value;
@@ -56,12 +56,6 @@ pub(super) fn software_version(session: &SessionView) -> Option<String> {
         Capability::SoftwareVersion(version) => Some(shown(version)),
         _ => None,
     })
-}
-
-/// The neighbour's role (RFC 9234 §4.1), in FRR's word.
-pub(super) fn remote_role(session: &SessionView) -> Option<&'static str> {
-    let code = session.capabilities_received.iter().find_map(Capability::role)?;
-    Role::from_code(code).map(Role::name)
 }
 
 /// What the neighbour offered for next hops of another family (RFC 8950).

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fairway_ground::{AddressFamily, PeerKey, Remote, RemoteAs, Role};
 use fairway_seam::{BgpView, PeerView, ResetCause, SessionState};
 
-use super::{Snapshot, capabilities};
+use super::{Snapshot, offer};
 
 /// FRR's word for the family of an address in `idType` and `afi`.
 pub(super) fn family_word(family: AddressFamily) -> &'static str {
@@ -61,7 +61,7 @@ pub(super) fn local_role(peer: &PeerView) -> &'static str {
 
 /// The remote role from its OPEN.
 pub(super) fn remote_role(peer: &PeerView) -> &'static str {
-    peer.session.as_ref().and_then(capabilities::remote_role).unwrap_or(NO_ROLE)
+    peer.session.as_ref().and_then(offer::remote_role).unwrap_or(NO_ROLE)
 }
 
 /// The address of an unnumbered neighbour, in FRR's words; `None` for one that is named by its address.

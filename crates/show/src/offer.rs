@@ -1,6 +1,6 @@
 //! Which of the two ends offered a capability, in FRR's words.
 
-use fairway_ground::AddressFamily;
+use fairway_ground::{AddressFamily, Role};
 use fairway_seam::SessionView;
 use fairway_seam::capability::Capability;
 
@@ -45,4 +45,10 @@ impl Offer {
             (false, false) => None,
         }
     }
+}
+
+/// The neighbour's role (RFC 9234 §4.1), in FRR's word.
+pub(super) fn remote_role(session: &SessionView) -> Option<&'static str> {
+    let code = session.capabilities_received.iter().find_map(Capability::role)?;
+    Role::from_code(code).map(Role::name)
 }
