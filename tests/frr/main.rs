@@ -20,7 +20,7 @@ use lab::namespace::Namespace;
 use lab::routers::{Release, RouterKind};
 use lab::suite::{self, Case, Cell, Suite};
 
-const GOLDEN: &str = "frr/tests/golden";
+const GOLDEN: &str = "crates/frr/tests/golden";
 
 /// Fewer mean that they have moved.
 const GOLDENS_MIN: usize = 30;

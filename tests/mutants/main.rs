@@ -83,7 +83,10 @@ fn notice(copy: &Copy, variant: &Variant) -> Result<()> {
     Ok(())
 }
 
-/// A workspace of its own that holds only `sessions`.
+/// The crates that the copy needs: `sessions`, and what it depends on.
+const CRATES: &[&str] = &["crates/ground", "crates/netlink", "crates/seam", "crates/sessions"];
+
+/// A workspace of its own that holds `sessions` and what it depends on.
 struct Copy {
     directory: PathBuf,
 }
@@ -98,16 +101,18 @@ impl Copy {
         let workspace = manifest.split("\n[package]").next().unwrap_or_default();
         let members = |line: &&str| line.starts_with("members = ");
         let line = workspace.lines().find(members).context("Cargo.toml lists no members")?;
-        let alone = workspace.replace(line, r#"members = ["sessions"]"#);
+        let alone = workspace.replace(line, &format!("members = {CRATES:?}"));
         let is_default = |line: &&str| line.starts_with("default-members = ");
         let alone: String = alone
             .lines()
             .filter(|it| !is_default(it))
             .fold(String::new(), |text, line| text + line + "\n");
-        if directory.join("sessions").exists() {
-            fs::remove_dir_all(directory.join("sessions")).context("removing the last copy")?;
+        for folder in CRATES {
+            if directory.join(folder).exists() {
+                fs::remove_dir_all(directory.join(folder)).context("removing the last copy")?;
+            }
+            copy_folder(&root.join(folder), &directory.join(folder))?;
         }
-        copy_folder(&root.join("sessions"), &directory.join("sessions"))?;
         let profile = "\n[profile.dev]\ndebug = false\n";
         fs::write(directory.join("Cargo.toml"), alone + profile).context("writing Cargo.toml")?;
         fs::copy(root.join("Cargo.lock"), directory.join("Cargo.lock")).context("Cargo.lock")?;

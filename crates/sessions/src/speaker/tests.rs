@@ -509,8 +509,12 @@ fn a_source_that_never_speaks_is_not_waited_for_longer_than_half_the_restart_tim
     assert!(deadline.is_some_and(|it| it <= half), "{deadline:?}");
     scene.now = half;
     scene.turn();
-    assert!(scene.actions.iter().any(|it| matches!(it, Action::SourcesSilent)));
+    scene.write_all();
+    let is_silence = |it: &&Action| matches!(it, Action::SourcesSilent);
+    assert_eq!(scene.actions.iter().filter(is_silence).count(), 1, "that is said once");
     assert_eq!(scene.speaker.rib().originated().count(), 0);
+    let next = scene.speaker.next_deadline();
+    assert!(next.is_none_or(|it| it > half), "nothing is left to do: {next:?}");
 }
 
 #[test]
