@@ -4,7 +4,7 @@
 /// One mistake.
 pub(crate) struct Variant {
     pub(crate) name: &'static str,
-    /// Below `crates/sessions/src`.
+    /// From `crates/sessions/src`.
     pub(crate) file: &'static str,
     pub(crate) right: &'static str,
     pub(crate) wrong: &'static str,
@@ -205,7 +205,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
     ),
     variant(
         "the larger of two hold times is agreed on",
-        "types/timers.rs",
+        "../../ground/src/timers.rs",
         "        self.min(other)\n",
         "        self.max(other)\n",
     ),
