@@ -267,7 +267,11 @@ fn layers_inside_a_crate_import_only_what_is_below_them() {
         ("crates/sessions/src/rib", &["crate::bgp", "crate::speaker"]),
         ("crates/sessions/src/bgp", &["crate::speaker", "crate::io"]),
         ("crates/sessions/src/speaker", &["crate::io"]),
-        ("crates/daemon/src/host", &["crate::source", "crate::standalone", "crate::kubernetes"]),
+        (
+            "crates/daemon/src/host",
+            &["crate::source", "crate::standalone", "crate::kubernetes", "crate::node"],
+        ),
+        ("crates/daemon/src/node", &["crate::source", "crate::standalone", "crate::kubernetes"]),
         ("crates/daemon/src/kubernetes", &["crate::source", "crate::standalone"]),
     ];
     let mut offences = Vec::new();

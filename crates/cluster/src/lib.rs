@@ -49,8 +49,7 @@ pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, ver
 pub use reports::{ListReply, ReportFacts, Reports, ReportsAction, ReportsSettings};
 pub use secrets::SecretReply;
 pub use speaker::{
-    Announced, SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, UPDATES_MAX,
-    Updates,
+    SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, UPDATES_MAX, Updates,
 };
 pub use trim::trimmed;
 pub use write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};

@@ -16,7 +16,7 @@ use fairway_ground::Instant;
 use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
 use fairway_plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
 use fairway_resources::{BackendKind, Finding};
-use fairway_seam::{DesiredRoute, Extras, Leave, PeerConfig};
+use fairway_seam::{Announcements, Leave};
 
 use super::belief::Belief;
 use super::object_text::ObjectText;
@@ -74,22 +74,9 @@ pub enum SpeakerAction {
     /// Read this Secret.
     GetSecret(ObjectName),
     /// Hand these announcements to the backend.
-    Announce(Announced),
+    Announce(Announcements),
     /// Save [`SpeakerCore::snapshot`] for the next start, in place of the earlier one.
     Persist,
-}
-
-/// The announcements.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Announced {
-    /// The sessions.
-    pub peers: Vec<PeerConfig>,
-    /// The routes.
-    pub routes: Arc<[DesiredRoute]>,
-    /// The operator's own lines for FRR.
-    pub extras: Option<Arc<Extras>>,
-    /// There may be more objects than are known.
-    pub awaits_sources: bool,
 }
 
 /// The objects that were in force, for a start without the API server. Contains Secrets: readable by its
@@ -249,12 +236,12 @@ impl SpeakerCore {
         self.belief.is_synced()
     }
 
-    fn announced(&self) -> Announced {
+    fn announced(&self) -> Announcements {
         let (peers, routes, extras) = match self.plan() {
             Some(plan) => (plan.peers.clone(), Arc::clone(&plan.routes), plan.extras.clone()),
             None => Default::default(), // A deleted Node is to get no traffic.
         };
-        Announced { peers, routes, extras, awaits_sources: !self.belief.is_synced() }
+        Announcements { peers, routes, extras, awaits_sources: !self.belief.is_synced() }
     }
 
     fn follow(&mut self) {
@@ -352,7 +339,7 @@ mod tests {
             while let Some(action) = speaker.poll_action(Instant::ZERO) {
                 match action {
                     SpeakerAction::Ask(kind, _) => drop(asked.insert(kind)),
-                    SpeakerAction::Announce(Announced { extras, .. }) => told.push(extras),
+                    SpeakerAction::Announce(Announcements { extras, .. }) => told.push(extras),
                     _ => {}
                 }
             }

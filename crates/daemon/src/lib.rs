@@ -9,6 +9,7 @@
 //! - [`source`]: configuration files, as they change.
 //! - [`host`]: what every daemon on a node has: its clock, its disk, what it shows.
 //! - [`options`]: how a daemon on a node was asked to run.
+//! - `node`: the loop of every daemon on a node, and what it announces.
 //! - [`standalone`]: `fairway run`: allocation and announcement in one process, fed from files.
 //! - [`kubernetes`]: the connection to an API server; `fairway controller` and `fairway speaker`.
 //! - [`admin`]: the sockets that `fairway show` and vtysh talk to.
@@ -24,6 +25,7 @@ pub mod frr_agent;
 pub mod host;
 pub mod kubernetes;
 pub mod metrics;
+mod node;
 pub mod options;
 mod service;
 pub mod source;

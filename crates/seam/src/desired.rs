@@ -29,6 +29,19 @@ pub struct Desired {
     pub extras: Option<Arc<Extras>>,
 }
 
+/// What one plan announces: the part of [`Desired`] that does not depend on the state of the daemon.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Announcements {
+    /// The sessions.
+    pub peers: Vec<PeerConfig>,
+    /// The routes.
+    pub routes: Arc<[DesiredRoute]>,
+    /// The operator's own FRR configuration.
+    pub extras: Option<Arc<Extras>>,
+    /// There may be more objects than are known ([`Desired::awaits_sources`]).
+    pub awaits_sources: bool,
+}
+
 /// Configuration of FRR as the operator wrote it (ConfigMap `bgpextras`, key `extras`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extras {

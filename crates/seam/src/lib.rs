@@ -23,7 +23,9 @@ mod view;
 
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
 pub use backend::{Backend, BackendError, Clear, ClearError, ClearFuture, ViewFuture, ViewScope};
-pub use desired::{Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave, RouteAttributes};
+pub use desired::{
+    Announcements, Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave, RouteAttributes,
+};
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;
 pub use liveness::{DownCause, Liveness};

@@ -3,7 +3,6 @@
 //!
 //! Knows no file of resources and no API server. `standalone` and `kubernetes` build on it.
 
-mod announcer;
 mod assigner;
 mod clock;
 mod draining;
@@ -14,7 +13,6 @@ mod published;
 pub(crate) mod saver;
 pub mod state_file;
 
-pub(crate) use announcer::{Announcer, log_update};
 pub(crate) use assigner::Assigner;
 pub(crate) use clock::{Clock, epoch_seconds};
 pub(crate) use draining::Draining;

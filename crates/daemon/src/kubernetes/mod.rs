@@ -9,7 +9,6 @@
 //!
 //! The cores (`cluster`) decide; this module has sockets, clocks and files. Only it uses the crate `kube`.
 
-mod announcing;
 mod api;
 mod controller;
 mod event;

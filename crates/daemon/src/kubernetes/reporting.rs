@@ -37,10 +37,13 @@ const PAGES_MAX: usize = 200;
 /// Answers in the queue for the loop: one per kind, or one reading.
 const ANSWERS_MAX: usize = 4;
 
+/// A list of the objects that [`Reporting`] writes.
+pub(super) type Listed = (WrittenKind, ListReply);
+
 /// What arrives for [`Reporting`].
 pub(super) struct ReportingInbox {
     pub(super) views: mpsc::Receiver<Option<BgpView>>,
-    pub(super) lists: mpsc::Receiver<(WrittenKind, ListReply)>,
+    pub(super) lists: mpsc::Receiver<Listed>,
     pub(super) written: mpsc::Receiver<Written>,
 }
 
@@ -53,7 +56,7 @@ pub(super) struct Reporting {
     writing: Writing,
     events: Events,
     tell_view: mpsc::Sender<Option<BgpView>>,
-    tell_list: mpsc::Sender<(WrittenKind, ListReply)>,
+    tell_list: mpsc::Sender<Listed>,
     is_look_wanted: bool,
     is_looking: bool,
     look_not_before: Instant,

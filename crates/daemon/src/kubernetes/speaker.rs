@@ -1,30 +1,33 @@
-//! `fairway speaker`: the loop between a speaker's core, the API server and the routers.
+//! `fairway speaker`: a cluster as the source of a node, and the reports about it.
 //!
-//! Woken by answers, by time, by readers and by signals; acts at once. The wire comes first, then the disk,
-//! then status and Events. Decides nothing.
+//! Joins the core, which decides what to announce, with the connection to the API server. Decides nothing.
 
 use std::sync::Arc;
 
-use fairway_cluster::{OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings};
+use fairway_cluster::{
+    OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings, Updates,
+};
 use fairway_ground::Instant;
-use fairway_model::Kind;
-use fairway_seam::{Backend, BgpView, EarlierRun, Leave};
-use tokio::signal::unix::{SignalKind, signal};
+use fairway_model::{Kind, Node};
+use fairway_node::drain::Moment;
+use fairway_plan::{self as plan, NodePlan};
+use fairway_resources::StaleObject;
+use fairway_seam::{Backend, BgpView, Leave};
 use tokio::sync::mpsc;
 use tokio::time;
-use tracing::info;
+use tracing::{error, info};
 
-use super::announcing::Announcing;
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::leaving::how_to_leave;
 use super::reading::{News, Reading};
-use super::reporting::{Reporting, ReportingInbox};
+use super::reporting::{Listed, Reporting, ReportingInbox};
 use super::secrets::{SecretAnswer, Secrets};
-use crate::admin::{self, Observer};
+use super::writing::Written;
 use crate::build_info;
-use crate::host::{self, Clock, Enquirer, LockError, Published, Saving};
-use crate::metrics::{NodeMetrics, Server};
+use crate::host::{self, Clock, Published, saver};
+use crate::node::{self, Announcing, Claimed, NodeError, Source};
 use crate::options::{HostOptions, Unsaid};
+use crate::service;
 
 /// Only these Services can have an address, and only one ConfigMap has lines for FRR.
 const SELECTORS: [(Kind, &str); 2] =
@@ -53,18 +56,9 @@ pub enum SpeakerError {
     /// No API server was found.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The admin socket, or one of FRR's.
+    /// The sockets, the state directory, the backend.
     #[error(transparent)]
-    Admin(#[from] admin::SocketError),
-    /// The state directory.
-    #[error(transparent)]
-    State(#[from] LockError),
-    /// The backend is gone because of an internal error: the kubelet should restart the daemon.
-    #[error("the BGP backend ended unexpectedly")]
-    Backend,
-    /// Signals.
-    #[error("cannot handle signals")]
-    Signals(#[from] std::io::Error),
+    Node(#[from] NodeError),
 }
 
 fn log_start(options: &HostOptions, api: &Api) {
@@ -81,101 +75,58 @@ fn log_start(options: &HostOptions, api: &Api) {
 
 /// Runs until a signal ends it.
 pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let host = &options.host;
-    // First, so that a second daemon ends before it takes a port or touches a file.
-    let (socket, _socket_file) = admin::listen(&host.socket, host.socket_mode)?;
-    let vty = host.vty_sockets()?;
-    let _lock = host::saver::lock(&host.state_dir)?;
-    host::raise_descriptor_limit();
+    let claimed = Claimed::new(&options.host)?;
     let api = Api::connect(&options.connection).await?;
-    let earlier = host::earlier_run(&host.state_dir);
-    let backend = host.start_backend(Unsaid::ListenWhenNeeded, earlier.clone());
-    let clock = Clock::start();
-    let (enquirer, mut enquiries) = Enquirer::new();
-    let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));
-    // Held to the end, as are FRR's sockets: dropping it closes the port.
-    let _metrics = Server::start(host.metrics_listen, Arc::clone(&api.counters), measured);
-    let observer = Observer::new(enquirer, Arc::clone(&backend));
-    let _vty = vty.map(|sockets| sockets.serve(&observer));
-    let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
-    let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
-    log_start(host, &api);
-    let (mut speaker, mut inbox) = Speaker::new(&options, &api, &backend, clock, earlier);
-    let mut seen = 0;
-    loop {
-        speaker.act();
-        // Cancel-safe: messages are received whole or not at all.
-        tokio::select! {
-            Some(first) = inbox.news.recv() => speaker.hear_all(first, &mut inbox.news),
-            Some(answer) = inbox.secrets.recv() => speaker.hear_secret(answer),
-            number = backend.changed(seen) => {
-                seen = number;
-                speaker.reporting.want_look();
-            }
-            () = speaker.reporting.look_due() => speaker.reporting.look(),
-            Some(view) = inbox.reporting.views.recv() => speaker.looked(view),
-            Some((kind, reply)) = inbox.reporting.lists.recv() => {
-                speaker.reporting.listed(clock.now().monotonic, kind, reply);
-            }
-            Some(answer) = inbox.reporting.written.recv() => {
-                speaker.reporting.answered(clock.now().monotonic, &answer);
-            }
-            // The reader may have disconnected.
-            Some(question) = enquiries.recv() => drop(question.send(speaker.published())),
-            Some(order) = orders.recv() => {
-                let step = speaker.announcing.obey(clock.now(), order.what);
-                // An order that a crash would undo is not complete: the answer waits for the disk, the loop
-                // does not.
-                let is_kept = speaker.announcing.keeps_order();
-                tokio::spawn(async move { order.done(step, is_kept.await) });
-            }
-            () = clock.wait_until(speaker.next_deadline()) => speaker.announcing.tick(clock.now()),
-            () = speaker.saving.due() => speaker.save(),
-            () = backend.stopped() => return Err(SpeakerError::Backend),
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-        }
-    }
-    drop(enquiries);
-    admin.abort();
-    let leave = speaker.how_to_leave(&api, &options).await;
-    speaker.save();
-    backend.shutdown(leave).await;
-    speaker.announcing.finish().await;
+    let kind = node::Kind {
+        unsaid: Unsaid::ListenWhenNeeded,
+        counters: Arc::clone(&api.counters),
+        assigns_addresses: false,
+    };
+    let start = |_: &mut _, backend: &Arc<_>, clock| {
+        log_start(&options.host, &api);
+        Cluster::new(&options, &api, backend, clock)
+    };
+    node::run(&options.host, claimed, kind, start).await?;
     Ok(())
 }
 
-/// What arrives for a speaker.
-struct Inbox {
-    news: mpsc::Receiver<News>,
-    secrets: mpsc::Receiver<SecretAnswer>,
-    reporting: ReportingInbox,
+/// What arrives.
+enum Event {
+    News(News),
+    Secret(SecretAnswer),
+    /// The backend's state has this number now.
+    Changed(u64),
+    /// It is time to read the sessions.
+    LookDue,
+    Looked(Option<BgpView>),
+    Listed(Listed),
+    Written(Written),
 }
 
-/// The state of the loop.
-struct Speaker {
+/// The cluster as this node knows it.
+struct Cluster {
     clock: Clock,
     core: SpeakerCore,
     reading: Reading,
+    news: mpsc::Receiver<News>,
     secrets: Secrets,
-    announcing: Announcing,
+    secret_answers: mpsc::Receiver<SecretAnswer>,
     reporting: Reporting,
-    saving: Saving,
+    reports: ReportingInbox,
+    backend: Arc<dyn Backend>,
+    /// The number of the backend's state that was looked at.
+    seen: u64,
+    assumed_node: Node,
     sources: Vec<String>,
     /// When the oldest change arrived that is not handled yet.
     heard_at: Option<time::Instant>,
+    api: Api,
+    daemon_set: Option<String>,
 }
 
-impl Speaker {
-    fn new(
-        options: &SpeakerOptions,
-        api: &Api,
-        backend: &Arc<dyn Backend>,
-        clock: Clock,
-        earlier: Option<EarlierRun>,
-    ) -> (Self, Inbox) {
+impl Cluster {
+    /// Continues from the snapshot of the previous run; starts empty if that cannot be read.
+    fn new(options: &SpeakerOptions, api: &Api, backend: &Arc<dyn Backend>, clock: Clock) -> Self {
         let settings = SpeakerSettings {
             node: options.host.node.clone(),
             load_balancer_class: options.host.load_balancer_class.clone(),
@@ -183,63 +134,46 @@ impl Speaker {
             backend: options.host.backend.kind(),
             seed: host::seed(),
         };
-        let now = clock.now();
         let reports = ReportsSettings {
             node: options.host.node.clone(),
             namespace: api.namespace.clone(),
             pod: options.pod.clone(),
             seed: host::seed(),
         };
-        let (reporting, reporting_inbox) = Reporting::new(api, reports, Arc::clone(backend));
-        let (backend, counters) = (Arc::clone(backend), Arc::clone(&api.counters));
-        let mut announcing = Announcing::new(&options.host, backend, earlier, counters, now);
-        let core = SpeakerCore::new(settings, announcing.take_snapshot());
+        let snapshot = saver::restore_snapshot(&options.host.state_dir).unwrap_or_else(|error| {
+            error!("{error}; nothing is announced until the API server answers");
+            None
+        });
+        if let Some(snapshot) = &snapshot {
+            let objects = snapshot.objects.len();
+            info!(objects, "resuming from the objects saved before the restart");
+        }
+        let (reporting, inbox) = Reporting::new(api, reports, Arc::clone(backend));
         let (reading, news) = Reading::new(api.clone(), SELECTORS);
-        let (secrets, answers) = Secrets::new(api.clone());
-        let sources = vec![format!("{} (namespace {})", api.server, api.namespace)];
-        let saving = Saving::default();
-        let speaker = Self {
+        let (secrets, secret_answers) = Secrets::new(api.clone());
+        Self {
             clock,
-            core,
+            core: SpeakerCore::new(settings, snapshot),
             reading,
+            news,
             secrets,
-            announcing,
+            secret_answers,
             reporting,
-            saving,
-            sources,
+            reports: inbox,
+            backend: Arc::clone(backend),
+            seen: 0,
+            assumed_node: Node::assumed(&options.host.node, host::addresses()),
+            sources: vec![format!("{} (namespace {})", api.server, api.namespace)],
             heard_at: None,
-        };
-        (speaker, Inbox { news, secrets: answers, reporting: reporting_inbox })
-    }
-
-    /// Carries out the core's pending actions.
-    fn act(&mut self) {
-        while let Some(action) = self.core.poll_action(self.clock.now().monotonic) {
-            match action {
-                SpeakerAction::Announce(announced) => {
-                    self.announcing.announce(announced, self.heard_at);
-                    self.saving.wanted();
-                }
-                SpeakerAction::Persist => self.saving.wanted(),
-                SpeakerAction::Ask(kind, request) => self.reading.ask(kind, request),
-                SpeakerAction::GetSecret(name) => self.secrets.get(name),
-            }
-        }
-        self.heard_at = None;
-        let now = self.clock.now();
-        if self.announcing.follow(now, &mut self.core) {
-            self.reporting.want_look();
-        }
-        self.reporting.act(now);
-        if self.core.is_synced() {
-            self.reading.counters().loaded();
+            api: api.clone(),
+            daemon_set: options.daemon_set.clone(),
         }
     }
 
-    fn hear_all(&mut self, first: News, more: &mut mpsc::Receiver<News>) {
+    fn hear_all(&mut self, first: News) {
         self.hear(first);
         for _ in 1..NEWS_AT_ONCE {
-            let Ok(next) = more.try_recv() else { break };
+            let Ok(next) = self.news.try_recv() else { break };
             self.hear(next);
         }
     }
@@ -253,39 +187,129 @@ impl Speaker {
         }
     }
 
-    fn hear_secret(&mut self, answer: SecretAnswer) {
+    fn hear_secret(&mut self, now: Moment, answer: SecretAnswer) {
         let (name, reply) = self.secrets.accept(answer);
-        let now = self.clock.now().monotonic;
-        self.core.handle_secret(now, &name, &reply);
+        self.core.handle_secret(now.monotonic, &name, &reply);
     }
 
-    fn looked(&mut self, view: Option<BgpView>) {
-        let now = self.clock.now();
-        let (findings, drain) = (self.announcing.findings(), self.announcing.drain_status());
-        self.reporting.looked(now, view, &self.core, findings, drain);
+    /// Logs what changed since the last time, and follows the drain mark of the node.
+    fn follow(&mut self, now: Moment, node: &mut Announcing) {
+        // If the Node is unknown, its mark is unknown as well.
+        if let Some(described) = self.core.index().nodes.get(&self.assumed_node.name) {
+            node.follow_mark(now, described.drain);
+        }
+        let Updates { facts, plan: plans } = self.core.take_updates();
+        let findings = self.core.findings();
+        if facts.is_empty() && plans.is_empty() && findings == node.findings() {
+            return;
+        }
+        let stale = self.core.stale().iter().cloned().map(StaleObject::without_place).collect();
+        node.judge(findings, stale);
+        let nothing = NodePlan::default();
+        let plan = self.core.plan().unwrap_or(&nothing);
+        for update in &plans {
+            node.log_update(update, plan);
+        }
+        node.note(now, facts.services.iter(), self.core.outcomes(), plan);
+        self.reporting.want_look();
+    }
+}
+
+impl Source for Cluster {
+    type Event = Event;
+
+    async fn event(&mut self) -> Option<Event> {
+        tokio::select! {
+            Some(first) = self.news.recv() => Some(Event::News(first)),
+            Some(answer) = self.secret_answers.recv() => Some(Event::Secret(answer)),
+            number = self.backend.changed(self.seen) => Some(Event::Changed(number)),
+            () = self.reporting.look_due() => Some(Event::LookDue),
+            Some(view) = self.reports.views.recv() => Some(Event::Looked(view)),
+            Some(listed) = self.reports.lists.recv() => Some(Event::Listed(listed)),
+            Some(answer) = self.reports.written.recv() => Some(Event::Written(answer)),
+        }
     }
 
-    fn published(&mut self) -> Arc<Published> {
-        self.announcing.published(&self.core, &self.sources)
+    fn handle(&mut self, now: Moment, event: Event, node: &mut Announcing) -> service::Reading {
+        match event {
+            Event::News(first) => self.hear_all(first),
+            Event::Secret(answer) => self.hear_secret(now, answer),
+            Event::Changed(number) => {
+                self.seen = number;
+                self.reporting.want_look();
+            }
+            Event::LookDue => self.reporting.look(),
+            Event::Looked(view) => {
+                let (findings, drain) = (node.findings(), node.drain_status());
+                self.reporting.looked(now, view, &self.core, findings, drain);
+            }
+            Event::Listed((kind, reply)) => self.reporting.listed(now.monotonic, kind, reply),
+            Event::Written(answer) => self.reporting.answered(now.monotonic, &answer),
+        }
+        if self.core.is_synced() { service::Reading::Complete } else { service::Reading::AsBefore }
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
-        let reporting = self.reporting.next_deadline(self.clock.now().monotonic);
-        let all = [self.core.next_deadline(), self.announcing.next_deadline(), reporting];
+    /// Carries out the core's pending actions.
+    fn act(&mut self, now: Moment, node: &mut Announcing) {
+        while let Some(action) = self.core.poll_action(self.clock.now().monotonic) {
+            match action {
+                SpeakerAction::Announce(announcements) => {
+                    node.announce(announcements, self.heard_at.map(|at| at.elapsed()));
+                    node.want_save();
+                }
+                SpeakerAction::Persist => node.want_save(),
+                SpeakerAction::Ask(kind, request) => self.reading.ask(kind, request),
+                SpeakerAction::GetSecret(name) => self.secrets.get(name),
+            }
+        }
+        self.heard_at = None;
+        self.follow(now, node);
+        self.reporting.act(now);
+        if self.core.is_synced() {
+            self.reading.counters().loaded();
+        }
+    }
+
+    fn next_deadline(&self, now: Instant) -> Option<Instant> {
+        let all = [self.core.next_deadline(), self.reporting.next_deadline(now)];
         all.into_iter().flatten().min()
     }
 
-    fn save(&mut self) {
-        self.announcing.save(&self.core);
-        self.saving.done();
+    fn tick(&mut self, _: Moment, _: &mut Announcing) {
+        // The core acts before the loop waits again.
     }
 
-    async fn how_to_leave(&self, api: &Api, options: &SpeakerOptions) -> Leave {
-        match self.announcing.how_to_leave() {
-            Leave::ForGood => Leave::ForGood,
-            Leave::ForRestart => {
-                how_to_leave(api, &options.host.node, options.daemon_set.as_deref()).await
-            }
+    fn reread(&mut self) -> bool {
+        info!("SIGHUP has no effect: resources come from the API server");
+        false
+    }
+
+    fn describe(&self, node: &Announcing) -> Published {
+        let index = self.core.index_shared();
+        let own = index.nodes.get(&self.assumed_node.name).unwrap_or(&self.assumed_node).clone();
+        Published {
+            router_id: plan::router_id(&own),
+            node: own,
+            index,
+            outcomes: self.core.outcomes().clone(),
+            plan: self.core.plan().cloned().unwrap_or_default(),
+            history: Arc::clone(node.history()),
+            findings: node.findings().to_vec(),
+            stale: node.stale().to_vec(),
+            sources: self.sources.clone(),
+            drain: node.drain_status(),
         }
+    }
+
+    fn save(&self, node: &Announcing) {
+        // An incomplete list holds less than the snapshot of the previous run.
+        if self.core.is_synced() {
+            node.saver().save_snapshot(self.core.snapshot());
+        }
+    }
+
+    /// Asks the API server whether the node or the DaemonSet is being deleted.
+    async fn how_to_leave(&self) -> Leave {
+        how_to_leave(&self.api, &self.assumed_node.name, self.daemon_set.as_deref()).await
     }
 }

@@ -19,7 +19,6 @@ use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use crate::host::{Enquirer, Published};
-use crate::source::FileChange;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +37,17 @@ const SIGNS_OF_LIFE: u32 = 4;
 
 /// The request of the task to the main loop: is it alive, and have all sources been read?
 type Question = oneshot::Sender<bool>;
+
+/// How far the source of the resources has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// As far as before.
+    AsBefore,
+    /// Everything has been read at least once, and is in force.
+    Complete,
+    /// Everything has been read again, as a reload asked.
+    Again,
+}
 
 /// The main loop's end of the channel.
 pub(crate) struct Service {
@@ -81,11 +91,10 @@ impl Service {
         self.say_if_ready(Word::Reloading);
     }
 
-    /// These changes are in force. The first batch is complete; an empty one means that all files have been
-    /// read again.
-    pub(crate) fn files_changed(&mut self, batch: &[FileChange]) {
-        self.sources_have_spoken = true;
-        if batch.is_empty() {
+    /// The source has read this far.
+    pub(crate) fn read(&mut self, reading: Reading) {
+        self.sources_have_spoken |= reading != Reading::AsBefore;
+        if reading == Reading::Again {
             self.say_if_ready(Word::Ready);
         }
     }

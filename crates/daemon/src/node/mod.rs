@@ -1,0 +1,200 @@
+//! The loop of a daemon on a node, wherever its resources come from.
+//!
+//! ```text
+//!  Source: files or a cluster ──► Announcing ──► Backend
+//!     ▲ event, tick                   │ drain state, history, disk
+//!     └──── run ◄── admin socket, readers, signals, service manager
+//! ```
+//!
+//! [`Source`] is all in which `fairway run` and `fairway speaker` differ. Woken by its events, by time, by
+//! readers, by orders and by signals, the loop acts at once. The wire comes first, then the disk: a route does
+//! not wait for a flush. Decides nothing.
+
+mod announcing;
+
+use std::fs::File;
+use std::sync::Arc;
+
+use fairway_ground::Instant;
+use fairway_node::drain::Moment;
+use fairway_seam::{Backend, Leave};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::info;
+
+use crate::admin::{self, Observer, SocketFile, vty};
+use crate::host::{self, Clock, Enquirer, LockError, Published};
+use crate::metrics::{ClientCounters, NodeMetrics, Server};
+use crate::options::{HostOptions, Unsaid};
+use crate::service::{Reading, Service};
+
+pub(crate) use announcing::Announcing;
+
+/// Why the loop cannot start, or ends.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The admin socket, or one of FRR's.
+    #[error(transparent)]
+    Admin(#[from] admin::SocketError),
+    /// The backend is gone because of an internal error: the service manager should restart the daemon.
+    #[error("the BGP backend ended unexpectedly")]
+    Backend,
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] LockError),
+    /// Signals.
+    #[error("cannot handle signals")]
+    Signals(#[from] std::io::Error),
+}
+
+/// Where resources come from, and what they lead to.
+pub(crate) trait Source {
+    /// Something arrived.
+    type Event;
+
+    /// The next event; `None` when no more can arrive, which ends the daemon. Cancel-safe.
+    fn event(&mut self) -> impl Future<Output = Option<Self::Event>>;
+
+    /// Handles one. Returns how far reading has come.
+    fn handle(&mut self, now: Moment, event: Self::Event, node: &mut Announcing) -> Reading;
+
+    /// Carries out what is pending, before the loop waits.
+    fn act(&mut self, now: Moment, node: &mut Announcing);
+
+    /// When [`Self::tick`] is due, at the latest.
+    fn next_deadline(&self, now: Instant) -> Option<Instant>;
+
+    /// Acts on what is due.
+    fn tick(&mut self, now: Moment, node: &mut Announcing);
+
+    /// Reads everything again (SIGHUP). Returns whether there is anything to read.
+    fn reread(&mut self) -> bool;
+
+    /// The state for `show`.
+    fn describe(&self, node: &Announcing) -> Published;
+
+    /// Saves what the next start continues from. Returns at once.
+    fn save(&self, node: &Announcing);
+
+    /// Whether the daemon leaves for a restart or for good, if the node is in service.
+    fn how_to_leave(&self) -> impl Future<Output = Leave>;
+}
+
+/// What a daemon takes before it reads anything, so that a second one ends before it takes a port or touches a
+/// file.
+pub(crate) struct Claimed {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    socket: UnixListener,
+    socket_file: SocketFile,
+    vty: Option<vty::Sockets>,
+    lock: Option<File>,
+}
+
+impl Claimed {
+    /// Takes the admin socket, FRR's sockets and the state directory.
+    pub(crate) fn new(options: &HostOptions) -> Result<Self, NodeError> {
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        let hangup = signal(SignalKind::hangup())?;
+        let (socket, socket_file) = admin::listen(&options.socket, options.socket_mode)?;
+        let vty = options.vty_sockets()?;
+        let lock = host::saver::lock(&options.state_dir)?;
+        host::raise_descriptor_limit();
+        Ok(Self { terminate, interrupt, hangup, socket, socket_file, vty, lock })
+    }
+}
+
+/// How a daemon differs in what it counts and where it listens by default.
+pub(crate) struct Kind {
+    /// Where BGP connections are accepted if no option says.
+    pub(crate) unsaid: Unsaid,
+    /// Counts of what the source reads.
+    pub(crate) counters: Arc<ClientCounters>,
+    /// This daemon assigns addresses, and has metrics of the pools.
+    pub(crate) assigns_addresses: bool,
+}
+
+/// Runs until a signal ends it. `start` makes the source, and logs that the daemon runs.
+pub(crate) async fn run<S: Source>(
+    options: &HostOptions,
+    claimed: Claimed,
+    kind: Kind,
+    start: impl FnOnce(&mut Announcing, &Arc<dyn Backend>, Clock) -> S,
+) -> Result<(), NodeError> {
+    let Claimed { mut terminate, mut interrupt, mut hangup, socket, socket_file, vty, lock } =
+        claimed;
+    let earlier = host::earlier_run(&options.state_dir);
+    let backend = options.start_backend(kind.unsaid, earlier.clone());
+    let clock = Clock::start();
+    let counters = Arc::clone(&kind.counters);
+    let mut node = Announcing::new(options, Arc::clone(&backend), earlier, counters, clock.now());
+    let mut source = start(&mut node, &backend, clock);
+    let (enquirer, mut enquiries) = Enquirer::new();
+    let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
+    let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));
+    let measured = if kind.assigns_addresses { measured.with_pools() } else { measured };
+    // Held to the end, as are FRR's sockets: dropping it closes the port.
+    let _metrics = Server::start(options.metrics_listen, kind.counters, measured);
+    let observer = Observer::new(enquirer, Arc::clone(&backend));
+    let _vty = vty.map(|sockets| sockets.serve(&observer));
+    let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
+    let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
+    loop {
+        source.act(clock.now(), &mut node);
+        let deadlines = [node.next_deadline(), source.next_deadline(clock.now().monotonic)];
+        let deadline = deadlines.into_iter().flatten().min();
+        // Cancel-safe: what arrives is received whole or not at all.
+        tokio::select! {
+            event = source.event() => {
+                let Some(event) = event else { break };
+                service.read(source.handle(clock.now(), event, &mut node));
+            }
+            () = service.answer() => {}
+            // The reader may have disconnected.
+            Some(question) = enquiries.recv() => {
+                drop(question.send(node.published(|node| source.describe(node))));
+            }
+            Some(order) = orders.recv() => {
+                let step = node.obey(clock.now(), order.what);
+                // An order that a crash would undo is not complete: the answer waits for the disk, the loop
+                // does not.
+                let is_kept = node.keeps_order();
+                tokio::spawn(async move { order.done(step, is_kept.await) });
+            }
+            () = clock.wait_until(deadline) => {
+                source.tick(clock.now(), &mut node);
+                node.tick(clock.now());
+            }
+            () = node.saving.due() => {
+                source.save(&node);
+                node.save();
+                node.saving.done();
+            }
+            _ = hangup.recv() => {
+                if source.reread() {
+                    service.reloading();
+                }
+            }
+            () = backend.stopped() => return Err(NodeError::Backend),
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    info!("leaving");
+    drop(enquiries);
+    service.leaving();
+    admin.abort();
+    let leave = match node.how_to_leave() {
+        Leave::ForGood => Leave::ForGood,
+        Leave::ForRestart => source.how_to_leave().await,
+    };
+    source.save(&node);
+    node.save();
+    backend.shutdown(leave).await;
+    node.finish().await;
+    drop((socket_file, lock));
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! Files as the source of a node: from changed files to announcements, with addresses assigned here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time;
+
+use fairway_allocator::{Allocator, Memory};
+use fairway_ground::Instant;
+use fairway_model::{Changes, ClusterIndex, Node, Object};
+use fairway_node::drain::Moment;
+use fairway_node::withdrawing::Withdrawing;
+use fairway_plan::{self as plan, NodePlanner, PlanChanges, PlanOptions};
+use fairway_resources::{BackendKind, Catalog};
+use fairway_seam::{Announcements, Backend, Leave};
+use tokio::sync::mpsc;
+use tracing::{error, info};
+
+use crate::host::{self, Assigner, Published, saver, state_file};
+use crate::metrics::ClientCounters;
+use crate::node::{Announcing, Source};
+use crate::options::HostOptions;
+use crate::service::Reading;
+use crate::source::{FileBatch, FileSource};
+
+/// What arrives.
+pub(super) enum Event {
+    /// Files have changed.
+    Changed(FileBatch),
+    /// The withdrawals that released addresses wait for are written to all neighbours.
+    Withdrawn,
+}
+
+/// See the module.
+pub(super) struct Files {
+    source: FileSource,
+    changes: mpsc::Receiver<FileBatch>,
+    backend: Arc<dyn Backend>,
+    catalog: Catalog,
+    /// The objects of the index, as the catalog gave them.
+    objects: Vec<Arc<Object>>,
+    index: Arc<ClusterIndex>,
+    assigner: Assigner,
+    withdrawing: Withdrawing,
+    planner: NodePlanner,
+    /// This node as a Node object describes it, else `assumed_node`.
+    node: Node,
+    assumed_node: Node,
+    paths: Vec<String>,
+    /// Some paths have not been readable since the start: there may be more objects.
+    awaits_sources: bool,
+    counters: Arc<ClientCounters>,
+}
+
+impl Files {
+    /// Continues from the state directory; starts empty if that cannot be read.
+    pub(super) fn new(
+        options: &HostOptions,
+        config: &[PathBuf],
+        source: FileSource,
+        changes: mpsc::Receiver<FileBatch>,
+        backend: Arc<dyn Backend>,
+        counters: Arc<ClientCounters>,
+    ) -> Self {
+        let assumed_node = Node::assumed(&options.node, host::addresses());
+        Self {
+            source,
+            changes,
+            backend,
+            catalog: restored_catalog(&options.state_dir, options.backend.kind()),
+            objects: Vec::new(),
+            index: Arc::default(),
+            assigner: Assigner::new(restored_allocator(
+                &options.state_dir,
+                options.load_balancer_class.clone(),
+            )),
+            withdrawing: Withdrawing::default(),
+            planner: NodePlanner::new(assumed_node.clone(), PlanOptions::default()),
+            node: assumed_node.clone(),
+            assumed_node,
+            paths: config.iter().map(|path| path.display().to_string()).collect(),
+            awaits_sources: true,
+            counters,
+        }
+    }
+
+    /// Applies changed files.
+    fn files_changed(&mut self, now: Moment, batch: &FileBatch, node: &mut Announcing) {
+        for change in &batch.changes {
+            change.apply_to(&mut self.catalog);
+        }
+        // The first batch is complete: restored objects are needed only for files in it.
+        self.catalog.forget_unread();
+        let resolution = self.catalog.resolve_shared();
+        // Drop the shared copy, so that changing the index does not clone it.
+        node.forget_published();
+        let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
+        self.objects = resolution.objects;
+        let described = self.index.nodes.get(&self.assumed_node.name);
+        self.node = described.unwrap_or(&self.assumed_node).clone();
+        self.planner.set_node(self.node.clone());
+        node.follow_mark(now, self.node.drain);
+        let awaited = self.awaits_sources;
+        self.awaits_sources &= self.paths.iter().any(|path| self.catalog.is_unreadable(path));
+        let is_complete_now = awaited && !self.awaits_sources;
+        self.decide(now, &changes, is_complete_now, Some(batch.at), node);
+        self.counters.updated(batch.changes.len());
+        node.judge(resolution.findings, resolution.stale);
+        self.counters.loaded();
+    }
+
+    /// Updates the assignments and the announcements. The backend gets them if routes changed, or if they
+    /// are complete now; the first ones always, since they may be empty.
+    fn decide(
+        &mut self,
+        now: Moment,
+        changes: &Changes,
+        is_complete_now: bool,
+        changed_at: Option<time::Instant>,
+        node: &mut Announcing,
+    ) {
+        let other = self.assigner.converge(now.monotonic, &self.index, changes);
+        let (outcomes, changes) = (self.assigner.outcomes(), PlanChanges::of(changes, other));
+        let update = self.planner.update(&self.index, outcomes, &changes);
+        if !node.has_announced() || is_complete_now || update.is_for_routers() {
+            // First the wire, then the log: routes do not wait for a line of text.
+            let change_age = changed_at.map(|at| at.elapsed());
+            node.announce(self.announcements(), change_age);
+        }
+        node.log_update(&update, self.planner.plan());
+        let services = self.index.services.keys().filter(|_| changes.all);
+        let changed = changes.services.iter().chain(services);
+        node.note(now, changed, outcomes, self.planner.plan());
+        self.withdrawing.handed(node.generation(), self.assigner.last_release());
+        // A crash must not lose this, so it does not wait for the rest of the state.
+        if let Some(memory) = self.assigner.changed_memory() {
+            node.saver().save_memory(memory);
+        }
+    }
+
+    fn announcements(&self) -> Announcements {
+        let plan = self.planner.plan();
+        Announcements {
+            peers: plan.peers.clone(),
+            routes: Arc::clone(&plan.routes),
+            extras: plan.extras.clone(),
+            awaits_sources: self.awaits_sources,
+        }
+    }
+}
+
+impl Source for Files {
+    type Event = Event;
+
+    async fn event(&mut self) -> Option<Event> {
+        let awaited = self.withdrawing.awaited();
+        tokio::select! {
+            batch = self.changes.recv() => {
+                if batch.is_none() {
+                    error!("the file watcher ended");
+                }
+                batch.map(Event::Changed)
+            }
+            () = withdrawn(&*self.backend, awaited) => Some(Event::Withdrawn),
+        }
+    }
+
+    fn handle(&mut self, now: Moment, event: Event, node: &mut Announcing) -> Reading {
+        node.want_save();
+        match event {
+            Event::Changed(batch) => {
+                self.files_changed(now, &batch, node);
+                // The first batch is complete; an empty one means that all files have been read again.
+                if batch.changes.is_empty() { Reading::Again } else { Reading::Complete }
+            }
+            Event::Withdrawn => {
+                // Other Services may get these addresses.
+                let released = self.withdrawing.reached();
+                if released.is_some_and(|released| self.assigner.withdrawn(released)) {
+                    self.decide(now, &Changes::default(), false, None, node);
+                }
+                Reading::AsBefore
+            }
+        }
+    }
+
+    fn act(&mut self, _: Moment, _: &mut Announcing) {}
+
+    fn next_deadline(&self, _: Instant) -> Option<Instant> {
+        self.assigner.next_deadline()
+    }
+
+    fn tick(&mut self, now: Moment, node: &mut Announcing) {
+        if self.assigner.next_deadline().is_some_and(|deadline| deadline <= now.monotonic) {
+            self.decide(now, &Changes::default(), false, None, node);
+        }
+    }
+
+    fn reread(&mut self) -> bool {
+        info!("reading all files again");
+        self.source.reread();
+        true
+    }
+
+    fn describe(&self, node: &Announcing) -> Published {
+        Published {
+            node: self.node.clone(),
+            router_id: plan::router_id(&self.node),
+            index: Arc::clone(&self.index),
+            outcomes: self.assigner.outcomes().clone(),
+            plan: self.planner.plan().clone(),
+            history: Arc::clone(node.history()),
+            findings: node.findings().to_vec(),
+            stale: node.stale().to_vec(),
+            sources: self.paths.clone(),
+            drain: node.drain_status(),
+        }
+    }
+
+    fn save(&self, node: &Announcing) {
+        node.saver().save_resources(self.catalog.last_good());
+    }
+
+    async fn how_to_leave(&self) -> Leave {
+        Leave::ForRestart
+    }
+}
+
+/// Waits until everything that is gone in `generation` is withdrawn; forever if there is no generation.
+/// Cancel-safe.
+async fn withdrawn(backend: &dyn Backend, generation: Option<u64>) {
+    match generation {
+        Some(generation) => backend.withdrawn(generation).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> Allocator {
+    let memory = state_file::load(directory).unwrap_or_else(|error| {
+        error!("{error}; assigning addresses from scratch");
+        Memory::default()
+    });
+    Allocator::restore(load_balancer_class, memory)
+}
+
+fn restored_catalog(directory: &Path, backend: BackendKind) -> Catalog {
+    let mut catalog = Catalog::for_backend(backend);
+    if let Err(error) = saver::restore(directory, &mut catalog) {
+        error!("{error}; last good versions of faulty objects are not known");
+    }
+    catalog
+}
