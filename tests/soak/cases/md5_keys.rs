@@ -19,8 +19,8 @@ const OPTION_MEMORY_BYTES: &str = "net.core.optmem_max=2048";
 /// How long the suite watches that a session which must not come up does not.
 const DISTRUST: Duration = Duration::from_secs(5);
 
-/// What fairway logs of a peer whose key a listener did not take.
-const COMPLAINT: &str = "a listener did not take the TCP-MD5 key";
+/// What fairway logs of a peer whose key cannot be set on a listener.
+const COMPLAINT: &str = "cannot set the TCP-MD5 key";
 
 pub(super) fn run(bench: &Bench) -> Result<()> {
     // Not a number that another case uses at the same time.
