@@ -110,9 +110,7 @@ impl CoreTask {
                     });
                 }
             }
-            Some(Err(why)) => {
-                warn!(peer = %key, %remote, why, "accepted connection closed")
-            }
+            Some(Err(why)) => warn!(peer = %key, %remote, why, "cannot use an accepted connection"),
             None => {}
         }
         self.carry_out(now);
