@@ -96,7 +96,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// One whose TCP is not up yet: `state` is Connect for one that is dialled, Active for one that
+    /// One without TCP yet: `state` is Connect for one that is dialled, Active for one that
     /// is about to be accepted.
     pub(super) fn new(now: Instant, id: ConnectionId, state: SessionState) -> Self {
         Self {

@@ -140,7 +140,7 @@ impl Peer {
     }
 
     /// The neighbour is dialled from now on, or not any more. A session stays, whichever side dialled it,
-    /// and so does an attempt whose TCP connection is up.
+    /// and so does an attempt with a TCP connection.
     fn passive_changed(&mut self, now: Instant) {
         if self.established.is_some() {
             return;

@@ -20,9 +20,9 @@ pub struct OwnRestart {
 /// What a session agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Restarts {
-    /// Families whose routes the neighbour keeps while we are away.
+    /// Families for which the neighbour keeps our routes while we are away.
     pub kept_for_us: FamilySet,
-    /// Families whose routes we keep while it is away.
+    /// Families for which we keep its routes while it is away.
     pub kept_for_it: FamilySet,
     /// Families for which it advertises that it forwarded all the time.
     pub forwarding: FamilySet,

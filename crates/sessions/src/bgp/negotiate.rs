@@ -21,9 +21,9 @@ pub struct Negotiated {
     pub hold_time: HoldTime,
     /// Families that both offered.
     pub families: FamilySet,
-    /// Families whose paths we send with identifiers.
+    /// Families for which we send path identifiers.
     pub add_path_sent: FamilySet,
-    /// Families whose paths come with identifiers.
+    /// Families for which path identifiers are received.
     pub add_path_received: FamilySet,
     /// Both use AS numbers of four octets.
     pub four_octet_as: bool,

@@ -88,10 +88,10 @@ pub(super) struct Inbound {
     pub(super) refresh_deadline: PerFamily<Option<Instant>>,
     /// Families with routes of an earlier session that were not sent again in this one.
     pub(super) stale: PerFamily<Option<Stale>>,
-    /// Families whose long-lived time ended in this session, before the neighbour had sent all of them: if
+    /// Families with a long-lived time that ended in this session, before the neighbour had sent all of them: if
     /// the session ends like that, they do not outlive it (RFC 9494 §4.2).
     pub(super) is_overdue: PerFamily<bool>,
-    /// Families whose count was near the maximum at the last check.
+    /// Families with a count that was near the maximum at the last check.
     near_maximum: PerFamily<bool>,
     /// When that was last worth a warning.
     warned_at: PerFamily<Option<Instant>>,
@@ -203,7 +203,7 @@ impl Inbound {
         maximum.is_some_and(|maximum| *self.adj_rib_in.counts().of(family) > maximum.limit)
     }
 
-    /// The families whose count has just come near the maximum, with the count. One that swings around
+    /// The families with a count that has just come near the maximum, with the count. One that swings around
     /// it is reported once in a while.
     fn newly_near_maximum(&mut self, now: Instant) -> Vec<(AddressFamily, u32)> {
         let Some(maximum) = self.importer.policy().maximum else { return Vec::new() };

@@ -239,7 +239,7 @@ impl Inbound {
         AddressFamily::ALL.into_iter().filter_map(deadline).min()
     }
 
-    /// The state of the family whose stale routes stay for longest.
+    /// The state of the family with the stale routes that stay for longest.
     fn last_stale(&self) -> Option<Stale> {
         let stale = AddressFamily::ALL.into_iter().filter_map(|family| *self.stale.of(family));
         stale.max_by_key(Stale::removed_at)

@@ -64,14 +64,14 @@ impl Startup {
     }
 
     /// Until when End-of-RIB to such a neighbour waits: for the sources, and after a restart for the
-    /// neighbours whose routes are passed on to it.
+    /// neighbours that have routes to pass on to it.
     pub fn hold_end_of_rib_until(&self, now: Instant, config: &PeerConfig) -> Option<Instant> {
         let until = self.at + patience(config.graceful_restart);
         let waits = self.awaits_sources || self.defers_to_neighbours(config);
         (waits && now < until).then_some(until)
     }
 
-    /// Whether End-of-RIB to such a neighbour waits for that of others, whose routes are passed on to it.
+    /// Whether End-of-RIB to such a neighbour waits for that of others, which have routes to pass on to it.
     ///
     /// `Ours:` RFC 4724 §4.1 delays route selection, too. Here nothing is forwarded by the selected
     /// routes, so routes are passed on as they arrive, and only the marker says that they are all.

@@ -31,7 +31,7 @@ impl Peer {
         connections.filter(|id| self.wants_to_transmit(*id))
     }
 
-    /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
+    /// Fills `buffer` with whole messages for a connection with room in its socket: OPEN, KEEPALIVE,
     /// ROUTE-REFRESH, then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes
     /// in all. The last one may exceed that if it is an extended message (RFC 8654), which is started
     /// where an ordinary one would fit: otherwise it would wait forever for that much room.

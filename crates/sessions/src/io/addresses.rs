@@ -109,7 +109,7 @@ impl Addresses {
         fairway_netlink::read(Scope::default()).map(|machine| Self::of(&machine))
     }
 
-    /// Those of `machine`, by interface. An address whose interface is not described belongs to one that is
+    /// Those of `machine`, by interface. An address of an interface that is not described belongs to one that is
     /// about to come or go.
     pub(super) fn of(machine: &Machine) -> Self {
         let addresses = machine.addresses().filter_map(|it| {

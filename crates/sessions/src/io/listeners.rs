@@ -46,7 +46,7 @@ pub(super) struct Listeners {
     keys: BTreeMap<PeerKey, Keys>,
     /// Where unnumbered peers were discovered: a key belongs to an address.
     routers: BTreeMap<PeerKey, Ipv6Addr>,
-    /// Peers whose key could not be set on a listener: they are not accepted.
+    /// Peers with a key that could not be set on a listener: they are not accepted.
     unprotected: BTreeSet<PeerKey>,
 }
 
@@ -136,7 +136,7 @@ impl Listeners {
         listeners.into_iter().flatten().filter_map(|it| it.socket.local_addr().ok()).collect()
     }
 
-    /// Sets which peers may connect. A peer whose key cannot be set on a listener is dialled, with its
+    /// Sets which peers may connect. A peer with a key that cannot be set on a listener is dialled, with the
     /// key, but not accepted without it; every change of the desired state tries again.
     pub(super) fn admit<'a>(&mut self, configs: impl Iterator<Item = &'a PeerConfig> + Clone) {
         let keys: BTreeSet<PeerKey> = configs.clone().map(|config| config.key).collect();

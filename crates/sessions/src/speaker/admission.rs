@@ -154,7 +154,7 @@ mod tests {
         let (remote, interface) = remote.split_once('%').unwrap_or((remote, ""));
         let admitted =
             admission.find(vrf.parse().ok(), remote.parse().unwrap(), interface.parse().ok());
-        admitted.map_or_else(|| "nobody".to_owned(), |it| it.key.to_string())
+        admitted.map_or_else(|| "none".to_owned(), |it| it.key.to_string())
     }
 
     #[test]
@@ -166,15 +166,15 @@ mod tests {
         assert_eq!(found(&admission, "10.0.1.1"), "10.0.0.0/8");
         assert_eq!(found(&admission, "192.0.2.1"), "0.0.0.0/0");
         assert_eq!(found(&admission, "2001:db8::9"), "2001:db8::/32");
-        assert_eq!(found(&admission, "2001:db9::9"), "nobody");
+        assert_eq!(found(&admission, "2001:db9::9"), "none");
     }
 
     #[test]
     fn a_link_local_address_is_known_by_its_interface() {
         let admission: Admission = ["eth0", "::/0", "fe80::7"].map(config).iter().collect();
         assert_eq!(found(&admission, "fe80::1%eth0"), "eth0");
-        assert_eq!(found(&admission, "fe80::1%eth1"), "nobody");
-        assert_eq!(found(&admission, "fe80::1"), "nobody");
+        assert_eq!(found(&admission, "fe80::1%eth1"), "none");
+        assert_eq!(found(&admission, "fe80::1"), "none");
         assert_eq!(found(&admission, "fe80::7%eth1"), "fe80::7");
         assert_eq!(found(&admission, "2001:db8::1%eth0"), "::/0");
     }
@@ -185,9 +185,9 @@ mod tests {
         let admission: Admission = peers.map(config).iter().collect();
         assert_eq!(found(&admission, "10.0.0.1"), "10.0.0.0/24");
         assert_eq!(found(&admission, "10.0.0.1 vrf blue"), "10.0.0.1 vrf blue");
-        assert_eq!(found(&admission, "10.0.0.2 vrf blue"), "nobody");
+        assert_eq!(found(&admission, "10.0.0.2 vrf blue"), "none");
         assert_eq!(found(&admission, "fe80::1%eth0 vrf blue"), "eth0 vrf blue");
-        assert_eq!(found(&admission, "fe80::1%eth0"), "nobody");
+        assert_eq!(found(&admission, "fe80::1%eth0"), "none");
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let admission: Admission =
             [PeerConfig { shutdown, ..config("10.0.0.1") }, config("10.0.0.0/8")].iter().collect();
         // Nor does a range admit it: the address belongs to a configured neighbour.
-        assert_eq!(found(&admission, "10.0.0.1"), "nobody");
+        assert_eq!(found(&admission, "10.0.0.1"), "none");
         assert_eq!(found(&admission, "10.0.0.2"), "10.0.0.0/8");
     }
 
@@ -206,8 +206,8 @@ mod tests {
         let mut admission: Admission = peers.map(config).iter().collect();
         admission.refuse(key("10.0.0.1"));
         admission.refuse(key("10.0.0.0/24"));
-        assert_eq!(found(&admission, "10.0.0.1"), "nobody");
-        assert_eq!(found(&admission, "10.0.0.2"), "nobody");
+        assert_eq!(found(&admission, "10.0.0.1"), "none");
+        assert_eq!(found(&admission, "10.0.0.2"), "none");
         assert_eq!(found(&admission, "10.0.1.1"), "10.0.0.0/8");
     }
 

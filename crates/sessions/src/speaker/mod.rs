@@ -1,7 +1,7 @@
 //! One BGP speaker: its RIB, all its peers, its start-up, and what each of them does next.
 //!
 //! [`Speaker`] takes events ([`Speaker::handle`]), returns actions ([`Speaker::poll_action`]), fills a
-//! buffer for each connection whose socket has room ([`Speaker::poll_transmit`]) and names the time of
+//! buffer for each connection with room in its socket ([`Speaker::poll_transmit`]) and names the time of
 //! its next deadline ([`Speaker::next_deadline`]). Routes of one peer enter the RIB while its bytes are
 //! processed, and are passed on to the others in the same turn.
 //!

@@ -14,7 +14,7 @@ use crate::time::Instant;
 use crate::types::PeerKey;
 
 impl<G: Guard> Speaker<G> {
-    /// Fills `buffer`, up to `room` bytes, with whole messages for a connection whose socket has room,
+    /// Fills `buffer`, up to `room` bytes, with whole messages for a connection with room in its socket,
     /// and names the connection: due until `None` after each [`super::Event::Tick`]. Each connection is
     /// given no more until [`super::Event::Written`] reports that this has been written.
     ///

@@ -166,8 +166,8 @@ impl Coupling {
 }
 
 impl CoreTask {
-    /// Hands BFD the paths to monitor, if they have changed, and notifies the neighbours whose path
-    /// changed.
+    /// Hands BFD the paths to monitor, if they have changed, and notifies the neighbours with a changed
+    /// path.
     pub(super) fn follow_paths(&mut self, now: Instant) {
         if !std::mem::take(&mut self.bfd.is_due) {
             return;

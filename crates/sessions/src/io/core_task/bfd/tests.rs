@@ -1,4 +1,4 @@
-//! Neighbours whose paths are monitored: which paths these are, and what follows from their state, with
+//! Paths of neighbours that BFD monitors: which paths these are, and what follows from their state, with
 //! a real other end on loopback.
 
 use std::net::{IpAddr, Ipv4Addr};
