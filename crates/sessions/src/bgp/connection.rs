@@ -252,7 +252,7 @@ impl Connection {
     }
 
     /// The hold timer runs from the last KEEPALIVE or UPDATE (RFC 4271 §6.5). Where it is off, a
-    /// connection must still become a session, or it would hold its slot for ever.
+    /// connection must still become a session, or it would hold its slot forever.
     fn restart_hold_timer(&mut self, now: Instant) {
         let hold_time = self.negotiated.as_ref().and_then(|it| it.hold_time.duration());
         let opening = self.state < SessionState::Established;

@@ -12,8 +12,7 @@ const PASSIVE: &str = "with PassiveTcpEstablishment nothing is dialled: there is
 const DAMPED: &str =
     "a start is put off only when the peer has just been made, and then it is Idle";
 const KERNEL: &str = "the kernel completes the handshake: what is heard of is event 17";
-const LISTENER: &str =
-    "the listener refuses addresses without a peer before any peer gets the event";
+const LISTENER: &str = "the listener refuses other addresses before any peer gets the event";
 const SPOKEN: &str = "with TCP up and no DelayOpenTimer the state is OpenSent";
 
 pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
