@@ -147,8 +147,8 @@ impl Stage {
         Ok(Self { fairway, witnesses, _answerer: answerer, node, announced, builds })
     }
 
-    /// What was agreed with each router, as fairway shows it; an error when that is not what each was configured
-    /// to offer, or when the session has no TCP-MD5 key.
+    /// What was agreed with each router, as fairway shows it; an error when that is not what each was
+    /// configured to offer, or when the session has no TCP-MD5 key.
     pub(crate) fn agreed(&self) -> Result<String> {
         let sockets = self.node.run("ss", &["-Htni"])?;
         let mut texts = Vec::new();

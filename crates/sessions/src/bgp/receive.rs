@@ -88,8 +88,8 @@ pub(super) struct Inbound {
     pub(super) refresh_deadline: PerFamily<Option<Instant>>,
     /// Families with routes of an earlier session that were not sent again in this one.
     pub(super) stale: PerFamily<Option<Stale>>,
-    /// Families with a long-lived time that ended in this session, before the neighbour had sent all of them: if
-    /// the session ends like that, they do not outlive it (RFC 9494 §4.2).
+    /// Families with a long-lived time that ended in this session, before the neighbour had sent them all:
+    /// if the session ends like that, they do not outlive it (RFC 9494 §4.2).
     pub(super) is_overdue: PerFamily<bool>,
     /// Families with a count that was near the maximum at the last check.
     near_maximum: PerFamily<bool>,

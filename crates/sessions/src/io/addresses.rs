@@ -109,8 +109,8 @@ impl Addresses {
         fairway_netlink::read(Scope::default()).map(|machine| Self::of(&machine))
     }
 
-    /// Those of `machine`, by interface. An address of an interface that is not described belongs to one that is
-    /// about to come or go.
+    /// Those of `machine`, by interface. An address of an interface that is not described belongs to one
+    /// that is about to come or go.
     pub(super) fn of(machine: &Machine) -> Self {
         let addresses = machine.addresses().filter_map(|it| {
             let interface = machine.link(it.index)?.name.clone();
